@@ -118,11 +118,6 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	if o.page != "" {
-		if err := updatePage(filepath.Join(o.root, o.page), results, suitesOf(suitesText), time.Now().UTC()); err != nil {
-			return err
-		}
-	}
 	if sum.rate() > o.most {
 		return fmt.Errorf("%w: %.1f %% of %d, %.1f %% may", errSurvivors, sum.rate(), sum.all(), o.most)
 	}
@@ -148,6 +143,12 @@ func judgeAll(ctx context.Context, o options, ps []*packages.Package, wanted fun
 		if r.tally.all()+r.tally[undecided] > 0 {
 			results = append(results, r)
 			fmt.Fprintf(os.Stderr, "%s (%d of %d)\n", r.tally.row(r.name), i+1, len(judged))
+			if o.page == "" {
+				continue
+			}
+			if err := updatePage(filepath.Join(o.root, o.page), results, suitesOf(suitesText), time.Now().UTC()); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return results, nil

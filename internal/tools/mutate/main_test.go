@@ -154,6 +154,10 @@ func TestAcceptedSurvivors(t *testing.T) {
 	if sum[acceptedVerdict] != 2 || len(told) != 0 {
 		t.Errorf("%v, %q: all of the file are accepted", sum, told)
 	}
+	sum, told = tallyOf(append(mutants, mutant{file: "a.go", function: "g"}), []verdict{survived, survived, survived}, acceptedSurvivors("a.go f *\n"))
+	if sum[acceptedVerdict] != 2 || len(told) != 1 {
+		t.Errorf("%v, %q: all of a function are accepted", sum, told)
+	}
 }
 
 func TestUpdatesThePage(t *testing.T) {

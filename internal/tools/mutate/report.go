@@ -58,7 +58,7 @@ func tallyOf(mutants []mutant, verdicts []verdict, accepted map[string]bool) (ta
 	var t tally
 	var survivors []string
 	for i, v := range verdicts {
-		if (v == survived || v == unreached) && (accepted[mutants[i].key()] || accepted[mutants[i].file+" *"]) {
+		if (v == survived || v == unreached) && mutants[i].isAccepted(accepted) {
 			v = acceptedVerdict
 		}
 		t[v]++
@@ -72,8 +72,13 @@ func tallyOf(mutants []mutant, verdicts []verdict, accepted map[string]bool) (ta
 	return t, survivors
 }
 
-// acceptedSurvivors reads "file function defect text" keys, or "file *" for each defect of a file, one a line; a line that begins with # gives
-// the reason of those after it.
+// isAccepted says whether a list names the defect, its function or its file.
+func (m mutant) isAccepted(accepted map[string]bool) bool {
+	return accepted[m.key()] || accepted[m.file+" "+m.function+" *"] || accepted[m.file+" *"]
+}
+
+// acceptedSurvivors reads "file function defect text" keys, or "file function *" and "file *" for each defect of a function or a file, one a line; a
+// line that begins with # gives the reason of those after it.
 func acceptedSurvivors(text string) map[string]bool {
 	keys := map[string]bool{}
 	for line := range strings.Lines(text) {

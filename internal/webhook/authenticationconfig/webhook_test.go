@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
 	"github.com/espalier-project/espalier/test/builders"
 )
@@ -219,5 +220,35 @@ func TestDisallowedIssuersAreShown(t *testing.T) {
 	}
 	if got := shown(disallowed[:100], has); len(got) != 100 {
 		t.Errorf("AUT-3/some: %d are told", len(got))
+	}
+}
+
+// TestExpressionsOf: every expression of a configuration counts, wherever it stands (AUT-3).
+func TestExpressionsOf(t *testing.T) {
+	jwt := apiserver.JWTAuthenticator{
+		ClaimValidationRules: []apiserver.ClaimValidationRule{{Expression: "rule"}, {Claim: "none"}},
+		ClaimMappings: apiserver.ClaimMappings{
+			Username: apiserver.PrefixedClaimOrExpression{Expression: "username"}, Groups: apiserver.PrefixedClaimOrExpression{Expression: "groups"},
+			UID: apiserver.ClaimOrExpression{Expression: "uid"}, Extra: []apiserver.ExtraMapping{{ValueExpression: "extra"}},
+		},
+		UserValidationRules: []apiserver.UserValidationRule{{Expression: "user"}},
+	}
+	want := []string{"rule", "username", "groups", "uid", "extra", "user"}
+	if diff := cmp.Diff(append(want, want...), expressionsOf(&apiserver.AuthenticationConfiguration{JWT: []apiserver.JWTAuthenticator{jwt, jwt}})); diff != "" {
+		t.Errorf("AUT-3: %s", diff)
+	}
+}
+
+// TestInOlderWay: the names of Shoots are told in their order (AUT-4).
+func TestInOlderWay(t *testing.T) {
+	no := false
+	named := func(name string, anonymous *bool) garden.Shoot {
+		s := garden.Shoot{}
+		s.Name = name
+		s.Spec.Kubernetes.KubeAPIServer = &garden.KubeAPIServer{EnableAnonymousAuthentication: anonymous}
+		return s
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, inOlderWay([]garden.Shoot{named("b", &no), named("c", nil), {}, named("a", &no)})); diff != "" {
+		t.Errorf("AUT-4: %s", diff)
 	}
 }

@@ -1,8 +1,14 @@
 package configref
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
 // CV-5: two Shoots want the same if every member of their specs means the same.
@@ -27,6 +33,9 @@ func TestSameSpec(t *testing.T) {
 		"CV-5/one is no quantity":         {`{"spec":{"maxAllowed":{"cpu":"x"}}}`, `{"spec":{"maxAllowed":{"cpu":"0"}}}`, false, false},
 		"CV-5/the other is no quantity":   {`{"spec":{"maxAllowed":{"cpu":"0"}}}`, `{"spec":{"maxAllowed":{"cpu":"x"}}}`, false, false},
 		"CV-5/versions are texts":         {`{"spec":{"version":"1.30"}}`, `{"spec":{"version":"1.3"}}`, false, false},
+		"CV-5/a mapping and a list":       {`{"spec":{"a":{"b":1}}}`, `{"spec":{"a":[1]}}`, false, false},
+		"CV-5/a list and a text":          {`{"spec":{"a":[1]}}`, `{"spec":{"a":"1"}}`, false, false},
+		"CV-5/unreadable specs":           {`{"spec":{"a":1}} x`, `{"spec":{"a":1}}`, false, true},
 		"CV-5/unreadable now":             {`{`, `{"spec":{}}`, false, true},
 		"CV-5/unreadable before":          {`{"spec":{}}`, `{`, false, true},
 		"CV-5/unreadable in the same way": {`{`, `{`, false, true},
@@ -75,5 +84,42 @@ func TestJSONIsTakenAsItIs(t *testing.T) {
 		if got, err := toJSON(text); err != nil || strings.TrimSuffix(string(got), "\n") != strings.TrimSuffix(want, "\n") {
 			t.Errorf("%q: got %q, %v", text, got, err)
 		}
+	}
+}
+
+// A configuration that cannot be decoded is refused with what is wrong with it, and not with the whole of it (CV-T5).
+func TestUndecodable(t *testing.T) {
+	decoder := NewDecoder(runtime.NewScheme())
+	for content, want := range map[string]string{
+		"a: b": "Object 'Kind' is missing", "kind: X": "Object 'apiVersion' is missing", "{": "unexpected", "[": "did not find",
+		"{\"kind\":\"X\",\"apiVersion\":\"g/v1\"}": "no kind", strings.Repeat("x", 4<<20): "",
+	} {
+		_, _, err := decoder.Decode("x", content)
+		refusal := (*admission.Refusal)(nil)
+		if !errors.As(err, &refusal) || refusal.Code != 422 || !strings.Contains(err.Error(), want) || len(err.Error()) > 2*shownFaultSize {
+			t.Errorf("CV-T5: %.20q: got %v", content, err)
+		}
+	}
+}
+
+// An answer names some faults, and how many there are beside them; each is shortened (CV-T5).
+func TestInvalid(t *testing.T) {
+	if err := Invalid("x", nil); err != nil {
+		t.Errorf("CV-T5: without faults: %v", err)
+	}
+	for n, want := range map[int]string{1: "", shownFaults: "", shownFaults + 1: " and 1 more]"} {
+		faults := field.ErrorList{}
+		for range n {
+			faults = append(faults, field.Required(field.NewPath("a"), strings.Repeat("y", 2*shownFaultSize)))
+		}
+		err := Invalid("x", faults)
+		refusal := (*admission.Refusal)(nil)
+		if !errors.As(err, &refusal) || refusal.Code != 422 || strings.Contains(err.Error(), " more]") != (want != "") || !strings.Contains(err.Error(), want) ||
+			strings.Count(err.Error(), "a: Required") != min(n, shownFaults) || len(err.Error()) > (shownFaults+1)*(shownFaultSize+100) {
+			t.Errorf("CV-T5: %d faults: %d bytes: %.300s", n, len(err.Error()), err)
+		}
+	}
+	if got := shortened(strings.Repeat("x", shownFaultSize)); len(got) != shownFaultSize {
+		t.Errorf("CV-T5: a text of the size that is shown has %d bytes", len(got))
 	}
 }

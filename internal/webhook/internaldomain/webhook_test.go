@@ -63,6 +63,7 @@ func TestDecisions(t *testing.T) {
 		"IDS-2/no provider":                          {about(create, "garden", "annotations: {dns.gardener.cloud/domain: a}", ""), "", nil, "400 BadRequest missing dns provider annotation on domain secret"},
 		"IDS-T6/IDS-2, Secrets cannot be read":       {about(create, "garden", good, ""), "", fake("Secret"), "500 InternalError Internal error occurred: fake"},
 		"IDS-3/a label comes where there is one":     {about(update, "garden", good, strings.TrimPrefix(good, labelled)), fmt.Sprintf(second, "garden"), nil, `409 Conflict Operation cannot be fulfilled on Secret "s": cannot update secret because ` + only},
+		"IDS-3/a label stays, though there are two":  {about(update, "garden", good, good), fmt.Sprintf(second, "garden"), nil, "200  "},
 		"IDS-3/a label comes":                        {about(update, "garden", good, strings.TrimPrefix(good, labelled)), "kind: Secret\nmetadata: {name: s, namespace: garden, labels: {gardener.cloud/role: internal-domain}}", nil, "200  "},
 		"IDS-T3/WB-36, annotations go":               {about(update, "garden", labelled, good), "", nil, "400 BadRequest domain secret has no annotations"},
 		"IDS-T3/WB-36, there were no annotations":    {about(update, "garden", good, labelled), "", nil, "400 BadRequest domain secret has no annotations"},
@@ -92,6 +93,20 @@ func TestDecisions(t *testing.T) {
 }
 
 // TestLaw: what may be created may be written again as it is, and what may not may not be made of it either.
+// TestUnreadable: a Secret that cannot be read is not admitted.
+func TestUnreadable(t *testing.T) {
+	for name, r := range map[string]admissionv1.AdmissionRequest{
+		"IDS-2/created":         {Operation: admissionv1.Create, Namespace: "garden", Object: runtime.RawExtension{Raw: []byte("{")}},
+		"IDS-3/as it is to be":  {Operation: admissionv1.Update, Namespace: "garden", Object: runtime.RawExtension{Raw: []byte("{")}, OldObject: about("", "garden", domainIs("a"), "").Object},
+		"IDS-3/as it was":       {Operation: admissionv1.Update, Namespace: "garden", Object: about("", "garden", domainIs("a"), "").Object, OldObject: runtime.RawExtension{Raw: []byte("{")}},
+		"IDS-3/neither of them": {Operation: admissionv1.Update, Namespace: "garden", Object: runtime.RawExtension{Raw: []byte("{")}, OldObject: runtime.RawExtension{Raw: []byte("{")}},
+	} {
+		if response := admissiontest.Respond(Decide(admissiontest.NewReader(t, "")), r); response.Allowed {
+			t.Errorf("%s: it is admitted: %+v", name, response.Result)
+		}
+	}
+}
+
 func TestLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(label string) string {

@@ -90,6 +90,7 @@ func TestPods(t *testing.T) {
 		"PTM-6/a large number":                          {pod(sa, "9223372036854775808"), parse + `"9223372036854775808": value out of range`},
 		"WB-11/too short":                               {pod(sa, "599"), limits + "599"},
 		"WB-11/the shortest":                            {pod(sa, "600"), "600"},
+		"WB-11/the longest":                             {pod(sa, "4294967296"), "4294967296"},
 		"WB-11/too long":                                {pod(sa, "4294967297"), limits + "4294967297"},
 		"PTM-6/only the key counts":                     {strings.Replace(pod(sa, "8998"), Expiration, "expiration-seconds", 1), "43200"},
 		"PTM-3/before PTM-6":                            {pod(`"serviceAccountName":"true"`, "abc"), "unchanged"},

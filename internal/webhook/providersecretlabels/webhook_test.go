@@ -109,6 +109,15 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestEmptyTypes: a type without a name gives no label, as a label needs a name (PSL-2).
+func TestEmptyTypes(t *testing.T) {
+	const bindings = "kind: SecretBinding\nmetadata: {name: a, namespace: garden-dev}\nsecretRef: {name: s, namespace: garden-dev}\nprovider: {type: 'aws,'}"
+	response := admissiontest.Respond(Decide(Options{Bindings: admissiontest.NewReader(t, bindings)}), write("secrets", "{metadata: {name: s}}"))
+	if want := `[{"op":"add","path":"/metadata/labels","value":{"` + provider + `aws":"true"}}]`; !response.Allowed || string(response.Patch) != want {
+		t.Errorf("PSL-2: %+v, patched with %s, want %s", response.Result, response.Patch, want)
+	}
+}
+
 // TestLaws: twice is once; nothing but labels with the prefix changes; types are those of the bindings.
 func TestLaws(t *testing.T) {
 	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings)})

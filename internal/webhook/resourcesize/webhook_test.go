@@ -89,6 +89,8 @@ func TestDecisions(t *testing.T) {
 		"RSZ-T3/RSZ-2, a ServiceAccount of a group": {"block", request("shoots", large, by("system:serviceaccount:x:y", "admins")), "", nil, tooLarge, "Size Exceeded"},
 		"RSZ-T4/RSZ-3, no limit":                    {"block", request("configmaps", large, core), "", nil, "200  ", ""},
 		"RSZ-T5/RSZ-3, any group":                   {"block", request("projects", "{}", func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "other" }), "", nil, `403 Forbidden projects.other "a" is forbidden: maximum resource size exceeded! Size in request: 2 bytes, max allowed: 0`, "Size Exceeded"},
+		"RSZ-T5/RSZ-3, another version":             {"block", request("projects", "{}", func(r *admissionv1.AdmissionRequest) { r.Resource.Version = "v1" }), "", nil, "200  ", ""},
+		"RSZ-T5/RSZ-3, another group":               {"block", request("seeds", small, wide, func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "other" }), "", nil, "200  ", ""},
 		"RSZ-3/what the client asked for": {"block", request("configmaps", large, func(r *admissionv1.AdmissionRequest) {
 			r.RequestResource = &metav1.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1", Resource: "shoots"}
 		}), "", nil, tooLarge, "Size Exceeded"},

@@ -111,6 +111,8 @@ func TestPlaces(t *testing.T) {
 		"SEC-T9/SEC-1, Pods of DaemonSets":             {nil, owned("apps/v1", "true"), `{}`},
 		"SEC-T9/SEC-1, another version":                {nil, owned("apps/v1beta2", "true"), `{` + here + `,"tolerations":[` + configured + `]}`},
 		"SEC-T9/SEC-1, another owner":                  {nil, owned("apps/v1", "false"), `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-T9/SEC-1, an owner that is no controller": {nil, owned("apps/v1", "null"), `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-7/no seconds and none":                    {nil, `{"spec":{"tolerations":[{"key":"z"},{"key":"z","tolerationSeconds":0}]}}`, `{` + here + `,"tolerations":[{"key":"z"},{"key":"z","tolerationSeconds":0},` + configured + `]}`},
 		"SEC-8/the Pod's own come first":               {nodes{{taints: []corev1.Taint{k1}}}, `{"spec":{"tolerations":[{"key":"z"},{"key":"a"}]}}`, `{` + here + `,"tolerations":[{"key":"z"},{"key":"a"},` + configured + `,` + t1 + `]}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,199 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// TestSameDesiredState: what of a ManagedResource another form must have in common, for a plan to be good for both (MRB-3).
+func TestSameDesiredState(t *testing.T) {
+	const class = Class("x")
+	form := func(change func(*resourcesv1alpha1.ManagedResource)) *resourcesv1alpha1.ManagedResource {
+		name := string(class)
+		mr := &resourcesv1alpha1.ManagedResource{}
+		mr.UID, mr.Generation, mr.Spec.Class = "u", 1, &name
+		mr.Finalizers = []string{class.Finalizer()}
+		change(mr)
+		return mr
+	}
+	annotate := func(name, value string) func(*resourcesv1alpha1.ManagedResource) {
+		return func(mr *resourcesv1alpha1.ManagedResource) { mr.Annotations = map[string]string{name: value} }
+	}
+	for name, c := range map[string]struct {
+		change func(*resourcesv1alpha1.ManagedResource)
+		same   bool
+	}{
+		"MRB-3/the same":      {func(*resourcesv1alpha1.ManagedResource) {}, true},
+		"MRB-3/an annotation": {annotate("a", "b"), true},
+		"MRB-3/an empty inventory": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.Resources = []resourcesv1alpha1.ObjectReference{}
+		}, true},
+		"MRB-3/another one":           {func(mr *resourcesv1alpha1.ManagedResource) { mr.UID = "v" }, false},
+		"MRB-3/another specification": {func(mr *resourcesv1alpha1.ManagedResource) { mr.Generation = 2 }, false},
+		"MRB-3/it is being deleted":   {func(mr *resourcesv1alpha1.ManagedResource) { mr.DeletionTimestamp = &metav1.Time{} }, false},
+		"MRB-3/it is ignored":         {annotate(resourcesv1alpha1.AnnotationIgnore, "true"), false},
+		"MRF-10/it is held":           {annotate(resourcesv1alpha1.AnnotationLeaveAloneUntil, "x"), false},
+		"MRF-10/fields are held":      {annotate(resourcesv1alpha1.AnnotationLeaveAloneFields, ""), false},
+		"MRK-3/it is not ours yet":    {func(mr *resourcesv1alpha1.ManagedResource) { mr.Finalizers = nil }, false},
+		"MRK-6/it waits for a class": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Finalizers = append(mr.Finalizers, Class("y").Finalizer())
+		}, false},
+		"MRB-3/another inventory": {func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{Name: "a"}}}
+		}, false},
+	} {
+		a, b := form(func(*resourcesv1alpha1.ManagedResource) {}), form(c.change)
+		if got, back := class.SameDesiredState(a, b), class.SameDesiredState(b, a); got != c.same || back != c.same {
+			t.Errorf("%s: the same: %v and %v", name, got, back)
+		}
+		if !class.SameDesiredState(b, b.DeepCopy()) {
+			t.Errorf("%s: it differs from itself", name)
+		}
+	}
+}
+
+// TestHandles: an instance has to do with ManagedResources of its class, and with those that have its finalizer (MRK-4).
+func TestHandles(t *testing.T) {
+	class, other := "x", "y"
+	for name, c := range map[string]struct {
+		class     *string
+		finalizer bool
+		want      bool
+	}{
+		"MRK-4/its class": {&class, false, true}, "MRK-5/its finalizer": {&other, true, true}, "MRK-4/both": {&class, true, true}, "MRK-4/neither": {&other, false, false},
+	} {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		mr.Spec.Class = c.class
+		if c.finalizer {
+			mr.Finalizers = []string{Class(class).Finalizer()}
+		}
+		if got := Class(class).Handles(mr); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestRefused: an answer with a code of a client's error proves that nothing was done, but for a timeout.
+func TestRefused(t *testing.T) {
+	for code, want := range map[int32]bool{200: false, 399: false, 400: true, 403: true, 407: true, 408: false, 409: true, 422: true, 499: true, 500: false, 503: false} {
+		err := fmt.Errorf("writing: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
+		if got := Refused(err); got != want {
+			t.Errorf("MRB-3: %d proves that nothing was done: %v", code, got)
+		}
+	}
+	if Refused(errors.New("broken pipe")) || Refused(nil) {
+		t.Error("MRB-3: an error without an answer proves nothing")
+	}
+}
+
+// TestTentativeEntries: a planned entry is told from a record, and is otherwise what the record is (MR-30).
+func TestTentativeEntries(t *testing.T) {
+	record := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{Name: "a", UID: "u"}}
+	entry := AsTentative(record)
+	if Tentative(&record) || !Tentative(&entry) {
+		t.Errorf("MR-30: the record is planned: %v, the planned entry: %v", Tentative(&record), Tentative(&entry))
+	}
+	entry.FieldPath = ""
+	if diff := cmp.Diff(record, entry); diff != "" {
+		t.Errorf("MR-30: %s", diff)
+	}
+}
+
+// TestConditionChanges: a change says whether it changed anything: the status is written only then (MRS-2, MRS-3).
+func TestConditionChanges(t *testing.T) {
+	then, now := metav1.Unix(100, 0), time.Unix(200, 0)
+	applied := resourcesv1alpha1.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: "True", Reason: "r", Message: "m", LastTransitionTime: then, LastUpdateTime: then}
+	same := ConditionChange{resourcesv1alpha1.ResourcesApplied, "True", "r", "m"}
+	for name, c := range map[string]struct {
+		before            Conditions
+		change            ConditionChange
+		transited, edited bool
+		isNew             bool
+	}{
+		"MRS-3/nothing":            {Conditions{applied}, same, false, false, false},
+		"MRS-2/another status":     {Conditions{applied}, ConditionChange{same.Type, "False", "r", "m"}, true, false, false},
+		"MRS-2/another reason":     {Conditions{applied}, ConditionChange{same.Type, "True", "s", "m"}, false, true, false},
+		"MRS-2/another message":    {Conditions{applied}, ConditionChange{same.Type, "True", "r", "n"}, false, true, false},
+		"MRS-2/no condition":       {nil, same, true, true, true},
+		"MRS-2/as it begins":       {nil, ConditionChange{same.Type, "Unknown", resourcesv1alpha1.ReasonConditionInitialized, messageInitialized}, true, true, true},
+		"MRS-2/codes are not ours": {Conditions{{Type: same.Type, Status: "True", Reason: "r", Message: "m", Codes: []resourcesv1alpha1.ErrorCode{"x"}, LastTransitionTime: then, LastUpdateTime: then}}, same, false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, changed := c.before.With(now, c.change)
+			if changed != (c.transited || c.edited) {
+				t.Errorf("it is changed: %v", changed)
+			}
+			got := after.Get(same.Type)
+			if got.Status != c.change.Status || got.Reason != c.change.Reason || got.Message != c.change.Message || len(got.Codes) > 0 {
+				t.Errorf("got %+v", got)
+			}
+			if transited := got.LastTransitionTime.Time.Equal(now); transited != c.transited || got.LastUpdateTime.Time.Equal(now) != c.edited {
+				t.Errorf("times: %+v", got)
+			}
+			if c.isNew == (len(after) == len(c.before)) || c.before.Status(same.Type) != "" == c.isNew {
+				t.Errorf("before %+v, after %+v", c.before, after)
+			}
+		})
+	}
+}
+
+// TestInvalidationOfReleases: a release of orphans that failed stays told while the same content is tried (MRS-5, MRB-19).
+func TestInvalidationOfReleases(t *testing.T) {
+	before := Conditions{{Type: resourcesv1alpha1.ResourcesApplied, Status: "False", Reason: resourcesv1alpha1.ReasonReleaseOfOrphansFailed, Message: "m"}}
+	for same, want := range map[bool]ConditionChange{
+		true:  {resourcesv1alpha1.ResourcesApplied, "False", resourcesv1alpha1.ReasonReleaseOfOrphansFailed, "m"},
+		false: {resourcesv1alpha1.ResourcesApplied, "Progressing", resourcesv1alpha1.ReasonApplyProgressing, MessageApplying},
+	} {
+		if got := before.Invalidation(same); !slices.Contains(got, want) {
+			t.Errorf("MRB-19: the same content: %v, got %+v, want %+v", same, got, want)
+		}
+	}
+}
+
+// TestWritersOf: who owns the content of an object, in a fixed order, and by which of its fields (MRB-41).
+func TestWritersOf(t *testing.T) {
+	object := SourceObject{KindSecret, "s"}
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	const data, other, spec = `{"f:data":{"f:a":{}}}`, `{"f:data":{"f:b":{}}}`, `{"f:spec":{"f:a":{}}}`
+	writers := WritersOf(object, []metav1.ManagedFieldsEntry{
+		entry("c", data), entry("a", data), entry("b", other), entry("d", `{"f:stringData":{"f:a":{}}}`), entry("e", spec),
+		entry("labels", `{"f:metadata":{}}`), {Manager: "nothing"}, entry("broken", `{`), entry("empty", `{}`),
+	})
+	if len(writers) != 5 {
+		t.Fatalf("MRB-41: got %+v", writers)
+	}
+	for i, want := range []string{"a", "b", "c", "d", "e"} {
+		if writers[i].Manager != want || writers[i].Object != object {
+			t.Errorf("MRB-41: writer %d is %+v, want %s", i, writers[i], want)
+		}
+		for j := range i {
+			if same := writers[i].Fields == writers[j].Fields; same != (want == "c" && j == 0) {
+				t.Errorf("MRB-41: %s and %s own the same: %v", want, writers[j].Manager, same)
+			}
+		}
+	}
+}
+
+// TestFightsAreNamed: a fight names as many managers as there is room for, and how many there are beside them (MRB-41).
+func TestFightsAreNamed(t *testing.T) {
+	var managers []string
+	for i := range maxNamed + 1 {
+		managers = append(managers, fmt.Sprint("m", i))
+	}
+	all, more := SourceFight{SourceObject{"Secret", "s"}, managers[:maxNamed]}.String(), SourceFight{SourceObject{"Secret", "s"}, managers}.String()
+	if more != all+" and 1 more" {
+		t.Errorf("MRB-41: %s, and with one more %s", all, more)
+	}
+}
