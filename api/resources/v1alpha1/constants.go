@@ -1,39 +1,59 @@
 package v1alpha1
 
-// Types of conditions (MRA-6).
+// Types of conditions, which resource-manager sets (MRA-6).
 const (
-	// ResourcesApplied tells whether all objects were applied.
+	// ResourcesApplied says whether all objects were applied.
 	ResourcesApplied ConditionType = "ResourcesApplied"
-	// ResourcesHealthy tells whether all objects are there and healthy.
+	// ResourcesHealthy says whether all objects exist and are healthy.
 	ResourcesHealthy ConditionType = "ResourcesHealthy"
-	// ResourcesProgressing tells whether an object is still being rolled out.
+	// ResourcesProgressing says whether an object is still being rolled out: False is good.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
 )
 
 // Statuses of conditions.
 const (
-	ConditionTrue        ConditionStatus = "True"
-	ConditionFalse       ConditionStatus = "False"
-	ConditionUnknown     ConditionStatus = "Unknown"
+	// ConditionTrue: the type of the condition holds.
+	ConditionTrue ConditionStatus = "True"
+	// ConditionFalse: the type of the condition does not hold.
+	ConditionFalse ConditionStatus = "False"
+	// ConditionUnknown: it is not known whether the type holds, as before the first check.
+	ConditionUnknown ConditionStatus = "Unknown"
+	// ConditionProgressing of ResourcesApplied only: manifests are being applied, or objects that no manifest has are being deleted.
 	ConditionProgressing ConditionStatus = "Progressing"
 )
 
-// Reasons of conditions (MRS-5 … MRS-13).
+// Reasons of conditions (MRS-5 … MRS-13). A health check that fails has a reason of its own, such as DeploymentUnhealthy: the kind, and Unhealthy,
+// Missing or Progressing.
 const (
-	ReasonConditionInitialized   = "ConditionInitialized"
-	ReasonApplySucceeded         = "ApplySucceeded"
-	ReasonApplyFailed            = "ApplyFailed"
-	ReasonApplyProgressing       = "ApplyProgressing"
-	ReasonDecodingFailed         = "DecodingFailed"
-	ReasonCannotReadSecret       = "CannotReadSecret"
-	ReasonDeletionFailed         = "DeletionFailed"
-	ReasonDeletionPending        = "DeletionPending"
+	// ReasonConditionInitialized is the reason of each condition before the first run.
+	ReasonConditionInitialized = "ConditionInitialized"
+	// ReasonApplySucceeded with ResourcesApplied=True: each object is as its manifest says.
+	ReasonApplySucceeded = "ApplySucceeded"
+	// ReasonApplyFailed with ResourcesApplied=False: the message names the objects that could not be applied, and the errors.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonApplyProgressing with ResourcesApplied=Progressing: changed manifests are being applied.
+	ReasonApplyProgressing = "ApplyProgressing"
+	// ReasonDecodingFailed with ResourcesApplied=False: the message names the documents that are no manifests. No object is deleted.
+	ReasonDecodingFailed = "DecodingFailed"
+	// ReasonCannotReadSecret with ResourcesApplied=False: a Secret of spec.secretRefs is missing or cannot be read. No object is touched.
+	ReasonCannotReadSecret = "CannotReadSecret"
+	// ReasonDeletionFailed with ResourcesApplied=False: the message names the objects whose deletion was refused.
+	ReasonDeletionFailed = "DeletionFailed"
+	// ReasonDeletionPending with ResourcesApplied=Progressing: the message names the objects that are still being deleted, and their
+	// finalizers. The conditions of health have it while the ManagedResource is being deleted.
+	ReasonDeletionPending = "DeletionPending"
+	// ReasonReleaseOfOrphansFailed with ResourcesApplied=False: an object with AnnotationMode could not be released.
 	ReasonReleaseOfOrphansFailed = "ReleaseOfOrphanedResourcesFailed"
-	ReasonIgnored                = "ManagedResourceIgnored"
-	ReasonChecksPending          = "ChecksPending"
-	ReasonResourcesHealthy       = "ResourcesHealthy"
-	ReasonResourcesRolledOut     = "ResourcesRolledOut"
-	ReasonHealthCheckError       = "HealthCheckError"
+	// ReasonIgnored of all three conditions: the ManagedResource has AnnotationIgnore, and nothing is done.
+	ReasonIgnored = "ManagedResourceIgnored"
+	// ReasonChecksPending with ResourcesHealthy and ResourcesProgressing: the new objects were not checked yet.
+	ReasonChecksPending = "ChecksPending"
+	// ReasonResourcesHealthy with ResourcesHealthy=True: all objects are healthy.
+	ReasonResourcesHealthy = "ResourcesHealthy"
+	// ReasonResourcesRolledOut with ResourcesProgressing=False: all objects are rolled out.
+	ReasonResourcesRolledOut = "ResourcesRolledOut"
+	// ReasonHealthCheckError with ResourcesHealthy=Unknown or False: an object could not be read or checked; the message says why.
+	ReasonHealthCheckError = "HealthCheckError"
 )
 
 // Annotations and labels (contract, managed-resources 1.3).
@@ -62,7 +82,7 @@ const (
 	AnnotationLeaveAloneUntil = "resources.gardener.cloud/leave-alone-until"
 	// AnnotationLeaveAloneFields next to AnnotationLeaveAloneUntil: JSON pointers of the only fields that are left alone.
 	AnnotationLeaveAloneFields = "resources.gardener.cloud/leave-alone-fields"
-	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil tells people why.
+	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil says why, for people.
 	AnnotationLeaveAloneReason = "resources.gardener.cloud/leave-alone-reason"
 	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.
 	// Unset means what the configuration says.
@@ -71,7 +91,7 @@ const (
 	AnnotationFinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
 	// AnnotationOrigin names the ManagedResource that an object comes from.
 	AnnotationOrigin = "resources.gardener.cloud/origin"
-	// AnnotationDescription tells humans not to edit the object.
+	// AnnotationDescription asks people not to edit the object; resource-manager sets it on every managed object.
 	AnnotationDescription = "resources.gardener.cloud/description"
 	// DescriptionValue is the value of AnnotationDescription.
 	DescriptionValue = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\n" +

@@ -1,7 +1,13 @@
-// Package v1alpha1 is the API resources.gardener.cloud/v1alpha1: a ManagedResource names Secrets that hold manifests;
-// resource-manager applies them to its target cluster, keeps them so, and reports in the status how that went.
+// Package v1alpha1 is the API resources.gardener.cloud/v1alpha1. A ManagedResource names Secrets that hold manifests; resource-manager
+// applies them to its target cluster, repairs drift, and reports the result in the status.
 //
-// The package has the types, the names of labels, annotations, conditions and reasons, and nothing that acts.
+// Authors set spec, labels and annotations; resource-manager alone sets status. A field that is unset has the default that its comment
+// names. The API server refuses nothing but what the CRD's schema refuses: whether manifests can be applied is in the conditions.
+//
+// A ManagedResource is ready if status.observedGeneration is metadata.generation, ResourcesApplied and ResourcesHealthy are True, and, for
+// those who wait for roll-outs, ResourcesProgressing is False. See the example of ManagedResourceStatus.
+//
+// The package has types and the names of labels, annotations, conditions and reasons. It has no logic, and imports no client.
 //
 // +kubebuilder:object:generate=true
 // +groupName=resources.gardener.cloud

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ManagedResource describes a set of objects, given as manifests in Secrets, that resource-manager keeps in its target
-// cluster (MRA-1).
+// ManagedResource describes a set of objects, given as manifests in Secrets, that resource-manager applies to its target
+// cluster and repairs there (MRA-1).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,9 +20,9 @@ type ManagedResource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is to be kept in the target cluster, and how.
+	// Spec says which manifests are applied to the target cluster, and how. Its author sets it.
 	Spec ManagedResourceSpec `json:"spec,omitempty"`
-	// Status says what is there, written by resource-manager only.
+	// Status says what was applied and found. Only resource-manager sets it.
 	Status ManagedResourceStatus `json:"status,omitempty"`
 }
 
@@ -37,14 +37,15 @@ type ManagedResourceList struct {
 	Items []ManagedResource `json:"items"`
 }
 
-// ManagedResourceSpec says what is to be kept in the target cluster (MRA-4).
+// ManagedResourceSpec says which manifests are applied to the target cluster (MRA-4).
 type ManagedResourceSpec struct {
 	// Class names the resource-manager that is responsible. Unset or empty means the default class, "resources".
 	// +optional
 	Class *string `json:"class,omitempty"`
-	// SecretRefs name the Secrets, in the ManagedResource's own namespace, whose data values are the manifests.
+	// SecretRefs name the Secrets, in the ManagedResource's own namespace, whose data values are the manifests: YAML documents or JSON
+	// objects, compressed with Brotli where the key ends in .br. At most 1,000 Secrets and 16 MiB.
 	SecretRefs []corev1.LocalObjectReference `json:"secretRefs"`
-	// InjectLabels are put on every managed object and on its pod template.
+	// InjectLabels are put on every managed object and on its pod template, over labels of the manifest. Unset means none.
 	// +optional
 	InjectLabels map[string]string `json:"injectLabels,omitempty"`
 	// ForceOverwriteLabels removes the labels that others put on managed objects. Unset means false.
@@ -57,7 +58,8 @@ type ManagedResourceSpec struct {
 	// to another class. Unset means false.
 	// +optional
 	KeepObjects *bool `json:"keepObjects,omitempty"`
-	// Equivalences lists sets of kinds that name the same objects: an object that moves between them is not deleted.
+	// Equivalences lists sets of kinds that name the same objects: an object that moves between them is not deleted. Unset means none
+	// but those that resource-manager knows.
 	// +optional
 	Equivalences [][]metav1.GroupKind `json:"equivalences,omitempty"`
 	// DeletePersistentVolumeClaims deletes the claims of a managed StatefulSet together with it. Unset means false.
@@ -67,7 +69,7 @@ type ManagedResourceSpec struct {
 
 // ManagedResourceStatus is what resource-manager found and did (MRA-6).
 type ManagedResourceStatus struct {
-	// Conditions are ResourcesApplied, ResourcesHealthy and ResourcesProgressing.
+	// Conditions are ResourcesApplied, ResourcesHealthy and ResourcesProgressing; conditions of other types are left alone.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// ObservedGeneration is the last generation that was reconciled to the end.
@@ -105,9 +107,9 @@ type Condition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 	// LastUpdateTime is when the reason or the message changed last.
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
-	// Reason is a stable word for the cause of the status.
+	// Reason is a stable word for the cause of the status, for programs.
 	Reason string `json:"reason"`
-	// Message is for humans and names the objects in question.
+	// Message is for people and names the objects in question, the first twenty of many. It has 16 KiB at most and no content of Secrets.
 	Message string `json:"message"`
 	// Codes are well-known error codes; resource-manager sets none.
 	// +optional

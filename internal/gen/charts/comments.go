@@ -25,7 +25,7 @@ type comment struct {
 
 func readComments(root string) (comments, error) {
 	all := comments{}
-	files, err := filepath.Glob(filepath.Join(root, "api/config/*/v1alpha1/types.go"))
+	files, err := filepath.Glob(filepath.Join(root, "api/config/*/v1alpha1/*.go"))
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func main() {
 	short := strings.ReplaceAll(executable, "-", "")
 	known := structs{}
 	for prefix, folder := range map[string]string{"": "api/config/" + short + "/v1alpha1", "shared.": "api/config/shared/v1alpha1"} {
-		if err := known.read(filepath.Join(os.Args[1], folder, "types.go"), prefix); err != nil {
+		if err := known.readFolder(filepath.Join(os.Args[1], folder), prefix); err != nil {
 			fmt.Fprintln(os.Stderr, "configdoc:", err)
 			os.Exit(1)
 		}
@@ -49,6 +49,23 @@ func main() {
 	fmt.Println("| field | type | meaning |")
 	fmt.Println("|---|---|---|")
 	known.print(kinds[executable], "", "")
+}
+
+// readFolder reads the types of a package.
+func (s structs) readFolder(folder, prefix string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		if err := s.read(file, prefix); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s structs) read(file, prefix string) error {
@@ -83,7 +100,8 @@ func (s structs) print(name, prefix, path string) {
 		}
 		jsonName, _, _ := strings.Cut(tag, ",")
 		typeName := typeOf(field.Type)
-		target := s.find(strings.TrimPrefix(typeName, "*"), prefix)
+		element, isList := strings.CutPrefix(strings.TrimPrefix(typeName, "*"), "[]")
+		target := s.find(element, prefix)
 		if jsonName == "" {
 			if target != "" {
 				s.print(target, prefixOf(target), path)
@@ -92,7 +110,11 @@ func (s structs) print(name, prefix, path string) {
 		}
 		fmt.Printf("| `%s` | %s | %s |\n", path+jsonName, display(typeName, target), text(field.Doc))
 		if target != "" {
-			s.print(target, prefixOf(target), path+jsonName+".")
+			below := path + jsonName
+			if isList {
+				below += "[]"
+			}
+			s.print(target, prefixOf(target), below+".")
 		}
 	}
 }
@@ -133,6 +155,9 @@ func typeOf(expression ast.Expr) string {
 
 func display(typeName, target string) string {
 	typeName = strings.TrimPrefix(typeName, "*")
+	if target != "" && strings.HasPrefix(typeName, "[]") {
+		return "[]object"
+	}
 	if target != "" {
 		return "object"
 	}
@@ -154,5 +179,5 @@ func text(doc *ast.CommentGroup) string {
 			lines = append(lines, line)
 		}
 	}
-	return strings.ReplaceAll(strings.Join(lines, " "), "|", `\|`)
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;").Replace(strings.Join(lines, " "))
 }

@@ -91,8 +91,8 @@ type ServerConfiguration struct {
 	// SeedAuthorizer configures how wide the rights of seeds are.
 	// +optional
 	SeedAuthorizer SeedAuthorizerConfiguration `json:"seedAuthorizer,omitempty"`
-	// OnlyReport are the names of webhooks that admit what they would refuse, and tell it as a warning, as an audit annotation, in a metric and
-	// in the log. Names are those of the table of features; webhooks that change objects have no such mode. Default none.
+	// OnlyReport are the names of webhooks that admit what they would refuse, and report it by a warning, an audit annotation, a metric and a
+	// line of the log. Names are those of the table of features; webhooks that change objects have no such mode. Default none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
 }
@@ -146,11 +146,11 @@ type SeedAuthorizerConfiguration struct {
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`
-	// MaxStaleness is how long nothing may be heard of a watch until the instance is not ready any more; at least 5m. 0 means for ever. Default 10m.
+	// MaxStaleness is how long a watch may be silent until the instance is not ready any more; at least 5m. 0 means for ever. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
-	// Shadow is a second policy by which each request is decided, too, without any effect: what it decides differently is counted by rule and
-	// class of client, and a sample is logged. Unset means none.
+	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule and class of client,
+	// and a sample is logged. Unset means none.
 	// +optional
 	Shadow *SeedAuthorizerShadow `json:"shadow,omitempty"`
 }
@@ -173,13 +173,13 @@ type SeedAuthorizerShadow struct {
 
 // ResourceAdmissionConfiguration limits the size and the number of objects.
 type ResourceAdmissionConfiguration struct {
-	// Limits of resources.
+	// Limits of resources; the first one that matches a resource counts for it.
 	// +optional
 	Limits []ResourceLimit `json:"limits,omitempty"`
-	// UnrestrictedSubjects are not limited.
+	// UnrestrictedSubjects are users, groups and ServiceAccounts that are not limited.
 	// +optional
 	UnrestrictedSubjects []rbacv1.Subject `json:"unrestrictedSubjects,omitempty"`
-	// OperationMode is block or log. Default block.
+	// OperationMode is block (refuse) or log (admit, and write a line into the log). Unset means block.
 	// +kubebuilder:validation:Enum=block;log
 	// +optional
 	OperationMode *string `json:"operationMode,omitempty"`
@@ -187,19 +187,19 @@ type ResourceAdmissionConfiguration struct {
 
 // ResourceLimit limits resources; * stands for all.
 type ResourceLimit struct {
-	// APIGroups of the resources.
+	// APIGroups of the resources; at least one, "" for the core group.
 	// +optional
 	APIGroups []string `json:"apiGroups,omitempty"`
-	// APIVersions of the resources.
+	// APIVersions of the resources; at least one.
 	// +optional
 	APIVersions []string `json:"apiVersions,omitempty"`
-	// Resources are the plural names.
+	// Resources are the plural names; at least one.
 	// +optional
 	Resources []string `json:"resources,omitempty"`
-	// Size is the largest size of an object as JSON, without status and managed fields.
+	// Size is the largest size of an object in bytes as JSON, without status and managed fields. Unset means no limit.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
-	// Count is the largest number of objects, of cluster-scoped resources only.
+	// Count is the largest number of objects, of cluster-scoped resources only. Unset means no limit.
 	// +optional
 	Count *int64 `json:"count,omitempty"`
 }

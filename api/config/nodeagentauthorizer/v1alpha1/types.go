@@ -63,8 +63,8 @@ type Agents struct {
 	// Nodes configures what agents may do with Nodes.
 	// +optional
 	Nodes NodesConfiguration `json:"nodes,omitempty"`
-	// Shadow is a second policy by which each request is decided, too, without any effect: what it decides differently is counted by rule, and
-	// a sample is logged. Unset means none.
+	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule, and a sample is
+	// logged. Unset means none.
 	// +optional
 	Shadow *Shadow `json:"shadow,omitempty"`
 }

@@ -134,8 +134,7 @@ type GarbageCollectorControllerConfig struct {
 	// SyncPeriod is the time between two collections, at least 15s. Default 1h when enabled.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// MinimumAge is how old an object must be to be collected: whoever creates it has this long to refer to it. Default 10m when
-	// enabled.
+	// MinimumAge is how old an object must be to be collected: its creator has this long to refer to it. Default 10m when enabled.
 	// +optional
 	MinimumAge *metav1.Duration `json:"minimumAge,omitempty"`
 	// ScanPodSpecs also keeps what the specs of Pods and of Pod templates refer to, annotated or not. Default true when enabled.
@@ -190,7 +189,7 @@ type CSRApproverControllerConfig struct {
 	// there. Default false.
 	// +optional
 	StrictBootstrap *bool `json:"strictBootstrap,omitempty"`
-	// BootstrapByKubelet lets kubelets ask for the first certificate of a node agent, too. Any kubelet can take the identity of a
+	// BootstrapByKubelet also lets kubelets ask for the first certificate of a node agent. Any kubelet can take the identity of a
 	// machine without a Node then. Default false.
 	// +optional
 	BootstrapByKubelet *bool `json:"bootstrapByKubelet,omitempty"`
@@ -212,8 +211,8 @@ type ManagedResourceControllerConfig struct {
 	// AlwaysUpdate sends an update for every object in every sync period, changed or not. Default false.
 	// +optional
 	AlwaysUpdate *bool `json:"alwaysUpdate,omitempty"`
-	// AlwaysUpdateScope is what alwaysUpdate is about: All objects, or Unwatched ones only. Objects whose drift a watch tells are then compared
-	// and written if they differ, as without alwaysUpdate. Default All.
+	// AlwaysUpdateScope says which objects alwaysUpdate is for: All, or Unwatched ones only. Objects whose drift a watch reports are then
+	// compared, and written if they differ, as without alwaysUpdate. Default All.
 	// +optional
 	// +kubebuilder:validation:Enum=All;Unwatched
 	AlwaysUpdateScope AlwaysUpdateScope `json:"alwaysUpdateScope,omitempty"`
@@ -224,19 +223,19 @@ type ManagedResourceControllerConfig struct {
 	// +optional
 	ApplyWhileDeletionPending *bool `json:"applyWhileDeletionPending,omitempty"`
 	// DeleteForeignObjects deletes an object of the inventory even if its origin annotation names another
-	// ManagedResource by now. Default false.
+	// ManagedResource meanwhile. Default false.
 	// +optional
 	DeleteForeignObjects *bool `json:"deleteForeignObjects,omitempty"`
-	// DriftRepairDelay is how long an object that somebody else changed or deleted is left so before it is put right; the
-	// change is told of at once. It gives an operator's emergency edit time. Default 0: put right at once.
+	// DriftRepairDelay is how long an object that somebody else changed or deleted stays so before it is repaired; an Event reports the
+	// change at once. The delay gives an operator's emergency edit time. Default 0: drift is repaired at once.
 	// +optional
 	DriftRepairDelay *metav1.Duration `json:"driftRepairDelay,omitempty"`
-	// AuditPeriod is how often each kind in use is listed, metadata only, and compared with what the watches told of it, spread
-	// over the period. Default 24h; 0 switches it off.
+	// AuditPeriod is how often each kind in use is listed, metadata only, and compared with what the watches reported; the lists are
+	// spread over the period. Default 24h; 0 switches the audit off.
 	// +optional
 	AuditPeriod *metav1.Duration `json:"auditPeriod,omitempty"`
-	// CollectOrphans deletes objects that an audit finds, whose origin annotation names a ManagedResource and that no inventory
-	// names. Otherwise they are told of only. Default false.
+	// CollectOrphans deletes the objects that an audit finds in no inventory, and whose origin annotation names a ManagedResource.
+	// Without it an Event reports them. Default false.
 	// +optional
 	CollectOrphans *bool `json:"collectOrphans,omitempty"`
 	// AllowHolds has an object left alone that carries the annotation resources.gardener.cloud/leave-alone-until in the target. A ManagedResource
@@ -245,16 +244,6 @@ type ManagedResourceControllerConfig struct {
 	// +optional
 	AllowHolds *bool `json:"allowHolds,omitempty"`
 }
-
-// AlwaysUpdateScope says which objects get an update though nothing differs.
-type AlwaysUpdateScope string
-
-const (
-	// AlwaysUpdateAll has all objects written.
-	AlwaysUpdateAll AlwaysUpdateScope = "All"
-	// AlwaysUpdateUnwatched has those written that no watch covers.
-	AlwaysUpdateUnwatched AlwaysUpdateScope = "Unwatched"
-)
 
 // NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.
 type NetworkPolicyControllerConfig struct {
@@ -279,16 +268,6 @@ type NetworkPolicyControllerConfig struct {
 	// +kubebuilder:validation:Enum=Labels;Selector
 	DescriptionFormat DescriptionFormat `json:"descriptionFormat,omitempty"`
 }
-
-// DescriptionFormat says how descriptions of NetworkPolicies show selectors.
-type DescriptionFormat string
-
-const (
-	// DescriptionFormatLabels shows the labels, as map[k:v].
-	DescriptionFormatLabels DescriptionFormat = "Labels"
-	// DescriptionFormatSelector shows the whole selector, as {map[k:v] []}.
-	DescriptionFormatSelector DescriptionFormat = "Selector"
-)
 
 // IngressControllerSelector selects the Pods of the ingress controller.
 type IngressControllerSelector struct {
@@ -478,8 +457,8 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
-	// Shadow is a second policy by which each request is decided, too, without any effect: what it decides differently is counted by rule, and
-	// a sample is logged. Unset means none.
+	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule, and a sample is
+	// logged. Unset means none.
 	// +optional
 	Shadow *NodeAgentAuthorizerShadow `json:"shadow,omitempty"`
 }

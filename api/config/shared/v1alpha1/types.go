@@ -113,11 +113,11 @@ type Debugging struct {
 	Authentication Authentication `json:"authentication,omitempty"`
 }
 
-// Authentication says whether readers of metrics are to be known.
+// Authentication says whether readers of metrics must authenticate.
 type Authentication struct {
 	// Enabled serves the metrics port with TLS and the certificate of the webhooks, for those only whom the API server of the source or garden
 	// knows by their token and allows the path as a nonResourceURL. Profiles, /debug/config and /debug/log-level, which shows and sets the log
-	// level, are then there without enableProfiling; debug pages beside the webhooks want the same of their readers. Default false.
+	// level, are then there without enableProfiling; debug pages on the webhooks' port then ask the same of their readers. Default false.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 }

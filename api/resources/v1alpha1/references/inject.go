@@ -23,7 +23,7 @@ import (
 var PrometheusKind = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
 
 // InjectAnnotations replaces the annotations for references of a workload, and of its templates, by those for what it refers to.
-// Other annotations stay. The additional keys are written with an empty value beside them, which keeps nothing (REF-3).
+// Other annotations stay. The additional keys are also written, with an empty value, which keeps nothing (REF-3).
 //
 // Pods, Deployments, StatefulSets, DaemonSets, Jobs and CronJobs of all versions, ManagedResources, and Prometheus objects in
 // their unstructured form are handled. Any other type is an error "unhandled object type", and the object is not changed.

@@ -1,4 +1,4 @@
-// Package references is for whoever deploys ConfigMaps and Secrets that the garbage collector of resource-manager collects.
+// Package references is for programs that deploy ConfigMaps and Secrets which the garbage collector of resource-manager collects.
 //
 // Such objects are immutable, have a name of their own for each content, and the label
 // resources.gardener.cloud/garbage-collectable-reference: "true". A workload says which of them it needs by annotations;
@@ -22,18 +22,22 @@ import (
 // Kind is a kind of what is referred to, as keys of annotations have it.
 type Kind string
 
-// Kinds.
+// Kinds that can be referred to.
 const (
+	// ConfigMap is the kind of ConfigMaps in keys.
 	ConfigMap Kind = "configmap"
-	Secret    Kind = "secret"
+	// Secret is the kind of Secrets in keys.
+	Secret Kind = "secret"
 )
 
 // hashLength is the number of hexadecimal digits in keys.
 const hashLength = 8
 
-// Reference names an object in the namespace of whoever refers to it.
+// Reference names an object in the namespace of the workload that refers to it.
 type Reference struct {
+	// Kind of the object.
 	Kind Kind
+	// Name of the object.
 	Name string
 }
 
