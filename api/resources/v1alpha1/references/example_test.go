@@ -36,7 +36,7 @@ func ExampleInjectAnnotations_unhandled() {
 	// Output: unhandled object type *v1.Namespace
 }
 
-// What a workload refers to by its annotations.
+// The annotations of a workload name the objects that it refers to.
 func ExampleFromAnnotations() {
 	for _, reference := range references.FromAnnotations(map[string]string{
 		"reference.resources.gardener.cloud/secret-5b11618c": "secret1",
