@@ -102,3 +102,25 @@ func (s *slow) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ .
 	time.Sleep(50 * time.Millisecond)
 	return nil
 }
+
+// failing is an API server that cannot be read.
+type failing struct{ client.Reader }
+
+func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("away")
+}
+
+func (failing) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("away")
+}
+
+// TestShared: what a shared reader cannot read is an error, and not an empty object or list.
+func TestShared(t *testing.T) {
+	reader := Shared(failing{}, ratelimit.NewQueue(1, 1))
+	if err := reader.Get(t.Context(), client.ObjectKey{Name: "a"}, &corev1.ConfigMap{}); err == nil || err.Error() != "away" {
+		t.Errorf("got %v", err)
+	}
+	if err := reader.List(t.Context(), &corev1.ConfigMapList{}); err == nil || err.Error() != "away" {
+		t.Errorf("got %v", err)
+	}
+}

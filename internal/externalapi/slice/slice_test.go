@@ -3,6 +3,7 @@ package slice
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	kjson "sigs.k8s.io/json"
@@ -51,4 +52,66 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("%s became %s:\ngot  %s\nwant %s", in, out, b, a)
 		}
 	})
+}
+
+// A text that is not understood stays as it is, wherever it breaks off: what decodes it says what is wrong.
+func TestBroken(t *testing.T) {
+	const whole = `{"kind":"Sh\"oot","spec":{"seedName":"a","dns":{"providers":[{"secretName":"s"},null]}},"zzz":{"a":["]}",1]},"status":{}}`
+	for end := range len(whole) {
+		broken := whole[:end]
+		if got := string(shape.Cut([]byte("x"), []byte(broken))); got != "x"+broken {
+			t.Errorf("%s became %s", broken, got)
+		}
+	}
+	deep := strings.Repeat(`{"items":`, maxDepth+2) + "1" + strings.Repeat("}", maxDepth+2)
+	for text, want := range map[string]string{
+		`{kind:"Shoot"}`: `{kind:"Shoot"}`, `{"kind" "Shoot"}`: `{"kind" "Shoot"}`, `{"kind"`: `{"kind"`, `{1:2}`: `{1:2}`,
+		" {\n\t\"kind\" :\r\"Shoot\" , \"x\" : 1 } ": `{"kind":"Shoot"}`, `{"x":1,"kind":"a","y":2}`: `{"kind":"a"}`,
+		`{"spec":{"dns":{"providers":[]}}}`: `{"spec":{"dns":{"providers":[]}}}`, `{"spec":{"dns":{"providers":[ 1 , {"x":2} ]}}}`: `{"spec":{"dns":{"providers":[1,{}]}}}`,
+		`{"spec":{"dns":"x"}}`: `{"spec":{"dns":"x"}}`, deep: "{}",
+	} {
+		if got := string(shape.Cut(nil, []byte(text))); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// nested is a type that contains itself.
+type nested struct {
+	Inner *nested `json:"inner"`
+}
+
+func TestShapes(t *testing.T) {
+	type Embedded struct{ Plain string }
+	type outer struct {
+		*Embedded
+		Named  []nested `json:"named"`
+		Hidden string   `json:"-"`
+		secret string
+		Bare   *nested
+		Raw    json.RawMessage `json:"raw"`
+	}
+	_ = outer{secret: ""}.secret
+	s := ShapeOf(reflect.TypeFor[outer]())
+	const text = `{"Plain":"a","named":[{"inner":{"inner":{},"x":1}}],"Hidden":1,"-":1,"secret":1,"Bare":{"inner":{},"x":1},"raw":{"x":1}}`
+	if got, want := string(s.Cut(nil, []byte(text))), `{"Plain":"a","named":[{"inner":{"inner":{}}}],"Bare":{"inner":{}},"raw":{"x":1}}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, want := string(s.And("Hidden").Cut(nil, []byte(text))), `{"Plain":"a","named":[{"inner":{"inner":{}}}],"Hidden":1,"Bare":{"inner":{}},"raw":{"x":1}}`; got != want {
+		t.Errorf("with one more: got  %s\nwant %s", got, want)
+	}
+	if got := string(s.Cut(nil, []byte(text))); strings.Contains(got, "Hidden") {
+		t.Errorf("the shape itself has one more: %s", got)
+	}
+	if got := string((*Shape)(nil).And("a").Cut(nil, []byte(text))); got != text {
+		t.Errorf("of a shape that wants all: %s", got)
+	}
+	depth := maxDepth
+	deep := func(n int) string { return strings.Repeat(`{"inner":`, n) + `{"x":1}` + strings.Repeat("}", n) }
+	if got, want := string(ShapeOf(reflect.TypeFor[nested]()).Cut(nil, []byte(deep(depth)))), strings.Replace(deep(depth), `{"x":1}`, "{}", 1); got != want {
+		t.Errorf("as deep as may be: got %s", got)
+	}
+	if got := string(ShapeOf(reflect.TypeFor[nested]()).Cut(nil, []byte(deep(depth+1)))); got != deep(depth+1) {
+		t.Errorf("deeper: got %s", got)
+	}
 }

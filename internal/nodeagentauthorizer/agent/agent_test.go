@@ -90,3 +90,10 @@ func TestUndecodable(t *testing.T) {
 		t.Errorf("9.4: -want +got:\n%s", diff)
 	}
 }
+
+// TestWithoutReads: a question in such a context sends no request (SHD-7).
+func TestWithoutReads(t *testing.T) {
+	if !MayRead(t.Context()) || MayRead(WithoutReads(t.Context())) {
+		t.Errorf("SHD-7: a question may read: %v, without reads: %v", MayRead(t.Context()), MayRead(WithoutReads(t.Context())))
+	}
+}

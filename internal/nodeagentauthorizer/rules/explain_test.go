@@ -106,3 +106,56 @@ func TestExplainShadow(t *testing.T) {
 		t.Errorf("SHD-4: got %+v, shadow %+v", e, e.Shadow)
 	}
 }
+
+// TestExplainSteps: an explanation names the step that decided, who the agent is and what the rule says, in one summary.
+func TestExplainSteps(t *testing.T) {
+	for question, c := range map[string]struct{ step, says, of, rule string }{
+		"- get nodes x":                               {"NA-2", "of no Machine or Node", "Machine:", ""},
+		"foo-machine get deployments default/x":       {"NA-3", "no other resource", "Machine:foo-machine", ""},
+		"broken-machine get nodes x":                  {"B-1", "an error denies", "Machine:broken-machine", "of nodes: "},
+		"foo-machine get pods default/foo-pod":        {"", "", "Machine:foo-machine", "of pods: "},
+		"foo-machine delete pods/status default/x":    {"", "", "Machine:foo-machine", "of pods: "},
+		"foo-machine get pods/binding default/x":      {"", "", "Machine:foo-machine", "of pods: "},
+		"foo-machine create events default/x":         {"", "", "Machine:foo-machine", "of events: "},
+		"foo-machine patch nodes/status foo-node":     {"", "", "Machine:foo-machine", "of nodes: "},
+		"foo-machine delete nodes/proxy another-node": {"", "", "Machine:foo-machine", "of nodes: "},
+	} {
+		a := &Authorizer{View: fixture(), ByMachine: true, Log: logr.Discard()}
+		e := a.Explain(context.Background(), ask(t, question))
+		if e.Step != c.step || !strings.Contains(e.StepSays, c.says) || e.Of != c.of || !strings.Contains(e.RuleSays, c.rule) || (e.RuleSays == "") != (c.rule == "") || e.Summary == "" {
+			t.Errorf("NA-3: %s: got %+v", question, e)
+		}
+		if len(e.Candidates) != len(e.Missing) {
+			t.Errorf("NA-3: %s: %d candidates for %v", question, len(e.Candidates), e.Missing)
+		}
+	}
+	byNode := &Authorizer{View: fixture(), Log: logr.Discard()}
+	if e := byNode.Explain(context.Background(), ask(t, "foo-node get nodes foo-node")); e.Of != "Node:foo-node" {
+		t.Errorf("NA-2: an agent by its Node is %q", e.Of)
+	}
+	stranger := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "x"}, Verb: "get", Resource: "nodes", ResourceRequest: true}
+	if e := byNode.Explain(context.Background(), stranger); e.Summary == "" {
+		t.Error("NA-1: the explanation has no summary")
+	}
+	for resource, want := range map[string]bool{"nodes": true, "certificatesigningrequests": true, "pods": false, "events": false} {
+		if _, clusterScoped, known := Resource(resource); clusterScoped != want || !known {
+			t.Errorf("NA-3: objects of %s have no namespace: %v", resource, clusterScoped)
+		}
+	}
+	if _, clusterScoped, known := Resource("deployments"); clusterScoped || known {
+		t.Error("NA-3: deployments are no resource of the table")
+	}
+}
+
+// TestExplainedLinks: the link that is missing is a new object, or one that somebody has to change.
+func TestExplainedLinks(t *testing.T) {
+	a := &Authorizer{View: fixture(), ByMachine: true, Log: logr.Discard()}
+	for question, isNew := range map[string]bool{
+		"no-machine get nodes x": true, "gone-machine get nodes gone-node": true, "bar-machine get nodes other-node": false,
+	} {
+		e := a.Explain(context.Background(), ask(t, question))
+		if len(e.Candidates) != 1 || len(e.Candidates[0].Links) != 1 || e.Candidates[0].Links[0].New != isNew || len(e.Candidates[0].Path) != 2 {
+			t.Errorf("NA-12: %s: got %+v", question, e.Candidates)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func main() {
 	flag.DurationVar(&o.perTest, "test-limit", 2*time.Minute, "a test that takes longer than this without a defect judges nothing")
 	flag.Float64Var(&o.most, "most", 100, "how many percent may survive")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many defects are judged at a time")
-	flag.DurationVar(&o.each, "each", 0, "leave a package after this time, with what is known; 0 for no limit")
+	flag.DurationVar(&o.each, "each", 0, "leave a package when its defects have been judged for this time, with what is known; 0 for no limit")
 	flag.StringVar(&o.page, "page", "", "the document whose table gets the figures of these packages")
 	flag.StringVar(&o.tests, "tests", "", "the folder of the package whose tests judge, as in ./test/simulation; its own for each package if empty")
 	flag.StringVar(&o.run, "run", ".", "with -tests: which tests judge")
@@ -252,11 +252,6 @@ func judgePackages(ctx context.Context, o options, ps []*packages.Package, chang
 		return r, nil
 	}
 	r.defects = len(m.mutants)
-	if o.each > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.each)
-		defer cancel()
-	}
 	tests, err := measure(ctx, m, work, o)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -264,6 +259,11 @@ func judgePackages(ctx context.Context, o options, ps []*packages.Package, chang
 			return r, nil
 		}
 		return r, err
+	}
+	if o.each > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.each)
+		defer cancel()
 	}
 	drawn := draw(m.mutants, o.sample, o.seed)
 	done := 0

@@ -138,6 +138,64 @@ func TestParallelReviews(t *testing.T) {
 	})
 }
 
+// TestReviewsThatEndWaiting: a review that ends before the list that it waits for, or before its own turn, is refused (DP-13, DP-T13).
+func TestReviewsThatEndWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(1)
+		c.took = time.Minute
+		decide := Decide(c, clock.RealClock{})
+		var asking sync.WaitGroup
+		for i := range listsAtOnce {
+			asking.Go(func() {
+				r := c.review("o0")
+				r.Namespace = fmt.Sprint("n", i)
+				if response := admissiontest.Respond(decide, r); !response.Allowed {
+					t.Errorf("DP-12: %+v", response.Result)
+				}
+			})
+		}
+		synctest.Wait()
+		for _, namespace := range []string{"n0", "another"} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			r := c.review("o0")
+			r.Namespace = namespace
+			if _, err := decide(ctx, &r); err == nil || !strings.Contains(err.Error(), "deadline") {
+				t.Errorf("DP-T13: %s: got %v", namespace, err)
+			}
+			cancel()
+		}
+		asking.Wait()
+	})
+}
+
+// TestListsAnswerForAMoment: a list answers reviews for less than a moment; then it is made anew (DP-21).
+func TestListsAnswerForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(1)
+		c.took = 0
+		decide := Decide(c, clock.RealClock{})
+		for _, step := range []struct{ pause, lists time.Duration }{{0, 1}, {moment - 1, 1}, {1, 2}, {moment, 3}} {
+			time.Sleep(step.pause)
+			if admissiontest.Respond(decide, c.review("o0")); c.lists != int(step.lists) {
+				t.Errorf("DP-21: %d lists, want %d", c.lists, step.lists)
+			}
+		}
+	})
+}
+
+// TestNamesAreFew: a refusal names as many objects as a person reads, and how many there are beside them (WB-16).
+func TestNamesAreFew(t *testing.T) {
+	for n, more := range map[int]string{shown: "", shown + 1: " and 1 more"} {
+		c := newCluster(n)
+		c.took, c.confirmed = 0, map[string]bool{}
+		r := deletion(dnsRecord, "", "-")
+		err := newCollections(c, clock.RealClock{}).judge(t.Context(), &r)
+		if err == nil || strings.Count(err.Error(), "n/o") != shown || strings.Contains(err.Error(), " more") != (more != "") || !strings.Contains(err.Error(), more) {
+			t.Errorf("WB-16: of %d objects: %v", n, err)
+		}
+	}
+}
+
 // TestRefusalsAreNotKept: an object that is confirmed after a refusal refuses nothing any more, and neither does a list that failed.
 func TestRefusalsAreNotKept(t *testing.T) {
 	c := newCluster(2)

@@ -1,0 +1,88 @@
+package merge
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
+)
+
+const (
+	heldUntil  = resourcesv1alpha1.AnnotationLeaveAloneUntil
+	heldFields = resourcesv1alpha1.AnnotationLeaveAloneFields
+)
+
+// TestMergeOfHeldObjects: what a hold leaves of an object, and what becomes of its annotations (MRF-10 … MRF-13).
+func TestMergeOfHeldObjects(t *testing.T) {
+	pointers, err := fieldpointer.ParseList("/data/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const desired = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {ours: new, " + resourcesv1alpha1.LabelManagedBy + ": gardener}, annotations: {ours: new}}\ndata: {a: new, b: new}\n"
+	live := func(metadata string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, resourceVersion: '1', managedFields: [{manager: x}]" + metadata + "}\ndata: {a: old, b: old}\n"
+	}
+	const whole, part = "{a: old, b: old}", "{a: old, b: new}"
+	annotated := live(", labels: {theirs: x}, annotations: {theirs: x, " + heldUntil + ": T, " + heldFields + ": /data/a}")
+	managed := map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}
+	for name, c := range map[string]struct {
+		live                string
+		effect              *hold.Effect
+		data                string
+		labels, annotations map[string]string
+	}{
+		"MRF-12/a whole object without metadata": {live(""), &hold.Effect{Whole: true, Fate: hold.AsOthers}, whole, managed, nil},
+		"MRF-12/a whole object": {annotated, &hold.Effect{Whole: true, Fate: hold.Stay}, whole,
+			map[string]string{"theirs": "x", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", heldUntil: "T", heldFields: "/data/a"}},
+		"MRF-13/a whole object, its own hold is over": {annotated, &hold.Effect{Whole: true, Fate: hold.Removed}, whole,
+			map[string]string{"theirs": "x", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x"}},
+		"MRF-10/a field": {annotated, &hold.Effect{Fields: pointers, Fate: hold.Stay}, part,
+			map[string]string{"theirs": "x", "ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", "ours": "new", heldUntil: "T", heldFields: "/data/a"}},
+		"MRF-13/over": {annotated, &hold.Effect{Fate: hold.Removed}, "{a: new, b: new}",
+			map[string]string{"theirs": "x", "ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", "ours": "new"}},
+		"MRF-13/over, without annotations": {live(""), &hold.Effect{Fate: hold.Removed}, "{a: new, b: new}",
+			map[string]string{"ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"ours": "new"}},
+		"MRF-10/of the ManagedResource": {annotated, &hold.Effect{Fields: pointers, Fate: hold.AsOthers}, part,
+			map[string]string{"theirs": "x", "ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", "ours": "new", heldUntil: "T", heldFields: "/data/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := fromYAML(t, c.live)
+			merged := Merge(desiredFrom(t, desired), before, Options{Hold: c.effect, Origin: "o"})
+			want := map[string]string{resourcesv1alpha1.AnnotationOrigin: "o"}
+			for key, value := range c.annotations {
+				want[key] = value
+			}
+			if _, described := merged.GetAnnotations()[resourcesv1alpha1.AnnotationDescription]; described {
+				want[resourcesv1alpha1.AnnotationDescription] = merged.GetAnnotations()[resourcesv1alpha1.AnnotationDescription]
+			}
+			if diff := cmp.Diff(want, merged.GetAnnotations()); diff != "" {
+				t.Errorf("annotations: %s", diff)
+			}
+			if diff := cmp.Diff(c.labels, merged.GetLabels()); diff != "" {
+				t.Errorf("labels: %s", diff)
+			}
+			if diff := cmp.Diff(fromYAML(t, "apiVersion: v1\nkind: ConfigMap\ndata: "+c.data).Object["data"], merged.Object["data"]); diff != "" {
+				t.Errorf("data: %s", diff)
+			}
+			if len(merged.GetManagedFields()) > 0 || merged.GetResourceVersion() != "1" {
+				t.Errorf("metadata: %v", merged.Object["metadata"])
+			}
+			if diff := cmp.Diff(fromYAML(t, c.live), before); diff != "" {
+				t.Errorf("the live object changed: %s", diff)
+			}
+		})
+	}
+}
+
+// TestHeldWithoutLabel: an object whose manifest has no label of ManagedResources gets none while it is held (MRF-12).
+func TestHeldWithoutLabel(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+	desired := desiredFrom(t, manifest)
+	desired.SetLabels(nil)
+	if got := Merge(desired, fromYAML(t, manifest), Options{Hold: &hold.Effect{Whole: true}}).GetLabels(); len(got) > 0 {
+		t.Errorf("MRF-12: labels %v", got)
+	}
+}
