@@ -110,7 +110,7 @@ func answerDiff(ctx context.Context, to *connection, name string, files diffFile
 		return nil, err
 	}
 	r := &runReader{clusters: clusters, given: given, progress: newProgress(os.Stderr, time.Now)}
-	defer r.progress.done()
+	defer r.progress.Done()
 	if name == "" && given.managedResource == nil {
 		return r.manifests(ctx)
 	}

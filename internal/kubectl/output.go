@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/process"
 )
 
 // format is what -o asks for.
@@ -69,16 +71,7 @@ type style struct{ colours bool }
 
 // styleOf returns the style for a writer: colours are for terminals whose user does not object (NO_COLOR).
 func styleOf(out io.Writer) style {
-	return style{colours: isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-}
-
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return style{colours: process.IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
 // Colours by their codes.

@@ -77,7 +77,7 @@ func runTree(ctx context.Context, flags *treeFlags, name string, out io.Writer) 
 		return g.watch(ctx, p)
 	}
 	branches, err := g.read(ctx)
-	g.progress.done()
+	g.progress.Done()
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,16 @@ type Source struct {
 	Stdin io.Reader
 	// Keep says whether an event is of interest. It is called by several goroutines.
 	Keep func(*Event) bool
+	// Progress, if it is set, is told now and then how much was read.
+	Progress func(Far)
+}
+
+// Far is how far reading is.
+type Far struct {
+	// Lines are those that were handed over.
+	Lines int
+	// Bytes of the files were read, as they are stored, and All are there; 0 if nobody knows.
+	Bytes, All int64
 }
 
 // Summary says what was read.
@@ -53,6 +63,8 @@ type chunk struct {
 	number    int
 	text      string
 	firstLine int
+	// stored is how much of all files was read when the chunk was complete.
+	stored int64
 	// dropped is the number of a line that is too long, 0 if there is none.
 	dropped int
 
@@ -72,6 +84,7 @@ func (s *Source) Read(each func(*Event) error) (Summary, error) {
 	defer end()
 	workers := max(1, runtime.GOMAXPROCS(0))
 	workers = min(workers, atOnce/2)
+	all := s.size()
 	jobs, order := make(chan *chunk, atOnce), make(chan *chunk, atOnce-2)
 	failed := make(chan error, 1)
 	go func() {
@@ -103,6 +116,9 @@ func (s *Source) Read(each func(*Event) error) (Summary, error) {
 	for c := range order {
 		<-c.done
 		summary.add(c)
+		if s.Progress != nil {
+			s.Progress(Far{Lines: summary.Lines, Bytes: c.stored, All: all})
+		}
 		for i := range c.events {
 			if err := each(&c.events[i]); err != nil {
 				return summary, fmt.Errorf("%s line %d: %w", c.file, c.events[i].Line, err)
@@ -164,19 +180,45 @@ func (c *chunk) wrong(line int, err error) {
 
 // split cuts all files into chunks that end with a line.
 func (s *Source) split(emit func(*chunk) bool) error {
+	var read counted
 	for number, name := range s.Files {
 		numbered := func(c *chunk) bool {
-			c.number = number
+			c.number, c.stored = number, read.bytes
 			return emit(c)
 		}
-		if err := s.splitFile(name, numbered); err != nil {
+		if err := s.splitFile(name, &read, numbered); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Source) splitFile(name string, emit func(*chunk) bool) error {
+// size is that of all files, 0 if one of them is none, as a pipe.
+func (s *Source) size() (all int64) {
+	for _, name := range s.Files {
+		info, err := os.Stat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			return 0
+		}
+		all += info.Size()
+	}
+	return all
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	bytes int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(into []byte) (int, error) {
+	n, err := c.Reader.Read(into)
+	c.bytes += int64(n)
+	return n, err
+}
+
+func (s *Source) splitFile(name string, read *counted, emit func(*chunk) bool) error {
 	shown, from := name, s.Stdin
 	if name == "-" {
 		shown = "stdin"
@@ -188,7 +230,8 @@ func (s *Source) splitFile(name string, emit func(*chunk) bool) error {
 		defer func() { _ = file.Close() }()
 		from = file
 	}
-	buffered := bufio.NewReaderSize(from, chunkSize)
+	read.Reader = from
+	buffered := bufio.NewReaderSize(read, chunkSize)
 	var reader io.Reader = buffered
 	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // A shorter file is not compressed.
 		unzipped, err := gzip.NewReader(buffered)

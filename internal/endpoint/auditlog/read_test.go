@@ -212,3 +212,36 @@ func TestTable(t *testing.T) {
 		t.Errorf("RPL-6: got %d cells, the first is %+v", len(cells), cells[0])
 	}
 }
+
+// TestProgress: reading tells how far it is, in bytes as they are stored, and never more than there are.
+func TestProgress(t *testing.T) {
+	var zipped bytes.Buffer
+	zip := gzip.NewWriter(&zipped)
+	_, _ = zip.Write([]byte(strings.Repeat(event+"\n", 3000)))
+	_ = zip.Close()
+	dir := t.TempDir()
+	files := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b.gz")}
+	plain := []byte(strings.Repeat(event+"\n", 2000))
+	for i, content := range [][]byte{plain, zipped.Bytes()} {
+		if err := os.WriteFile(files[i], content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var told []Far
+	if _, _, err := read(t, Source{Files: files, Progress: func(far Far) { told = append(told, far) }}); err != nil {
+		t.Fatal(err)
+	}
+	all := int64(len(plain) + zipped.Len())
+	for i, far := range told {
+		if far.All != all || far.Bytes > all || i > 0 && (far.Bytes < told[i-1].Bytes || far.Lines < told[i-1].Lines) {
+			t.Errorf("RPL-9: %d bytes are there, and %+v after %+v was told", all, far, told[max(0, i-1)])
+		}
+	}
+	if len(told) < 4 || told[len(told)-1] != (Far{Lines: 5000, Bytes: all, All: all}) {
+		t.Errorf("RPL-9: told %+v", told)
+	}
+	told = nil
+	if _, _, err := read(t, Source{Files: []string{"-"}, Stdin: strings.NewReader(event), Progress: func(far Far) { told = append(told, far) }}); err != nil || told[0].All != 0 {
+		t.Errorf("RPL-9: of standard input %+v was told, %v", told, err)
+	}
+}

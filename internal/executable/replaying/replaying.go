@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -69,7 +70,11 @@ func Command(o Options) process.Subcommand {
 			}
 			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer cancel()
-			r, err := o.Run(ctx, set, auditlog.Source{Files: files, Stdin: os.Stdin}, out)
+			progress := process.NewProgress(os.Stderr, time.Now)
+			r, err := o.Run(ctx, set, auditlog.Source{Files: files, Stdin: os.Stdin, Progress: func(far auditlog.Far) {
+				progress.Tell(func() string { return told(far) })
+			}}, out)
+			progress.Done()
 			if err != nil || r == nil {
 				return err
 			}
@@ -82,6 +87,14 @@ func Command(o Options) process.Subcommand {
 			return nil
 		},
 	}
+}
+
+// told is how far a replay is.
+func told(far auditlog.Far) string {
+	if far.All == 0 {
+		return fmt.Sprintf("%d lines", far.Lines)
+	}
+	return fmt.Sprintf("%d lines, %d %% of the log", far.Lines, 100*far.Bytes/far.All)
 }
 
 // document is the JSON form.

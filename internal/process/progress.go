@@ -1,0 +1,63 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// progressAfter is how long a verb works without a word, and then between two of them.
+const progressAfter = 2 * time.Second
+
+// Progress tells on stderr how far long work is: on a terminal in one line, which the next one overwrites.
+type Progress struct {
+	out        io.Writer
+	now        func() time.Time
+	overwrites bool
+
+	mu   sync.Mutex
+	last time.Time
+	told bool
+}
+
+// NewProgress returns a progress that begins now.
+func NewProgress(out io.Writer, now func() time.Time) *Progress {
+	return &Progress{out: out, now: now, last: now(), overwrites: IsTerminal(out)}
+}
+
+// Tell tells of it if it is time to.
+func (p *Progress) Tell(text func() string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if now.Sub(p.last) < progressAfter {
+		return
+	}
+	p.last, p.told = now, true
+	if p.overwrites {
+		_, _ = fmt.Fprintf(p.out, "%s\x1b[K\r", text())
+		return
+	}
+	_, _ = fmt.Fprintln(p.out, text())
+}
+
+// Done leaves the line of the terminal to what is printed.
+func (p *Progress) Done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.overwrites && p.told {
+		_, _ = fmt.Fprint(p.out, "\x1b[K")
+	}
+}
+
+// IsTerminal says whether a writer is one.
+func IsTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
