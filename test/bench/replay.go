@@ -48,7 +48,7 @@ func replayLog(ctx context.Context, b *bench) error {
 	}
 	cpu := (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
 	usage, _ := command.ProcessState.SysUsage().(*syscall.Rusage)
-	b.add(fmt.Sprintf("replay of %d events, two rule sets", log.Lines()), took.Seconds(), "s", fmt.Sprintf("%.1f s processor time, %d MB", cpu, size/1_000_000), "target ≤ 10")
+	b.add(fmt.Sprintf("replay of %d events, two rule sets", log.Lines()), took.Seconds(), "s", fmt.Sprintf("%.1f s CPU time, %d MB", cpu, size/1_000_000), "target ≤ 10")
 	b.add("… resident memory at most", float64(usage.Maxrss)/1024, "MiB", "", "target ≤ 150")
 	return nil
 }
