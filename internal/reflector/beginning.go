@@ -20,35 +20,47 @@ type beginning struct {
 	over bool
 }
 
-// begin is called before a stream or a list is asked for. It returns nil if that has no beginning.
+// begin is called before a stream or a list is asked for. A stream that is resumed has a beginning that is over.
 func (f *Follower) begin(options *metav1.ListOptions) *beginning {
-	var b *beginning
-	if options.SendInitialEvents != nil && *options.SendInitialEvents {
-		b = &beginning{f: f}
-	}
+	b := &beginning{f: f, over: options.SendInitialEvents == nil || !*options.SendInitialEvents}
 	f.taking.Lock()
 	defer f.taking.Unlock()
 	f.current = b
+	if !b.over || !options.Watch && options.Continue == "" {
+		f.versions.begin()
+	}
 	return b
 }
 
 // take takes note of an event's object if it belongs to the beginning, and returns what the reflector gets in its place.
 func (b *beginning) take(event watch.EventType, object runtime.Object) runtime.Object {
-	if b == nil || b.over {
+	if b == nil {
 		return object
 	}
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return object
 	}
-	if event == watch.Bookmark {
-		b.over = accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
-		return object
+	begun := b.over
+	result := b.count(event, object, accessor)
+	if b.over && !begun {
+		b.complete(accessor.GetResourceVersion())
 	}
+	return result
+}
+
+func (b *beginning) count(event watch.EventType, object runtime.Object, accessor metav1.Object) runtime.Object {
 	b.f.taking.Lock()
 	defer b.f.taking.Unlock()
 	if b.f.current != b {
 		return object // Nobody waits for it any more.
+	}
+	b.f.versions.saw(event, accessor)
+	if event == watch.Bookmark {
+		b.over = b.over || accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+	}
+	if b.over {
+		return object
 	}
 	switch event {
 	case watch.Added, watch.Modified:

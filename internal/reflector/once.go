@@ -20,7 +20,7 @@ func List(ctx context.Context, client rest.Interface, kind Kind, log logr.Logger
 	}
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		list, err := f.page(ctx, options)
+		list, err := f.page(ctx, f.request(&options))
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", kind.Resource.GroupResource(), err)
 		}
@@ -37,11 +37,11 @@ func List(ctx context.Context, client rest.Interface, kind Kind, log logr.Logger
 	}
 }
 
-func (f *Follower) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (f *Follower) page(ctx context.Context, request *rest.Request) (runtime.Object, error) {
 	if f.shape != nil {
-		return f.shape.list(ctx, f.request(&options), f.undecodable)
+		return f.shape.list(ctx, request, f.undecodable)
 	}
-	return f.request(&options).Do(ctx).Get()
+	return request.Do(ctx).Get()
 }
 
 func eachOf(list runtime.Object, each func(runtime.Object) error) error {

@@ -16,17 +16,17 @@ import (
 	"github.com/espalier-project/espalier/test/gardenproto"
 )
 
-type fields = map[string]any
+type content = map[string]any
 
 // messageOf is the message of a Shoot.
-func messageOf(t *testing.T, content fields) []byte {
+func messageOf(t *testing.T, object content) []byte {
 	t.Helper()
 	encoder, err := gardenproto.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	content["kind"] = "Shoot"
-	message, err := encoder.Message(content)
+	object["kind"] = "Shoot"
+	message, err := encoder.Message(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ var (
 
 // TestDecodeFrames: a stream of Protocol Buffers says the same as one of JSON, and so does what cannot be decoded in it.
 func TestDecodeFrames(t *testing.T) {
-	metadata := func(name, version string) fields {
-		return fields{"metadata": fields{"namespace": "n", "name": name, "resourceVersion": version}}
+	metadata := func(name, version string) content {
+		return content{"metadata": content{"namespace": "n", "name": name, "resourceVersion": version}}
 	}
 	status, err := (&metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired}).Marshal()
 	if err != nil {
@@ -62,8 +62,8 @@ func TestDecodeFrames(t *testing.T) {
 	}
 	long := strings.Repeat("x", 3*readAtOnce)
 	stream := bytes.Join([][]byte{
-		frameOf(t, "ADDED", "Shoot", messageOf(t, fields{"metadata": fields{"namespace": "n", "name": "a", "resourceVersion": "7"}, "spec": fields{"seedName": "s", "region": long}})),
-		frameOf(t, "BOOKMARK", "Shoot", messageOf(t, fields{"metadata": fields{"resourceVersion": "8", "annotations": fields{metav1.InitialEventsAnnotationKey: "true"}}})),
+		frameOf(t, "ADDED", "Shoot", messageOf(t, content{"metadata": content{"namespace": "n", "name": "a", "resourceVersion": "7"}, "spec": content{"seedName": "s", "region": long}})),
+		frameOf(t, "BOOKMARK", "Shoot", messageOf(t, content{"metadata": content{"resourceVersion": "8", "annotations": content{metav1.InitialEventsAnnotationKey: "true"}}})),
 		frameOf(t, "MODIFIED", "Shoot", append(messageOf(t, metadata("bad", "9")), badSeedName...)),
 		frameOf(t, "MODIFIED", "Shoot", append(messageOf(t, metadata("worse", "10")), badLabels...)),
 		frameOf(t, "ERROR", "Status", status),
@@ -98,7 +98,7 @@ func TestDecodeFrames(t *testing.T) {
 
 // TestBrokenFrames: a stream that breaks off ends; one that says what is no event is an error.
 func TestBrokenFrames(t *testing.T) {
-	whole := frameOf(t, "ADDED", "Shoot", messageOf(t, fields{"metadata": fields{"name": "a"}}))
+	whole := frameOf(t, "ADDED", "Shoot", messageOf(t, content{"metadata": content{"name": "a"}}))
 	none := func(string, string, error) {}
 	for n := 1; n < len(whole); n++ {
 		if _, _, err := decoderOf(string(whole[:n]), none).Decode(); !errors.Is(err, io.EOF) {
@@ -128,8 +128,8 @@ func TestDecodeProtobufList(t *testing.T) {
 		}
 		return body
 	}
-	a := messageOf(t, fields{"metadata": fields{"name": "a"}, "spec": fields{"seedName": "s"}})
-	b := append(messageOf(t, fields{"metadata": fields{"name": "b"}}), badSeedName...)
+	a := messageOf(t, content{"metadata": content{"name": "a"}, "spec": content{"seedName": "s"}})
+	b := append(messageOf(t, content{"metadata": content{"name": "b"}}), badSeedName...)
 	var bad told
 	decoded, err := shootShape().protobuf.decodeList(bodyOf(a, b), bad.bad)
 	list, is := decoded.(*page)

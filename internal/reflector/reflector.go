@@ -76,9 +76,16 @@ type Follower struct {
 	contact *contact
 	synced  atomic.Bool
 
-	taking sync.Mutex
+	group *group
+	// anew is set while nothing that is known says where a watch could be resumed.
+	anew atomic.Bool
+
+	taking   sync.Mutex
+	versions versions
 	// current is what the stream that was asked for last begins with; nil if it has no beginning.
 	current *beginning
+	// end ends that stream, or the list that was asked for last.
+	end context.CancelCauseFunc
 }
 
 // New returns a follower that asks a client of the kind's group and version.
@@ -137,8 +144,12 @@ const pageSize = 500
 var versionOfOptions = schema.GroupVersion{Version: "v1"}
 
 func (f *Follower) request(options *metav1.ListOptions) *rest.Request {
+	return f.requestIn(f.Namespace, options)
+}
+
+func (f *Follower) requestIn(namespace string, options *metav1.ListOptions) *rest.Request {
 	options.LabelSelector = f.LabelSelector
-	r := f.client.Get().NamespaceIfScoped(f.Namespace, f.Namespace != "").Resource(f.Resource.Resource).
+	r := f.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(f.Resource.Resource).
 		SpecificallyVersionedParams(options, metav1.ParameterCodec, versionOfOptions)
 	if f.Message != nil {
 		r.SetHeader("Accept", protobufOrJSON)
@@ -160,39 +171,68 @@ func (f *Follower) list(ctx context.Context, options metav1.ListOptions) (runtim
 		// already, watch from there, be told that this is too old, and list it again, until etcd forgets it.
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	}
-	f.begin(&options)
-	ctx, end := f.contact.guard(ctx)
+	ctx, end := f.guard(ctx)
 	defer end(nil)
-	var list runtime.Object
-	var err error
-	if f.shape != nil {
-		list, err = f.shape.list(ctx, f.request(&options), f.undecodable)
-	} else {
-		list, err = f.request(&options).Do(ctx).Get()
+	beginning := f.begin(&options)
+	list, err := f.page(ctx, f.request(&options))
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		f.contact.heard()
+	f.contact.heard()
+	metadata, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, err
 	}
-	return list, err
+	if metadata.GetContinue() == "" {
+		beginning.complete(metadata.GetResourceVersion())
+	}
+	return list, nil
 }
 
 // watch opens a stream, which ends when nothing is heard of it.
 func (f *Follower) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch, options.AllowWatchBookmarks = true, true
-	beginning := f.begin(&options)
-	ctx, end := f.contact.guard(ctx)
-	var inner watch.Interface
-	var err error
-	if f.shape != nil {
-		inner, err = f.shape.watch(ctx, f.request(&options), f.contact, beginning, f.undecodable)
-	} else if inner, err = f.request(&options).Watch(ctx); err == nil {
-		inner = filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) })
-	}
+	ctx, end := f.guard(ctx)
+	inner, err := f.open(ctx, &options)
 	if err != nil {
 		end(nil)
 		return nil, err
 	}
 	return &stream{inner, end}, nil
+}
+
+// guard returns a context that ends when nothing is heard for too long, or everything is to be listed anew.
+func (f *Follower) guard(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, end := f.contact.guard(ctx)
+	f.taking.Lock()
+	defer f.taking.Unlock()
+	f.end = end
+	return ctx, end
+}
+
+// open opens a stream, or resumes one if that leaves no gap.
+func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
+	begins, anew := options.SendInitialEvents != nil && *options.SendInitialEvents, f.anew.Load()
+	switch {
+	case begins && anew:
+		options.ResourceVersion = "" // The newest there is, as the one that is known may never come.
+	case begins:
+	case anew:
+		return nil, apierrors.NewResourceExpired(errTurnedBack.Error())
+	default:
+		if err := f.unchanged(ctx); err != nil {
+			return nil, err
+		}
+	}
+	beginning := f.begin(options)
+	if f.shape != nil {
+		return f.shape.watch(ctx, f.request(options), f.contact, beginning, f.undecodable)
+	}
+	inner, err := f.request(options).Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) }), nil
 }
 
 // arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be listed anew.
@@ -206,7 +246,7 @@ func (f *Follower) arrived(ctx context.Context, beginning *beginning, event watc
 	switch ended := context.Cause(ctx); {
 	case errors.Is(ended, errSilent):
 		return event, false
-	case errors.Is(ended, errSilentAgain):
+	case errors.Is(ended, errSilentAgain), errors.Is(ended, errTurnedBack):
 		return watch.Event{Type: watch.Error, Object: expired(ended)}, true
 	}
 	return event, true

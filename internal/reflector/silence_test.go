@@ -46,7 +46,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if query.Get("watch") != "true" {
-		_, _ = io.WriteString(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"listed"}}]}`)
+		_, _ = io.WriteString(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"listed"}}]}`)
 		return
 	}
 	if events != "hangs" {

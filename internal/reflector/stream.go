@@ -195,7 +195,7 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 		switch ended := context.Cause(d.ctx); {
 		case errors.Is(ended, errSilent):
 			return "", nil, io.EOF
-		case errors.Is(ended, errSilentAgain):
+		case errors.Is(ended, errSilentAgain), errors.Is(ended, errTurnedBack):
 			return watch.Error, expired(ended), nil
 		}
 		return "", nil, err

@@ -44,6 +44,7 @@ type Cluster struct {
 	port      int
 	// etcdURL is where etcd serves its clients.
 	etcdURL   string
+	etcdPorts [2]int
 	etcd      *child
 	apiserver *child
 	manager   *child
@@ -115,7 +116,7 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) startEtcd(client, peer int) (err error) {
 	c.progress("starting etcd")
 	clientURL, peerURL := "http://"+loopback(client), "http://"+loopback(peer)
-	c.etcdURL = clientURL
+	c.etcdURL, c.etcdPorts = clientURL, [2]int{client, peer}
 	c.etcd, err = startChild("etcd", filepath.Join(c.Dir, "etcd.log"),
 		"--name=default", "--data-dir="+filepath.Join(c.Dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,

@@ -110,7 +110,7 @@ func (e *Encoder) message(out []byte, name string, content map[string]any) ([]by
 }
 
 func (e *Encoder) field(out []byte, f field, value any) ([]byte, error) {
-	if list, is := value.([]any); is {
+	if list, is := value.([]any); is && f.of != "Raw" { // An extension may be a list itself.
 		for _, element := range list {
 			var err error
 			if out, err = e.field(out, f, element); err != nil {

@@ -121,6 +121,8 @@ func New(o Options) (*View, error) {
 	}
 	v.checker = &selectors.Checker{Client: v.clients[kubernetes.Nodes.GroupVersion()], Clock: o.Clock}
 	v.follow(o.Clock)
+	reflector.Together(v.source, o.Clock)
+	reflector.Together(v.target, o.Clock)
 	return v, nil
 }
 

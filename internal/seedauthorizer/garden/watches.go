@@ -58,6 +58,7 @@ func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics,
 			add(k)
 		}
 	}
+	reflector.Together(w.each, c)
 	return w
 }
 

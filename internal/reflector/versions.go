@@ -1,0 +1,186 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+)
+
+// errTurnedBack ends a stream so that everything is listed anew: etcd was restored from a backup.
+var errTurnedBack = errors.New("resource versions were turned back")
+
+// versions knows how far the API server was. A restored etcd counts its revisions on from the backup. A kube-apiserver says nothing of that to a
+// watch that is resumed from a later version: it sends what is later still, so that what the restore took or brought back is never told. An
+// etcd that has passed that version in the meantime looks as if nothing had been. So before a watch is resumed the API server is asked how far it is,
+// and for the newest object that is known (unchanged). Both only grow, unless etcd was restored.
+//
+// Versions of a kind can be compared, those of several kinds cannot: they may be in several etcds. Versions that are no numbers are left alone.
+type versions struct {
+	// latest is how far the API server was, and before how far it was when the list or the stream that is under way was asked for.
+	latest, before uint64
+	// newest is the object that was changed last, at the version changed.
+	newest  types.NamespacedName
+	changed uint64
+}
+
+// begin takes note that everything is listed.
+func (v *versions) begin() { *v = versions{before: max(v.before, v.latest)} }
+
+// saw takes note of an event.
+func (v *versions) saw(kind watch.EventType, object metav1.Object) {
+	version := versionOf(object.GetResourceVersion())
+	v.latest = max(v.latest, version)
+	if kind != watch.Bookmark && version > v.changed {
+		v.changed, v.newest = version, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	}
+}
+
+// complete takes note that everything was listed as of a version, and says whether that is an earlier one than was known before.
+func (v *versions) complete(version uint64) bool {
+	if version == 0 {
+		return false
+	}
+	earlier := version < v.before
+	v.before, v.latest = 0, max(v.latest, version)
+	return earlier
+}
+
+// complete takes note that everything was listed as of a version.
+func (b *beginning) complete(version string) {
+	f := b.f
+	f.taking.Lock()
+	back := f.current == b && f.versions.complete(versionOf(version))
+	f.taking.Unlock()
+	if back && !f.anew.Swap(false) {
+		f.turnedBack()
+	}
+	f.anew.Store(false)
+}
+
+// versionOf returns 0 for what is no number.
+func versionOf(text string) uint64 {
+	version, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return version
+}
+
+// unchanged returns an error if a watch must not be resumed. If etcd was restored, everything is listed after it; if that cannot be told, the watch
+// is tried again.
+func (f *Follower) unchanged(ctx context.Context) error {
+	f.taking.Lock()
+	known := f.versions
+	f.taking.Unlock()
+	newest := known.newest
+	if known.latest == 0 {
+		return nil
+	}
+	options := metav1.ListOptions{Limit: 1}
+	if newest.Name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, newest.Name).String()
+	}
+	namespace := f.Namespace
+	if newest.Namespace != "" {
+		namespace = newest.Namespace // A list of one name in a namespace is a read of one key.
+	}
+	list, err := f.page(ctx, f.requestIn(namespace, &options))
+	switch {
+	case err != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)):
+		return err
+	case err != nil: // A reflector that gets this one waits, and resumes its watch.
+		return apierrors.NewTooManyRequests(fmt.Sprintf("asking how far %s are: %v", f.Resource.Resource, err), 0)
+	}
+	metadata, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	version := versionOf(metadata.GetResourceVersion())
+	turned := version != 0 && version < known.latest
+	err = eachOf(list, func(object runtime.Object) error {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return nil //nolint:nilerr // The version of the list says enough.
+		}
+		version := versionOf(accessor.GetResourceVersion())
+		same := newest == types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+		turned = turned || same && version != 0 && version < known.changed
+		return nil
+	})
+	if err != nil || !turned {
+		return err
+	}
+	f.anew.Store(true)
+	f.turnedBack()
+	return apierrors.NewResourceExpired(errTurnedBack.Error())
+}
+
+// turnedBack says that etcd was restored, and has all followers of the group list everything.
+func (f *Follower) turnedBack() {
+	f.log.Info("Resource versions were turned back, as by a restore of etcd; everything is listed anew")
+	if f.group != nil {
+		f.group.renew(f)
+	}
+}
+
+// Renew lists everything anew, as if nothing were known of the API server. The objects that are known stay until the list is complete.
+func (f *Follower) Renew() {
+	f.anew.Store(true)
+	f.taking.Lock()
+	end := f.end
+	f.taking.Unlock()
+	if end != nil {
+		end(errTurnedBack)
+	}
+}
+
+// group are followers of one cluster. A proof that its versions were turned back is true for all of them: a watch that was not interrupted, or was
+// resumed late, has none of its own.
+type group struct {
+	clock clock.PassiveClock
+	// pause is the least time between two times at which all are listed because of a proof. An API that goes on to count backwards must not cost
+	// more than that.
+	pause time.Duration
+
+	mu      sync.Mutex
+	members []*Follower
+	renewed time.Time
+}
+
+const renewPause = time.Minute
+
+// Together says that followers follow the same cluster. It is called before they start.
+func Together(followers []*Follower, c clock.PassiveClock) {
+	g := &group{clock: c, pause: renewPause, members: followers}
+	for _, f := range followers {
+		f.group = g
+	}
+}
+
+// renew has all members list everything, but for the one that does so already.
+func (g *group) renew(prover *Follower) {
+	g.mu.Lock()
+	if !g.renewed.IsZero() && g.clock.Since(g.renewed) < g.pause {
+		g.mu.Unlock()
+		return
+	}
+	g.renewed = g.clock.Now()
+	g.mu.Unlock()
+	for _, f := range g.members {
+		if f != prover {
+			f.Renew()
+		}
+	}
+}
