@@ -17,7 +17,7 @@ import (
 // Reads are what the engine reads of the source; of the target it may read and write what ManagedResources describe.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
-		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Whole},
+		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Whole, Strip: source.Compact},
 		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Stream},
 		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Live},
 		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Live},
