@@ -41,12 +41,20 @@ func TestTargets(t *testing.T) {
 		"TGT-14/a lease":             {"targets: {directory: /d, awaitLease: 'a b'}", `targets.awaitLease: Invalid value: "a b"`},
 		"TGT-14/one target":          {"targets: {directory: /d}\ntargetClientConnection: {kubeconfig: /k}", "targetClientConnection.kubeconfig: Forbidden"},
 		"TGT-14/one namespace":       {"targets: {directory: /d}\nsourceClientConnection: {namespaces: [a]}", "sourceClientConnection.namespaces: Forbidden"},
+		"TGT-16/no election":         {"targets: {directory: /d, sharding: {enabled: true}}", "targets.sharding.enabled: Forbidden: must not be set without leaderElection.leaderElect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := load(t, noElection+c.content); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
+	}
+	sharded := "targets: {directory: /d, sharding: {enabled: true}}\nleaderElection: {resourceNamespace: garden, resourceName: " + strings.Repeat("a", 64) + "}\n"
+	if _, _, err := load(t, sharded); err == nil || !strings.Contains(err.Error(), "leaderElection.resourceName: Invalid value") {
+		t.Errorf("TGT-16: a name that labels no Lease: %v", err)
+	}
+	if cfg, _, err := load(t, strings.Replace(sharded, "a}", "}", 1)); err != nil || !cfg.Sharded() {
+		t.Errorf("TGT-16: %v", err)
 	}
 	cfg, _, err = load(t, manyTargets+"controllers: {tokenRequestor: {enabled: true}}\nwebhooks: {seccompProfile: {enabled: true}}\n")
 	if err != nil {

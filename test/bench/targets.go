@@ -246,13 +246,30 @@ func (w *targetsWorld) restart(ctx context.Context) (*harness.Process, error) {
 	return p, settle(ctx, p)
 }
 
-// idle measures a minute in which nothing happens.
+// rested is when a process has given the memory of its start back: a minute after the last target began.
+const rested = 65 * time.Second
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// idle measures minutes in which nothing happens.
 func (w *targetsWorld) idle(ctx context.Context, p *harness.Process, alone footprint) error {
 	const minutes = 2
+	if err := pause(ctx, rested); err != nil {
+		return err
+	}
 	if w.profile != "" {
-		_, heap := p.Get(p.Metrics, "/debug/pprof/heap?gc=1")
-		if err := os.WriteFile(filepath.Join(w.profile, "targets-heap.pprof"), []byte(heap), 0o600); err != nil {
-			return err
+		for file, path := range map[string]string{"targets-heap.pprof": "/debug/pprof/heap", "targets-goroutines.txt": "/debug/pprof/goroutine?debug=1", "targets-metrics.txt": "/metrics"} {
+			_, content := p.Get(p.Metrics, path)
+			if err := os.WriteFile(filepath.Join(w.profile, file), []byte(content), 0o600); err != nil {
+				return err
+			}
 		}
 	}
 	sent := requests(p)
@@ -260,10 +277,11 @@ func (w *targetsWorld) idle(ctx context.Context, p *harness.Process, alone footp
 	if err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(minutes * time.Minute):
+	if w.profile != "" {
+		go w.saveProfile(p, filepath.Join(w.profile, "targets-idle.pprof"))
+	}
+	if err := pause(ctx, minutes*time.Minute); err != nil {
+		return err
 	}
 	after, err := usageOf(p)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// electionWrites are the lease and the Events about who has it.
+// electionWrites are the lease and the Events about who has it; with sharding nobody is elected.
 func electionWrites(cfg *configuration) []feature.Write {
 	l := &cfg.LeaderElection
-	if !ptr.Deref(l.LeaderElect, true) {
+	if !ptr.Deref(l.LeaderElect, true) || cfg.Sharded() {
 		return nil
 	}
 	return []feature.Write{
@@ -18,4 +18,18 @@ func electionWrites(cfg *configuration) []feature.Write {
 		{Cluster: feature.Source, Group: coordinationv1.GroupName, Resource: "leases", Namespace: l.ResourceNamespace, Names: []string{l.ResourceName}, Verbs: []string{"get", "update"}},
 		{Cluster: feature.Source, Resource: "events", Namespace: l.ResourceNamespace, Verbs: []string{"create", "patch"}},
 	}
+}
+
+// shardingReads are the Leases of all replicas that share targets.
+func shardingReads(cfg *configuration) []feature.Read {
+	return []feature.Read{{
+		Cluster: feature.Source, Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Resource: "leases", Namespace: cfg.LeaderElection.ResourceNamespace, Form: feature.Stream,
+	}}
+}
+
+// shardingWrites are the own Lease, whose name is drawn, and the expired ones of others.
+func shardingWrites(cfg *configuration) []feature.Write {
+	return []feature.Write{{
+		Cluster: feature.Source, Group: coordinationv1.GroupName, Resource: "leases", Namespace: cfg.LeaderElection.ResourceNamespace, Verbs: []string{"create", "update", "delete"},
+	}}
 }

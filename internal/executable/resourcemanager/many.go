@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +21,7 @@ import (
 )
 
 // withTargets are the features that go with many targets.
-var withTargets = map[string]bool{"managedresource": true, "leader-election": true, "guard": true}
+var withTargets = map[string]bool{"managedresource": true, "leader-election": true, "sharding": true, "guard": true}
 
 // notWithTargets returns an error for each feature that is switched on and is about one target.
 func notWithTargets(cfg *configuration) field.ErrorList {
@@ -83,7 +84,7 @@ func assembleMany(cfg *configuration, rows []Row, reached connections, registry 
 	}
 	p.Targets = targets.New(targets.Options{
 		Config: cfg, Manager: p.Manager, Source: p.Clientset, Load: process.Kubeconfig,
-		Identified: func() { close(p.identified) }, Clock: p.Clock, Registry: registry, Log: log,
+		Identified: func() { close(p.identified) }, Tidy: debug.FreeOSMemory, Clock: p.Clock, Registry: registry, Log: log,
 	})
 	return p, p.add(rows)
 }

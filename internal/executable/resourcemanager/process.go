@@ -156,8 +156,12 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, keepe
 	if err != nil {
 		return nil, err
 	}
+	election := &cfg.LeaderElection
+	if cfg.Sharded() {
+		election = nil // Each process has a Lease of its own (targets).
+	}
 	return process.NewManager(process.ManagerOptions{
-		Guard: keeper, REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
+		Guard: keeper, REST: sourceConfig, Scheme: scheme, LeaderElection: election, Webhooks: &cfg.Server.Webhooks,
 		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Cache: kept, Mapper: cluster.Mapper(feature.Source, reads), Log: log,
 	})
 }

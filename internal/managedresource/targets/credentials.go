@@ -196,18 +196,33 @@ func (c *credentials) sign() error {
 	return nil
 }
 
+// Connections send requests to one target.
+type Connections struct {
+	// Inner has watches, and all that is small. Bulk has lists, and ends its connections when they are idle.
+	Inner, Bulk http.RoundTripper
+	// End ends the connections.
+	End func()
+}
+
 // dial returns connections of one target alone: those of client-go are shared between configurations and never let go.
-func dial(c *rest.Config) (http.RoundTripper, func(), error) {
+func dial(c *rest.Config) (*Connections, error) {
 	tls, err := rest.TLSConfigFor(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	pool := utilnet.SetTransportDefaults(&http.Transport{
-		TLSClientConfig: tls, TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: idleTimeout,
-		DialContext: (&net.Dialer{Timeout: dialTimeout, KeepAlive: idleTimeout / 3}).DialContext, MaxResponseHeaderBytes: headerBytes,
-	})
-	wrapped, err := rest.HTTPWrappersForConfig(c, pool)
-	return wrapped, pool.CloseIdleConnections, err
+	pool := func(idle time.Duration) *http.Transport {
+		return utilnet.SetTransportDefaults(&http.Transport{
+			TLSClientConfig: tls.Clone(), TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: idle,
+			DialContext: (&net.Dialer{Timeout: dialTimeout, KeepAlive: idleTimeout / 3}).DialContext, MaxResponseHeaderBytes: headerBytes,
+		})
+	}
+	few, lists := pool(idleTimeout), pool(bulkTimeout)
+	inner, err := rest.HTTPWrappersForConfig(c, few)
+	if err != nil {
+		return nil, err
+	}
+	bulk, err := rest.HTTPWrappersForConfig(c, lists)
+	return &Connections{inner, bulk, func() { few.CloseIdleConnections(); lists.CloseIdleConnections() }}, err
 }
 
 const (
@@ -215,6 +230,8 @@ const (
 	dialTimeout = 10 * time.Second
 	// idleConnections are few: HTTP/2 needs one.
 	idleConnections, idleTimeout = 2, 90 * time.Second
+	// bulkTimeout is longer than the pauses between the lists of a start.
+	bulkTimeout = 10 * time.Second
 	// headerBytes is ten times what API servers send.
 	headerBytes = 64 << 10
 )

@@ -19,9 +19,9 @@ import (
 // period is the time between two looks at a folder: mounted Secrets change within a minute anyway.
 const period = 5 * time.Second
 
-// followNamespaces looks after the namespaces with the labels, until the context ends. A namespace that is let go is decided about once more when nothing is done
-// for it any more: it may have its labels again.
-func (t *Targets) followNamespaces(ctx context.Context) error {
+// followNamespaces looks after the namespaces with the labels, until the context ends; it calls join once it hears of them. A namespace that is let go is decided
+// about once more when nothing is done for it any more: it may have its labels again. All are decided about when other targets may be the process's own.
+func (t *Targets) followNamespaces(ctx context.Context, join func() error) error {
 	selected, err := metav1.LabelSelectorAsSelector(t.Config.Targets.NamespaceSelector)
 	if err != nil {
 		return err
@@ -41,6 +41,16 @@ func (t *Targets) followNamespaces(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = informer.RemoveEventHandler(registration) }()
+	if t.sharing != nil {
+		t.sharing.changed = func() {
+			for _, name := range latest.names() {
+				queue.Add(name)
+			}
+		}
+	}
+	if err := join(); err != nil {
+		return err
+	}
 	for {
 		name, over := queue.Get()
 		if over {
@@ -54,15 +64,27 @@ func (t *Targets) followNamespaces(ctx context.Context) error {
 // decide looks after a namespace, or lets it go if it has not the labels. A namespace that is being deleted is looked after until it is gone, as its
 // ManagedResources wait for their objects.
 func (t *Targets) decide(ctx context.Context, name string, namespace metav1.Object, selected labels.Selector, removed func()) {
-	if namespace == nil || !selected.Matches(labels.Set(namespace.GetLabels())) {
+	if namespace == nil || !selected.Matches(labels.Set(namespace.GetLabels())) || !t.sharing.keeps(name) {
 		t.remove(name, removed)
 		return
 	}
 	t.add(ctx, name, name, namespace.GetUID(), t.fromSecrets(name))
 }
 
-// followDirectory looks after the entries of a folder until the context ends.
-func (t *Targets) followDirectory(ctx context.Context) error {
+// followDirectory looks after the entries of a folder until the context ends; it calls join before it looks.
+func (t *Targets) followDirectory(ctx context.Context, join func() error) error {
+	changed := make(chan struct{}, 1)
+	if t.sharing != nil {
+		t.sharing.changed = func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+	if err := join(); err != nil {
+		return err
+	}
 	for {
 		if err := t.look(ctx); err != nil {
 			t.Log.Error(err, "Folder of targets cannot be read; those that were looked after are so on", "path", t.Config.Targets.Directory)
@@ -70,6 +92,7 @@ func (t *Targets) followDirectory(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-changed:
 		case <-t.Clock.After(period):
 		}
 	}
@@ -93,7 +116,7 @@ func (t *Targets) look(ctx context.Context) error {
 		}
 	}
 	for _, name := range t.names() {
-		if !slices.Contains(present, name) {
+		if !slices.Contains(present, name) || !t.sharing.keeps(name) {
 			t.remove(name, func() {})
 		}
 	}

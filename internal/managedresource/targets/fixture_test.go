@@ -178,6 +178,23 @@ func configuration() *config.ResourceManagerConfiguration {
 
 // start runs the process; the returned function ends it.
 func (s *seed) start(change func(*config.ResourceManagerConfiguration)) func() {
+	end := s.launch(change, func(inner http.RoundTripper) http.RoundTripper { return inner })
+	return func() {
+		if err := end(); err != nil {
+			s.t.Errorf("the process ended with %v", err)
+		}
+		s.rest()
+	}
+}
+
+// rest lets time pass until all that is timed, such as the end of a bucket, is over.
+func (s *seed) rest() {
+	time.Sleep(time.Hour)
+	synctest.Wait()
+}
+
+// launch runs a process, whose requests go through what by returns; the returned function ends it.
+func (s *seed) launch(change func(*config.ResourceManagerConfiguration), by func(http.RoundTripper) http.RoundTripper) func() error {
 	cfg := configuration()
 	if change != nil {
 		change(cfg)
@@ -186,7 +203,7 @@ func (s *seed) start(change func(*config.ResourceManagerConfiguration)) func() {
 	if err := config.Validate(cfg).ToAggregate(); err != nil {
 		s.t.Fatal(err)
 	}
-	source := &rest.Config{Host: "http://source", QPS: -1, Transport: Fair(s, 0, 0), WarningHandler: rest.NoWarnings{}, UserAgent: rest.DefaultKubernetesUserAgent()}
+	source := &rest.Config{Host: "http://source", QPS: -1, Transport: Fair(by(s), 0, 0), WarningHandler: rest.NoWarnings{}, UserAgent: rest.DefaultKubernetesUserAgent()}
 	source.ContentType = "application/json"
 	scheme, err := engine.Scheme()
 	if err != nil {
@@ -222,13 +239,13 @@ func (s *seed) start(change func(*config.ResourceManagerConfiguration)) func() {
 			}
 			return loaded, err
 		},
-		Dial: func(c *rest.Config) (http.RoundTripper, func(), error) {
+		Dial: func(c *rest.Config) (*Connections, error) {
 			name := strings.TrimPrefix(c.Host, "https://")
 			if s.targets[name] == nil {
-				return nil, nil, fmt.Errorf("no such host %q", c.Host)
+				return nil, fmt.Errorf("no such host %q", c.Host)
 			}
-			wrapped, err := rest.HTTPWrappersForConfig(c, s.targets[name])
-			return wrapped, func() {}, err
+			wrapped, err := rest.HTTPWrappersForConfig(c, by(s.targets[name]))
+			return &Connections{wrapped, wrapped, func() {}}, err
 		},
 	})
 	if err := mgr.Add(s.Targets); err != nil {
@@ -237,13 +254,9 @@ func (s *seed) start(change func(*config.ResourceManagerConfiguration)) func() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	return func() {
+	return func() error {
 		cancel()
-		if err := <-done; err != nil {
-			s.t.Errorf("the process ended with %v", err)
-		}
-		time.Sleep(time.Hour) // What is timed, such as the end of a bucket, is over.
-		synctest.Wait()
+		return <-done
 	}
 }
 

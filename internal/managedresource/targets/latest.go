@@ -1,6 +1,8 @@
 package targets
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +22,13 @@ func (l *latest) get(name string) metav1.Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known[name]
+}
+
+// names returns those of all namespaces.
+func (l *latest) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.known))
 }
 
 // handler notes what it is told, and then calls changed with the name.

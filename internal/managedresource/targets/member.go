@@ -165,7 +165,7 @@ func (r *reached) close() {
 
 // connect returns how the target is reached, within its limits. It sends nothing.
 func (m *member) connect(found *credentials) (*reached, error) {
-	dialled, hangUp, err := m.Dial(found.config)
+	dialled, err := m.Dial(found.config)
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +181,11 @@ func (m *member) connect(found *credentials) (*reached, error) {
 	}
 	rateOfWatches := limits.WatchBytesPerSecond.Value()
 	t := &transport{
-		inner: dialled, places: make(chan struct{}, *limits.RequestsInFlight), bodies: m.bodies.share(limits.BytesInFlight.Value()),
-		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock,
+		inner: dialled.Inner, bulk: dialled.Bulk, places: make(chan struct{}, *limits.RequestsInFlight), bodies: m.bodies.share(limits.BytesInFlight.Value()),
+		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.sharing.expired,
 	}
 	t.token.Store(&found.token)
-	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: t}}, t, hangUp}, nil
+	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: t}}, t, dialled.End}, nil
 }
 
 // watchBurst is for how many seconds of its rate a target may send events at once.
@@ -229,6 +229,10 @@ func (m *member) runEngine(ctx context.Context, found *credentials, reached *rea
 		return StateFailed, err
 	}
 	m.state(ctx, StateRunning, nil)
+	select {
+	case m.begun <- struct{}{}:
+	default:
+	}
 	err = m.supervise(running, end, ended, found, reached)
 	end(err)
 	select {

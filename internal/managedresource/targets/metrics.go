@@ -13,6 +13,7 @@ type Metrics struct {
 	waiting  *prometheus.GaugeVec
 	panics   *prometheus.CounterVec
 	exceeded prometheus.Counter
+	members  prometheus.Gauge
 
 	mu      sync.Mutex
 	current map[string]State
@@ -37,9 +38,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "espalier_target_answers_exceeded_total",
 			Help: "Answers of targets that were read no further, as they exceeded bytesInFlight or totalBytesInFlight.",
 		}),
+		members: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "espalier_targets_processes",
+			Help: "Processes that share targets, this one included; 0 without targets.sharding.",
+		}),
 		current: map[string]State{},
 	}
-	registry.MustRegister(m.states, m.waiting, m.panics, m.exceeded)
+	registry.MustRegister(m.states, m.waiting, m.panics, m.exceeded, m.members)
 	return m
 }
 

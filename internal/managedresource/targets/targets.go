@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,13 +44,15 @@ type Options struct {
 	Source kubernetes.Interface
 	// Load reads the kubeconfig of a target. It refuses what makes the process read files or run programs.
 	Load func([]byte) (*rest.Config, error)
-	// Dial returns what sends requests to a target, and what ends its connections; nil for connections of its own.
-	Dial func(*rest.Config) (sends http.RoundTripper, end func(), err error)
+	// Dial returns what sends requests to a target; nil for connections of its own.
+	Dial func(*rest.Config) (*Connections, error)
 	// Identified, if it is set, is called once the identity of the source is known.
 	Identified func()
-	Clock      clock.WithTicker
-	Registry   prometheus.Registerer
-	Log        logr.Logger
+	// Tidy, if it is set, gives memory back that is not in use. It is called when no target has begun for a while.
+	Tidy     func()
+	Clock    clock.WithTicker
+	Registry prometheus.Registerer
+	Log      logr.Logger
 }
 
 // Targets look after the targets of one process. They run on the leader.
@@ -67,6 +68,10 @@ type Targets struct {
 	notes    *kit.Notes
 	identity string
 	started  atomic.Pointer[error]
+	// sharing has the targets of this process beside those of others; nil if it has all of them.
+	sharing *membership
+	// begun is that a target has begun.
+	begun chan struct{}
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -83,7 +88,10 @@ func New(o Options) *Targets {
 		Options: o, Metrics: controller.NewMetrics(o.Registry), Requests: target.NewMetrics(o.Registry), metrics: NewMetrics(o.Registry), feed: newFeed(),
 		Secrets: source.NewSecrets(o.Source.CoreV1(), nil, o.Clock, o.Log.WithName("secrets")),
 		notes:   kit.NewNotes(o.Manager.GetClient(), o.Clock, "gardener-resource-manager"),
-		members: map[string]*member{}, uids: map[string]types.UID{},
+		members: map[string]*member{}, uids: map[string]types.UID{}, begun: make(chan struct{}, 1),
+	}
+	if o.Config.Sharded() {
+		t.sharing = newMembership(t)
 	}
 	t.bodies = newBodies(o.Config.Targets.Limits.TotalBytesInFlight.Value(), t.metrics.exceeded.Inc)
 	return t
@@ -107,6 +115,7 @@ func (t *Targets) Start(ctx context.Context) error {
 
 func (t *Targets) start(group *kit.Group) error {
 	ctx := group.Context()
+	defer t.sharing.leave(ctx)
 	defer t.running.Wait()
 	if err := t.identifySource(ctx); err != nil {
 		return err
@@ -121,11 +130,27 @@ func (t *Targets) start(group *kit.Group) error {
 	if err := t.Secrets.WaitUntilWatching(ctx, t.Config.Controllers.CacheSyncTimeout.Duration); err != nil {
 		return err
 	}
-	t.waits(nil)
+	t.running.Go(func() { t.tidy(ctx) })
+	follow := t.followNamespaces
 	if t.Config.Targets.Directory != "" {
-		return t.followDirectory(ctx)
+		follow = t.followDirectory
 	}
-	return t.followNamespaces(ctx)
+	return follow(ctx, func() error { return t.join(ctx, group) })
+}
+
+// join has the process share targets with others, if it is to, and ready.
+func (t *Targets) join(ctx context.Context, group *kit.Group) error {
+	if t.sharing != nil {
+		t.waits(errJoining)
+		if err := t.sharing.join(ctx); err != nil {
+			return err
+		}
+		if err := group.Add(manager.RunnableFunc(t.sharing.run)); err != nil {
+			return err
+		}
+	}
+	t.waits(nil)
+	return nil
 }
 
 // identifySource asks the source who it is, until it answers. That one source answers with no usable identity ends the process.
@@ -162,17 +187,24 @@ func (t *Targets) followManagedResources(ctx context.Context) error {
 	return nil
 }
 
-// errWaiting says what the start waits for.
-var errWaiting = errors.New("waiting for the ManagedResources of the source cluster")
+// Reasons why the start is not over.
+var (
+	errWaiting = errors.New("waiting for the ManagedResources of the source cluster")
+	errJoining = errors.New("waiting for the lease by which the process shares targets with others")
+)
 
-// add looks after a target from now on; one that is looked after stays as it is.
+// add looks after a target from now on, unless it is one of another process; one that is looked after stays as it is.
 func (t *Targets) add(ctx context.Context, name, namespace string, uid types.UID, resolve resolver) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.uids[name] = uid
 	if t.members[name] != nil {
+		t.uids[name] = uid
 		return
 	}
+	if !t.sharing.owns(name) {
+		return
+	}
+	t.uids[name] = uid
 	own, stop := context.WithCancel(ctx)
 	m := &member{
 		Targets: t, name: name, namespace: namespace, resolve: resolve, log: t.Log.WithValues("target", name),
@@ -201,10 +233,34 @@ func (t *Targets) remove(name string, removed func()) {
 		delete(t.uids, name)
 		t.mu.Unlock()
 		removed()
+		t.sharing.notify()
 	})
 }
 
-// names returns the targets that are looked after.
+// tidyAfter is for how long no target must have begun before memory is given back: a thousand targets are verified within that time.
+const tidyAfter = time.Minute
+
+// tidy has memory given back after starts, until the context ends. A start takes several times the memory that its targets need from then on, and
+// a process with nothing to do would keep most of it: the garbage collector frees memory while there is more garbage, and there is none.
+func (t *Targets) tidy(ctx context.Context) {
+	if t.Tidy == nil {
+		return
+	}
+	timer := t.Clock.NewTimer(tidyAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.begun:
+			timer.Reset(tidyAfter)
+		case <-timer.C():
+			t.Tidy()
+		}
+	}
+}
+
+// names returns the targets that are looked after, and those that are being let go.
 func (t *Targets) names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

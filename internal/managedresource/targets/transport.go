@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,9 @@ import (
 // transport is how one target is reached: with its present token, and within its limits.
 type transport struct {
 	inner http.RoundTripper
+	// bulk sends requests whose answers are large, as lists are. Connections keep the room for the largest piece that they ever received, some 70 KiB: those
+	// of bulk end when they are idle, and the ones with the watches stay small.
+	bulk http.RoundTripper
 	// token is the bearer token, which may change at any time; empty for other credentials.
 	token atomic.Pointer[string]
 	// places are those of requests under way, watches aside.
@@ -27,6 +31,8 @@ type transport struct {
 	// watched limits what is read of all watches.
 	watched *rate.Limiter
 	clock   clock.PassiveClock
+	// refused returns an error once requests to the target are those of another process.
+	refused func() error
 	// silent is since when no request was answered, in nanoseconds of Unix time; 0 if the last one was.
 	silent atomic.Int64
 }
@@ -56,7 +62,18 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%w: %w", errNoPlace, ctx.Err())
 		}
 	}
-	response, err := t.inner.RoundTrip(sent)
+	inner := t.inner
+	if isBulk(request) {
+		inner = t.bulk
+	}
+	if err := t.refused(); err != nil {
+		cancel()
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, err
+	}
+	response, err := inner.RoundTrip(sent)
 	t.noted(request.Context(), err)
 	if err != nil {
 		cancel()
@@ -117,3 +134,24 @@ func (w *watched) Close() error {
 
 // of returns a context whose requests to the source are those of a target.
 func of(ctx context.Context, target string) context.Context { return ratelimit.WithClient(ctx, target) }
+
+// isBulk says whether a request reads a list or what the API server serves, and not a single object: by its path, which ends with a resource then, or
+// before one.
+func isBulk(request *http.Request) bool {
+	if request.Method != http.MethodGet || isWatch(request) {
+		return false
+	}
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	switch parts[0] {
+	case "api":
+		parts = parts[min(2, len(parts)):]
+	case "apis":
+		parts = parts[min(3, len(parts)):]
+	default:
+		return strings.HasPrefix(parts[0], "openapi")
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	return len(parts) < 2
+}

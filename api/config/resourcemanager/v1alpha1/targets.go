@@ -51,6 +51,17 @@ type TargetsConfiguration struct {
 	// Limits are what one target, and all of them, may use of the process.
 	// +optional
 	Limits TargetLimits `json:"limits,omitempty"`
+	// Sharding has several processes with the same configuration share the targets.
+	// +optional
+	Sharding TargetSharding `json:"sharding,omitempty"`
+}
+
+// TargetSharding has several processes share targets. Each process has a Lease in leaderElection.resourceNamespace, named after
+// leaderElection.resourceName, and renews it by the durations there; there is no leader then.
+type TargetSharding struct {
+	// Enabled switches it on. Default false: one process leads and has all targets, and others wait.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
 }
 
 // SecretKey is a key of a Secret in the namespace of a target.
@@ -152,7 +163,27 @@ func validateTargets(c *ResourceManagerConfiguration, path *field.Path) field.Er
 			all = append(all, field.Invalid(path.Child("awaitLease"), lease, msg))
 		}
 	}
+	if t.Sharding.Enabled {
+		all = append(all, validateSharding(&c.LeaderElection, path.Child("sharding"))...)
+	}
 	return append(all, validateOneTarget(c)...)
+}
+
+// validateSharding returns the faults of the election whose Lease is that of each process.
+func validateSharding(l *shared.LeaderElection, path *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if !ptr.Deref(l.LeaderElect, true) {
+		all = append(all, field.Forbidden(path.Child("enabled"), "must not be set without leaderElection.leaderElect: each process has a Lease, by the settings of the election"))
+	}
+	for _, msg := range validation.IsValidLabelValue(l.ResourceName) {
+		all = append(all, field.Invalid(field.NewPath("leaderElection", "resourceName"), l.ResourceName, "labels the Leases of processes that share targets: "+msg))
+	}
+	return all
+}
+
+// Sharded says whether several processes share the targets.
+func (c *ResourceManagerConfiguration) Sharded() bool {
+	return c.Targets != nil && c.Targets.Sharding.Enabled
 }
 
 func validateTargetNamespaces(t *TargetsConfiguration, path *field.Path) field.ErrorList {
