@@ -48,7 +48,7 @@ func command() process.Command {
 			}
 			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
 			for _, warning := range warnings {
-				log.Info("Configuration: " + warning.Text)
+				log.Info("The configuration has a key to correct", "warning", warning.Text)
 			}
 			return log, func() error { return run(cfg, log) }, nil
 		},

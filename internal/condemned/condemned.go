@@ -172,7 +172,7 @@ func (s *Set) Refers(ctx context.Context, by, namespace string, refers func() []
 	}
 	for _, key := range s.spare(namespace, refers()) {
 		if err := s.Acquit(ctx, by, key); err != nil {
-			s.Log.Info("A condemned object could not be acquitted", "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
+			s.Log.Info("Could not remove the mark of an object that is referenced again", "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (s *Set) Acquit(ctx context.Context, by string, key Key) error {
 	}
 	if err == nil {
 		s.Metrics.acquitted(by)
-		s.Log.Info("Acquitted what is referred to", "by", by, "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name)
+		s.Log.Info("Removed the mark of an object that is referenced again", "by", by, "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name)
 	}
 	s.Forget(key)
 	return nil

@@ -35,7 +35,7 @@ func (s *Set) refresh(ctx context.Context) {
 	case s.kept: // The collector knows better.
 	case err != nil:
 		s.failed = began
-		s.Log.Info("What is condemned is not known; references acquit nothing", "reason", err.Error())
+		s.Log.Info("Could not list objects that are marked for deletion; references to them are not noticed", "reason", err.Error())
 	default:
 		s.looked = began
 		s.setLocked(all)

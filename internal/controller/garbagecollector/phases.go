@@ -32,7 +32,7 @@ func (r *Reconciler) learn(ctx context.Context, all []candidate) {
 			continue
 		}
 		if err := r.Condemned.Acquit(ctx, condemned.ByCollector, key); err != nil {
-			log.FromContext(ctx).Info("The mark of an object that is not collected could not be removed",
+			log.FromContext(ctx).Info("Could not remove the mark of an object that is referenced again",
 				"kind", condemned.KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
 		}
 	}
@@ -120,7 +120,7 @@ func (r *Reconciler) condemn(ctx context.Context, c candidate) error {
 		return err
 	}
 	r.Condemned.Condemned(c.Key)
-	log.FromContext(ctx).Info("Condemned what nothing refers to", "kind", condemned.KindNames[c.Kind], "namespace", c.Namespace, "name", c.Name)
+	log.FromContext(ctx).Info("Marked an unreferenced object for deletion", "kind", condemned.KindNames[c.Kind], "namespace", c.Namespace, "name", c.Name)
 	r.Metrics.condemned(condemned.KindNames[c.Kind])
 	return nil
 }
@@ -138,7 +138,7 @@ func (r *Reconciler) delete(ctx context.Context, c candidate) error {
 		return err
 	}
 	r.Condemned.Forget(c.Key)
-	log.FromContext(ctx).Info("Deleted what nothing refers to", "kind", kind, "namespace", c.Namespace, "name", c.Name)
+	log.FromContext(ctx).Info("Deleted an unreferenced object", "kind", kind, "namespace", c.Namespace, "name", c.Name)
 	r.Metrics.deleted(kind)
 	return nil
 }

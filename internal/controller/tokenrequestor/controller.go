@@ -165,6 +165,9 @@ func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev
 	return h, nil
 }
 
+// reasonDue is why a token is renewed when nothing is wrong.
+const reasonDue = "it is time to renew the token"
+
 // due says why a new token is needed, or else how long the present one is used (2.3).
 func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
 	now := r.Clock.Now()
@@ -201,7 +204,7 @@ func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1
 		return "", 0, err
 	}
 	if remaining <= 0 {
-		return "it is time to renew the token", 0, nil
+		return reasonDue, 0, nil
 	}
 	r.Metrics.expires(key, token.ClaimsOf(finding.Token).Expiry)
 	return "", remaining, nil
@@ -246,7 +249,11 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 	}
 	r.rejections.issue(key, issued.Status.Token)
 	r.Metrics.renewed(key, expiry)
-	log.FromContext(ctx).Info("Renewed a token", "serviceAccount", asked.Account.String(), "reason", why.reason, "expires", expiry, "renewAfter", delay.String())
+	logger := log.FromContext(ctx)
+	if why.reason == reasonDue {
+		logger = logger.V(1) // Each token is due some times a day, and a seed has many: nobody needs to read that.
+	}
+	logger.Info("Renewed a token", "serviceAccount", asked.Account.String(), "reason", why.reason, "expires", expiry, "renewAfter", delay.String())
 	return delay, nil
 }
 

@@ -238,6 +238,10 @@ func TestIssues(t *testing.T) {
 			f.clock.SetTime(f.clock.Now().Add(tc.next))
 			f.after(tc.next)
 			f.count(2)
+			lines := f.output.String()
+			if news := strings.Count(lines, `"level"=0 "msg"="Renewed a token"`); news > 1 || !strings.Contains(lines, `"level"=1 "msg"="Renewed a token"`) {
+				t.Errorf("a renewal that is due is not at debug: %s", lines)
+			}
 		})
 	}
 }

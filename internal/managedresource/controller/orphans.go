@@ -31,7 +31,7 @@ const reasonOrphan = "OrphanFound"
 // orphan is counted and told of; it is deleted only if that is configured, and if it is proven to be ours.
 func (r *Reconciler) Orphan(ctx context.Context, stray target.Orphan) {
 	if err := r.judgeOrphan(ctx, stray); err != nil {
-		log.FromContext(ctx).Info("An object that nobody has on record could not be judged", "groupVersionKind", stray.GVK.String(),
+		log.FromContext(ctx).Info("Could not judge an object that no inventory names", "groupVersionKind", stray.GVK.String(),
 			"namespace", stray.Namespace, "name", stray.Name, "reason", err.Error())
 	}
 }

@@ -321,7 +321,7 @@ func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1
 		return &source.Change{Resources: &inventory}
 	})
 	if err != nil && !errors.Is(err, source.ErrGone) {
-		log.FromContext(ctx).Info("Could not put on record what a superseded run wrote", "reason", err.Error())
+		log.FromContext(ctx).Info("Could not record the objects that a superseded run wrote", "reason", err.Error())
 	}
 }
 

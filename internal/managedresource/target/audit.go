@@ -47,7 +47,7 @@ func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(co
 		}
 		for _, s := range scopes {
 			if err := w.auditScope(ctx, s, stray); err != nil {
-				w.log.Info("A kind could not be compared with what is known of it", "groupVersionKind", s.gvk.String(), "reason", err.Error())
+				w.log.Info("Could not audit a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
 			}
 			if !pause(share) {
 				return nil

@@ -168,7 +168,7 @@ func (l *scopeList) begin(version string) error {
 	if !l.session.At(version) {
 		return nil
 	}
-	l.watches.log.Info("The resource versions of the target were turned back, everything is looked at anew", "groupVersionKind", l.scope.gvk.String())
+	l.watches.log.Info("The resource versions of the target were turned back, all its objects are compared anew", "groupVersionKind", l.scope.gvk.String())
 	l.told = true
 	l.watches.versionsWentBackwards(&l.scope)
 	l.active.reached(version)

@@ -61,7 +61,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestRestore holds that after a restore of etcd everything is looked at anew, and what is gone is known to be gone.
+// TestRestore holds that after a restore of etcd all its objects are compared anew, and what is gone is known to be gone.
 func TestRestore(t *testing.T) {
 	s, client := newServer(t)
 	l := objects.New()

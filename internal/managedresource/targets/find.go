@@ -87,7 +87,7 @@ func (t *Targets) followDirectory(ctx context.Context, join func() error) error 
 	}
 	for {
 		if err := t.look(ctx); err != nil {
-			t.Log.Error(err, "Folder of targets cannot be read; those that were looked after are so on", "path", t.Config.Targets.Directory)
+			t.Log.Error(err, "Folder of targets cannot be read; the targets known before are kept", "path", t.Config.Targets.Directory)
 		}
 		select {
 		case <-ctx.Done():
@@ -112,7 +112,7 @@ func (t *Targets) look(ctx context.Context) error {
 		}
 		present = append(present, name)
 		if err := t.lookAt(ctx, name, filepath.Join(t.Config.Targets.Directory, file.Name())); err != nil {
-			t.Log.Error(err, "Entry of a target cannot be used; the former one is used on", "target", name)
+			t.Log.Error(err, "Entry of a target cannot be used; its former entry is used", "target", name)
 		}
 	}
 	for _, name := range t.names() {

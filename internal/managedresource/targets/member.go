@@ -241,7 +241,7 @@ func (m *member) runEngine(ctx context.Context, found *credentials, reached *rea
 			m.log.V(1).Info("The engine of the target has ended", "reason", last.Error())
 		}
 	case <-time.After(endTimeout):
-		m.log.Info("The engine of the target does not end; it sends nothing any more")
+		m.log.Info("The engine of the target does not end; it sends no more requests")
 	}
 	switch cause := context.Cause(running); {
 	case ctx.Err() != nil:
@@ -320,7 +320,7 @@ func (m *member) renew(ctx context.Context, found *credentials, reached *reached
 	case errors.Is(err, errNoCredentials):
 		return err
 	case err != nil:
-		m.log.Error(err, "The credentials of the target cannot be used; the former ones are used on")
+		m.log.Error(err, "The credentials of the target cannot be used; the former credentials are used")
 		return nil
 	case now.digest != found.digest:
 		return errChanged
@@ -338,7 +338,7 @@ func (m *member) state(ctx context.Context, state State, why error) {
 	switch state {
 	case StateStarting:
 	case StateRunning:
-		m.log.Info("Target is looked after")
+		m.log.Info("The target is managed")
 		if !m.warned {
 			return // A start is no news.
 		}
@@ -346,7 +346,7 @@ func (m *member) state(ctx context.Context, state State, why error) {
 		m.notes.Tell(ctx, about, corev1.EventTypeNormal, "Target"+string(state), "The ManagedResources of the target are looked after")
 	default:
 		m.warned = true
-		m.log.Info("Target is not looked after", "state", state, "reason", why.Error())
+		m.log.Info("The target is not managed", "state", state, "reason", why.Error())
 		m.notes.Tell(ctx, about, corev1.EventTypeWarning, "Target"+string(state), "The ManagedResources of the target are not looked after: "+why.Error())
 	}
 }

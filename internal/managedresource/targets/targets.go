@@ -223,7 +223,7 @@ func (t *Targets) remove(name string, removed func()) {
 		return
 	}
 	m.leaving = true
-	m.log.Info("Target is let go")
+	m.log.Info("The target is not managed any more")
 	m.stop()
 	t.running.Go(func() {
 		<-m.done

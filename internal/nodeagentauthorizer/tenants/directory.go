@@ -72,7 +72,7 @@ func (d *Directory) NeedLeaderElection() bool { return false }
 func (d *Directory) Start(ctx context.Context) error {
 	for {
 		if err := d.look(ctx); err != nil {
-			d.Log.Error(err, "Folder of shoots cannot be read; what was served is served on", "path", d.Path)
+			d.Log.Error(err, "Folder of shoots cannot be read; the shoots known before are served", "path", d.Path)
 		} else {
 			d.read.Store(true)
 		}
@@ -98,7 +98,7 @@ func (d *Directory) look(ctx context.Context) error {
 		}
 		present[name] = true
 		if err := d.update(ctx, name); err != nil {
-			d.Log.Error(err, "Entry of a shoot cannot be used; what was served is served on", "shoot", name)
+			d.Log.Error(err, "Entry of a shoot cannot be used; its former entry is served", "shoot", name)
 		}
 	}
 	d.mu.Lock()

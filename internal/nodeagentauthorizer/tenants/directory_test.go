@@ -72,7 +72,7 @@ func TestSuccessor(t *testing.T) {
 	f.wantBegun("removed while a new one is to come", 4)
 }
 
-// TestServedOn: whatever is wrong with a file, or with the folder, what was served is served on.
+// TestServedOn: whatever is wrong with a file, or with the folder, its former entry is served.
 func TestServedOn(t *testing.T) {
 	for name, spoil := range map[string]func(*folder) error{
 		"the entry is broken":       func(f *folder) error { f.write("web.yaml", "targetClientConnection: ["); return nil },
