@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -84,4 +86,37 @@ func TestLog(t *testing.T) {
 	if len(lines) != 1 || !strings.Contains(lines[0], `"msg"="No opinion"`) || !strings.Contains(lines[0], "no relationship found") || !strings.Contains(lines[0], `"name"="foreign"`) {
 		t.Errorf("OBS-7: got %q", lines)
 	}
+}
+
+// TestDecisionsAreCounted: each decision is counted once, by how it ended (SA-1).
+func TestDecisionsAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry)
+	counts := func() (all []float64) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if !strings.HasSuffix(family.GetName(), "_decisions_total") {
+				continue
+			}
+			for _, series := range family.GetMetric() {
+				if value := series.GetCounter().GetValue(); value > 0 {
+					all = append(all, value)
+				}
+			}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		v    verdict
+		err  error
+		want []float64
+	}{{verdict{allowed: true}, nil, []float64{1}}, {verdict{}, nil, []float64{1, 1}}, {verdict{allowed: true}, errFake, []float64{1, 1, 1}}} {
+		if m.decided(c.v, c.err); !slices.Equal(counts(), c.want) {
+			t.Errorf("SA-1: got %v, want %v", counts(), c.want)
+		}
+	}
+	(*Metrics)(nil).decided(verdict{}, nil) // Without metrics nothing is counted.
 }

@@ -1,6 +1,7 @@
 package auditpolicy
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
@@ -75,5 +77,20 @@ func TestHostilePolicies(t *testing.T) {
 	response := admissiontest.Respond(decide(t), admissiontest.Filled("policy", "policy", yamltest.Nested(12)))
 	if response.Allowed || response.Result.Message != "failed to decode the provided audit policy: document has more than 100000 nodes, with its aliases expanded" {
 		t.Errorf("T3-6/AUD-1: got %+v", response.Result)
+	}
+}
+
+// TestReference: a Shoot names a policy if every part of the way to the name is there (CV-4).
+func TestReference(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`: "", `{"auditConfig":{}}`: "", `{"auditConfig":{"auditPolicy":{}}}`: "", `{"auditConfig":{"auditPolicy":{"configMapRef":{"name":"x"}}}}`: "x",
+	} {
+		server := &garden.KubeAPIServer{}
+		if err := json.Unmarshal([]byte(text), server); err != nil {
+			t.Fatal(err)
+		}
+		if got := reference(server); got != want {
+			t.Errorf("CV-4: %s names %q", text, got)
+		}
 	}
 }

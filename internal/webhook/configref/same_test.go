@@ -35,6 +35,9 @@ func TestSameSpec(t *testing.T) {
 		"CV-5/versions are texts":         {`{"spec":{"version":"1.30"}}`, `{"spec":{"version":"1.3"}}`, false, false},
 		"CV-5/a mapping and a list":       {`{"spec":{"a":{"b":1}}}`, `{"spec":{"a":[1]}}`, false, false},
 		"CV-5/a list and a text":          {`{"spec":{"a":[1]}}`, `{"spec":{"a":"1"}}`, false, false},
+		"CV-5/an empty list and a text":   {`{"spec":{"a":[]}}`, `{"spec":{"a":"x"}}`, false, false},
+		"CV-5/a list in a list":           {`{"spec":{"a":[[]]}}`, `{"spec":{"a":["x"]}}`, false, false},
+		"CV-5/amounts in a list":          {`{"spec":{"maxAllowed":{"cpu":"1"}}}`, `{"spec":{"maxAllowed":["1"]}}`, false, false},
 		"CV-5/unreadable specs":           {`{"spec":{"a":1}} x`, `{"spec":{"a":1}}`, false, true},
 		"CV-5/unreadable now":             {`{`, `{"spec":{}}`, false, true},
 		"CV-5/unreadable before":          {`{"spec":{}}`, `{`, false, true},
@@ -91,12 +94,12 @@ func TestJSONIsTakenAsItIs(t *testing.T) {
 func TestUndecodable(t *testing.T) {
 	decoder := NewDecoder(runtime.NewScheme())
 	for content, want := range map[string]string{
-		"a: b": "Object 'Kind' is missing", "kind: X": "Object 'apiVersion' is missing", "{": "unexpected", "[": "did not find",
+		"a: secret": "Object 'Kind' is missing", "kind: X\na: secret": "Object 'apiVersion' is missing", "{": "unexpected", "[": "did not find",
 		"{\"kind\":\"X\",\"apiVersion\":\"g/v1\"}": "no kind", strings.Repeat("x", 4<<20): "",
 	} {
 		_, _, err := decoder.Decode("x", content)
 		refusal := (*admission.Refusal)(nil)
-		if !errors.As(err, &refusal) || refusal.Code != 422 || !strings.Contains(err.Error(), want) || len(err.Error()) > 2*shownFaultSize {
+		if !errors.As(err, &refusal) || refusal.Code != 422 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") || len(err.Error()) > 2*shownFaultSize {
 			t.Errorf("CV-T5: %.20q: got %v", content, err)
 		}
 	}
