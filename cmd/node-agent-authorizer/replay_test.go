@@ -38,7 +38,7 @@ func TestReplay(t *testing.T) {
 		"RPL-7/as the log says":       {[]string{"--audit-log", logged, "--objects", nodes}, 0, "0 of 1 decisions differ; 1 lines.\n1 objects were there"},
 		"RPL-7/two configurations":    {[]string{"--audit-log", logged, "--objects", nodes, "--compare", narrow}, 1, "NA-9  node-agent  pods      list   Allow  Deny    -           machine:node-a list pods ("},
 		"RPL-7/a resource-manager's":  {[]string{"--audit-log", logged, "--objects", nodes, "--config", manager}, 1, "NA-9"},
-		"RPL-7/nothing is known":      {[]string{"--audit-log", logged, "--compare", narrow}, 0, "1 more cannot be told"},
+		"RPL-7/nothing is known":      {[]string{"--audit-log", logged, "--compare", narrow}, 0, "1 more cannot be compared"},
 		"RPL-7/a file that is absent": {[]string{"--audit-log", logged, "--objects", filepath.Join(dir, "absent")}, 2, "absent"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -105,7 +105,7 @@ type options struct {
 
 func (o *options) add(flags *pflag.FlagSet) {
 	o.Add(flags)
-	flags.StringArrayVar(&o.extraTargetNamespaces, "extra-target-namespace", nil, "namespace of the target to watch beside those of the configuration; may be repeated")
+	flags.StringArrayVar(&o.extraTargetNamespaces, "extra-target-namespace", nil, "namespace of the target to watch in addition to those of the configuration; may be repeated")
 	o.old.add(flags)
 }
 

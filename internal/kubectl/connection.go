@@ -29,7 +29,7 @@ func (c *connection) add(set *pflag.FlagSet) {
 	set.StringVar(&c.source.context, "context", "", "`name` of the context of the source")
 	set.StringVar(&c.target.kubeconfig, "target-kubeconfig", "", "`file` with the way to the target, where the managed objects are, if that is another cluster than the source")
 	set.StringVar(&c.target.context, "target-context", "", "`name` of the context of the target, if that is another cluster than the source")
-	set.StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of what is asked for; that of the context otherwise")
+	set.StringVarP(&c.namespace, "namespace", "n", "", "`namespace`; the default is that of the context")
 	set.StringVar(&c.as, "as", "", "`user` to impersonate")
 	set.StringArrayVar(&c.asGroups, "as-group", nil, "`group` to impersonate; may be repeated")
 	set.DurationVar(&c.timeout, "request-timeout", 0, "how long a single request may take; 0 means as long as it takes")

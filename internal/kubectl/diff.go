@@ -28,12 +28,12 @@ func diff() process.Subcommand {
 	return process.Subcommand{
 		Name: "diff", Operand: "[MANAGEDRESOURCE]", Fault: faultCode,
 		Short: "Print what the next run of a ManagedResource would create, change and delete",
-		Long: "With a name, the ManagedResource and its Secrets are those of the source; --secret puts a Secret of a file in the place of the one by that name.\n" +
-			"With --filename, a ManagedResource of a file, with Secrets of the file before those of the source, is compared with what is there.\n" +
-			"A file without a ManagedResource holds manifests: each object is compared as if it stood in the place of the one that its owner describes, and nothing is deleted.\n\n" +
+		Long: "With a name, the ManagedResource and its Secrets are those of the source; --secret replaces the Secret of the same name by one from a file.\n" +
+			"With --filename, the ManagedResource is read from a file; Secrets of the file take precedence over those of the source.\n" +
+			"A file without a ManagedResource contains manifests: each object is compared as if it replaced the manifest of its owner, and nothing is deleted.\n\n" +
 			clustersLong + "\n\n" +
-			"Plan, merge and comparison are those of resource-manager. Nothing is written, not even as a dry run: webhooks and validation of the API server have no say.\n" +
-			"Values of Secrets are masked. It costs a request for each object, and some more.",
+			"Plan, merge and comparison are those of resource-manager. Nothing is written, not even as a dry run: webhooks and validation of the API server are not taken into account.\n" +
+			"Values of Secrets are masked. The command sends one request per object, and a few more.",
 		Codes: []process.Term{
 			{Name: "0", Text: "the next run changes nothing"},
 			{Name: "1", Text: "the next run changes something"},
@@ -120,7 +120,7 @@ func answerDiff(ctx context.Context, to *connection, name string, files diffFile
 			return nil, err
 		}
 		if mr == nil {
-			return nil, fmt.Errorf("ManagedResource %s/%s is not there", clusters.namespace, name)
+			return nil, fmt.Errorf("ManagedResource %s/%s does not exist", clusters.namespace, name)
 		}
 	} else if err := r.asInCluster(ctx, mr); err != nil {
 		return nil, err

@@ -155,7 +155,7 @@ const ownWarnings = "type=Warning,reportingComponent=gardener-resource-manager"
 func (q *question) readEvents(ctx context.Context) {
 	mr := q.facts.ManagedResource
 	if q.sent.Load() >= mostRequests {
-		q.facts.Unknown = append(q.facts.Unknown, "Events were not asked for, as that would be one request more: repairs and fights may be missing")
+		q.facts.Unknown = append(q.facts.Unknown, "Events were not read, to save a request: repairs and fights may be missing")
 		return
 	}
 	events, err := q.source.events(ctx, mr.Namespace, ownWarnings+",involvedObject.kind=ManagedResource,involvedObject.name="+mr.Name)
@@ -282,13 +282,13 @@ func (q *question) readScaled(ctx context.Context) {
 
 func (q *question) readDefaults(ctx context.Context) {
 	if q.kind.definition == nil && q.sent.Load() >= mostRequests {
-		q.facts.Unknown = append(q.facts.Unknown, "what its CustomResourceDefinition fills in was not asked, so that a field may only seem to differ: with its group, as "+
+		q.facts.Unknown = append(q.facts.Unknown, "the defaults of its CustomResourceDefinition were not read, so that a field may only seem to differ: if you name the group, as "+
 			q.kind.GroupKind().String()+", the definition is read first")
 		return
 	}
 	definition, err := q.target.definitionOf(ctx, q.kind)
 	if err != nil {
-		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("what its CustomResourceDefinition fills in is not known: %v", err))
+		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("the defaults of its CustomResourceDefinition are not known: %v", err))
 		return
 	}
 	if definition != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 // holdCodes are the exit codes of hold and release.
-var holdCodes = []process.Term{{Name: "0", Text: "the annotations are as asked for"}, {Name: "2", Text: "an error; stderr says which, and nothing was written"}}
+var holdCodes = []process.Term{{Name: "0", Text: "the annotations are set as requested"}, {Name: "2", Text: "an error; stderr says which, and nothing was written"}}
 
 // holdVerb is the verb that has an object left alone for a while.
 func holdVerb() process.Subcommand {
@@ -49,7 +49,7 @@ func holdVerb() process.Subcommand {
 // releaseVerb is the verb that ends a hold.
 func releaseVerb() process.Subcommand {
 	var to connection
-	verb := objectVerb(&to, "release", "End a hold, so that what it covers is repaired at once", func(ctx context.Context, arguments []string, out io.Writer) error {
+	verb := objectVerb(&to, "release", "End a hold, so that its objects are repaired at once", func(ctx context.Context, arguments []string, out io.Writer) error {
 		return releaseHold(ctx, &to, arguments, out)
 	})
 	verb.Long = "The annotations of hold are removed from the object or the ManagedResource. An object without them stays as it is.\n\n" + clustersLong

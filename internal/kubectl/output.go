@@ -46,7 +46,7 @@ func (f *format) Set(value string) error {
 }
 
 func (f *format) add(set *pflag.FlagSet) {
-	set.VarP(f, "output", "o", "`form` of what is printed: wide, json, yaml or name")
+	set.VarP(f, "output", "o", "output `format`: wide, json, yaml or name")
 }
 
 // encode prints a value as JSON or YAML.

@@ -36,7 +36,7 @@ const clustersLong = "ManagedResources and their Secrets are in the source, mana
 // Command answers for the verbs by the name Executable.
 func Command() process.Command {
 	return process.Command{
-		Name: Name, Short: "Ask what is in a cluster because of ManagedResources, and why",
+		Name: Name, Short: "Show the objects of ManagedResources in a cluster, and the reasons for their state",
 		Long: clustersLong + "\n\n" +
 			"The verbs are those of resource-manager, of which kubectl-espalier is another name.\n" +
 			"Verbs about authorization are elsewhere: admission-controller has explain, dump and replay, node-agent-authorizer has explain and replay.",

@@ -48,7 +48,7 @@ func (g *treeReader) read(ctx context.Context) ([]inspect.Branch, error) {
 		return nil, err
 	}
 	if g.name != "" && len(all) == 0 {
-		return nil, fmt.Errorf("ManagedResource %s/%s is not there", g.within, g.name)
+		return nil, fmt.Errorf("ManagedResource %s/%s does not exist", g.within, g.name)
 	}
 	return g.branches(ctx, all)
 }

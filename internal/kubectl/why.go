@@ -30,8 +30,8 @@ func why() process.Subcommand {
 			"The live object is compared with its manifest as resource-manager does that. Values of Secrets are masked.\n" +
 			"It costs five requests at most, and one for each further Secret of the ManagedResource.",
 		Codes: []process.Term{
-			{Name: "0", Text: "the object is as it should be, or nobody keeps it"},
-			{Name: "1", Text: "there is something to look at: it differs or is missing, somebody fights for it, or it cannot be deleted"},
+			{Name: "0", Text: "the object is in sync, or no ManagedResource keeps it"},
+			{Name: "1", Text: "there is a problem: the object differs or is missing, another writer fights over it, or it cannot be deleted"},
 			{Name: "2", Text: "an error; stderr says which"},
 		},
 		Arguments: func(arguments []string) error {

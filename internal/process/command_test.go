@@ -236,7 +236,7 @@ func TestValidateConfig(t *testing.T) {
 		"C7/both names":                    {file: "wait: {port: 1}\nwaits: {port: 2}\n", code: 1, stdout: "F:2: warning: waits is an older name of wait\n", stderr: "F:2: waits: Forbidden: differs from wait at port: set one of the two only\n"},
 		"OLD-35/a key without effect":      {file: "name: a\ngone: 1\n", stdout: "F:2: warning: gone has no effect: nobody wants it\n"},
 		"OPB-5/printed under another name": {file: "\nname: '-'\n", code: 1, stderr: "F:2: label: Invalid value: \"-\": no name\n"},
-		"CFG-3/a key twice":                {file: "name: a\nname: b\n", code: 1, stderr: "F:2: name: is there already, on line 1\n"},
+		"CFG-3/a key twice":                {file: "name: a\nname: b\n", code: 1, stderr: "F:2: name: already set on line 1\n"},
 		"CFG-2/another kind":               {file: "apiVersion: things/v1\nkind: Foo\n", code: 1, stderr: "F:2: no kind \"Foo\" is registered for version \"things/v1\" in scheme: want kind \"Thing\" of version \"things/v1\"\n"},
 		"no YAML":                          {file: "a: b\nc: [\n", code: 1, stderr: "F:2: "},
 		"JSON":                             {file: "{\"name\": \"a\",\n \"limit\": 7}", code: 1, stderr: "F:2: limit: Invalid value: 7: too much\n"},

@@ -54,7 +54,7 @@ func (c *Command) reference(root *cobra.Command) Subcommand {
 	return Subcommand{
 		Name: "reference", Short: "Print the reference of the command line as Markdown",
 		Run: func(_ *pflag.FlagSet, out io.Writer) error {
-			if _, err := fmt.Fprintf(out, "# Command line of %s\n\nGenerated from the command; `make generate` writes it anew.\n", c.Name); err != nil {
+			if _, err := fmt.Fprintf(out, "# Command line of %s\n\nGenerated from the command; `make generate` updates it.\n", c.Name); err != nil {
 				return err
 			}
 			for _, p := range c.pages(root) {

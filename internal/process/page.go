@@ -51,7 +51,7 @@ var (
 		{"0", "it ended in order after SIGTERM or SIGINT, or has printed what --help or --version ask for"},
 		{"1", "anything else: a wrong command line or configuration, a lost election, an API server that refuses it, a second signal, or no end within five seconds"},
 	}
-	exitCodesOfVerbs = []Term{{"0", "it did what it says"}, {"1", "it did not; stderr says why"}}
+	exitCodesOfVerbs = []Term{{"0", "success"}, {"1", "failure; stderr has the reason"}}
 )
 
 // page describes a command of the executable: itself or one of its verbs.

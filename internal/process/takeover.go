@@ -33,8 +33,8 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 		Name: "takeover", Fault: takeoverOf,
 		Short: "Print each write that the first pass would make, and make none",
 		Long: "The command runs the controllers that " + name + " runs as the leader, with the same configuration and kubeconfigs, until no work is left.\n" +
-			"It sends nothing but reads: writes are recorded, and what they lead to is laid over what is read. It takes no lease and opens no port.\n\n" +
-			"The exit code is 0 if there is nothing to write, 1 if there is something, 2 if that is not known, as after a read that failed.\n" +
+			"It only sends reads: writes are recorded, and later reads see their results. It takes no lease and opens no port.\n\n" +
+			"The exit code is 0 if there is nothing to write, 1 if there is something, 2 if this is not known, for example after a failed read.\n" +
 			"Fields are printed as paths, never with their values. Defaults, admission and validation of the API server are not imitated.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
@@ -124,7 +124,7 @@ type ReportFormat struct{ OutputFormat }
 
 // Add adds the flag with which the form is chosen.
 func (f *ReportFormat) Add(set *pflag.FlagSet) {
-	set.VarP(f, "output", "o", "`form` of what is printed: text, json or yaml")
+	set.VarP(f, "output", "o", "output `format`: text, json or yaml")
 }
 
 // Set implements pflag.Value.

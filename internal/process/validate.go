@@ -62,7 +62,7 @@ func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Wa
 				}
 			}
 			for _, d := range lines.duplicates {
-				faults = append(faults, finding{d.line, fmt.Sprintf("%s: is there already, on line %d", d.path, d.first)})
+				faults = append(faults, finding{d.line, fmt.Sprintf("%s: already set on line %d", d.path, d.first)})
 			}
 			for _, line := range sorted(file.File, told) {
 				if _, err := fmt.Fprintln(out, line); err != nil {

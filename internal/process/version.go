@@ -64,7 +64,7 @@ func (f *OutputFormat) Set(value string) error {
 
 // Add adds the flag with which the form is chosen.
 func (f *OutputFormat) Add(set *pflag.FlagSet) {
-	set.VarP(f, "output", "o", "`form` of what is printed: json or yaml")
+	set.VarP(f, "output", "o", "output `format`: json or yaml")
 }
 
 // Print prints a value as JSON, or as YAML if that is the form or none is chosen.

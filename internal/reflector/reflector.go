@@ -266,7 +266,7 @@ func (s *stream) Stop() {
 
 // undecodable tells of an object that cannot be decoded.
 func (f *Follower) undecodable(namespace, name string, err error) {
-	f.log.Error(err, "Object cannot be decoded; only what its name says counts", "namespace", namespace, "name", name)
+	f.log.Error(err, "Cannot decode an object; only its name is used", "namespace", namespace, "name", name)
 	if f.Undecodable != nil {
 		f.Undecodable(namespace, name, err)
 	}

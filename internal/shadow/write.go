@@ -139,7 +139,7 @@ func (t *transport) readForWrite(r *http.Request, q *request) (object, error) {
 	}
 	defer answer.Body.Close() //nolint:errcheck // It was read, or its status is all that counts.
 	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusNotFound {
-		return nil, fmt.Errorf("reading what is to be written: %s", answer.Status)
+		return nil, fmt.Errorf("reading the object to write: %s", answer.Status)
 	}
 	return found, nil
 }

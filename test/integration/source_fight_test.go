@@ -54,7 +54,7 @@ func TestSourceFight(t *testing.T) {
 					held++
 				}
 			}
-			want := fmt.Sprintf(`%s mr is overwritten in turn by "extension" and "gardenlet"`, c.kind)
+			want := fmt.Sprintf(`%s mr is overwritten alternately by "extension" and "gardenlet"`, c.kind)
 			if !strings.HasPrefix(told.Message, want) || told.Type != corev1.EventTypeWarning || strings.Contains(told.Message, "value-of") {
 				t.Fatalf("MRB-41: the Event is %s %q", told.Type, told.Message)
 			}

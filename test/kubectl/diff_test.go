@@ -82,7 +82,7 @@ func TestDiff(t *testing.T) {
 	if got = ask(t, "diff", "-n", ns, "-f", file(t, fine)); got.code != 0 || got.stdout != "" {
 		t.Errorf("CLI-12: a manifest as it is: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	if got = ask(t, "diff", "nothing", "-n", ns); got.code != 2 || got.stderr != "Error: ManagedResource "+ns+"/nothing is not there\n" {
+	if got = ask(t, "diff", "nothing", "-n", ns); got.code != 2 || got.stderr != "Error: ManagedResource "+ns+"/nothing does not exist\n" {
 		t.Errorf("CLI-12: exit code %d, %s", got.code, got.stderr)
 	}
 

@@ -66,7 +66,7 @@ func TestTree(t *testing.T) {
 	if all := ask(t, "tree", "-A"); !strings.Contains(all.stdout, "\nCLASS resources\n") || !strings.Contains(all.stdout, ns+"/one") {
 		t.Errorf("CLI-13: all namespaces:\n%s%s", all.stdout, all.stderr)
 	}
-	if none := ask(t, "tree", "nothing", "-n", ns); none.code != 2 || none.stderr != "Error: ManagedResource "+ns+"/nothing is not there\n" {
+	if none := ask(t, "tree", "nothing", "-n", ns); none.code != 2 || none.stderr != "Error: ManagedResource "+ns+"/nothing does not exist\n" {
 		t.Errorf("CLI-13: exit code %d, %s", none.code, none.stderr)
 	}
 }

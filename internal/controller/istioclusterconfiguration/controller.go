@@ -91,7 +91,7 @@ func (r *Reconciler) ensure(ctx context.Context, wanted *unstructured.Unstructur
 			return fmt.Errorf("reading EnvoyFilter %s: %w", key, err)
 		}
 		if present.GetLabels()[envoyfilter.LabelManagedBy] != envoyfilter.ManagedBy {
-			return fmt.Errorf("EnvoyFilter %s is there already without the label %s=%s and left as it is", key, envoyfilter.LabelManagedBy, envoyfilter.ManagedBy)
+			return fmt.Errorf("EnvoyFilter %s already exists without the label %s=%s and is not changed", key, envoyfilter.LabelManagedBy, envoyfilter.ManagedBy)
 		}
 		if envoyfilter.Same(present, wanted) {
 			return nil // The event about it is under way.

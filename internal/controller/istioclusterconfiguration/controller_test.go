@@ -116,7 +116,7 @@ func TestForeign(t *testing.T) {
 	foreign := envoyfilter.Empty("in", "a-cluster-configuration")
 	foreign.Object["spec"] = map[string]any{"mine": "own"}
 	r, server := fixture(t, foreign)
-	if _, err := r.Reconcile(context.Background(), request); err == nil || !strings.Contains(err.Error(), "left as it is") {
+	if _, err := r.Reconcile(context.Background(), request); err == nil || !strings.Contains(err.Error(), "is not changed") {
 		t.Errorf("got %v", err)
 	}
 	if object, err := existing(server); err != nil || object.Object["spec"].(map[string]any)["mine"] != "own" {
@@ -163,7 +163,7 @@ func TestOneFailureStopsNoOther(t *testing.T) {
 	foreign := envoyfilter.Empty("in", "a-cluster-configuration")
 	r, server := fixture(t, foreign)
 	r.index.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "in2", Labels: map[string]string{"gardener.cloud/role": "istio-ingress"}}})
-	if _, err := r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "left as it is") {
+	if _, err := r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "is not changed") {
 		t.Errorf("got %v", err)
 	}
 	other := envoyfilter.Empty("in2", "a-cluster-configuration")

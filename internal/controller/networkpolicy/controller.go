@@ -186,7 +186,7 @@ func (r *Reconciler) gone(ctx context.Context, request desired.Request, d *desir
 	case service.DeletionTimestamp != nil:
 		return nil // NP-3: its policies go with it.
 	}
-	return fmt.Errorf("Service %s is there, and nobody told of it yet; its policies stay", request.Service)
+	return fmt.Errorf("Service %s exists, but its event has not arrived yet; its policies stay", request.Service)
 }
 
 // shown bounds the errors that are listed.

@@ -218,9 +218,9 @@ func TestUnknownPolicies(t *testing.T) {
 	f = newFixture(t, other)
 	f.Index().SetNamespace(namespace("a"))
 	f.Index().SetService(service("a", "s", 80))
-	f.reconcile("is there already for Service y/x and left to it") // Not told of yet.
+	f.reconcile("already exists for Service y/x and is not changed") // Not told of yet.
 	f.Index().SetPolicy(f.policy(ingress))
-	f.reconcile("it is there already for Service y/x and left to it")
+	f.reconcile("it already exists for Service y/x and is not changed")
 	if _, err := f.Reconcile(f.ctx, request); !errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("NP-12: it is tried again and again: %v", err)
 	}
@@ -237,7 +237,7 @@ func TestGone(t *testing.T) {
 	f.reconcile("")
 	f.Index().RemoveService("a", "s")
 	f.calls = nil
-	f.reconcile("Service a/s is there, and nobody told of it yet")
+	f.reconcile("Service a/s exists, but its event has not arrived yet")
 	f.called("NP-3", "get a/s")
 	f.fail = func(verb string, object client.Object) error {
 		if verb == "get" {

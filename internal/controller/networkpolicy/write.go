@@ -70,7 +70,7 @@ func (r *Reconciler) patch(ctx context.Context, p *desired.Policy) (*networkingv
 	}
 	// One without labels of a Service was ours, or is taken over as it has our name; one of another Service is left to it.
 	if of := desired.ServiceOfPolicy(present); of != p.Service && of.Name != "" && of.Namespace != "" {
-		return nil, fmt.Errorf("NetworkPolicy %s is there already for Service %s and left to it", p, of)
+		return nil, fmt.Errorf("NetworkPolicy %s already exists for Service %s and is not changed", p, of)
 	}
 	if desired.DigestOf(present) == p.Digest() {
 		return present, nil

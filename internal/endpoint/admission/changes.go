@@ -26,13 +26,13 @@ func patchOf(object document, before, after any) (Patch, error) {
 	d := differ{sent: object.sent}
 	root := place{raw: object.known, found: true, looked: true}
 	if err := d.structs(&root, reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()); err != nil {
-		return nil, fmt.Errorf("comparing %T with what was sent: %w", before, err)
+		return nil, fmt.Errorf("comparing %T with the object that was sent: %w", before, err)
 	}
 	return d.patch, nil
 }
 
 // errOther says that what is sent at a place is not of the shape of its type: the whole of it is to be compared.
-var errOther = errors.New("what was sent is no object")
+var errOther = errors.New("the request contains no object")
 
 // structs compares the fields of two values of a struct. It returns errOther if they differ and no object is there.
 func (d *differ) structs(at *place, was, is reflect.Value) error {

@@ -62,7 +62,7 @@ type Rejections struct {
 // NewRejections registers the metric, or shares the one that is registered.
 func NewRejections(registry prometheus.Registerer) *Rejections {
 	return &Rejections{kept: map[[4]string]bool{}, count: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gardener_admission_controller_rejected_resources_total", Help: "Requests that were refused, by what was to be done, to what and where, and why.",
+		Name: "gardener_admission_controller_rejected_resources_total", Help: "Refused requests, by operation, kind, namespace and reason.",
 	}, []string{"operation", "kind", "namespace", "reason"}))}
 }
 

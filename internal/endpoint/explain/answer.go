@@ -116,7 +116,7 @@ func (a *Answer) Text(q *Question) string {
 	if a.Client != "" {
 		line("  client: the ", a.Client, " of ", a.Of)
 	} else {
-		line("  client: ", q.User, " is nobody that this authorizer decides about")
+		line("  client: ", q.User, " is not a client of this authorizer")
 	}
 	if a.Reason != "" {
 		line("  reason: ", a.Reason)

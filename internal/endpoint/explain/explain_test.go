@@ -76,7 +76,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s: %s", decision, a.Summary)
 		}
 	}
-	if text := (&Answer{}).Text(&question); !strings.Contains(text, "is nobody that this authorizer decides about") {
+	if text := (&Answer{}).Text(&question); !strings.Contains(text, "is not a client of this authorizer") {
 		t.Errorf("no client: %s", text)
 	}
 }

@@ -30,8 +30,8 @@ func Explain(flags func(*pflag.FlagSet), read func() (*configuration, error)) pr
 	var dir string
 	var selectorsSent bool
 	return explaining.Command(explaining.Executable{
-		Long: "It decides as the SeedAuthorizer does about clients of seeds, and as the ShootAuthorizer does about those of self-hosted shoots.\n" +
-			"The graph is made of what a garden cluster has (--kubeconfig), or a dump (--dump), or is the one of a running process (--server).\n" +
+		Long: "It decides like the SeedAuthorizer about clients of seeds, and like the ShootAuthorizer about clients of self-hosted shoots.\n" +
+			"The graph is built from a garden cluster (--kubeconfig) or a dump (--dump), or is that of a running process (--server).\n" +
 			"A running process answers with its own configuration; otherwise --config says which scopes hold, or the defaults do.",
 		Example:    "admission-controller explain --as seed:a 'get secrets/garden-dev/aws'",
 		Identities: []explaining.Identity{explaining.Seed, explaining.Extension, explaining.Shoot, explaining.Gardenadm},
@@ -77,7 +77,7 @@ func gardenOf(ctx context.Context, dir string, cluster *explaining.Cluster) (*re
 		of.Set(kind, object)
 		return nil
 	})
-	return of, "the garden is the cluster of the kubeconfig, as it is now", err
+	return of, "the garden is the current state of the cluster of the kubeconfig", err
 }
 
 // readGarden hands over everything in a garden that the graphs are made of. Progress is told on a terminal.
@@ -147,7 +147,7 @@ func Dump() process.Subcommand {
 	cluster, limit := &explaining.Cluster{}, time.Duration(0)
 	return process.Subcommand{
 		Name: "dump", Operand: "DIR",
-		Short: "Write what the graphs need of a garden into a folder",
+		Short: "Write the objects of a garden that the graphs need into a folder",
 		Long: "DIR is a new or an empty folder. It gets a file for each resource, with an object a line, and header.json, which is written last.\n" +
 			"A dump has names, references, two annotations and times; no labels, no data of Secrets and ConfigMaps, nothing secret.\n" +
 			"The user needs the right to list the kinds that admission-controller watches.\n\n" +

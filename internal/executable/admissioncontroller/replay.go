@@ -27,11 +27,11 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 	var without []string
 	var selectorsSent, decisions bool
 	return replaying.Command(replaying.Options{
-		Long: "It decides as the SeedAuthorizer does about clients of seeds, and as the ShootAuthorizer does about those of self-hosted shoots.\n" +
+		Long: "It decides like the SeedAuthorizer about clients of seeds, and like the ShootAuthorizer about clients of self-hosted shoots.\n" +
 			"With one rule set, that of --config or of the defaults, it prints decisions that differ from those of the log.\n" +
 			"With a second one, of --compare or --against, or without some edges of the graph, it prints decisions in which both differ.\n\n" +
-			"The graph begins as the dump, and follows writes that the log has with their bodies (level RequestResponse). KNOWN FROM tells which of\n" +
-			"both an example was decided by. Nothing is read from a cluster.",
+			"The graph starts from the dump, and follows the writes that the log has with their bodies (level RequestResponse). KNOWN FROM says which\n" +
+			"of the two an example was decided by. The command reads from no cluster.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
 			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden (admission-controller dump)")

@@ -36,14 +36,14 @@ func Table() []Row {
 	return []Row{
 		{
 			Name: "graph", Runs: feature.EveryReplica,
-			Doc:     "Follows the garden and keeps the graphs that say what belongs to which seed and to which self-hosted shoot.",
+			Doc:     "Watches the garden, and keeps the graphs of the objects that belong to seeds and self-hosted shoots.",
 			Reads:   reads(func() []feature.Read { return garden.Reads(relation.Watches, relation.SelfHosted) }),
 			Metrics: graphMetrics,
 			Start:   func(_ context.Context, p *Process) error { return p.Manager.Add(p.watches) },
 		},
 		{
 			Name: rules.SeedName, Runs: feature.EveryReplica,
-			Doc:   "Decides what the clients of a seed may do, as a webhook authorizer.",
+			Doc:   "Authorizes requests of clients of seeds, as a webhook.",
 			Path:  rules.SeedPath,
 			Reads: reads(rules.SeedReads), Writes: writes(selectorQuestion), Metrics: authorizerMetrics,
 			Start: func(_ context.Context, p *Process) error {
@@ -52,7 +52,7 @@ func Table() []Row {
 		},
 		{
 			Name: rules.ShootName, Runs: feature.EveryReplica,
-			Doc:   "Decides what the clients of a self-hosted shoot may do, as a webhook authorizer.",
+			Doc:   "Authorizes requests of clients of self-hosted shoots, as a webhook.",
 			Path:  rules.ShootPath,
 			Reads: reads(rules.ShootReads), Writes: writes(selectorQuestion), Metrics: authorizerMetrics,
 			Start: func(_ context.Context, p *Process) error {
@@ -61,7 +61,7 @@ func Table() []Row {
 		},
 		restricting(Row{
 			Name: restriction.SeedName,
-			Doc:  "Judges what the clients of a seed create, and changes whose body counts.",
+			Doc:  "Checks the objects that clients of seeds create, and changes that depend on an object's content.",
 			Path: restriction.SeedPath, Reads: reads(restriction.SeedReads),
 			Validating: one(restriction.SeedRegistration),
 		}, func(p *Process, log logr.Logger) decision {
@@ -71,7 +71,7 @@ func Table() []Row {
 		}),
 		restricting(Row{
 			Name: restriction.ShootName,
-			Doc:  "Judges what the clients of a self-hosted shoot create, and changes whose body counts.",
+			Doc:  "Checks the objects that clients of self-hosted shoots create, and changes that depend on an object's content.",
 			Path: restriction.ShootPath, Reads: reads(restriction.ShootReads),
 			Validating: one(restriction.ShootRegistration),
 		}, func(p *Process, log logr.Logger) decision {
@@ -105,7 +105,7 @@ func Table() []Row {
 			return authorizationconfig.Decide(p.Garden.Cache, p.live), nil
 		}),
 		hook(Row{
-			Name: internaldomain.Name, Doc: "Keeps the Secret with the internal domain the only one, and as it is while Shoots use it.",
+			Name: internaldomain.Name, Doc: "Allows only one Secret with the internal domain, and no change of it while Shoots use it.",
 			Path: internaldomain.Path, Reads: reads(internaldomain.Reads), Validating: one(internaldomain.Registration),
 		}, func(p *Process) (admission.Func, error) { return internaldomain.Decide(p.live), nil }),
 		rejecting(hook(Row{
@@ -141,7 +141,7 @@ func Table() []Row {
 			Path: shootkubeconfigsecretref.Path, Reads: reads(shootkubeconfigsecretref.Reads), Validating: one(shootkubeconfigsecretref.Registration),
 		}, func(p *Process) (admission.Func, error) { return shootkubeconfigsecretref.Decide(p.Garden.Cache), nil }),
 		hook(Row{
-			Name: updaterestriction.Name, Doc: "Lets only the system change what is labelled as the system's.",
+			Name: updaterestriction.Name, Doc: "Protects Secrets and ConfigMaps with a system label against changes by users.",
 			Path: updaterestriction.Path, Validating: one(updaterestriction.Registration),
 		}, func(*Process) (admission.Func, error) { return updaterestriction.Decide(), nil }),
 	}

@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 		"NA-9/a path":             {append(base, "--as", "machine:web-1", "get pods/default/own"), 0, "path:   Machine:web-1 -> Node:node-1 -> Pod:default/own"},
 		"NA-10/a missing link":    {append(base, "--as", "machine:web-1", "get secrets/kube-system/x"), 1, "denied by the node-agent authorizer (Deny: no other authorizer is asked)"},
 		"NA-11/no such Machine":   {append(base, "--as", "machine:web-2", "get nodes/node-1"), 1, "-> Machine:web-2 (NA-11"},
-		"NA-1/no agent":           {append(base, "--user", "x", "get nodes/node-1"), 1, "x is nobody that this authorizer decides about"},
+		"NA-1/no agent":           {append(base, "--user", "x", "get nodes/node-1"), 1, "x is not a client of this authorizer"},
 		"no source":               {[]string{"explain", "--kubeconfig", file, "--machine-namespace", "m", "--as", "machine:web-1", "list nodes"}, 2, "needs --source-kubeconfig"},
 		"no kubeconfig":           {[]string{"explain", "--kubeconfig", file + "x", "--as", "node:node-1", "list nodes"}, 2, "kubeconfig"},
 		"NA-8/without Machines":   {[]string{"explain", "--kubeconfig", file, "--as", "node:node-1", "get nodes/node-1"}, 0, "path:   Node:node-1"},

@@ -52,7 +52,7 @@ func Command(x Executable) process.Subcommand {
 	return process.Subcommand{
 		Name: "explain", Operand: "'VERB RESOURCE[.GROUP][/NAMESPACE][/NAME]'", Fault: failed,
 		Short: "Explain a decision: the rule, the path, or the links that are missing",
-		Long:  x.Long + "\n\nNothing is written, counted or logged. Names of objects are printed, never what is in them.\n\nExample: " + x.Example,
+		Long:  x.Long + "\n\nThe command writes, counts and logs nothing. It prints names of objects, never their content.\n\nExample: " + x.Example,
 		Codes: []process.Term{{Name: "0", Text: "the request is allowed"}, {Name: "1", Text: "it is not"}, {Name: "2", Text: "that is not known; stderr says why"}},
 		Arguments: func(arguments []string) error {
 			if len(arguments) == 0 || len(arguments) > 2 {

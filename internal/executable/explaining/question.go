@@ -143,7 +143,7 @@ func (a *asked) identify(q *explain.Question) error {
 		q.User, q.Groups = user, append(groups, q.Groups...)
 		return nil
 	}
-	return fmt.Errorf("--as: %q is nobody that is known here", a.as)
+	return fmt.Errorf("--as: %q is not a known client", a.as)
 }
 
 // begun are the forms of --as that begin with a text, for the shell.

@@ -52,7 +52,7 @@ func (r *running) flags(set *pflag.FlagSet) {
 	set.StringVar(&r.tokenFile, "token-file", "", "`file` with the token for it, - for standard input; without it the kubeconfig's token is sent")
 	set.StringVar(&r.authority, "certificate-authority", "", "`file` with the certificates that its certificate is checked by")
 	set.StringVar(&r.serverName, "tls-server-name", "", "`name` that its certificate is checked for, in place of the one in the URL")
-	set.BoolVar(&r.insecure, "insecure-skip-tls-verify", false, "do not check its certificate: whoever answers gets the token")
+	set.BoolVar(&r.insecure, "insecure-skip-tls-verify", false, "do not verify its certificate: any server that answers gets the token")
 }
 
 // tokenLimit bounds a token: those of ServiceAccounts have some 1,500 bytes.

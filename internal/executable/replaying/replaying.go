@@ -52,13 +52,13 @@ func Command(o Options) process.Subcommand {
 	var form string
 	return process.Subcommand{
 		Name: "replay", Fault: fault,
-		Short: "Decide about the requests of an audit log once more, and print what differs",
+		Short: "Repeat the decisions about the requests of an audit log, and print the differences",
 		Long: o.Long + "\n\nA file has an event of audit.k8s.io/v1 a line, as kube-apiserver writes them, and may be compressed by gzip. Only requests that are over count\n" +
 			"(stage ResponseComplete or Panic). A line that is no event is counted, and named by its number; it is an error if all lines are.",
 		Flags: func(set *pflag.FlagSet) {
 			o.Flags(set)
 			set.StringArrayVar(&files, "audit-log", nil, "`file` with audit events, or - for standard input; may be given several times, in the order of time")
-			set.StringVarP(&form, "output", "o", "text", "`form` of what is printed: text or json")
+			set.StringVarP(&form, "output", "o", "text", "output `format`: text or json")
 		},
 		Codes: []process.Term{{Name: "0", Text: "nothing differs"}, {Name: "1", Text: "something differs"}, {Name: "2", Text: "an error"}},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
@@ -129,7 +129,7 @@ func (r *Result) print(out io.Writer, form string) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d of %d decisions differ; %d lines.\n", r.Table.Total, r.Decided, r.Lines)
 	if r.Undecided > 0 {
-		fmt.Fprintf(&text, "%d more cannot be told: their objects are unknown here, or the log does not say what was decided.\n", r.Undecided)
+		fmt.Fprintf(&text, "%d more cannot be compared: their objects are unknown here, or the log does not contain the decision.\n", r.Undecided)
 	}
 	if r.Malformed > 0 {
 		fmt.Fprintf(&text, "%d lines are no audit events: %s", r.Malformed, strings.Join(r.Named, ", "))

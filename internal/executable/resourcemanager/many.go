@@ -31,7 +31,7 @@ func notWithTargets(cfg *configuration) field.ErrorList {
 	}
 	for _, row := range feature.Enabled(Table(), cfg) {
 		if !withTargets[row.Name] {
-			all = append(all, field.Forbidden(field.NewPath(row.Switch), "must not be switched on with targets: it is about one target, and stays with a resource-manager of its own"))
+			all = append(all, field.Forbidden(field.NewPath(row.Switch), "must not be enabled with targets: it serves one target only, and needs a separate resource-manager"))
 		}
 	}
 	return all

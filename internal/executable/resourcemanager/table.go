@@ -50,7 +50,7 @@ func Table() []Row {
 		},
 		{
 			Name: "leader-election", Runs: feature.EveryReplica,
-			Doc:    "Elects the replica that does what only one may do.",
+			Doc:    "Elects the replica that runs the features of the leader.",
 			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
 		},
 		{
@@ -103,7 +103,7 @@ func Table() []Row {
 		},
 		{
 			Name: highavailability.Name, Switch: "webhooks.highAvailabilityConfig.enabled", Runs: feature.Leader,
-			Doc:   "Has the spread of workloads over Nodes decided anew when there is more than one Node, or no more.",
+			Doc:   "Updates the spread of workloads over Nodes when the cluster gets a second Node, or has only one left.",
 			Reads: reads(highavailability.Reads), Writes: writes(highavailability.Writes), Start: startHighAvailability,
 		},
 		{
@@ -113,7 +113,7 @@ func Table() []Row {
 		},
 		{
 			Name: rules.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
-			Doc:  "Decides what the agents of Nodes may do, as a webhook authorizer; with `debugging.authentication` it explains decisions under `/explain`, too.",
+			Doc:  "Authorizes requests of node agents, as a webhook; with `debugging.authentication` it also explains decisions under `/explain`.",
 			Path: rules.Path, Reads: nodeAgentReads, Metrics: agents.Metrics, Start: startNodeAgents,
 		},
 		// Mutating webhooks, in the order in which they are registered (DEP-2).
@@ -203,7 +203,7 @@ func Table() []Row {
 		// Validating webhooks.
 		hook(Row{
 			Name: deletionprotection.Name, Switch: "webhooks.crdDeletionProtection.enabled",
-			Doc:   "Refuses to delete protected CRDs, extension resources and Etcds unless somebody confirmed it.",
+			Doc:   "Refuses the deletion of protected CRDs, extension resources and Etcds without a confirmation.",
 			Reads: reads(deletionprotection.Reads),
 			Path:  deletionprotection.Path, Validating: judging(deletionprotection.Registrations),
 		}, decideProtection),

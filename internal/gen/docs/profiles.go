@@ -21,10 +21,10 @@ func profiles() string {
 	var out strings.Builder
 	out.WriteString(`# Profiles
 
-Generated from the profiles of the configuration types; ` + "`make generate`" + ` writes it anew.
+Generated from the profiles of the configuration types; ` + "`make generate`" + ` updates it.
 
 A profile is a set of defaults below the defaults file and the configuration.
-` + "`contract`" + ` has the defaults of the reference pages and is what a bare executable follows; ` + "`gardener`" + ` is what the images follow.
+` + "`contract`" + ` has the defaults of the reference pages, and is the default of a bare executable; ` + "`gardener`" + ` is the default of the images.
 The table has the keys in which they differ; ` + "`validate-config --effective`" + ` prints where each value comes from.
 [The contract](../contract/README.md#decisions-about-profiles-and-hostile-clients) says what was decided by profile.
 

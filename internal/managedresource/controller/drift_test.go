@@ -261,7 +261,7 @@ func TestLooksThatWereAskedForHoldNothing(t *testing.T) {
 		f.settle("m")
 		if a, _ := f.target.value("a"); a == "1" {
 			if waited > 2*lookPause {
-				t.Errorf("real drift was put right after %s, want %s at most", waited, lookPause)
+				t.Errorf("real drift was repaired after %s, want %s at most", waited, lookPause)
 			}
 			return
 		}

@@ -202,7 +202,7 @@ func TestDuringAHold(t *testing.T) {
 			f.manifests("m", "2", configMap("a", "1", replaceable), configMap("b", "1", ""))
 			uid := f.uid("a")
 			_, err := f.run("m")
-			if f.uid("a") != uid || err == nil || !strings.Contains(err.Error(), "as parts of it are left alone until") {
+			if f.uid("a") != uid || err == nil || !strings.Contains(err.Error(), "because a hold covers parts of it until") {
 				f.Errorf("MRF-16: replaced: %v", err)
 			}
 			f.refuse("", "", 0)

@@ -203,7 +203,7 @@ func delayOfShared(t *testing.T, looks bool) {
 	f.settle("wants")
 	drain()
 	if value, _ := f.target.value("a"); value != "7" {
-		t.Errorf("a is %s: it was put right at once, and not after ten minutes\n%s\n---\n%s", value, before, f.events())
+		t.Errorf("a is %s: it was repaired at once, and not after ten minutes\n%s\n---\n%s", value, before, f.events())
 	}
 }
 

@@ -189,7 +189,7 @@ func (i inputs) confirm(ctx context.Context) error {
 	}
 	together, err := i.reading.Confirm(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the Secrets once more: %w", err)
+		return fmt.Errorf("reading the Secrets again: %w", err)
 	}
 	if !together {
 		return errSuperseded
@@ -207,7 +207,7 @@ func (i inputs) unchanged(ctx context.Context) error {
 	for name, read := range i.versions {
 		version, err := i.secrets.Version(ctx, types.NamespacedName{Namespace: i.namespace, Name: name})
 		if err != nil {
-			return fmt.Errorf("reading the Secrets once more: %w", err)
+			return fmt.Errorf("reading the Secrets again: %w", err)
 		}
 		if version != read {
 			return errSuperseded

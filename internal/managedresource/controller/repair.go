@@ -40,7 +40,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	before, options, digest := a.look(desired, options, digest)
 	live, err := a.get(ctx, desired)
 	if err != nil && !target.Gone(err) {
-		log.FromContext(ctx).V(1).Info("Could not tell what somebody else changed", "resource", desired.Name(), "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", desired.Name(), "reason", err.Error())
 		a.delay(min(wait, lookAgain))
 		return
 	}
@@ -64,15 +64,15 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	a.Tracker.DriftTold(key)
 	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))
 	if a.Tracker.DriftOf(key, a.Clock.Now()).Fight {
-		what = "is changed again and again, and repaired twice a minute at most"
+		what = "is changed repeatedly, and repaired at most twice a minute"
 	}
 	a.tell(desired, live, merged, what)
 }
 
-// repaired tells of an object that was put right.
+// repaired tells of an object that was repaired.
 func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outcome) {
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
-	log.FromContext(ctx).Info("Repaired an object that somebody else changed", "resource", desired.Name(), "result", done.result)
+	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", desired.Name(), "result", done.result)
 	now := a.Clock.Now()
 	if drift := a.Tracker.DriftOf(keyOf(desired), now); drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())

@@ -24,10 +24,10 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 		return a.withHelp(desired, live, merged, cause)
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
-		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as it is annotated with %s: %w", desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because it is annotated with %s: %w", desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
 	}
 	if !a.mayReplace(desired, live) {
-		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted to be created anew, as nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}
 	}
 	var policy metav1.DeletionPropagation
 	if value, found := annotations[resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate]; found {

@@ -39,7 +39,7 @@ func (r *normalRun) noticeFight(ctx context.Context) error {
 		r.Metrics.sourceFights.WithLabelValues(fight.Object.Kind).Inc()
 		news = append(news, fight.String()+"; changes are applied twice a minute at most")
 	}
-	log.FromContext(ctx).Info("Several managers overwrite the source in turn", "fights", news)
+	log.FromContext(ctx).Info("Several managers overwrite each other in the source", "fights", news)
 	r.warn(ctx, r.mr, meta.ReasonSourceFight, news)
 	return nil
 }

@@ -47,7 +47,7 @@ func TestSourceFight(t *testing.T) {
 		t.Errorf("MRB-41: %d of 60 runs are held back", held)
 	}
 	events := f.events()
-	if want := `SourceFight: Secret m is overwritten in turn by "extension" and "gardenlet"`; strings.Count(events, want) != 1 || strings.Contains(events, "secret-value") {
+	if want := `SourceFight: Secret m is overwritten alternately by "extension" and "gardenlet"`; strings.Count(events, want) != 1 || strings.Contains(events, "secret-value") {
 		t.Errorf("MRB-41: the Events are\n%s", events)
 	}
 	if fights, runs := total(t, f.Metrics.sourceFights), total(t, f.Metrics.sourceRunsDelayed); fights != 1 || int(runs) != held {

@@ -247,5 +247,5 @@ func (r *Run) released(ref *resourcesv1alpha1.ObjectReference) *Change {
 	if origin, found := OriginOf(live); !found || origin.Key != keyOf(r.ManagedResource) {
 		return nil
 	}
-	return newChange(Release, ref, "its manifest has mode Ignore: it loses its origin, and is nobody's")
+	return newChange(Release, ref, "its manifest has mode Ignore: it loses its origin, and has no owner")
 }

@@ -64,7 +64,7 @@ func TestChanges(t *testing.T) {
 		}, nil, "leave ConfigMap web (no manifest describes it any more, but its origin is id:other/web)", 0},
 		"CLI-12/released": {func(f *Facts) {
 			f.Secrets["web"].Data["all.yaml"] = []byte(strings.Replace(webManifest, "namespace: default", "namespace: default, annotations: {resources.gardener.cloud/mode: Ignore}", 1))
-		}, nil, "release ConfigMap web (its manifest has mode Ignore: it loses its origin, and is nobody's)", 0},
+		}, nil, "release ConfigMap web (its manifest has mode Ignore: it loses its origin, and has no owner)", 0},
 		"CLI-12/kept by another one": {func(f *Facts) {
 			f.Live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "id:garden/other", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})
 		}, func(t *testing.T, r *Run) { r.Others = append(r.Others, another(t, "other")) }, "", 0},

@@ -38,7 +38,7 @@ var reasons = map[string]about{
 }
 
 // fightText is how the Event of a repair says that two writers fight.
-const fightText = "is changed again and again"
+const fightText = "is changed repeatedly"
 
 // eventTime is when an Event was told last.
 func eventTime(event *corev1.Event) metav1.Time {

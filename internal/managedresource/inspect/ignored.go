@@ -47,12 +47,12 @@ var annotations = []struct {
 	means leavesAlone
 }{
 	{resourcesv1alpha1.AnnotationIgnore, onManagedResource, ifTrue("everything: nothing of the ManagedResource is applied, repaired or deleted", true)},
-	{resourcesv1alpha1.AnnotationIgnore, inManifest, ifTrue("everything once the object is there: it is created, and not repaired", true)},
+	{resourcesv1alpha1.AnnotationIgnore, inManifest, ifTrue("everything once the object exists: it is created, and not repaired", true)},
 	{resourcesv1alpha1.AnnotationMode, inManifest, func(value string, _ time.Time) (string, bool) {
 		if value != resourcesv1alpha1.ModeIgnore {
 			return "", false
 		}
-		return "everything: the object is released, and nobody's", true
+		return "everything: the object is released, and has no owner", true
 	}},
 	{resourcesv1alpha1.AnnotationIgnoreFields, inManifest, func(value string, _ time.Time) (string, bool) { return "the fields " + value, false }},
 	{resourcesv1alpha1.AnnotationPreserveReplicas, inManifest, ifLiteral("spec.replicas")},

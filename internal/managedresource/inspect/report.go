@@ -171,7 +171,7 @@ func healthOf(live *unstructured.Unstructured) string {
 func (r *Report) unmanaged(facts *Facts) {
 	r.State, r.Says = Unmanaged, "no ManagedResource has it"
 	if facts.Live == nil {
-		r.State, r.Says = Missing, "it is not there, and no ManagedResource has it"
+		r.State, r.Says = Missing, "it does not exist, and no ManagedResource has it"
 		return
 	}
 	r.EditsSay = "an edit stays, as far as resource-manager is concerned"
@@ -197,7 +197,7 @@ func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	}
 	settings := SettingsOf(mr, facts.Live)
 	if missing := missingSecret(mr, facts.Secrets); missing != "" {
-		r.State, r.Says = Unknown, "what it should be is not known: "+missing
+		r.State, r.Says = Unknown, "its desired state is unknown: "+missing
 		return nil
 	}
 	decoded, err := Decode(ctx, mr, facts.Secrets)
@@ -245,13 +245,13 @@ func (r *Report) compare(facts *Facts, found described, settings Settings) {
 	case found.released:
 		r.State, r.Says = LeftAlone, "its manifest releases it"
 	case found.desired == nil && len(found.faults) > 0:
-		r.State, r.Says = Unknown, "what it should be is not known: its manifests cannot be applied as they are"
+		r.State, r.Says = Unknown, "its desired state is unknown, because its manifests cannot be applied"
 	case found.desired == nil:
 		r.State, r.Says = Leaving, "no manifest describes it any more: it is deleted, or left to another ManagedResource"
 	case live == nil && isHeld(facts):
-		r.State, r.Says = LeftAlone, "it is not there, and is not created while its ManagedResource is left alone"
+		r.State, r.Says = LeftAlone, "it does not exist, and is not created while its ManagedResource is on hold"
 	case live == nil:
-		r.State, r.Says = Missing, "it is not there, and is created with the next run"
+		r.State, r.Says = Missing, "it does not exist, and the next run creates it"
 	case isHeld(facts):
 		r.State, r.Says = LeftAlone, "it is left alone for a while"
 	case found.desired.CreateOnly:
@@ -284,7 +284,7 @@ func (r *Report) compareContent(facts *Facts, found described, settings Settings
 	}
 	r.Edits = editsOf(found.desired, facts.Live, options, facts.Defaults)
 	if facts.Live.GetDeletionTimestamp() != nil {
-		r.Says += "; it is being deleted, and created anew"
+		r.Says += "; it is being deleted, and is then recreated"
 	}
 }
 

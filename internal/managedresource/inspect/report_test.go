@@ -115,12 +115,12 @@ func TestExplain(t *testing.T) {
 			yes := true
 			f.ManagedResource.Spec.ForceOverwriteLabels = &yes
 		}, InSync, false, []string{`"path":"metadata.labels.example.com/mine","stays":false`}, nil},
-		"CLI-10/not there": {func(f *Facts) { f.Live = nil }, Missing, true, []string{"it is not there, and is created with the next run"}, []string{"edits"}},
+		"CLI-10/not there": {func(f *Facts) { f.Live = nil }, Missing, true, []string{"it does not exist, and the next run creates it"}, []string{"edits"}},
 		"CLI-10/no manifest any more": {func(f *Facts) { f.Secrets["web"].Data = nil }, Leaving, false,
 			[]string{"no manifest describes it any more", "an edit stays as long as the object does"}, []string{"manifest\":{"}},
-		"CLI-10/a Secret that is away": {func(f *Facts) { f.Secrets = nil }, Unknown, true, []string{"what it should be is not known: Secret garden/web was not read"}, nil},
+		"CLI-10/a Secret that is away": {func(f *Facts) { f.Secrets = nil }, Unknown, true, []string{"its desired state is unknown: Secret garden/web was not read"}, nil},
 		"CLI-10/a manifest that cannot be read": {func(f *Facts) { f.Secrets["web"].Data["all.yaml"] = []byte("a: [") }, Unknown, true,
-			[]string{"its manifests cannot be applied as they are", "Could not decode resource at index 0 in 'all.yaml' in secret 'garden/web'"}, nil},
+			[]string{"its manifests cannot be applied", "Could not decode resource at index 0 in 'all.yaml' in secret 'garden/web'"}, nil},
 		"CLI-10/an ignored ManagedResource, by whom": {func(f *Facts) {
 			annotate(f.ManagedResource, resourcesv1alpha1.AnnotationIgnore, "true")
 			written(f.ManagedResource, "kubectl-annotate", 7, `{"f:metadata":{"f:annotations":{"f:resources.gardener.cloud/ignore":{}}}}`)
@@ -155,20 +155,20 @@ func TestExplain(t *testing.T) {
 		"CLI-10/repairs and a fight in the target": {func(f *Facts) {
 			f.Events = []corev1.Event{
 				event("ObjectChanged", `v1/ConfigMap/default/other was deleted; it was repaired. v1/ConfigMap/default/web was changed by "helm" at data.colour; it was repaired`, 9),
-				event("ObjectChanged", `v1/ConfigMap/default/web was changed by "helm" at data.colour; it is changed again and again, and repaired twice a minute at most`, 2),
+				event("ObjectChanged", `v1/ConfigMap/default/web was changed by "helm" at data.colour; it is changed repeatedly, and repaired at most twice a minute`, 2),
 			}
 		}, InSync, true, []string{`"fights":[{"time":"2026-11-24T17:58:00Z","reason":"ObjectChanged","text":"was changed by \"helm\"`, `"by":"helm"`,
 			`"repairs":[{"time":"2026-11-24T17:58:00Z"`}, []string{"other"}},
 		"CLI-10/a fight at the source": {func(f *Facts) {
-			f.Events = []corev1.Event{event("SourceFight", `Secret web is overwritten in turn by "gardenlet" and "kubectl-edit"`, 3)}
-		}, InSync, true, []string{`"fights":[{"time":"2026-11-24T17:57:00Z","reason":"SourceFight","text":"Secret web is overwritten in turn by`}, nil},
+			f.Events = []corev1.Event{event("SourceFight", `Secret web is overwritten alternately by "gardenlet" and "kubectl-edit"`, 3)}
+		}, InSync, true, []string{`"fights":[{"time":"2026-11-24T17:57:00Z","reason":"SourceFight","text":"Secret web is overwritten alternately by`}, nil},
 		"CLI-10/what holds a deletion": {func(f *Facts) {
 			at := metav1.NewTime(now.Add(-time.Hour))
 			f.Live.SetDeletionTimestamp(&at)
 			f.Live.SetFinalizers([]string{"example.com/hold"})
 			annotate(f.Live, resourcesv1alpha1.AnnotationKeepObject, "true")
 			written(f.Live, "holder", 300, `{"f:metadata":{"f:finalizers":{".":{},"v:\"example.com/hold\"":{}}}}`)
-		}, InSync, true, []string{`"since":"2026-11-24T17:00:00Z"`, "finalizer example.com/hold (holder)", resourcesv1alpha1.AnnotationKeepObject, "it is being deleted, and created anew"}, nil},
+		}, InSync, true, []string{`"since":"2026-11-24T17:00:00Z"`, "finalizer example.com/hold (holder)", resourcesv1alpha1.AnnotationKeepObject, "it is being deleted, and is then recreated"}, nil},
 		"CLI-10/nobody's": {func(f *Facts) { f.ManagedResource = nil }, Unmanaged, false, []string{"its origin names ManagedResource garden/web, which does not have it", "an edit stays"}, nil},
 		"CLI-10/a copy": {func(f *Facts) {
 			yes := true

@@ -162,7 +162,7 @@ func (f *TreeFacts) leaf(ref *resourcesv1alpha1.ObjectReference, told map[string
 	case f.Unread[key] != nil:
 		leaf.Level, leaf.State = Underway, "unknown: "+f.Unread[key].Error()
 	case live == nil && meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore):
-		leaf.Level, leaf.State = Fine, "not there; it is created once"
+		leaf.Level, leaf.State = Fine, "missing; it is created once"
 	case live == nil:
 		leaf.Level, leaf.State = Problem, "missing"
 	default:

@@ -27,17 +27,17 @@ func TestChangedHands(t *testing.T) {
 	}{
 		"MRB-41/the same manager":                 {owned("x", key), owned("x", key), ""},
 		"MRB-41/other fields of the same manager": {owned("x", key), owned("x", other), ""},
-		"MRB-41/another manager":                  {owned("x", key), owned("y", key), `Secret s is overwritten in turn by "x" and "y"`},
-		"MRB-41/a field changes hands":            {owned("x", both), owned("x", other, "y", key), `Secret s is overwritten in turn by "x" and "y"`},
+		"MRB-41/another manager":                  {owned("x", key), owned("y", key), `Secret s is overwritten alternately by "x" and "y"`},
+		"MRB-41/a field changes hands":            {owned("x", both), owned("x", other, "y", key), `Secret s is overwritten alternately by "x" and "y"`},
 		"MRB-41/who created it is no writer":      {owned("creator", both, "x", key), owned("creator", both, "x", other), ""},
 		"MRB-41/metadata is no content":           {owned("x", key), owned("x", key, "y", `{"f:metadata":{"f:labels":{"f:l":{}}}}`), ""},
 		"MRB-41/nor is a status":                  {owned("x", key), owned("x", key, "y", `{"f:status":{"f:conditions":{}}}`), ""},
 		"MRB-41/two entries of one manager": {
 			owned("x", key, "x", other), append(owned("x", other), owned("x", key)...), ""},
-		"MRB-41/a specification":           {owned("x", `{"f:spec":{"f:secretRefs":{}}}`), owned("y", `{"f:spec":{"f:secretRefs":{}}}`), `Secret s is overwritten in turn by "x" and "y"`},
+		"MRB-41/a specification":           {owned("x", `{"f:spec":{"f:secretRefs":{}}}`), owned("y", `{"f:spec":{"f:secretRefs":{}}}`), `Secret s is overwritten alternately by "x" and "y"`},
 		"MRB-41/nobody is known":           {nil, owned("x", key), ""},
 		"MRB-41/fields that are no JSON":   {owned("x", "{"), owned("y", "{"), ""},
-		"MRB-41/five managers, four named": {owned("a", key, "b", key), owned("c", key, "d", key, "e", key), `Secret s is overwritten in turn by "a" and "b" and "c" and "d" and 1 more`},
+		"MRB-41/five managers, four named": {owned("a", key, "b", key), owned("c", key, "d", key, "e", key), `Secret s is overwritten alternately by "a" and "b" and "c" and "d" and 1 more`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := SourceObject{KindSecret, "s"}

@@ -201,7 +201,7 @@ func (left Left) foreign() Verdict {
 	case has && leaves:
 		return Verdict{Action: Wait}
 	case has:
-		return Verdict{Why: "it belongs to ManagedResource " + left.Origin.Text + " by now"}
+		return Verdict{Why: "it now belongs to ManagedResource " + left.Origin.Text}
 	case left.Origin.Source != NoOrigin:
 		return Verdict{Why: "its origin is " + left.Origin.Text} // Whoever created it, somebody else has it by now.
 	}

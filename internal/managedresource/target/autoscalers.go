@@ -227,7 +227,7 @@ func (s *autoscalerSink) failed(err error) {
 }
 
 // errOvertaken ends a list of autoscalers during which the watch went on.
-var errOvertaken = errors.New("a watch has told more meanwhile")
+var errOvertaken = errors.New("a watch has reported newer data")
 
 // list reports all autoscalers, as long as somebody heeds that.
 func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {

@@ -138,7 +138,7 @@ func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, 
 
 // ErrMisplaced is the error of a write for an object with a namespace whose kind has none by now, or the other way round. Where it
 // belongs nobody has on record, so that it is not written there.
-var ErrMisplaced = errors.New("its kind is served with another scope by now")
+var ErrMisplaced = errors.New("its kind is now served with another scope")
 
 // write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
 // decoding the rest would be a third of the work on both sides.

@@ -102,7 +102,7 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 			return served, nil
 		}
 	}
-	return nil, fmt.Errorf("the kinds of %s change faster than they can be asked for", gvk.GroupVersion())
+	return nil, fmt.Errorf("the kinds of %s change faster than they can be discovered", gvk.GroupVersion())
 }
 
 // remember takes the answer to a question, unless it is outdated, and returns where a kind is served, nil if it is not.

@@ -22,7 +22,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		missed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_managedresource_missed_total",
-			Help: "Changes of objects that no watch told of and that an audit found, by kind. Each is a lost event or a fault.",
+			Help: "Changes of objects that an audit found and no watch had reported, by kind. Each is a lost event or a defect.",
 		}, []string{"kind"}),
 	}
 	registry.MustRegister(m.requests, m.watching, m.missed)

@@ -36,7 +36,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Objects that could not be decoded, of which only the name counts.",
 		}, []string{"kind"}),
 		contact: prometheus.NewDesc("espalier_node_agent_authorizer_last_contact_seconds",
-			"Time since something has confirmed what is known of a kind: an event, a bookmark or a list.", []string{"shoot", "kind"}, nil),
+			"Time since an event, a bookmark or a list last confirmed the known objects of a kind.", []string{"shoot", "kind"}, nil),
 		views: map[string]*View{},
 	}
 	for _, outcome := range []string{outcomeFound, outcomeAbsent, outcomeLimited, outcomeError} {

@@ -54,7 +54,7 @@ func TestExplanationPage(t *testing.T) {
 	if !strings.Contains(allowed, `<p class="verdict Allow">Allowed by the SeedAuthorizer</p>`) || strings.Contains(allowed, `class="missing"`) || strings.Count(allowed, "<rect") != 3 {
 		t.Errorf("a permission: %s", allowed)
 	}
-	if _, nobody := h.get(t, "?explain&user=x"+ask); !strings.Contains(nobody, "the user is nobody that this authorizer decides about") {
+	if _, nobody := h.get(t, "?explain&user=x"+ask); !strings.Contains(nobody, "the user is not a client of this authorizer") {
 		t.Errorf("nobody: %s", nobody)
 	}
 	for text, want := range map[string]graph.Vertex{

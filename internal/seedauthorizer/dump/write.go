@@ -45,7 +45,7 @@ func Create(dir string, taken time.Time) (*Writer, error) {
 		return nil, err
 	}
 	if len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty: a dump is written into a folder of its own", dir)
+		return nil, fmt.Errorf("%s is not empty: a dump needs an empty folder", dir)
 	}
 	return &Writer{dir: dir, taken: taken.UTC().Truncate(time.Second), lines: map[graph.Kind][]line{}}, nil
 }

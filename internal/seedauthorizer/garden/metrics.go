@@ -38,7 +38,7 @@ func NewMetrics(registry prometheus.Registerer, g *graph.Graph, buckets []float6
 		}, []string{"kind"}),
 		undecodable: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_undecodable_total",
-			Help: "Objects that came and could not be decoded, so that only what their names say counts.",
+			Help: "Objects that could not be decoded, so that only edges from their names exist.",
 		}, []string{"kind"}),
 	}
 	gauge := func(name, help string, value func() int) prometheus.Collector {
@@ -68,7 +68,7 @@ func (m *Metrics) Follow(kind string, silence func() time.Duration) {
 	m.undecodable.WithLabelValues(kind)
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "graph_last_contact_seconds",
-		Help:        "Time for which nothing has confirmed what is known of a kind: no event, no bookmark, no list.",
+		Help:        "Time since an event, a bookmark or a list last confirmed the known objects of a kind.",
 		ConstLabels: prometheus.Labels{"kind": kind},
 	}, func() float64 { return silence().Seconds() }))
 }

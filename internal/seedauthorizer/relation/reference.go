@@ -36,7 +36,7 @@ reach whatever leads to their Seed. A vertex says that something refers to an ob
 			fmt.Fprintf(&out, "- %s `%s`: %s\n", Schema.Names[w.Kind], field, w.NotFollowed[field])
 		}
 	}
-	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a graph of its own, whose goals are Shoots. What belongs to a Shoot by its name (GE-53 to GE-56) is not in it: the client's\nown name says that.\n\n")
+	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a separate graph, whose sinks are Shoots. The graph does not contain objects that belong to a Shoot by their name (GE-53 to GE-56),\nbecause the client's name is sufficient for them.\n\n")
 	out.WriteString(tableHead)
 	writeRows(&out, SelfHosted)
 	return out.String()

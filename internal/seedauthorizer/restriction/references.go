@@ -199,7 +199,7 @@ func (q *request) namedBefore(w *relation.Watch) (references, error) {
 	}
 	old := w.New()
 	if err := admission.Unmarshal(q.OldObject.Raw, old); err != nil {
-		return references{}, refuse(http.StatusInternalServerError, "the object as it is cannot be read: %s", err)
+		return references{}, refuse(http.StatusInternalServerError, "the current object cannot be read: %s", err)
 	}
 	return named(w, old)
 }

@@ -103,7 +103,7 @@ func (q *request) changedEntry() (entry, old *gardencorev1beta1.BackupEntry, err
 		return nil, nil, err
 	}
 	if err := admission.Unmarshal(q.OldObject.Raw, old); err != nil {
-		return nil, nil, refuse(http.StatusInternalServerError, "the object as it is cannot be read: %s", err)
+		return nil, nil, refuse(http.StatusInternalServerError, "the current object cannot be read: %s", err)
 	}
 	return entry, old, nil
 }

@@ -39,7 +39,7 @@ func main() {
 	}
 	fmt.Println("# Configuration of " + executable)
 	fmt.Println()
-	fmt.Println("Generated from the types; `make generate` writes it anew. A file starts with")
+	fmt.Println("Generated from the types; `make generate` updates it. A file starts with")
 	fmt.Println()
 	fmt.Println("```yaml")
 	fmt.Println("apiVersion: " + short + ".config.gardener.cloud/v1alpha1")

@@ -170,7 +170,7 @@ func (c *collections) list(ctx context.Context, r *admissionv1.AdmissionRequest)
 			return false, nil
 		}
 		if read >= maxObjects {
-			return false, forbid("more than %d %s are there, which is too many to look at all of them: delete them by name", maxObjects, resourceOf(r))
+			return false, forbid("there are more than %d %s, too many to check all of them: delete them by name", maxObjects, resourceOf(r))
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestDecisions(t *testing.T) {
 		"DP-T8/DP-12, definitions": {deletion(crd, "", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true", "-"}}},
 			`403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io n/o0-1` + notSelected},
 		"DP-12/too many to look at": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: slices.Repeat([][]string{slices.Repeat([]string{"true"}, pageSize)}, maxObjects/pageSize+1)},
-			"403 Forbidden more than 10000 dnsrecords.extensions.gardener.cloud are there, which is too many to look at all of them: delete them by name"},
+			"403 Forbidden there are more than 10000 dnsrecords.extensions.gardener.cloud, too many to check all of them: delete them by name"},
 		"DP-18/names of fields are case-sensitive":  {withObject(`{"metadata":{"name":"x"},"METADATA":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
 		"DP-18/those of metadata, too":              {withObject(`{"metadata":{"name":"x","Annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},
 		"DP-18/those of annotations, too":           {withObject(`{"metadata":{"name":"x","annotations":{"Confirmation.gardener.cloud/deletion":"true"}}}`), source{}, must + "x"},

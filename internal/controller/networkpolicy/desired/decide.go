@@ -108,7 +108,7 @@ func (x *Index) takenLocked(r Request, p *Policy, e *Existing) Problem {
 		x.waiting[p.NamespacedName] = map[Request]bool{}
 	}
 	x.waiting[p.NamespacedName][r] = true
-	return Problem{"NetworkPolicy " + p.String(), fmt.Sprintf("it is there already for Service %s and left to it", e.Service)}
+	return Problem{"NetworkPolicy " + p.String(), fmt.Sprintf("it already exists for Service %s and is not changed", e.Service)}
 }
 
 // staysLocked says whether a policy that is not wanted stays nevertheless: what cannot be read may want it, or its namespace ends with it.

@@ -21,7 +21,7 @@ func TestSameNameOfTwoServices(t *testing.T) {
 	if shared.Labels[LabelServiceName] != "b-c" {
 		t.Errorf("NP-12: it went over to %v", shared.Labels)
 	}
-	w.told("NP-12", "NetworkPolicy x/egress-to-a-b-c-tcp-1: it is there already for Service a/b-c and left to it")
+	w.told("NP-12", "NetworkPolicy x/egress-to-a-b-c-tcp-1: it already exists for Service a/b-c and is not changed")
 	w.writes = nil
 	w.settle([]Request{{Service: key("a", "b-c")}, {Service: key("a-b", "c")}})
 	if len(w.writes) > 0 {

@@ -208,7 +208,7 @@ func value(mapping *yaml.Node, key string) (*yaml.Node, error) {
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("key %q is there twice, the second time in line %d", key, mapping.Content[i].Line)
+			return nil, fmt.Errorf("key %q occurs twice, the second time in line %d", key, mapping.Content[i].Line)
 		}
 		found = mapping.Content[i+1]
 	}

@@ -350,7 +350,7 @@ func TestKubeconfigErrors(t *testing.T) {
 		"TR-23a/no user but words": {head + "users: [{name: u, user: " + secretToken + "}]", "cannot unmarshal string into Go struct field Config.users.user"},
 		"TR-23a/no token but more": {head + "users: [{name: u, user: {token: [" + secretToken + "]}}]", "cannot unmarshal array into Go struct field of type string: token"},
 		"two documents":            {"a: b\n---\nc: d\n", "kubeconfig has more than one document"},
-		"a key twice":              {head + "users: [{name: u, user: {token: a, token: b}}]", `key "token" is there twice`},
+		"a key twice":              {head + "users: [{name: u, user: {token: a, token: b}}]", `key "token" occurs twice`},
 		"T3-6/a list of itself":    {head + "users: &a [*a]", "kubeconfig: document has more than 20000 nodes, with its aliases expanded"},
 	} {
 		data := map[string][]byte{KeyKubeconfig: []byte(tc.content)}
