@@ -245,3 +245,36 @@ func TestProgress(t *testing.T) {
 		t.Errorf("RPL-9: of standard input %+v was told, %v", told, err)
 	}
 }
+
+// TestOutcomes: what a line of the log tells of the outcome of a request.
+func TestOutcomes(t *testing.T) {
+	for name, c := range map[string]struct {
+		event                 Event
+		allowed, known, wrote bool
+	}{
+		"RPL-1/created":                   {Event{Verb: "create", Code: 201}, true, true, true},
+		"RPL-1/the least code":            {Event{Verb: "patch", Code: 200}, true, true, true},
+		"RPL-1/the largest code":          {Event{Verb: "delete", Code: 299}, true, true, true},
+		"RPL-1/less":                      {Event{Verb: "update", Code: 199}, true, true, false},
+		"RPL-1/more":                      {Event{Verb: "update", Code: 300}, true, true, false},
+		"RPL-1/read":                      {Event{Verb: "get", Code: 200}, true, true, false},
+		"RPL-1/a subresource":             {Event{Verb: "update", Subresource: "status", Code: 200}, true, true, true},
+		"RPL-1/another subresource":       {Event{Verb: "update", Subresource: "scale", Code: 200}, true, true, false},
+		"RPL-1/forbidden":                 {Event{Verb: "create", Code: 403}, false, true, false},
+		"RPL-1/not found":                 {Event{Verb: "delete", Code: 404}, true, true, false},
+		"RPL-1/nobody knows who asked":    {Event{Verb: "create", Code: 401}, true, false, false},
+		"RPL-1/no code":                   {Event{Verb: "create"}, true, false, false},
+		"RPL-1/the API server failed":     {Event{Verb: "create", Code: 500}, true, false, false},
+		"RPL-1/by the decision":           {Event{Verb: "create", Decision: "allow", Code: 403}, true, true, false},
+		"RPL-1/refused by the decision":   {Event{Verb: "create", Decision: "forbid", Code: 200}, false, true, true},
+		"RPL-1/the largest code that did": {Event{Verb: "create", Code: 499}, true, true, false},
+	} {
+		allowed, known := c.event.Allowed()
+		if known != c.known || known && allowed != c.allowed {
+			t.Errorf("%s: allowed %v, known %v", name, allowed, known)
+		}
+		if got := c.event.Wrote("status"); got != c.wrote {
+			t.Errorf("RPL-3: %s: wrote %v", name, got)
+		}
+	}
+}

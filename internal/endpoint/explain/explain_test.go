@@ -133,3 +133,30 @@ func TestServe(t *testing.T) {
 		t.Errorf("POST: %d", w.Code)
 	}
 }
+
+// TestTextOfAnswers: the lines of an answer for people (DBG-4, SHD-4).
+func TestTextOfAnswers(t *testing.T) {
+	shadow := func(s Shadow) string { return s.String() }
+	for got, want := range map[string]string{
+		shadow(Shadow{Decision: Allow}):                                                                                          "decides alike",
+		shadow(Shadow{Decision: Deny, Differs: true}):                                                                            "decides Deny",
+		shadow(Shadow{Decision: Deny, Differs: true, Reason: "no"}):                                                              "decides Deny: no",
+		shadow(Shadow{Decision: Undecided, Reason: "unseen"}):                                                                    "decides Undecided: unseen",
+		(&Question{Verb: "get", Resource: "pods", Name: "a"}).Text():                                                             "get pods a",
+		(&Question{Verb: "list", Resource: "pods", Namespace: "n"}).Text():                                                       "list pods n",
+		(&Question{Verb: "list", Resource: "pods"}).Text():                                                                       "list pods",
+		(&Question{Verb: "get", Resource: "deployments", Group: "apps", Subresource: "scale", Namespace: "n", Name: "a"}).Text(): "get deployments.apps/scale n/a",
+	} {
+		if !strings.HasSuffix(got, want) {
+			t.Errorf("SHD-4: got %q, want %q at the end", got, want)
+		}
+	}
+	a := Answer{Decision: Allow, Client: "gardenlet", Of: "Seed:a", Path: []string{"a", "b"}, Shadow: &Shadow{Decision: Deny, Differs: true}}
+	a.Summarize("x")
+	text := a.Text(&Question{User: "u", Verb: "get", Resource: "pods"})
+	for _, line := range []string{"allowed by the x\n", "  client: the gardenlet of Seed:a\n", "  path:   a -> b\n", "  shadow: decides Deny\n"} {
+		if !strings.Contains(text, line) || a.Authorizer != "x" {
+			t.Errorf("DBG-4: %q is missing in\n%s", line, text)
+		}
+	}
+}

@@ -37,8 +37,8 @@ func suitesOf(text string) map[string]string {
 // pageRow is the row of a package in the page.
 func pageRow(r result, suites map[string]string, day time.Time) string {
 	t := r.tally
-	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %.1f | %s | %s |\n", r.name, r.defects, t.all(), t[killed], t[survived]+t[unreached], t[acceptedVerdict],
-		t.rate(), day.Format(time.DateOnly), suites[r.name])
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %.1f | %s |%s |\n", r.name, r.defects, t.all(), t[killed], t[survived]+t[unreached], t[acceptedVerdict],
+		t.rate(), day.Format(time.DateOnly), strings.TrimRight(" "+suites[r.name], " "))
 }
 
 // updatePage replaces the rows of packages in a page's table; those of others stay.
@@ -55,7 +55,7 @@ func updatePage(path string, results []result, suites map[string]string, day tim
 	rows := map[string]string{}
 	for line := range strings.Lines(table) {
 		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok && strings.Contains(name, "/") {
-			rows[name] = line
+			rows[name] = withSuites(line, suites[name])
 		}
 	}
 	for _, r := range results {
@@ -71,6 +71,13 @@ func updatePage(path string, results []result, suites map[string]string, day tim
 	total := fmt.Sprintf("%s %d | %d | %d | %d | %d | %.1f | | |\n", sumOf, sum.defects, sum.tally.all(), sum.tally[killed], sum.tally[survived],
 		sum.tally[acceptedVerdict], sum.tally.rate())
 	return os.WriteFile(path, []byte(before+pageBegin+"\n"+pageHead+text.String()+total+"\n"+pageEnd+after), 0o644) //nolint:gosec // a document
+}
+
+// withSuites replaces the last cell of a row.
+func withSuites(row, suites string) string {
+	cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(row), "|"), "|")
+	cells[len(cells)-1] = strings.TrimRight(" "+suites, " ") + " "
+	return strings.Join(cells, "|") + "|\n"
 }
 
 // addRow adds the figures of a row of the page.
