@@ -100,3 +100,15 @@ func TestRoutineOfLibraries(t *testing.T) {
 		}
 	}
 }
+
+// TestReconcilerErrorHasNoStack: the stack of the error of a reconciler is that of its queue.
+func TestReconcilerErrorHasNoStack(t *testing.T) {
+	var out bytes.Buffer
+	log := NewLogger("info", "json", &out)
+	log.Error(errors.New("x"), "Reconciler error")
+	log.Error(errors.New("x"), "Another error")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || strings.Contains(lines[0], "stacktrace") || !strings.Contains(lines[1], "stacktrace") {
+		t.Errorf("OBS-1: got %q", lines)
+	}
+}

@@ -14,14 +14,24 @@
     document.head.append(script);
   });
 
-  // score is 0 for a page that lacks a word; words in titles and headings count more than those in the text.
+  // Words that questions have and that no page is about.
+  const common = new Set(("a an and are as at be by can do does for from had has have how i if in is it its may me must my not of on one or our so " +
+    "that the their them then there they this to was we what when where which who whom why will with would you your").split(" "));
+
+  const wordsOf = (text) => {
+    const all = text.toLowerCase().split(/[\s?!,;:"()]+/).filter((word) => word.length > 1);
+    const telling = all.filter((word) => !common.has(word));
+    return telling.length > 0 ? telling : all;
+  };
+
+  // score counts the words that a page has first; words in titles and headings count more than those in the text.
   const score = (page, words) => {
     let sum = 0;
     for (const word of words) {
       const inTitle = page.lowerTitle.includes(word), inHeading = page.headings.some(({ text }) => text.toLowerCase().includes(word));
       const times = page.lower.split(word).length - 1;
-      if (!inTitle && !inHeading && times === 0) return 0;
-      sum += (inTitle ? 50 : 0) + (inHeading ? 20 : 0) + Math.min(times, 10);
+      if (!inTitle && !inHeading && times === 0) continue;
+      sum += 100 + (inTitle ? 50 : 0) + (inHeading ? 20 : 0) + Math.min(times, 10);
     }
     return page.url.startsWith("docs/contract/") || page.url.startsWith("docs/track-record") ? sum / 3 : sum;
   };
@@ -50,7 +60,7 @@
     results.replaceChildren();
     if (found.length === 0) {
       const nothing = document.createElement("p");
-      nothing.textContent = "No page has all of these words.";
+      nothing.textContent = "No page has any of these words.";
       results.append(nothing);
     }
     for (const page of found.slice(0, 15)) {
@@ -68,7 +78,7 @@
   };
 
   query.addEventListener("input", async () => {
-    const words = query.value.toLowerCase().split(/\s+/).filter((word) => word.length > 1);
+    const words = wordsOf(query.value);
     if (words.length === 0) {
       results.hidden = true;
       return;
