@@ -144,7 +144,7 @@ func (s *search) link(w *Watch, r *Row, from, to graph.Vertex) (Link, bool) {
 	}
 	l := Link{Edge: graph.Edge{From: from, To: to, Class: r.Class}, Row: r, Watch: w, Owner: ownerOf(w, from, to)}
 	l.New = !s.graph.Check(l.Owner, l.Owner).Watched
-	return l, l.New || len(r.Fields) > 0 || len(r.Needs) > 0
+	return l, l.New || !r.isAlways()
 }
 
 // ownerOf is the object that has an edge: one of its ends, or the ManagedSeed with the name of a Seed (GE-28).
@@ -207,7 +207,7 @@ func (s *search) ends(r *Row, from graph.Vertex) []graph.Vertex {
 		}
 	}
 	for _, kind := range kinds {
-		for _, v := range invented(kind, from) {
+		for _, v := range s.invented(kind, from) {
 			if r.CanJoin(from, v) && !s.seen[v] {
 				there = append(there, v)
 				break
@@ -238,7 +238,46 @@ func (s *search) knownOf(kind graph.Kind) []graph.Vertex {
 	return s.known[kind]
 }
 
-// invented are the names that a new object of a kind could have to be joined with a vertex, the likeliest first.
+// invented are the names that a new object of a kind could have to be joined with a vertex, the likeliest first: the sink's own name, where an object
+// of that name leads to the sink whatever it says (GE-27: a ManagedSeed is the Seed of its name).
+func (s *search) invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
+	if like := (graph.Vertex{Kind: kind, Namespace: newNamespace(kind, from), Name: s.sink.Name}); s.always(like) {
+		return append([]graph.Vertex{like}, invented(kind, from)...)
+	}
+	return invented(kind, from)
+}
+
+// always says whether a vertex leads to the sink by a row that says what always is, because of its name.
+func (s *search) always(from graph.Vertex) bool {
+	unlike := from
+	unlike.Name = NewName
+	for _, w := range s.table {
+		for i := range w.Rows {
+			r := &w.Rows[i]
+			if r.isAlways() && hasKind(r.From, from.Kind) && hasKind(r.To, s.sink.Kind) && r.CanJoin(from, s.sink) && !r.CanJoin(unlike, s.sink) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isAlways says whether the edge of a row is there whenever the object is.
+func (r *Row) isAlways() bool { return len(r.Fields) == 0 && len(r.Needs) == 0 }
+
+// newNamespace is the namespace of a new object that is joined with a vertex. ManagedSeeds are in namespace garden only.
+func newNamespace(kind graph.Kind, from graph.Vertex) string {
+	switch {
+	case ClusterScoped(kind):
+		return ""
+	case kind == ManagedSeed:
+		return names.Garden
+	case from.Kind == Namespace:
+		return from.Name
+	}
+	return cmp.Or(from.Namespace, names.Garden)
+}
+
 func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 	if ClusterScoped(kind) {
 		return []graph.Vertex{{Kind: kind, Name: NewName}, {Kind: kind, Name: from.Name}}
@@ -249,10 +288,7 @@ func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 			result = append(result, graph.Vertex{Kind: kind, Namespace: from.Namespace, Name: shoot})
 		}
 	}
-	namespace := cmp.Or(from.Namespace, names.Garden)
-	if from.Kind == Namespace {
-		namespace = from.Name
-	}
+	namespace := newNamespace(kind, from)
 	name := NewName
 	if kind == ServiceAccount { // Only those of bootstrapping gardenlets are watched.
 		name = names.BootstrapServiceAccount + NewName
@@ -263,8 +299,9 @@ func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 // ranked is a candidate with what orders candidates.
 type ranked struct {
 	Candidate
-	news, before, quality int
-	rule                  string
+	// news are new objects, said what objects would have to say; before are edges that are there.
+	news, said, before, quality int
+	rule                        string
 }
 
 // candidate is the set of links on the way to a node, and one more.
@@ -288,9 +325,12 @@ func (s *search) candidate(at int, last Link) ranked {
 			c.Path = append(c.Path, rest[1:]...)
 		}
 	}
-	for _, l := range links {
-		if l.New {
+	for i, l := range links {
+		if l.New && !slices.ContainsFunc(links[:i], func(other Link) bool { return other.Owner == l.Owner }) {
 			c.news++
+		}
+		if !l.Row.isAlways() {
+			c.said++
 		}
 		if l.Owner.Namespace != s.start.Namespace {
 			c.quality++
@@ -302,11 +342,11 @@ func (s *search) candidate(at int, last Link) ranked {
 	return c
 }
 
-// best orders candidates and returns the first ones, few of each rule: objects that there are come before new ones, then what goes on from the
-// farthest vertex that is reached, then what the object's own namespace can say.
+// best orders candidates and returns the first ones, few of each rule: objects that there are come before new ones, few things to say before many,
+// then what goes on from the farthest vertex that is reached, then what the object's own namespace can say.
 func best(all []ranked) []Candidate {
 	slices.SortStableFunc(all, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.news, b.news), cmp.Compare(b.before, a.before), cmp.Compare(a.quality, b.quality))
+		return cmp.Or(cmp.Compare(a.news, b.news), cmp.Compare(a.said, b.said), cmp.Compare(b.before, a.before), cmp.Compare(a.quality, b.quality))
 	})
 	var result []Candidate
 	perRow := map[string]int{}

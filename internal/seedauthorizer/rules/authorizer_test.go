@@ -498,4 +498,16 @@ func TestExplain(t *testing.T) {
 	if e = a.Explain(context.Background(), ask(t, "O get shoots n/x")); e.Step != "SA-1" || e.Client != "" {
 		t.Errorf("no client: got %+v", e)
 	}
+	// Of a Secret that its seed may only read, the ManagedSeed of the seed's own name is what is missing, and not one whose Shoot is on the seed.
+	a = newAuthorizer()
+	a.WriteOwned = true
+	a.Graph.Set(relation.SeedVertex("seed"), nil)
+	dns := graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "dns"}
+	own := graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "own"}
+	a.Graph.Set(own, []graph.Edge{{From: dns, To: own}, {From: own, To: relation.SeedVertex("seed")}})
+	const first = "Secret:n/dns -> ManagedSeed:garden/seed (GE-26: spec.gardenlet.config of the ManagedSeed; seedConfig.spec.backup of the configuration)"
+	const second = "ManagedSeed:garden/seed -> Seed:seed (GE-27: the Seed with the ManagedSeed's name)"
+	if e = a.Explain(context.Background(), ask(t, "G update secrets n/dns")); e.Step != "B-6" || strings.Join(e.Missing, " and ") != first+" and "+second {
+		t.Errorf("GE-27: got %+v", e)
+	}
 }
