@@ -133,6 +133,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@$(CACHE)/plugin/kubectl-espalier reference > docs/reference/kubectl-espalier-command-line.md && $(CACHE)/plugin/kubectl-espalier man --dir docs/man
 	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
 	@mkdir -p docs/pictures && rm -f docs/pictures/*.svg && go run ./internal/gen/docs pictures docs/pictures
+	@go run -C internal/tools ./recording ../..
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
 	@comment="$$(go run ./internal/gen/docs relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
@@ -75,6 +76,11 @@ authorizers:
 - {type: RBAC, name: rbac}
 `
 
+// auditPolicy has kube-apiserver write down what admission-controller replay reads.
+//
+//go:embed audit-policy.yaml
+var auditPolicy []byte
+
 // start starts an empty cluster in a folder that is emptied before.
 func start(ctx context.Context, dir, bin string, progress func(string)) (*trial, error) {
 	dir, err := filepath.Abs(dir)
@@ -94,13 +100,18 @@ func start(ctx context.Context, dir, bin string, progress func(string)) (*trial,
 	if err := os.WriteFile(authorization, []byte(authorizers), 0o600); err != nil {
 		return nil, err
 	}
+	policy := filepath.Join(dir, "audit-policy.yaml")
+	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
+		return nil, err
+	}
 	local, err := node.New(node.Options{Dir: filepath.Join(dir, "node"), Bin: bin})
 	if err != nil {
 		return nil, err
 	}
+	flags := append(local.Flags(), "--audit-policy-file="+policy, "--audit-log-path="+filepath.Join(dir, "audit.log"))
 	c := &trial{node: make(chan error, 1)}
 	if c.Cluster, err = cluster.Start(ctx, cluster.Options{
-		Name: "cluster", Dir: dir, ControllerManager: true, Progress: progress, AuthorizationConfig: authorization, APIServerFlags: local.Flags(),
+		Name: "cluster", Dir: dir, ControllerManager: true, Progress: progress, AuthorizationConfig: authorization, APIServerFlags: flags,
 	}); err != nil {
 		return nil, err
 	}

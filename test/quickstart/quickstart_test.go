@@ -96,7 +96,11 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 	}
 	work := workplace(t, root, executables)
 	path := tools(t, work) + string(os.PathListSeparator) + os.Getenv("PATH")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ends := time.Now().Add(10 * time.Minute)
+	if deadline, found := t.Deadline(); found && deadline.Before(ends) {
+		ends = deadline.Add(-30 * time.Second) // Time to end what runs, and to say how far it came.
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), ends)
 	defer cancel()
 	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), filepath.Join(work, "bin"), func(text string) { t.Log(text) })
 	if err != nil {
