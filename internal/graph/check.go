@@ -18,7 +18,7 @@ func (g *Graph) Check(from, sink Vertex) Verdict {
 	}
 	v := g.vertices.at(start)
 	verdict := Verdict{Known: true, Watched: v.watched}
-	if v.sinks.more == nil && v.direct == 0 { // The way to its only sink is shorter than the one from the sink's name.
+	if v.sinks.more == 0 && v.direct == 0 { // The way to its only sink is shorter than the one from the sink's name.
 		only := v.sinks.one[0].sink
 		verdict.Reached = only != 0 && g.names.equals(g, only, sink) || from == sink
 		return verdict
@@ -52,7 +52,7 @@ func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
 	if !known || !found || g.vertices.at(start).watched {
 		return verdict
 	}
-	for _, out := range g.edgesOf.at(start).out.all() { // What others say of the start holds, too.
+	for _, out := range g.edgesOf.out(start) { // What others say of the start holds, too.
 		if g.reachesLocked(out.link.vertex(), end) {
 			verdict.Reached = true
 			verdict.Managed = verdict.Managed || out.link.class() == Manages
@@ -75,7 +75,7 @@ func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
 	if !known || !found {
 		return Verdict{}
 	}
-	for _, out := range g.edgesOf.at(start).out.all() {
+	for _, out := range g.edgesOf.out(start) {
 		if out.link.class() == Manages && g.reachesLocked(out.link.vertex(), end) {
 			verdict.Managed = true
 			break
@@ -86,7 +86,7 @@ func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
 
 // reachesDirectlyLocked looks at the edges that count for their own start only.
 func (g *Graph) reachesDirectlyLocked(v, sink id) bool {
-	for _, out := range g.edgesOf.at(v).out.all() {
+	for _, out := range g.edgesOf.out(v) {
 		if !out.link.transitive() && g.reachesLocked(out.link.vertex(), sink) {
 			return true
 		}

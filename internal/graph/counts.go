@@ -58,7 +58,7 @@ func (g *Graph) countAt(n numbered) (SinkCount, bool) {
 	}
 	by := map[Kind]int{}
 	before := id(0)
-	for _, in := range g.edgesOf.at(n.number).in.all() {
+	for _, in := range g.edgesOf.in(n.number) {
 		if origin := in.vertex(); origin != before { // Parallel edges stand side by side.
 			by[g.vertices.at(origin).kind]++
 			before = origin

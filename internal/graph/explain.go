@@ -55,7 +55,7 @@ func (g *Graph) pathLocked(start, end id) []Vertex {
 			return g.wayLocked(came, end)
 		}
 		before := len(queue)
-		for _, out := range g.edgesOf.at(at).out.all() {
+		for _, out := range g.edgesOf.out(at) {
 			next := out.link.vertex()
 			if _, seen := came[next]; seen || !out.link.transitive() && at != start || !g.reachesLocked(next, end) {
 				continue
@@ -78,7 +78,7 @@ func (g *Graph) exploreLocked(start id, e *Explanation) {
 		at := queue[0]
 		queue = queue[1:]
 		ends := true
-		for _, out := range g.edgesOf.at(at).out.all() {
+		for _, out := range g.edgesOf.out(at) {
 			next := out.link.vertex()
 			if !out.link.transitive() && at != start {
 				continue
@@ -191,7 +191,7 @@ func (g *Graph) part(from int) (part []numbered, next int) {
 	for number := from; number < to; number++ {
 		if g.vertices.at(id(number)).namespace != noNamespace {
 			v := g.vertices.at(id(number))
-			part = append(part, numbered{id(number), g.vertexLocked(id(number)), v.watched, v.watched || len(g.edgesOf.at(id(number)).in.all()) > 0})
+			part = append(part, numbered{id(number), g.vertexLocked(id(number)), v.watched, v.watched || len(g.edgesOf.in(id(number))) > 0})
 		}
 	}
 	if to == end {
@@ -211,7 +211,7 @@ func (g *Graph) neighbourhoods(of []numbered, share int) ([]Neighbourhood, []num
 			continue
 		}
 		n := Neighbourhood{Vertex: of[0].vertex, Watched: v.watched}
-		origins, ends := g.edgesOf.at(of[0].number).in.all(), g.edgesOf.at(of[0].number).out.all()
+		origins, ends := g.edgesOf.in(of[0].number), g.edgesOf.out(of[0].number)
 		in, out := len(origins), len(ends)
 		if share > 0 {
 			in, out = min(in, share), min(out, share)

@@ -74,10 +74,10 @@ func comparePairs(a, b pair) int {
 	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 }
 
-// vertex is what a check reads: 64 bytes, one line of the processor's caches. In a graph of a million vertices the way to the memory is what
+// vertex is what a check reads: 64 bytes, one line of the processor's caches, without a pointer, so that collections of garbage pass over it. In a graph of a million vertices the way to the memory is what
 // a check takes, so that all that follows from a name is in one place, and what only changes and explanations read is elsewhere.
 type vertex struct {
-	sinks     list[support]
+	sinks     sinks
 	namespace namespaceID
 	// direct is the number of outgoing links of class Direct.
 	direct uint16
@@ -87,15 +87,8 @@ type vertex struct {
 	name    shortName
 }
 
-// links are the edges of a vertex, sorted.
-type links struct {
-	out list[counted]
-	in  list[link] // the vertex is that of the origin, the class that of the edge
-}
-
 func (g *Graph) isolatedLocked(number id) bool {
-	edges := g.edgesOf.at(number)
-	return !g.vertices.at(number).watched && len(edges.out.all()) == 0 && len(edges.in.all()) == 0
+	return !g.vertices.at(number).watched && len(g.edgesOf.out(number)) == 0 && len(g.edgesOf.in(number)) == 0
 }
 
 // Graph is safe for concurrent use.
@@ -103,14 +96,14 @@ type Graph struct {
 	schema Schema
 
 	writing sync.Mutex
-	// owners, edges and flat are used under writing only.
-	owners map[id][]pair
+	// flat and change are used under writing only, and so is what owners contribute.
 	flat   int // edges that do not climb in rank
 	change change
 
 	mu       sync.RWMutex
 	vertices table[vertex]
-	edgesOf  table[links]
+	edgesOf  adjacency
+	supports pool[[]support]
 	free     []id
 	names    index
 	// edges counts pairs of vertices; parallel edges of several classes are one.
@@ -119,7 +112,7 @@ type Graph struct {
 
 // New returns an empty graph.
 func New(schema Schema) *Graph {
-	return &Graph{schema: schema, owners: map[id][]pair{}, names: newIndex()}
+	return &Graph{schema: schema, names: newIndex()}
 }
 
 // Set replaces what an owner contributes and says whether anything changed. If nothing did, checks are not held up.
@@ -133,13 +126,14 @@ func (g *Graph) Set(owner Vertex, edges []Edge) bool {
 	defer g.mu.Unlock()
 	ownerID := g.internLocked(owner)
 	g.vertices.at(ownerID).watched = true
-	pairs := make([]pair, 0, len(edges))
+	pairs := g.change.pairs[:0]
 	for _, e := range edges {
 		if e.From != e.To {
 			pairs = append(pairs, pair{g.internLocked(e.From), linkTo(g.internLocked(e.To), e.Class)})
 		}
 	}
 	g.replaceLocked(ownerID, normal(pairs))
+	g.change.pairs = pairs[:0]
 	return true
 }
 
@@ -155,7 +149,6 @@ func (g *Graph) Remove(owner Vertex) bool {
 	defer g.mu.Unlock()
 	g.vertices.at(ownerID).watched = false
 	g.replaceLocked(ownerID, nil)
-	delete(g.owners, ownerID)
 	return true
 }
 
@@ -164,9 +157,9 @@ func (g *Graph) Owners(kind Kind) []Vertex {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	var owners []Vertex
-	for owner := range g.owners {
-		if g.vertices.at(owner).kind == kind {
-			owners = append(owners, g.vertexLocked(owner))
+	for number := id(1); int(number) <= g.vertices.len(); number++ {
+		if v := g.vertices.at(number); v.watched && v.kind == kind {
+			owners = append(owners, g.vertexLocked(number))
 		}
 	}
 	return owners
@@ -209,13 +202,16 @@ func (g *Graph) contributesLocked(owner Vertex, edges []Edge) bool {
 		}
 		pairs = append(pairs, pair{from, linkTo(to, e.Class)})
 	}
-	return slices.Equal(normal(pairs), g.owners[ownerID])
+	g.change.words = contributionOf(g.change.words[:0], ownerID, normal(pairs))
+	return slices.Equal(g.change.words, g.edgesOf.contributed(ownerID))
 }
 
 // replaceLocked adds what is new before it removes what is gone, so that what stays reachable is never lost in between.
 func (g *Graph) replaceLocked(owner id, pairs []pair) {
-	before := g.owners[owner]
-	g.owners[owner] = pairs
+	before := g.edgesOf.contributed(owner).pairs(g.change.before[:0], owner)
+	g.change.before = before[:0]
+	g.change.words = contributionOf(g.change.words[:0], owner, pairs)
+	g.edgesOf.contribute(owner, slices.Clone(g.change.words))
 	for _, p := range difference(pairs, before) {
 		g.linkLocked(p)
 	}
@@ -246,17 +242,17 @@ func difference(a, b []pair) []pair {
 
 func (g *Graph) linkLocked(p pair) {
 	from, to := p.from, p.to.vertex()
-	out := &g.edgesOf.at(from).out
-	at, found := searchOut(out.all(), p.to)
+	out := g.edgesOf.out(from)
+	at, found := searchOut(out, p.to)
 	if found {
-		out.all()[at].count++
+		out[at].count++
 		return
 	}
-	parallel := hasParallel(out.all(), at, p.to)
-	out.insert(at, counted{p.to, 1})
-	in, back := &g.edgesOf.at(to).in, linkTo(from, p.to.class())
-	place, _ := slices.BinarySearch(in.all(), back)
-	in.insert(place, back)
+	parallel := hasParallel(out, at, p.to)
+	g.edgesOf.insertOut(from, at, counted{p.to, 1})
+	back := linkTo(from, p.to.class())
+	place, _ := slices.BinarySearch(g.edgesOf.in(to), back)
+	g.edgesOf.insertIn(to, place, back)
 	if !parallel {
 		g.edges++
 	}
@@ -272,21 +268,21 @@ func (g *Graph) linkLocked(p pair) {
 
 func (g *Graph) unlinkLocked(p pair) {
 	from, to := p.from, p.to.vertex()
-	out := &g.edgesOf.at(from).out
-	at, found := searchOut(out.all(), p.to)
+	out := g.edgesOf.out(from)
+	at, found := searchOut(out, p.to)
 	if !found {
 		return
 	}
-	if out.all()[at].count--; out.all()[at].count > 0 {
+	if out[at].count--; out[at].count > 0 {
 		return
 	}
-	out.remove(at)
-	if !hasParallel(out.all(), at, p.to) {
+	g.edgesOf.removeOut(from, at)
+	if !hasParallel(g.edgesOf.out(from), at, p.to) {
 		g.edges--
 	}
-	in, back := &g.edgesOf.at(to).in, linkTo(from, p.to.class())
-	if place, found := slices.BinarySearch(in.all(), back); found {
-		in.remove(place)
+	back := linkTo(from, p.to.class())
+	if place, found := slices.BinarySearch(g.edgesOf.in(to), back); found {
+		g.edgesOf.removeIn(to, place)
 	}
 	if !p.to.transitive() {
 		g.vertices.at(from).direct--
@@ -368,8 +364,9 @@ func (g *Graph) Contribution(owner Vertex) ([]Edge, bool) {
 	if !found || !g.vertices.at(ownerID).watched {
 		return nil, false
 	}
-	edges := make([]Edge, 0, len(g.owners[ownerID]))
-	for _, p := range g.owners[ownerID] {
+	pairs := g.edgesOf.contributed(ownerID).pairs(nil, ownerID)
+	edges := make([]Edge, 0, len(pairs))
+	for _, p := range pairs {
 		edges = append(edges, Edge{g.vertexLocked(p.from), g.vertexLocked(p.to.vertex()), p.to.class()})
 	}
 	return edges, true
@@ -389,7 +386,7 @@ func (g *Graph) edgesFrom(from Vertex) []Edge {
 	if !found {
 		return nil
 	}
-	links := g.edgesOf.at(number).out.all()
+	links := g.edgesOf.out(number)
 	edges := make([]Edge, 0, len(links))
 	for _, out := range links {
 		edges = append(edges, Edge{from, g.vertexLocked(out.link.vertex()), out.link.class()})

@@ -33,8 +33,8 @@ type index struct {
 // label is an interned namespace. It has 64 bytes, as a check reads it, too.
 type label struct {
 	short shortName
+	users int32
 	text  string
-	users int
 }
 
 func labelOf(namespace string) label {
@@ -60,7 +60,7 @@ type shortName struct {
 
 const (
 	// nameRoom fills a vertex up to 64 bytes. Names of what belongs to a Shoot have some thirty at most.
-	nameRoom = 39
+	nameRoom = 43
 	longName = 255
 )
 

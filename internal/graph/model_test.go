@@ -279,7 +279,7 @@ func checkSupports(t interface{ Fatalf(string, ...any) }, g *Graph) {
 	defer g.writing.Unlock()
 	for number := id(1); int(number) <= g.vertices.len(); number++ {
 		want, direct := map[id]uint32{}, uint16(0)
-		for _, out := range g.edgesOf.at(number).out.all() {
+		for _, out := range g.edgesOf.out(number) {
 			if !out.link.transitive() {
 				direct++
 				continue
@@ -295,7 +295,7 @@ func checkSupports(t interface{ Fatalf(string, ...any) }, g *Graph) {
 			t.Fatalf("B-15: vertex %d has %d direct edges, and counts %d", number, direct, got)
 		}
 		got := map[id]uint32{}
-		for _, s := range g.vertices.at(number).sinks.all() {
+		for _, s := range g.sinksAt(number) {
 			got[s.sink] = s.count
 		}
 		if !maps.Equal(got, want) {

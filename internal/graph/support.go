@@ -13,6 +13,54 @@ type support struct {
 	count uint32
 }
 
+// sinks are the supports of a vertex, sorted. Most vertices have one, which takes no memory of its own.
+type sinks struct {
+	one [1]support
+	// more is the number of all of them if there are several; 0 is none.
+	more id
+}
+
+// sinksAt returns the supports of a vertex. They may be changed, and are good until there are others.
+func (g *Graph) sinksAt(v id) []support {
+	s := &g.vertices.at(v).sinks
+	switch {
+	case s.more != 0:
+		return *g.supports.at(s.more)
+	case s.one[0] == support{}:
+		return nil
+	}
+	return s.one[:]
+}
+
+func (g *Graph) insertSinkLocked(v id, at int, element support) {
+	s := &g.vertices.at(v).sinks
+	switch {
+	case s.more != 0:
+		several := g.supports.at(s.more)
+		*several = slices.Insert(*several, at, element)
+	case s.one[0] == support{}:
+		s.one[0] = element
+	default:
+		several := slices.Insert(slices.Clone(s.one[:]), at, element)
+		*s = sinks{more: g.supports.take()}
+		*g.supports.at(s.more) = several
+	}
+}
+
+func (g *Graph) removeSinkLocked(v id, at int) {
+	s := &g.vertices.at(v).sinks
+	if s.more == 0 {
+		*s = sinks{}
+		return
+	}
+	several := g.supports.at(s.more)
+	if *several = shrink(slices.Delete(*several, at, at+1)); len(*several) == 1 {
+		number := s.more
+		*s = sinks{one: [1]support{(*several)[0]}}
+		g.supports.give(number)
+	}
+}
+
 func searchSupport(sinks []support, sink id) (int, bool) {
 	return slices.BinarySearchFunc(sinks, sink, func(s support, sink id) int { return cmp.Compare(s.sink, sink) })
 }
@@ -23,16 +71,18 @@ func (g *Graph) reachesLocked(v, sink id) bool {
 		return true
 	}
 	sinks := &g.vertices.at(v).sinks
-	if sinks.more == nil { // Most vertices lead to one sink.
+	if sinks.more == 0 { // Most vertices lead to one sink.
 		return sinks.one[0].sink == sink
 	}
-	_, found := searchSupport(*sinks.more, sink)
+	_, found := searchSupport(*g.supports.at(sinks.more), sink)
 	return found
 }
 
 // change is scratch memory of mutators.
 type change struct {
 	pairs    []pair
+	before   []pair
+	words    contribution
 	sinks    []id
 	work     []reach
 	suspects []reach
@@ -49,7 +99,7 @@ func (g *Graph) sinksOf(v id) []id {
 	if g.vertices.at(v).kind == g.schema.Sink {
 		sinks = append(sinks, v)
 	}
-	for _, s := range g.vertices.at(v).sinks.all() {
+	for _, s := range g.sinksAt(v) {
 		sinks = append(sinks, s.sink)
 	}
 	g.change.sinks = sinks
@@ -68,14 +118,14 @@ func (g *Graph) gainLocked(p pair) {
 		if r.vertex == r.sink {
 			continue
 		}
-		sinks := &g.vertices.at(r.vertex).sinks
-		at, found := searchSupport(sinks.all(), r.sink)
+		sinks := g.sinksAt(r.vertex)
+		at, found := searchSupport(sinks, r.sink)
 		if found {
-			sinks.all()[at].count++
+			sinks[at].count++
 			continue
 		}
-		sinks.insert(at, support{r.sink, 1})
-		for _, origin := range g.edgesOf.at(r.vertex).in.all() {
+		g.insertSinkLocked(r.vertex, at, support{r.sink, 1})
+		for _, origin := range g.edgesOf.in(r.vertex) {
 			if origin.transitive() {
 				work = append(work, reach{origin.vertex(), r.sink})
 			}
@@ -107,19 +157,19 @@ func (g *Graph) drainLocked() {
 	for len(work) > 0 {
 		r := work[len(work)-1]
 		work = work[:len(work)-1]
-		sinks := &g.vertices.at(r.vertex).sinks
-		at, found := searchSupport(sinks.all(), r.sink)
+		sinks := g.sinksAt(r.vertex)
+		at, found := searchSupport(sinks, r.sink)
 		if !found {
 			continue // The sink itself, or one that a circle has lost already.
 		}
-		if sinks.all()[at].count--; sinks.all()[at].count > 0 {
+		if sinks[at].count--; sinks[at].count > 0 {
 			if g.flat > 0 {
 				g.change.suspects = append(g.change.suspects, r)
 			}
 			continue
 		}
-		sinks.remove(at)
-		for _, origin := range g.edgesOf.at(r.vertex).in.all() {
+		g.removeSinkLocked(r.vertex, at)
+		for _, origin := range g.edgesOf.in(r.vertex) {
 			if origin.transitive() {
 				work = append(work, reach{origin.vertex(), r.sink})
 			}
@@ -130,7 +180,7 @@ func (g *Graph) drainLocked() {
 
 // settleLocked decides whether a vertex that still has support reaches the sink, or is held up by a circle only.
 func (g *Graph) settleLocked(r reach) {
-	if _, found := searchSupport(g.vertices.at(r.vertex).sinks.all(), r.sink); !found {
+	if _, found := searchSupport(g.sinksAt(r.vertex), r.sink); !found {
 		return
 	}
 	circle, grounded := g.circleLocked(r)
@@ -139,13 +189,12 @@ func (g *Graph) settleLocked(r reach) {
 	}
 	work := g.change.work[:0]
 	for member := range circle {
-		sinks := &g.vertices.at(member).sinks
-		if at, found := searchSupport(sinks.all(), r.sink); found {
-			sinks.remove(at)
+		if at, found := searchSupport(g.sinksAt(member), r.sink); found {
+			g.removeSinkLocked(member, at)
 		}
 	}
 	for member := range circle {
-		for _, origin := range g.edgesOf.at(member).in.all() {
+		for _, origin := range g.edgesOf.in(member) {
 			if origin.transitive() && !circle[origin.vertex()] {
 				work = append(work, reach{origin.vertex(), r.sink})
 			}
@@ -170,7 +219,7 @@ func (g *Graph) circleLocked(r reach) (map[id]bool, bool) {
 	for len(stack) > 0 {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, out := range g.edgesOf.at(at).out.all() {
+		for _, out := range g.edgesOf.out(at) {
 			next := out.link.vertex()
 			switch {
 			case !out.link.transitive() || visited[next]:

@@ -31,48 +31,27 @@ func (t *table[T]) add() id {
 // len is how many records there are.
 func (t *table[T]) len() int { return int(t.used) }
 
-// list is a list in place: most have one element at most, which takes no memory of its own. No element is the zero value.
-type list[T comparable] struct {
-	one [1]T
-	// more has all elements if there are several.
-	more *[]T
+// pool has records that come and go.
+type pool[T any] struct {
+	table[T]
+	free []id
 }
 
-// all returns the elements. They may be changed, and are good until the list changes.
-func (l *list[T]) all() []T {
+// take returns the number of an empty record, never 0.
+func (p *pool[T]) take() id {
+	if n := len(p.free); n > 0 {
+		number := p.free[n-1]
+		p.free = p.free[:n-1]
+		return number
+	}
+	return p.add()
+}
+
+// give takes a record back.
+func (p *pool[T]) give(number id) {
 	var none T
-	switch {
-	case l.more != nil:
-		return *l.more
-	case l.one[0] == none:
-		return nil
-	}
-	return l.one[:]
-}
-
-func (l *list[T]) insert(at int, element T) {
-	all := l.all()
-	switch {
-	case len(all) == 0:
-		l.one[0] = element
-	case l.more == nil:
-		several := slices.Insert(all, at, element) // There is no room in place.
-		*l = list[T]{more: &several}
-	default:
-		*l.more = slices.Insert(all, at, element)
-	}
-}
-
-func (l *list[T]) remove(at int) {
-	all := l.all()
-	switch len(all) {
-	case 1:
-		*l = list[T]{}
-	case 2:
-		*l = list[T]{one: [1]T{all[1-at]}}
-	default:
-		*l.more = shrink(slices.Delete(all, at, at+1))
-	}
+	*p.at(number) = none
+	p.free = append(p.free, number)
 }
 
 // shrink gives memory back that a list no longer needs.

@@ -32,7 +32,7 @@ func (g *Graph) Onward(starts []Vertex, direct, managed bool, most int) []Step {
 			continue
 		}
 		first := steps[at].From < 0
-		for _, out := range g.edgesOf.at(numbers[at]).out.all() {
+		for _, out := range g.edgesOf.out(numbers[at]) {
 			next := out.link.vertex()
 			if seen[next] || first && managed && out.link.class() != Manages || !out.link.transitive() && (!first || !direct) {
 				continue
@@ -61,7 +61,7 @@ func (g *Graph) Leading(sink Vertex, most int) []Vertex {
 	for len(queue) > 0 && len(result) < most {
 		at := queue[0]
 		queue = queue[1:]
-		for _, in := range g.edgesOf.at(at).in.all() {
+		for _, in := range g.edgesOf.in(at) {
 			if next := in.vertex(); in.transitive() && !seen[next] && len(result) < most {
 				seen[next] = true
 				queue = append(queue, next)

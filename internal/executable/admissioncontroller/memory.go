@@ -14,8 +14,9 @@ const (
 	// garbage is how much there may always be before it is collected: with less a small garden would cost more processor time than memory.
 	garbage = 12 << 20
 	// mostPercent and leastPercent bound it, in percent of what is in use. Most of that is the graph, which stays: with the usual 100 a
-	// process under load has the memory for two. With 40 the processor time of decisions is a twentieth more.
-	mostPercent, leastPercent = 100, 40
+	// process under load has the memory for two. Collections pass over vertices and their first edges, which have no pointers: with 25 they take
+	// as much of a start as they took with 40 when those had some, a third.
+	mostPercent, leastPercent = 100, 25
 	// weighed is the time between looks at the size of the graph, and often that during the beginning: a graph of 100,000 Shoots grows by 10 MiB a
 	// second then, and with a percentage from before it the heap would be twice as large in the end. A look takes a microsecond.
 	weighed   = 10 * time.Second

@@ -12,7 +12,7 @@ import (
 )
 
 func TestPercent(t *testing.T) {
-	for inUse, want := range map[uint64]int{0: 100, 6 << 20: 100, 12 << 20: 100, 16 << 20: 75, 30 << 20: 40, 300 << 20: 40} {
+	for inUse, want := range map[uint64]int{0: 100, 6 << 20: 100, 12 << 20: 100, 16 << 20: 75, 30 << 20: 40, 300 << 20: 25} {
 		if got := percentOf(inUse); got != want {
 			t.Errorf("%d bytes in use: got %d, want %d", inUse, got, want)
 		}
