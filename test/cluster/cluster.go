@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -28,6 +29,8 @@ type Options struct {
 	AuthorizationConfig string
 	// APIServerFlags are added to those of kube-apiserver, and are in force before the ones of the same name.
 	APIServerFlags []string
+	// Etcd is a running cluster whose etcd this one uses, too, with keys of its own; nil means an etcd of its own.
+	Etcd *Cluster
 	// Progress is told what happens, if it is set.
 	Progress func(string)
 }
@@ -97,13 +100,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.certify(); err != nil {
 		return err
 	}
-	if err := c.startEtcd(ports[1], ports[2]); err != nil {
+	if c.Etcd != nil {
+		c.etcdURL = c.Etcd.etcdURL
+	} else if err := c.startEtcd(ports[1], ports[2]); err != nil {
 		return err
 	}
 	if err := c.audit(); err != nil {
 		return err
 	}
-	c.apiArgs = c.apiserverArgs(ports[1])
+	c.apiArgs = c.apiserverArgs()
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
@@ -125,15 +130,18 @@ func (c *Cluster) startEtcd(client, peer int) (err error) {
 	return err
 }
 
-func (c *Cluster) apiserverArgs(etcd int) []string {
+func (c *Cluster) apiserverArgs() []string {
 	file := func(name string) string { return filepath.Join(c.Dir, name) }
 	arguments := []string{
-		"--etcd-servers=http://" + loopback(etcd), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		"--etcd-servers=" + c.etcdURL, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(c.port), "--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + file("apiserver.crt"), "--tls-private-key-file=" + file("apiserver.key"), "--client-ca-file=" + file("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + file("sa.key"),
 		"--service-account-signing-key-file=" + file("sa.key"), "--service-cluster-ip-range=10.0.0.0/16",
 		"--allow-privileged=true", "--profiling=false", "--event-ttl=10m",
+	}
+	if c.Etcd != nil {
+		arguments = append(arguments, "--etcd-prefix=/"+c.Name)
 	}
 	if c.AuthorizationConfig != "" {
 		arguments = append(arguments, "--authorization-config="+c.AuthorizationConfig)
@@ -158,6 +166,12 @@ func (c *Cluster) StartAPIServer(ctx context.Context) (err error) {
 
 // StopAPIServer ends kube-apiserver; its data stay.
 func (c *Cluster) StopAPIServer() { c.apiserver.stop() }
+
+// PauseAPIServer has kube-apiserver stand still: connections stay, and nothing is answered until ResumeAPIServer.
+func (c *Cluster) PauseAPIServer() error { return c.apiserver.command.Process.Signal(syscall.SIGSTOP) }
+
+// ResumeAPIServer has kube-apiserver go on.
+func (c *Cluster) ResumeAPIServer() error { return c.apiserver.command.Process.Signal(syscall.SIGCONT) }
 
 func (c *Cluster) startControllerManager(port int) (err error) {
 	c.progress("starting kube-controller-manager")

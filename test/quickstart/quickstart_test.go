@@ -61,7 +61,12 @@ func mark(i int) string { return fmt.Sprintf("--- block %d ---", i) }
 
 // TestQuickstart follows the quickstart from top to bottom.
 func TestQuickstart(t *testing.T) {
-	follow(t, []string{"resource-manager"}, withFreePorts, "docs/quickstart.md")
+	follow(t, []string{"resource-manager"}, withFreePorts("18080", "18081", "19449"), "docs/quickstart.md")
+}
+
+// TestManyTargets has one process look after three shoots, of which one hangs.
+func TestManyTargets(t *testing.T) {
+	follow(t, []string{"resource-manager"}, withFreePorts("18301", "18302", "18303", "18304", "18305", "18306"), "docs/operations/many-targets.md")
 }
 
 // TestWalkthrough installs all executables by their charts, breaks them, and finds the way back.
@@ -167,19 +172,21 @@ func buildHelm(t *testing.T, root, dir string) {
 	}
 }
 
-// withFreePorts replaces the ports of the quickstart by some that nobody listens on, as tests run beside each other.
-func withFreePorts(t *testing.T, text string) string {
-	ports, err := cluster.FreePorts(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, port := range []string{"18080", "18081", "19449"} {
-		if !strings.Contains(text, port) {
-			t.Fatalf("no command uses port %s", port)
+// withFreePorts replaces the ports of a page by some that nobody listens on, as tests run beside each other.
+func withFreePorts(of ...string) func(*testing.T, string) string {
+	return func(t *testing.T, text string) string {
+		ports, err := cluster.FreePorts(len(of))
+		if err != nil {
+			t.Fatal(err)
 		}
-		text = strings.ReplaceAll(text, port, strconv.Itoa(ports[i]))
+		for i, port := range of {
+			if !strings.Contains(text, port) {
+				t.Fatalf("no command uses port %s", port)
+			}
+			text = strings.ReplaceAll(text, port, strconv.Itoa(ports[i]))
+		}
+		return text
 	}
-	return text
 }
 
 // tools is a folder with kubectl, if there is none on the machine.
