@@ -14,8 +14,10 @@ func TestMessages(t *testing.T) {
 		path, code string
 		want       string
 	}{
-		"documented":        {"internal/x/x.go", `w.log.Error(err, "Reconciler error"); log.FromContext(ctx).WithValues("a", 1).Info("Went well")`, ""},
+		"documented":        {"internal/x/x.go", `w.log.Error(err, "Reconciler error"); log.FromContext(ctx).WithValues("gone", 1).Info("Went well")`, ""},
 		"not documented":    {"cmd/x/x.go", `w.log.Error(err, "Reconciler error"); log.Info("Went well"); r.Log.WithName("x").Error(nil, "New")`, `says nothing about the message "New" at level error`},
+		"a key":             {"internal/x/x.go", `w.log.Error(err, "Reconciler error", "gone", 1); log.Info("Went well", "new", 2)`, `says nothing about the key "new"`},
+		"a key of a logger": {"internal/x/x.go", `w.log.Error(err, "Reconciler error"); log.WithValues("new", 2).Info("Went well")`, `says nothing about the key "new"`},
 		"for debugging":     {"internal/x/x.go", `w.log.Error(err, "Reconciler error"); log.Info("Went well"); log.V(1).Info("New")`, ""},
 		"no logger":         {"internal/x/x.go", `w.log.Error(err, "Reconciler error"); log.Info("Went well"); http.Error(w, "New", 1); t.Error("x")`, ""},
 		"not constant":      {"internal/x/x.go", `w.log.Error(err, "Reconciler error"); log.Info("Went well"); log.Info("New: " + name)`, "internal/x/x.go:4: the message of a log line must be constant"},
