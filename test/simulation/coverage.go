@@ -67,5 +67,8 @@ func (w *world) phaseOf(key apiserver.Key, mr object) string {
 	if slices.ContainsFunc(inventory, func(at apiserver.Key) bool { return len(w.wanted[unscoped(at)]) > 1 }) {
 		phase += "&" // Something is shared.
 	}
+	if slices.ContainsFunc(inventory, func(at apiserver.Key) bool { return w.lately(at)&heldParts != 0 }) {
+		phase += "h" // Something is held.
+	}
 	return phase
 }

@@ -62,6 +62,7 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 		cfg.Controllers.ManagedResource.DriftRepairDelay.Duration = more.Delay
 		cfg.Controllers.ManagedResource.ApplyWhileDeletionPending = ptr.To(more.WhilePending)
 	}
+	cfg.Controllers.ManagedResource.AllowHolds = ptr.To(w.scenario.Holds.Allow)
 	source := clusterOf(w.source, &network{world: w, instance: i, cluster: "source"})
 	scheme, err := engine.Scheme()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 // the right to watch, and that a ManagedResource is looked after. No watch can go on, so that each instance lists what there is.
 func (w *world) mend() {
 	w.tracef("== mended")
+	w.release()
 	for i := range w.scenario.References {
 		w.annotate(mrKey(i), resourcesv1alpha1.AnnotationIgnore, nil)
 	}

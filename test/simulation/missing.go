@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"slices"
 	"time"
 
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
@@ -46,7 +45,7 @@ func (w *world) toldWithin() time.Duration {
 // checkTold is about an object that has been missing since a moment. Where requests fail, processes end or watches are
 // not allowed, it takes as long as that lasts.
 func (w *world) checkTold(key apiserver.Key, since time.Time) {
-	if len(w.scenario.Faults) > 0 || slices.ContainsFunc(w.scenario.Steps, func(s Step) bool { return disturbs[s.Do] }) {
+	if w.isDisturbed() {
 		return
 	}
 	for at, mr := range w.source.AllLocked() {

@@ -138,6 +138,9 @@ type oracle struct {
 	// running are the instances that run in the end.
 	running []string
 	excuses excuses
+	// sparing is what is left alone of objects; thereSince and goneSince is when they came and went, touched when somebody else last changed them.
+	sparing                        map[apiserver.Key]*sparing
+	thereSince, goneSince, touched map[apiserver.Key]time.Time
 	// met is what this run covers, latestStep the step before.
 	met        coverage
 	latestStep string
@@ -151,6 +154,7 @@ func newOracle(w *world) *oracle {
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, stirred: map[apiserver.Key]time.Time{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
 		turnedBack: map[string]int64{}, advanced: map[string]int64{}, blind: map[view]bool{}, seenSince: map[view]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{}, met: coverage{}, superseded: map[string]bool{},
+		sparing: map[apiserver.Key]*sparing{}, thereSince: map[apiserver.Key]time.Time{}, goneSince: map[apiserver.Key]time.Time{}, touched: map[apiserver.Key]time.Time{},
 	}
 }
 
@@ -204,6 +208,7 @@ func (w *world) sourceChanged(c apiserver.Change) {
 		return
 	}
 	w.wantLocked()
+	w.noteHeldManagedResource(c)
 }
 
 // targetChanged observes the target.
@@ -228,6 +233,10 @@ func (w *world) targetChanged(c apiserver.Change) {
 	}
 	w.traceLocked("-- %s %ss %s: %s", c.By, c.Verb, c.Key, later(func() string { return summary(t, c.After) }))
 	w.noteMissing(c)
+	if isInstance(c.By) {
+		w.checkSpared(c)
+	}
+	w.noteThere(c)
 	uid := apiserver.Text(c.Before, "metadata", "uid")
 	if c.After != nil && truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) && !truthy(c.After, resourcesv1alpha1.AnnotationKeepObject) {
 		w.saidToStay[uid] = time.Now()

@@ -42,6 +42,7 @@ func (w *world) checkSettled() {
 	} else {
 		w.checkLeftovers()
 	}
+	w.checkHolds()
 	w.excuses.contested = min(1, len(w.contested))
 	if slices.ContainsFunc(slices.Collect(maps.Keys(w.wanted)), w.isFoughtOver) {
 		w.excuses.fought = 1
@@ -83,7 +84,8 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 // isStuck says whether an object cannot become what a ManagedResource of a class wants: it cannot be changed, and nobody can prove that it is ours to replace.
 func (w *world) isStuck(at apiserver.Key, value, class string) bool {
 	o := w.target.GetLocked(at)
-	return o != nil && o["immutable"] == true && !w.replaceable(at, o, class) && unlabelled(valueOf(thingAt(at), o)) != unlabelled(value)
+	left := w.lately(at)
+	return o != nil && o["immutable"] == true && left&heldValues == 0 && (!w.replaceable(at, o, class) || left&heldParts != 0) && unlabelled(valueOf(thingAt(at), o)) != unlabelled(value)
 }
 
 // checkStatus is about the status of a ManagedResource that can be applied as a whole; it says whether all of it was judged.
@@ -99,6 +101,11 @@ func (w *world) checkStatus(key apiserver.Key, mr object, wishes map[apiserver.K
 		return w.isFoughtOver(at) && at.GroupResource == deploymentResource || w.isBlind("target", at.Resource)
 	}) {
 		return false
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
+		return w.lately(at)&heldAway != 0 && w.target.GetLocked(at) == nil
+	}) {
+		return false // It is missing, and is not created as long as all is left alone.
 	}
 	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" {
 		w.violateLocked(conditionTrue, "ResourcesHealthy of %s is %s: %s", key.Name, healthy, marshal(mr["status"]))
@@ -149,6 +156,10 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	if !slices.ContainsFunc(wishes, func(wish wish) bool { return !w.isStuck(key, wish.value, wish.class) }) {
 		return // It was there before, can't be changed, and is not ours to replace.
 	}
+	left := w.lately(key)
+	if o == nil && left&heldAway != 0 {
+		return
+	}
 	if o == nil {
 		w.violateLocked(becomesWanted, "%s is missing, which %s wants", key, wishes[0].mr.Name)
 		return
@@ -161,11 +172,16 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	for _, wish := range wishes {
 		names, values = append(names, originOf(wish.mr)), append(values, wish.value)
 	}
-	if w.contested[unscoped(key)] { // What another one injected may stay on it.
+	// A label may stay on it that another one injected, or a form that a restore took away.
+	if w.contested[unscoped(key)] || !slices.ContainsFunc(wishes, func(wish wish) bool { return w.recordsLabel(wish.mr, key) }) {
 		is = unlabelled(is)
 		for i := range values {
 			values[i] = unlabelled(values[i])
 		}
+	}
+	is = apart(is, left)
+	for i := range values {
+		values[i] = apart(values[i], left)
 	}
 	if !slices.Contains(values, is) {
 		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
@@ -173,6 +189,14 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 	if owner := origin(o); !slices.Contains(names, owner) {
 		w.violateLocked(becomesWanted, "%s has the origin %q, and %v want it", key, owner, names)
 	}
+}
+
+// recordsLabel says whether anything tells whose an injected label of an object is: the entry of a ManagedResource has labels as they were applied. After a
+// restore of the source it may lack one that a form injected which nobody knows any more, and an instance leaves a label alone that is not on record (MRL-6).
+func (w *world) recordsLabel(mr, key apiserver.Key) bool {
+	return !w.restored["source"] || slices.ContainsFunc(entriesOf(w.source.GetLocked(mr)), func(entry object) bool {
+		return entry["name"] == key.Name && entry["kind"] == thingAt(key).kind && apiserver.Text(entry, "labels", "sim") != ""
+	})
 }
 
 // collects says whether instances look for orphans, and delete them.

@@ -28,6 +28,8 @@ type Scenario struct {
 	Faults []Fault
 	// More is what about half of the scenarios have besides.
 	More additions
+	// Holds is what scenarios with holds have besides.
+	Holds holding
 }
 
 // Step is something that users, other writers, operators or the ground do.
@@ -36,6 +38,8 @@ type Step struct {
 	Do      string
 	A, B    int
 	Content content
+	// Fields is what a hold is about.
+	Fields string
 }
 
 // Fault hits the n-th request of its class.
@@ -57,6 +61,9 @@ func (s *Scenario) String() string {
 	if s.More.On {
 		b.WriteString(s.More.String())
 	}
+	if s.Holds.On {
+		b.WriteString(s.Holds.String())
+	}
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "  after %v: %s\n", step.Wait, step)
 	}
@@ -70,6 +77,9 @@ func (s Step) String() string {
 	text := fmt.Sprintf("%s %d %d", s.Do, s.A, s.B)
 	if s.Content != nil {
 		text += " " + s.Content.String()
+	}
+	if s.Fields != "" {
+		text += " " + s.Fields
 	}
 	return text
 }

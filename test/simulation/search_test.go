@@ -21,15 +21,23 @@ var (
 	anyFault = rapid.Custom(drawFault)
 )
 
-// lineage names a scenario: a seed, and the changes that were made to what it draws, as in 12/7/3.
+// lineage names a scenario: a seed, and the changes that were made to what it draws, as in 12/7/3. The letter h before the seed has it draw
+// holds, too: h12/7/3.
 type lineage string
+
+// withHolds begins the names of scenarios with holds.
+const withHolds = "h"
 
 func (l lineage) changed(by int) lineage { return lineage(fmt.Sprintf("%s/%d", l, by)) }
 
 // scenario draws what the seed draws, and makes the changes.
 func (l lineage) scenario(generator *rapid.Generator[*Scenario]) (*Scenario, error) {
 	var s *Scenario
-	for i, text := range strings.Split(string(l), "/") {
+	seed, held := strings.CutPrefix(string(l), withHolds)
+	if held {
+		generator = holdsGenerator
+	}
+	for i, text := range strings.Split(seed, "/") {
 		number, err := strconv.Atoi(text)
 		if err != nil {
 			return nil, fmt.Errorf("%q is no seed: %w", l, err)
@@ -83,6 +91,9 @@ func TestSearch(t *testing.T) {
 			collect()
 		}
 		name := lineage(strconv.Itoa(*first + runs))
+		if runs%2 == 1 {
+			name = withHolds + name
+		}
 		if len(kept) > 0 && chance.IntN(2) == 0 {
 			name = kept[chance.IntN(len(kept))].changed(chance.IntN(1 << 20))
 		}

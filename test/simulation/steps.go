@@ -112,7 +112,7 @@ func (w *world) take(step Step) {
 		w.turnBack(cluster, revision)
 		w.poke()
 	default:
-		w.takeMore(step, t)
+		w.takeHold(step, t)
 	}
 }
 

@@ -18,8 +18,10 @@ func (w *world) keyLocked(t *thing) (apiserver.Key, bool) {
 	return t.key(k != nil && k.Namespaced), k != nil
 }
 
+// valueOf is the value of a thing and the label that ManagedResources inject. The one that somebody else gave it stays where none is wanted (MRL-6), and counts
+// as none.
 func valueOf(t *thing, o object) string {
-	return t.value(o) + "|" + apiserver.Text(o, "metadata", "labels", "sim")
+	return t.value(o) + "|" + strings.TrimSuffix(labelOf(o), driftedLabel)
 }
 
 // unlabelled is a value without the label that a ManagedResource injects.
