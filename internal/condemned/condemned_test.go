@@ -167,6 +167,9 @@ func TestSpared(t *testing.T) {
 	if !w.Spared(key) {
 		t.Error("GC-20: the next run of the collector forgets who referred to it")
 	}
+	if err := w.Acquit(t.Context(), ByEngine, key); err == nil || !w.Spared(key) {
+		t.Errorf("GC-20: an acquittal that fails returns %v, and spared is %v", err, w.Spared(key))
+	}
 	w.refuse = nil
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
 	if w.Spared(key) || w.Count() != 0 || w.marked(t, object) {

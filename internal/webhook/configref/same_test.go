@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 // CV-5: two Shoots want the same if every member of their specs means the same.
@@ -93,6 +94,10 @@ func TestJSONIsTakenAsItIs(t *testing.T) {
 // A configuration that cannot be decoded is refused with what is wrong with it, and not with the whole of it (CV-T5).
 func TestUndecodable(t *testing.T) {
 	decoder := NewDecoder(runtime.NewScheme())
+	deep := strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)
+	if _, _, err := decoder.Decode("x", deep); err == nil || !strings.Contains(err.Error(), boundedyaml.CheckJSON([]byte(deep)).Error()) {
+		t.Errorf("CV-T5: JSON that is nested deeply: %.100v", err)
+	}
 	for content, want := range map[string]string{
 		"a: secret": "Object 'Kind' is missing", "kind: X\na: secret": "Object 'apiVersion' is missing", "{": "unexpected", "[": "did not find",
 		"{\"kind\":\"X\",\"apiVersion\":\"g/v1\"}": "no kind", strings.Repeat("x", 4<<20): "",
