@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 		return func() error {
 			p.Kill()
 			if refused := append(source.Refused(), target.Refused()...); len(refused) > 0 {
-				return fmt.Errorf("CLI-9: the verbs sent writes: %v", refused)
+				return fmt.Errorf("CLI-11: the verbs sent writes: %v", refused)
 			}
 			return nil
 		}, nil
