@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/harness"
+)
+
+// TestHoldVerbs: kubectl espalier as a process sets a hold, under which drift of a field stays while other drift is repaired, and ends it, after which
+// the field is repaired within a second.
+func TestHoldVerbs(t *testing.T) {
+	ns := namespace(t)
+	plugin := filepath.Join(t.TempDir(), "kubectl-espalier")
+	must(t, os.Symlink(binary, plugin))
+	start(t, nil)
+	create(t, ns, "mr", configMaps(ns, 1, "v"))
+	applied(t, ns, "mr", "True/ApplySucceeded")
+	object := client.ObjectKey{Namespace: ns, Name: "cm-0"}
+	edit := func(patch string) {
+		t.Helper()
+		must(t, landscape.ShootClient.Patch(t.Context(), harness.Object("v1", "ConfigMap", ns, "cm-0"), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
+	}
+	has := func(want string) error {
+		live := &corev1.ConfigMap{}
+		if err := landscape.ShootClient.Get(t.Context(), object, live); err != nil {
+			return err
+		}
+		if got := fmt.Sprint(live.Data); got != want {
+			return fmt.Errorf("data is %s, want %s", got, want)
+		}
+		return nil
+	}
+	ask := func(arguments ...string) string {
+		t.Helper()
+		arguments = append(arguments, "-n", ns, "--kubeconfig="+landscape.Seed.Kubeconfig, "--target-kubeconfig="+landscape.Shoot.Kubeconfig)
+		command := exec.CommandContext(t.Context(), plugin, arguments...)
+		var errOut bytes.Buffer
+		command.Stderr = &errOut
+		out, err := command.Output()
+		if err != nil {
+			t.Fatalf("CLI-30: %v: %v: %s%s", arguments, err, out, errOut.String())
+		}
+		return string(out)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	must(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr))
+	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationAllowHolds: "true"} // The target is not the source.
+	must(t, landscape.SeedClient.Update(t.Context(), mr))
+
+	fastest := time.Hour // A machine may be busy for a while, but not each time.
+	for name, arguments := range map[string][]string{
+		"CLI-30/an object":         {"configmap", "cm-0"},
+		"CLI-30/a ManagedResource": {"managedresource", "mr"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := ask(append([]string{"hold", "--for", "10m", "--fields", "/data/a", "--reason", "ticket 5"}, arguments...)...)
+			if !strings.Contains(said, " is left alone until ") || !strings.Contains(said, `at /data/a, for the reason "ticket 5"`) {
+				t.Errorf("CLI-30: hold says %q", said)
+			}
+			eventually(t, func() error {
+				if has("map[a:v]") == nil { // Also if the edit was noticed before the hold on the ManagedResource, which is in another cluster.
+					edit(`{"data": {"a": "emergency", "b": "drift"}}`)
+				}
+				return has("map[a:emergency]")
+			})
+			edit(`{"data": {"b": "more drift"}}`) // Another look at the object, after which the field is as it was.
+			eventually(t, func() error { return has("map[a:emergency]") })
+
+			ask(append([]string{"release"}, arguments...)...)
+			began := time.Now()
+			eventually(t, func() error { return has("map[a:v]") })
+			fastest = min(fastest, time.Since(began))
+			if said := ask(append([]string{"release"}, arguments...)...); !strings.HasSuffix(said, " was not left alone\n") {
+				t.Errorf("CLI-30: release says %q", said)
+			}
+		})
+	}
+	if fastest > time.Second {
+		t.Errorf("CLI-30: fields are repaired after %s, want a second at most", fastest)
+	}
+}
