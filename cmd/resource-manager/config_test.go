@@ -81,6 +81,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"CFG-5 resync":                           {noElection + "sourceClientConnection: {cacheResyncPeriod: 5s}", "sourceClientConnection.cacheResyncPeriod: Invalid value: 5000000000: must be at least 10s"},
 		"MRC-3d managed-by":                      {noElection + "controllers: {managedResource: {managedByLabelValue: ''}}", "controllers.managedResources.managedByLabelValue: Required value: must specify value of managed-by label"},
 		"drift repair delay":                     {noElection + "controllers: {managedResource: {driftRepairDelay: -1s}}", `controllers.managedResources.driftRepairDelay: Invalid value: "-1s": must be non-negative`},
+		"MRC-3f/group namespace":                 {noElection + "controllers: {managedResource: {rolloutGroupNamespace: A}}", `controllers.managedResources.rolloutGroupNamespace: Invalid value: "A"`},
 		"audit period":                           {noElection + "controllers: {managedResource: {auditPeriod: 1s}}", `controllers.managedResources.auditPeriod: Invalid value: "1s": must be 0 or at least 1m`},
 		"lease durations":                        {"leaderElection: {resourceNamespace: a, leaseDuration: 5s}", "leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than `RenewDeadline`"},
 		"CLI-5 missing file":                     {"", "missing config file"},

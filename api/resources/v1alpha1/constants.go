@@ -8,6 +8,8 @@ const (
 	ResourcesHealthy ConditionType = "ResourcesHealthy"
 	// ResourcesProgressing says whether an object is still being rolled out: False is good.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
+	// RolloutHeld tells whether changed content is held back by the roll-out group of the ManagedResource. Only members of a group have it.
+	RolloutHeld ConditionType = "RolloutHeld"
 )
 
 // Statuses of conditions.
@@ -54,6 +56,16 @@ const (
 	ReasonResourcesRolledOut = "ResourcesRolledOut"
 	// ReasonHealthCheckError with ResourcesHealthy=Unknown or False: an object could not be read or checked; the message says why.
 	ReasonHealthCheckError = "HealthCheckError"
+	// ReasonRolloutWaiting with RolloutHeld=True: the changed content waits for its turn in the roll-out group.
+	ReasonRolloutWaiting = "RolloutWaiting"
+	// ReasonRolloutHalted with RolloutHeld=True: the roll-out group is halted; the message names the members that failed, and why.
+	ReasonRolloutHalted = "RolloutHalted"
+	// ReasonRolloutAborted with RolloutHeld=True: the roll-out of this content was aborted.
+	ReasonRolloutAborted = "RolloutAborted"
+	// ReasonRolloutGroupInvalid with RolloutHeld=True: the ConfigMap of the group is missing or has a fault, which the message names.
+	ReasonRolloutGroupInvalid = "RolloutGroupInvalid"
+	// ReasonRolloutLetGo with RolloutHeld=False: no content is held back.
+	ReasonRolloutLetGo = "RolloutLetGo"
 )
 
 // Annotations and labels (contract, managed-resources 1.3).
@@ -87,6 +99,16 @@ const (
 	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.
 	// Unset means what the configuration says.
 	AnnotationAllowHolds = "resources.gardener.cloud/allow-holds"
+	// AnnotationRolloutGroup on a ManagedResource names the ConfigMap of its roll-out group: changed content is applied when it is its turn there.
+	AnnotationRolloutGroup = "resources.gardener.cloud/rollout-group"
+	// LabelRolloutGroup is on the ConfigMap of a roll-out group, with any value.
+	LabelRolloutGroup = AnnotationRolloutGroup
+	// AnnotationRolloutApplied on a ManagedResource of a roll-out group is the record of the content that was let go last. resource-manager writes it.
+	AnnotationRolloutApplied = "resources.gardener.cloud/rollout-applied"
+	// AnnotationRolloutResumed on the ConfigMap of a roll-out group has the members that failed and halt the group no more.
+	AnnotationRolloutResumed = "resources.gardener.cloud/rollout-resumed"
+	// AnnotationRolloutAborted on the ConfigMap of a roll-out group has the members whose changed content is not to be applied.
+	AnnotationRolloutAborted = "resources.gardener.cloud/rollout-aborted"
 	// AnnotationFinalizeDeletionAfter on a live object: its finalizers are removed so long after its deletion.
 	AnnotationFinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
 	// AnnotationOrigin names the ManagedResource that an object comes from.

@@ -28,6 +28,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/managedresource/turns"
 )
 
 // Name is the controller's name, in logs and metrics (MRC-11).
@@ -58,6 +59,8 @@ type Options struct {
 	Clock    clock.PassiveClock
 	// Metrics may be nil: then nobody reads them.
 	Metrics *Metrics
+	// Turns are the roll-out groups; nil if there are none.
+	Turns *turns.Turns
 	// Applied is called when a ManagedResource was applied, so that its health is judged.
 	Applied func(objects.Owner)
 }

@@ -30,6 +30,9 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 	if mr, err = r.settleHold(ctx, mr); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
+	if err := r.settleGroup(ctx, mr); err != nil {
+		return reconcile.Result{}, err
+	}
 	taken, idle := r.begin(mr)
 	if taken == nil {
 		return idle, nil
@@ -38,6 +41,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 	defer run.close()
 	for _, step := range []func(context.Context) error{
 		run.readSecrets,    // The manifests, in one form for all steps.
+		run.heedGroup,      // Content whose turn has not come is not applied: the run is about what was applied last.
 		run.noticeFight,    // Managers that overwrite the content in turn are named, and the next run waits.
 		run.makePlan,       // What is to be applied, deleted and released.
 		run.confirmLost,    // Nothing is taken out of the plan by Secrets that were not there together.
@@ -72,6 +76,9 @@ type normalRun struct {
 	// decoded is what the manifests have, until it is planned.
 	decoded decode.Result
 	content content
+	// former is true if the content is what was applied last, as a roll-out group holds back the present one. letGo tells that it does not.
+	former  bool
+	letGo   []meta.ConditionChange
 	planned *plan.Plan
 	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
 	keys  []plan.Key

@@ -119,7 +119,7 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 			return r.Tracker.OthersClaim(owner, keyOf(d)) || len(others.on(d.Key, r.Tracker)) > 0
 		})
 		return &source.Change{
-			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(failedBefore),
+			Conditions: append(meta.Conditions(current.Status.Conditions).Invalidation(failedBefore), r.letGo...),
 			Resources:  &pending,
 		}
 	})
@@ -172,8 +172,8 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 			return nil
 		}
 		change = &source.Change{
-			Conditions: []meta.ConditionChange{applied}, Resources: &inventory,
-			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
+			Conditions: append([]meta.ConditionChange{applied}, r.letGo...), Resources: &inventory,
+			Reconciled: &source.Reconciled{Generation: r.reconciled(), Checksum: checksum},
 		}
 		var known []meta.ConditionChange
 		if known, settled = r.Assessor.FromLedger(inventory); settled && succeeded { // As it is when it is written.
@@ -193,13 +193,21 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.applier.passOn()
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum, Content: meta.ContentDigest(&mr.Spec, checksum),
-		Applied: applied, Inventory: meta.InventoryDigest(inventory),
+		Applied: applied, Inventory: meta.InventoryDigest(inventory), Former: r.former, Observed: r.reconciled(),
 	}
 	r.succeeded(ctx, completed)
 	if !settled || change.Later > 0 {
 		r.Applied(owner)
 	}
 	return completed, nil
+}
+
+// reconciled is the generation that the status is to name: that of before, if its content was kept up.
+func (r *normalRun) reconciled() int64 {
+	if r.former {
+		return r.mr.Status.ObservedGeneration
+	}
+	return r.mr.Generation
 }
 
 // appliedChange is the condition that the run ends with.
@@ -218,7 +226,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
 	owner, now := ownerOf(r.mr), r.Clock.Now()
 	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
-	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 {
+	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 && !r.former {
 		r.Metrics.changes.Observe(r.Clock.Since(command.Since).Seconds())
 	}
 	r.Metrics.ignoredObjects.are(owner, r.content.ignored, now)

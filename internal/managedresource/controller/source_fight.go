@@ -18,7 +18,7 @@ const mostLookedAt = 8
 // noticeFight notes which content the run read. If that alternates, it looks at who wrote it, and tells of managers
 // that overwrite the Secrets or the specification in turn (MRB-41).
 func (r *normalRun) noticeFight(ctx context.Context) error {
-	if r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {
+	if r.former || r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {
 		return nil // It has nothing that is known to have changed.
 	}
 	read := lifecycle.ContentRead{Digest: meta.ContentDigest(&r.mr.Spec, r.content.checksum())}

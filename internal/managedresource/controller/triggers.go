@@ -119,9 +119,9 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
 		return false
 	}
-	operationAsks := r.operationAsks(before, after)
+	operationAsks, groupChanges := r.operationAsks(before, after), r.groupChanged(before, after)
 	switch {
-	case r.holdChanged(before, after),
+	case r.holdChanged(before, after), groupChanges,
 		before.UID != after.UID, // Deleted and created again while the watch was away.
 		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/managedresource/turns"
 )
 
 // Reads are what the engine reads of the source; of the target it may read and write what ManagedResources describe.
@@ -25,21 +26,31 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	if id := ptr.Deref(cfg.Controllers.ClusterID, ""); id == config.ClusterIDFromCluster || id == config.ClusterIDDefault {
 		all = append(all, feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{source.ClusterIdentity}, Form: feature.Live})
 	}
+	if namespace := ptr.Deref(cfg.Controllers.ManagedResource.RolloutGroupNamespace, ""); namespace != "" {
+		all = append(all, feature.Read{
+			Cluster: feature.Source, Resource: "configmaps", Namespace: namespace, Selector: resourcesv1alpha1.LabelRolloutGroup, Form: feature.Stream,
+		})
+	}
 	return all
 }
 
 // Writes are what it writes.
-func Writes(*config.ResourceManagerConfiguration) []feature.Write {
-	return []feature.Write{
+func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
+	all := []feature.Write{
 		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verbs: []string{"patch"}},
 		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources/status", Verbs: []string{"patch"}},
 		{Cluster: feature.Source, Resource: "events", Verbs: []string{"create"}},
 		{Cluster: feature.Target, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"*"}},
 	}
+	if namespace := ptr.Deref(cfg.Controllers.ManagedResource.RolloutGroupNamespace, ""); namespace != "" {
+		all = append(all, feature.Write{Cluster: feature.Source, Resource: "events", Namespace: namespace, Verbs: []string{"create"}})
+	}
+	return all
 }
 
 // Metrics registers the metrics of the engine.
 func Metrics(registry prometheus.Registerer) {
 	controller.NewMetrics(registry)
 	target.NewMetrics(registry)
+	turns.NewMetrics(registry)
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/managedresource/turns"
 )
 
 // Options are all that an engine needs; each is required, unless it says otherwise.
@@ -68,6 +69,8 @@ type Shared struct {
 	// Metrics and Requests count for all targets.
 	Metrics  *controller.Metrics
 	Requests *target.Metrics
+	// Turns are the roll-out groups of all targets, started by somebody else; nil if there are none.
+	Turns *turns.Turns
 	// Panicked takes what a goroutine of the engine panicked with; whoever starts the engine ends it then.
 	Panicked func(cause any)
 }
@@ -81,6 +84,7 @@ type Engine struct {
 	secrets *source.Secrets
 	events  *source.Events
 	metrics *controller.Metrics
+	turns   *turns.Turns
 	started start
 }
 
@@ -103,6 +107,7 @@ func New(options Options) (*Engine, error) {
 		shared = &Shared{
 			Secrets:  source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets")),
 			Requests: target.NewMetrics(options.Registry), Metrics: controller.NewMetrics(options.Registry),
+			Turns: NewTurns(options),
 		}
 	}
 	requests := shared.Requests
@@ -120,7 +125,7 @@ func New(options Options) (*Engine, error) {
 		Log:           options.Log.WithName("target"),
 	})
 	return &Engine{
-		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics,
+		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics, turns: shared.Turns,
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -158,6 +163,9 @@ func (e *Engine) start(group *kit.Group) error {
 		return err
 	}
 	reconciler, judges := e.reconcilers(class, identity)
+	if err := e.followGroups(group, informer, reconciler.Triggers); err != nil {
+		return err
+	}
 	// No change of a Secret is missed from here on, and the watches know what they are for before they begin.
 	if err := e.followSecrets(group, reconciler.Triggers); err != nil {
 		return err
@@ -189,7 +197,7 @@ func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Rec
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Condemned: e.Condemned,
 		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: news, AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Applied: news, AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.FirstRunPending}
 	for name, judge := range map[string]struct {
@@ -221,6 +229,38 @@ func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, jud
 			return err
 		}
 	}
+	return nil
+}
+
+// NewTurns returns the roll-out groups that a configuration has; nil if it has none.
+func NewTurns(o Options) *turns.Turns {
+	namespace := ptr.Deref(o.Config.Controllers.ManagedResource.RolloutGroupNamespace, "")
+	if namespace == "" {
+		return nil
+	}
+	class := meta.NewClass(*o.Config.Controllers.ResourceClass)
+	return turns.New(turns.Options{
+		Namespace: namespace, Source: o.Source, Counts: class.Responsible, Clock: o.Clock, Metrics: turns.NewMetrics(o.Registry), Log: o.Log.WithName("rollout"),
+	})
+}
+
+// followGroups has the members of roll-out groups woken when their turn comes. The groups are followed by somebody else if targets share them.
+func (e *Engine) followGroups(group *kit.Group, informer cache.Informer, triggers *controller.Triggers) error {
+	if e.turns == nil {
+		return nil
+	}
+	namespace := ""
+	if e.Shared == nil {
+		if err := e.turns.Follow(informer); err != nil {
+			return err
+		}
+		if err := group.Add(leaderOnly{e.turns.Start}); err != nil {
+			return err
+		}
+	} else {
+		namespace = e.Shared.Namespace
+	}
+	context.AfterFunc(group.Context(), e.turns.Subscribe(namespace, triggers.Turn))
 	return nil
 }
 

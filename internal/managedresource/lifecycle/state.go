@@ -137,7 +137,7 @@ func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 // HasRead says whether the last run that ended well was for this form of the ManagedResource, and read these versions of Secrets, which have what they
 // had then.
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
-	return !r.SecretsMissed && r.Last != nil && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
+	return !r.SecretsMissed && r.Last != nil && !r.Last.Former && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
 }
 
 // Completed is how a run ended well.
@@ -151,13 +151,24 @@ type Completed struct {
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64
+	// Former is true if the run kept up the content of before, as a roll-out group holds back what the Secrets have now. Observed is the generation that
+	// the status has then.
+	Former   bool
+	Observed int64
+}
+
+func (c *Completed) observed() int64 {
+	if c.Former {
+		return c.Observed
+	}
+	return c.Generation
 }
 
 // Reported says whether the status of a ManagedResource is what the run made of it. A process that was the leader before may have
 // begun a run meanwhile, and not ended it, or ended one with what it had read before; and whoever may write to the status may
 // have taken entries out of the inventory, without which their objects would be left behind one day.
 func (c *Completed) Reported(mr *resourcesv1alpha1.ManagedResource) bool {
-	return mr.Status.ObservedGeneration == c.Generation && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == c.Checksum &&
+	return mr.Status.ObservedGeneration == c.observed() && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == c.Checksum &&
 		shows(mr, c.Applied, c.Inventory)
 }
 

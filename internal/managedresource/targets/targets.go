@@ -32,6 +32,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/managedresource/turns"
 )
 
 // Options are all that Targets need; each is required, unless it says otherwise.
@@ -59,6 +60,7 @@ type Options struct {
 type Targets struct {
 	Options
 	Secrets  *source.Secrets
+	Turns    *turns.Turns
 	Metrics  *controller.Metrics
 	Requests *target.Metrics
 
@@ -89,6 +91,7 @@ func New(o Options) *Targets {
 		Secrets: source.NewSecrets(o.Source.CoreV1(), nil, o.Clock, o.Log.WithName("secrets")),
 		notes:   kit.NewNotes(o.Manager.GetClient(), o.Clock, "gardener-resource-manager"),
 		members: map[string]*member{}, uids: map[string]types.UID{}, begun: make(chan struct{}, 1),
+		Turns: engine.NewTurns(engine.Options{Config: o.Config, Source: o.Source, Clock: o.Clock, Registry: o.Registry, Log: o.Log}),
 	}
 	if o.Config.Sharded() {
 		t.sharing = newMembership(t)
@@ -122,6 +125,11 @@ func (t *Targets) start(group *kit.Group) error {
 	}
 	if err := t.followManagedResources(ctx); err != nil {
 		return err
+	}
+	if t.Turns != nil {
+		if err := group.Add(manager.RunnableFunc(t.Turns.Start)); err != nil {
+			return err
+		}
 	}
 	t.Secrets.Subscribe(t.secretChanged, t.secretsMissed)
 	if err := group.Add(manager.RunnableFunc(t.Secrets.Start)); err != nil {
@@ -179,6 +187,11 @@ func (t *Targets) followManagedResources(ctx context.Context) error {
 	registration, err := informer.AddEventHandler(t.feed)
 	if err != nil {
 		return err
+	}
+	if t.Turns != nil {
+		if err := t.Turns.Follow(informer); err != nil {
+			return err
+		}
 	}
 	t.waits(errWaiting)
 	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {

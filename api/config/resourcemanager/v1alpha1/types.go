@@ -243,6 +243,10 @@ type ManagedResourceControllerConfig struct {
 	// else false, as others may write its objects.
 	// +optional
 	AllowHolds *bool `json:"allowHolds,omitempty"`
+	// RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups, which the annotation
+	// resources.gardener.cloud/rollout-group of ManagedResources names. Default: none; the annotation means nothing then.
+	// +optional
+	RolloutGroupNamespace *string `json:"rolloutGroupNamespace,omitempty"`
 }
 
 // NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.

@@ -1,0 +1,174 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/rollout"
+)
+
+// settleGroup has the condition RolloutHeld say what is known of it without a look at the Secrets.
+func (r *Reconciler) settleGroup(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.RolloutHeld)
+	var change *meta.ConditionChange
+	switch isHeld := condition != nil && condition.Status == resourcesv1alpha1.ConditionTrue; {
+	case r.inGroup(mr):
+		if change = r.Turns.Standing(mr); change == nil || change.Status == resourcesv1alpha1.ConditionFalse && !isHeld {
+			return nil
+		}
+	case isHeld:
+		change = new(rollout.Free(new(rollout.MemberOf(mr))))
+	default:
+		return nil
+	}
+	return r.report(ctx, mr, *change)
+}
+
+func (r *Reconciler) inGroup(mr *resourcesv1alpha1.ManagedResource) bool {
+	return r.Turns != nil && rollout.GroupOf(mr) != ""
+}
+
+// groupChanged says whether a ManagedResource went to another roll-out group, or out of one: it is looked at then.
+func (r *Reconciler) groupChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
+	changed := r.Turns != nil && rollout.GroupOf(before) != rollout.GroupOf(after)
+	if changed {
+		r.states.stepPresent(after, lifecycle.PeriodEnded{})
+	}
+	return changed
+}
+
+// Turn has a ManagedResource looked at for its roll-out group; isTurn is true if its changed content is to be applied, so that it is not at rest.
+func (t *Triggers) Turn(owner types.NamespacedName, isTurn bool) {
+	if isTurn {
+		t.reconciler.states.stepKnown(owner, lifecycle.PeriodEnded{})
+	}
+	t.add(owner, 0)
+}
+
+// heedGroup goes by the roll-out group of the ManagedResource. Until the turn of the content that was read has come, the run is about what was applied
+// last: drift of that is repaired, and nothing else changes.
+func (r *normalRun) heedGroup(ctx context.Context) error {
+	if !r.inGroup(r.mr) {
+		return nil
+	}
+	answer := r.Turns.Ask(r.mr, r.content.checksum())
+	if !answer.Go {
+		return r.keepFormer(ctx, answer.Condition)
+	}
+	record := rollout.NewRecord(answer.Record.Revision, answer.Record.Time, secretNames(r.mr))
+	annotations := map[string]any{}
+	if known, found := rollout.RecordOf(r.mr); !found || !known.Same(record) {
+		annotations[resourcesv1alpha1.AnnotationRolloutApplied] = record.String()
+	}
+	for key := range r.mr.Annotations {
+		if strings.HasPrefix(key, formerPrefix) {
+			annotations[key] = nil
+		}
+	}
+	if answer.Condition != nil {
+		r.letGo = []meta.ConditionChange{*answer.Condition}
+	}
+	return r.annotate(ctx, annotations) // Before anything of the content is written: the next leader knows that it was let go.
+}
+
+// annotate changes annotations of the ManagedResource.
+func (r *normalRun) annotate(ctx context.Context, annotations map[string]any) error {
+	if len(annotations) == 0 {
+		return nil
+	}
+	next, err := r.Statuses.PatchMetadata(ctx, r.mr, map[string]any{"annotations": annotations}, true)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errDone
+	case apierrors.IsConflict(err):
+		return errSuperseded
+	case err != nil:
+		return fmt.Errorf("putting on record what a roll-out group let go: %w", err)
+	}
+	r.mr = next
+	return nil
+}
+
+// formerPrefix begins the annotations that keep the Secrets with the content that was applied last from the garbage collector.
+const formerPrefix = resourcesv1alpha1.AnnotationReferencePrefix + "secret-rollout-"
+
+// keepFormer reports that the content is held back, and goes on with what was applied last, if that is there. Otherwise the objects are left alone.
+func (r *normalRun) keepFormer(ctx context.Context, condition *meta.ConditionChange) error {
+	names := r.formerSecrets()
+	if err := r.annotate(ctx, r.references(names)); err != nil {
+		return err
+	}
+	if condition != nil {
+		if err := r.report(ctx, r.mr, *condition); err != nil {
+			return err
+		}
+	}
+	former := *r.mr
+	former.Spec.SecretRefs = nil
+	for _, name := range names {
+		former.Spec.SecretRefs = append(former.Spec.SecretRefs, corev1.LocalObjectReference{Name: name})
+	}
+	reading := r.Secrets.Reading(r.mr.ResourceVersion)
+	decoded, versions, err := read(ctx, &former, reading)
+	applied := r.mr.Status.SecretsDataChecksum
+	if len(names) == 0 || err != nil || applied == nil || decoded.Checksum() != *applied {
+		log.FromContext(ctx).V(1).Info("Objects are left alone until their turn, as the content that was applied last is not there any more")
+		r.Tracker.PassDoubts(ownerOf(r.mr), everything)
+		return errDone // Its turn wakes it.
+	}
+	maps.Copy(versions, r.content.versions)
+	r.decoded, r.reading, r.former = decoded, reading, true
+	r.content = content{errors: decoded.Errors, versions: versions, checksum: func() string { return *applied }, ignored: ignoredOf(decoded.Objects)}
+	r.lease = r.newLease(ctx, r.mr, inputs{reading: reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
+	return nil
+}
+
+// formerSecrets are the names of the Secrets with the content that was applied last, none if they are not known.
+func (r *normalRun) formerSecrets() []string {
+	applied := r.mr.Status.SecretsDataChecksum
+	if applied == nil {
+		return nil
+	}
+	if record, found := rollout.RecordOf(r.mr); found && record.Revision == rollout.RevisionOf(*applied) {
+		return record.Secrets
+	}
+	if last := r.taken.Last; last != nil && !last.Former && last.Checksum == *applied && len(last.Secrets) == 1 {
+		return slices.Collect(maps.Keys(last.Secrets)) // It came into the group together with the change.
+	}
+	return nil
+}
+
+// references are the annotations that keep Secrets from the garbage collector, as far as they are not there.
+func (r *normalRun) references(names []string) map[string]any {
+	missing := map[string]any{}
+	present := slices.Collect(maps.Values(r.mr.Annotations))
+	for _, name := range names {
+		if slices.Contains(present, name) || slices.Contains(secretNames(r.mr), name) {
+			continue
+		}
+		digest := fnv.New32a()
+		_, _ = digest.Write([]byte(name))
+		missing[fmt.Sprintf("%s%08x", formerPrefix, digest.Sum32())] = name
+	}
+	return missing
+}
+
+func secretNames(mr *resourcesv1alpha1.ManagedResource) []string {
+	names := make([]string, len(mr.Spec.SecretRefs))
+	for i, ref := range mr.Spec.SecretRefs {
+		names[i] = ref.Name
+	}
+	return names
+}

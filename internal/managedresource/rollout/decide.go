@@ -1,0 +1,341 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Standing is how a member stands.
+type Standing int
+
+// Standings. Go means that nothing holds its content back: it is applied already, is on its way, or has its turn.
+const (
+	Go Standing = iota
+	Waits
+	Halted
+	Aborted
+)
+
+// Bad is a member that failed, and why.
+type Bad struct {
+	*Member
+	Why string
+}
+
+// Decision is whose turn it is.
+type Decision struct {
+	// Standings are those of the members, in their order.
+	Standings []Standing
+	// Progress counts the members of each wave; the last one has those that no wave of the group takes.
+	Progress []Progress
+	// Halted is true if more members failed than may.
+	Halted bool
+	// Failed are the members that failed and are not resumed, by name.
+	Failed []Bad
+	// Next is when to decide anew though nothing happens, the zero time for never.
+	Next time.Time
+
+	states []state
+	// resumed are those that failed, and count no more.
+	resumed sets.Set[Token]
+}
+
+// Progress counts the members of a wave.
+type Progress struct {
+	Members, Through, OnTheirWay, Failed, Waiting, Unknown int
+}
+
+// Roster is the members of a group in their waves. It is to be made anew when members come or go, their labels change, or the group does.
+type Roster struct {
+	// waves are the members of each wave in the order of their turns, and waveOf is the reverse.
+	waves  [][]int
+	waveOf []int
+}
+
+// Assign puts members into waves.
+func (g *Group) Assign(members []*Member) *Roster {
+	// Turns within a wave are by a digest of the names, which has nothing to do with who they are.
+	order, turns := make([]int, len(members)), make([]Token, len(members))
+	for i, m := range members {
+		order[i], turns[i] = i, TokenOf(m.NamespacedName, "")
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(turns[a], turns[b]) })
+	r := &Roster{waves: make([][]int, len(g.Waves)+1), waveOf: make([]int, len(members))}
+	selected := make([]int, len(members)) // The first wave that selects it, by its labels or its namespace.
+	for i, m := range members {
+		selected[i] = slices.IndexFunc(g.Waves, func(w Wave) bool { return w.selects(m) })
+		if selected[i] < 0 {
+			selected[i] = len(g.Waves)
+		}
+	}
+	rest, reached := order, 0
+	for k := range r.waves {
+		var left []int
+		want := 0
+		if k < len(g.Waves) && g.Waves[k].UntilPercent > 0 {
+			want = (Amount{g.Waves[k].UntilPercent, true}).Of(len(members)) - reached
+		}
+		for _, i := range rest {
+			// A share takes none of the members that a later wave selects.
+			isShare := want > 0 && selected[i] == len(g.Waves)
+			if !isShare && selected[i] != k {
+				left = append(left, i)
+				continue
+			}
+			r.waves[k], r.waveOf[i] = append(r.waves[k], i), k
+			want--
+		}
+		rest, reached = left, reached+len(r.waves[k])
+	}
+	return r
+}
+
+// Wave is the number of a member's wave, from 1 on.
+func (r *Roster) Wave(member int) int { return 1 + r.waveOf[member] }
+
+// Len is the number of waves, without a last one that has nobody.
+func (r *Roster) Len() int {
+	n := len(r.waves)
+	if len(r.waves[n-1]) == 0 {
+		n--
+	}
+	return n
+}
+
+// state is what a member does.
+type state int
+
+const (
+	through state = iota // It has what it wants, and holds up nobody.
+	onTheirWay
+	failed
+	waiting
+	unknown
+	abandoned // Its content is not applied, as that was aborted.
+)
+
+// decision is one under way.
+type decision struct {
+	*Group
+	Decision
+	members []*Member
+	now     time.Time
+	// oldest is when the oldest change began to wait.
+	oldest time.Time
+	// passed is when the last member of the waves so far passed the gate.
+	passed time.Time
+}
+
+// Decide says whose turn it is. The rules, in their order:
+//
+//  1. Content that is the first of its member, or is let go already, is held back by nothing.
+//  2. Content that was aborted is held back.
+//  3. While more members failed with what they want than may, and are not resumed, everything else is held back.
+//  4. A wave begins when each member of the waves before it is through: it has what it wants and passed the gate, or its content was aborted, or its failure is
+//     resumed or allowed. A member whose content is not known is waited for as long as for one on its way.
+//  5. A wave begins a pause after the last of those passed, and content of any but the first wave waits for a pause at least.
+//  6. Of a wave no more members are on their way at once than may.
+func (g *Group) Decide(members []*Member, roster *Roster, now time.Time) Decision {
+	d := &decision{Group: g, members: members, now: now}
+	d.states, d.resumed = make([]state, len(members)), sets.New[Token]()
+	d.Standings, d.Progress = make([]Standing, len(members)), make([]Progress, len(roster.waves))
+	d.begin()
+	for k, wave := range roster.waves {
+		for _, i := range wave {
+			d.count(&d.Progress[k], i)
+		}
+	}
+	slices.SortFunc(d.Failed, func(a, b Bad) int { return cmp.Compare(a.String(), b.String()) })
+	d.Halted = len(d.Failed) > g.MaxFailed.Of(len(members))
+	open := true
+	for k, wave := range roster.waves {
+		d.wave(k, wave, open && !d.Halted)
+		open = open && d.closes(wave)
+	}
+	return d.Decision
+}
+
+// begin finds out what each member does.
+func (d *decision) begin() {
+	for _, m := range d.members {
+		if at := m.waitsSince(); m.IsWaiting() && (d.oldest.IsZero() || at.Before(d.oldest)) {
+			d.oldest = at
+		}
+	}
+	for i, m := range d.members {
+		var why string
+		if d.states[i], why = d.state(m); d.states[i] == failed {
+			if token := TokenOf(m.NamespacedName, m.Wanted); d.Resumed.Has(token) {
+				d.states[i] = through
+				d.resumed.Insert(token)
+				continue
+			}
+			d.Failed = append(d.Failed, Bad{m, why})
+		}
+	}
+}
+
+// IsWaiting says whether a member wants content that was not let go.
+func (m *Member) IsWaiting() bool {
+	return m.Wanted != "" && m.Applied != "" && m.Wanted != m.Applied && m.Wanted != m.LetGo
+}
+
+// state is what a member does, and why it failed.
+func (d *decision) state(m *Member) (state, string) {
+	switch {
+	case m.Wanted == "":
+		if until := m.Seen.Add(d.Timeout); d.now.Before(until) {
+			d.look(until)
+			return unknown, ""
+		}
+		return through, "" // Nobody looks after it.
+	case m.IsWaiting():
+		if d.Aborted.Has(TokenOf(m.NamespacedName, m.Wanted)) {
+			return abandoned, ""
+		}
+		return waiting, ""
+	case m.Wanted != m.LetGo || m.LetGoAt.IsZero():
+		return through, "" // The group did not decide about it.
+	}
+	return d.observed(m)
+}
+
+// observed is what a member does that was let go with what it wants. It is observed until the timeout; what begins to go wrong later counts only for members
+// that have been waiting since before.
+func (d *decision) observed(m *Member) (state, string) {
+	until := m.LetGoAt.Add(d.Timeout)
+	verdict := m.Verdict
+	if verdict == Passed && m.Applied != m.Wanted || verdict == Failed && m.At.Before(m.LetGoAt) {
+		verdict = Pending // It is about what there was before.
+	}
+	isLate := m.At.After(until) && (d.oldest.IsZero() || d.oldest.After(until))
+	switch {
+	case verdict == Passed, isLate:
+		return through, ""
+	case verdict == Failed:
+		return failed, m.Why
+	case d.now.Before(until):
+		d.look(until)
+		return onTheirWay, ""
+	}
+	why := "it is not through after " + d.Timeout.String()
+	if m.Why != "" {
+		why += ": " + m.Why
+	}
+	return failed, why
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func (d *decision) count(p *Progress, i int) {
+	p.Members++
+	switch d.states[i] {
+	case through:
+		p.Through++
+	case onTheirWay:
+		p.OnTheirWay++
+	case failed:
+		p.Failed++
+	case waiting, abandoned:
+		p.Waiting++
+	case unknown:
+		p.Unknown++
+	}
+}
+
+// wave says how the members of a wave stand; isOpen is true if all before it is through, and nothing is halted.
+func (d *decision) wave(k int, wave []int, isOpen bool) {
+	free := len(wave)
+	if d.MaxUnavailable.Number > 0 {
+		free = d.MaxUnavailable.Of(len(d.members))
+		for _, p := range d.Progress {
+			free -= p.OnTheirWay
+		}
+	}
+	for _, i := range wave {
+		switch m := d.members[i]; {
+		case d.states[i] == abandoned:
+			d.Standings[i] = Aborted
+		case d.states[i] != waiting:
+			d.Standings[i] = Go
+		case d.Halted:
+			d.Standings[i] = Halted
+		case !isOpen || free <= 0 || !d.isTime(k, m):
+			d.Standings[i] = Waits
+		default:
+			d.Standings[i] = Go
+			free--
+		}
+	}
+}
+
+// isTime says whether the pauses before a wave are over for one of its members.
+func (d *decision) isTime(k int, m *Member) bool {
+	from := d.passed
+	if k > 0 && m.Since.After(from) {
+		from = m.Since
+	}
+	if from.IsZero() || !d.now.Before(from.Add(d.Pause)) {
+		return true
+	}
+	d.look(from.Add(d.Pause))
+	return false
+}
+
+// closes says whether nothing of a wave holds up the next one, and notes when the last of it passed.
+func (d *decision) closes(wave []int) bool {
+	for _, i := range wave {
+		switch d.states[i] {
+		case onTheirWay, waiting, unknown:
+			return false
+		case through, failed, abandoned: // As many failed as may, or the group is halted.
+		}
+		m := d.members[i]
+		if m.Verdict == Passed && m.Applied == m.Wanted && m.Wanted == m.LetGo && !m.LetGoAt.IsZero() {
+			if at := earlier(m.At, m.LetGoAt.Add(d.Timeout)); at.After(d.passed) {
+				d.passed = at
+			}
+		}
+	}
+	return true
+}
+
+// look has it decided anew at a time.
+func (d *decision) look(at time.Time) {
+	if at.After(d.now) && (d.Next.IsZero() || at.Before(d.Next)) {
+		d.Next = at
+	}
+}
+
+// Resume is what the group's Resumed has to be for those that failed to halt it no more. A token stays that was resumed before and whose content its member still wants.
+func (g *Group) Resume(d Decision) sets.Set[Token] {
+	tokens := sets.New[Token]()
+	for _, bad := range d.Failed {
+		tokens.Insert(TokenOf(bad.NamespacedName, bad.Wanted))
+	}
+	return tokens.Union(d.resumed)
+}
+
+// Abort is what the group's Aborted has to be for what waits not to be applied.
+func (g *Group) Abort(members []*Member, d Decision) sets.Set[Token] {
+	tokens := sets.New[Token]()
+	for i, m := range members {
+		if d.states[i] == waiting || d.states[i] == abandoned {
+			tokens.Insert(TokenOf(m.NamespacedName, m.Wanted))
+		}
+	}
+	return tokens
+}
+
+// IsHeld says whether the content of a member is held back: it waits, or was aborted.
+func (d *Decision) IsHeld(member int) bool {
+	return d.states[member] == waiting || d.states[member] == abandoned
+}

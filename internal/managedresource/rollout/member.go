@@ -1,0 +1,180 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// Revision stands for the content of the Secrets of one member: the beginning of its checksum. It is empty for content that is not known, or not there.
+type Revision string
+
+const (
+	// revisionLength and tokenLength are in hexadecimal digits: 64 bits among the contents of one member, 48 among the members of a group.
+	revisionLength = 16
+	tokenLength    = 12
+	// mostSecrets bounds the Secrets that a record names; content of more is not kept up while a change of it waits.
+	mostSecrets = 32
+)
+
+// RevisionOf is the revision of content with a checksum.
+func RevisionOf(checksum string) Revision {
+	return Revision(checksum[:min(len(checksum), revisionLength)])
+}
+
+// Token stands for one content of one member.
+type Token string
+
+// TokenOf is the token of a member's content.
+func TokenOf(key types.NamespacedName, revision Revision) Token {
+	sum := sha256.Sum256([]byte(key.String() + "\n" + string(revision)))
+	return Token(hex.EncodeToString(sum[:])[:tokenLength])
+}
+
+// Verdict is what the conditions of the gate say together.
+type Verdict int
+
+// Verdicts.
+const (
+	Pending Verdict = iota
+	Passed
+	Failed
+)
+
+// Member is what is known of a ManagedResource of a group.
+type Member struct {
+	types.NamespacedName
+	Labels map[string]string
+	// Applied is what was applied last to the end, empty if nothing ever was. Wanted is what its Secrets have, empty if that is not known yet.
+	Applied, Wanted Revision
+	// LetGo is what was let go last, and LetGoAt when; the zero time if the group did not decide about it.
+	LetGo   Revision
+	LetGoAt time.Time
+	// Since is when the wanted content began to wait, or later. HeldSince is when content began to wait without an end, zero if that is the same.
+	Since, HeldSince time.Time
+	// Seen is since when this process knows of the member.
+	Seen time.Time
+	// Verdict is the gate's, since when it is like that, and why.
+	Verdict Verdict
+	At      time.Time
+	Why     string
+}
+
+// GroupOf is the group of a ManagedResource: the name of the ConfigMap; empty for none.
+func GroupOf(mr *resourcesv1alpha1.ManagedResource) string {
+	return mr.Annotations[resourcesv1alpha1.AnnotationRolloutGroup]
+}
+
+// IsMember says whether a ManagedResource counts in its group: one that is deleted, ignored or paused applies nothing.
+func IsMember(mr *resourcesv1alpha1.ManagedResource) bool {
+	return GroupOf(mr) != "" && mr.DeletionTimestamp == nil && !meta.Ignored(mr) &&
+		mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState
+}
+
+// MemberOf is what a ManagedResource says of itself. Its wanted content is known only while it is held.
+func MemberOf(mr *resourcesv1alpha1.ManagedResource) Member {
+	m := Member{NamespacedName: types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, Labels: mr.Labels}
+	if sum := mr.Status.SecretsDataChecksum; sum != nil {
+		m.Applied = RevisionOf(*sum)
+	}
+	if record, found := RecordOf(mr); found {
+		m.LetGo, m.LetGoAt = record.Revision, record.Time
+	}
+	if condition := held(mr); condition != nil {
+		m.Wanted, m.Since, m.HeldSince = RevisionIn(condition.Message), condition.LastUpdateTime.Time, condition.LastTransitionTime.Time
+	}
+	return m
+}
+
+// waitsSince is since when the member has content that waits.
+func (m *Member) waitsSince() time.Time {
+	if !m.HeldSince.IsZero() && m.HeldSince.Before(m.Since) {
+		return m.HeldSince
+	}
+	return m.Since
+}
+
+// held is the condition of a ManagedResource whose content is held back, or nil.
+func held(mr *resourcesv1alpha1.ManagedResource) *resourcesv1alpha1.Condition {
+	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.RolloutHeld)
+	if condition == nil || condition.Status != resourcesv1alpha1.ConditionTrue {
+		return nil
+	}
+	return condition
+}
+
+// Judge is what the conditions of a ManagedResource say to the gate of a group.
+func (m *Member) Judge(conditions meta.Conditions, progressing bool) {
+	m.Verdict, m.At, m.Why = Passed, time.Time{}, ""
+	take := func(conditionType resourcesv1alpha1.ConditionType, want resourcesv1alpha1.ConditionStatus, fails bool) {
+		condition := conditions.Get(conditionType)
+		verdict, at, why := Pending, time.Time{}, string(conditionType)+" is not known"
+		if condition != nil {
+			at, why = condition.LastTransitionTime.Time, fmt.Sprintf("%s is %s, %s: %s", conditionType, condition.Status, condition.Reason, meta.Shortened(condition.Message, longestWhy))
+			switch {
+			case condition.Status == want:
+				verdict, why = Passed, ""
+			case fails && condition.Status == resourcesv1alpha1.ConditionFalse:
+				verdict = Failed
+			}
+		}
+		switch {
+		case verdict == m.Verdict && at.After(m.At):
+			m.At = at
+		case verdict != Passed && (m.Verdict == Passed || verdict == Failed && m.Verdict != Failed):
+			m.Verdict, m.At, m.Why = verdict, at, why
+		}
+	}
+	take(resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, true)
+	take(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, true)
+	if progressing {
+		take(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, false)
+	}
+}
+
+// longestWhy bounds what is passed on of the message of a condition.
+const longestWhy = 120
+
+// Record is what stands in an annotation of a ManagedResource of a group: what was let go last, when, and the Secrets that it is in.
+type Record struct {
+	Revision Revision  `json:"revision"`
+	Time     time.Time `json:"time,omitzero"`
+	Secrets  []string  `json:"secrets,omitempty"`
+}
+
+// RecordOf reads the record of a ManagedResource. An unreadable record is none: then its content waits once more.
+func RecordOf(mr *resourcesv1alpha1.ManagedResource) (record Record, found bool) {
+	text := mr.Annotations[resourcesv1alpha1.AnnotationRolloutApplied]
+	if text == "" || json.Unmarshal([]byte(text), &record) != nil {
+		return Record{}, false
+	}
+	return record, true
+}
+
+// NewRecord is the record for content in Secrets of these names.
+func NewRecord(revision Revision, at time.Time, secrets []string) Record {
+	record := Record{Revision: revision, Time: at}
+	if len(secrets) <= mostSecrets {
+		record.Secrets = secrets
+	}
+	return record
+}
+
+// String is the value of the annotation.
+func (r Record) String() string {
+	text, _ := json.Marshal(r) // Texts and a time.
+	return string(text)
+}
+
+// Same says whether two records say the same.
+func (r Record) Same(other Record) bool {
+	return r.Revision == other.Revision && r.Time.Equal(other.Time) && slices.Equal(r.Secrets, other.Secrets)
+}
