@@ -1,0 +1,310 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/rollout"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// Words that say what to do about a roll-out group.
+const (
+	showRollout   = "status"
+	resumeRollout = "resume"
+	abortRollout  = "abort"
+)
+
+var rolloutWords = []string{showRollout, resumeRollout, abortRollout}
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// rolloutFlags are what is asked of rollout.
+type rolloutFlags struct {
+	connection
+	output format
+}
+
+// rolloutVerb is the verb that shows a roll-out group, and has it go on or stop.
+func rolloutVerb() process.Subcommand {
+	var flags rolloutFlags
+	return process.Subcommand{
+		Name: "rollout", Operand: "status|resume|abort GROUP", Fault: faultCode,
+		Short: "Show a roll-out group, have it go on past what failed, or keep what waits from being applied",
+		Long: "GROUP is the name of a ConfigMap in the namespace, which is the one that the configuration of resource-manager names.\n" +
+			"status shows the waves, the members that failed, and why.\n" +
+			"resume has the failures that there are now count no more, so that the roll-out goes on past them; it ends an abort, too.\n" +
+			"abort keeps the content that waits now from being applied. Members with another content later take part again.\n\n" +
+			"All is read and annotated in the source, to which --kubeconfig and --context lead; all ManagedResources are listed.",
+		Codes: []process.Term{
+			{Name: "0", Text: "the group is not halted, or the annotations are as asked for"},
+			{Name: "1", Text: "status: the group is halted"},
+			{Name: "2", Text: "an error; stderr says which, and nothing was written"},
+		},
+		Arguments: func(arguments []string) error {
+			if len(arguments) != 2 || !slices.Contains(rolloutWords, arguments[0]) {
+				return fmt.Errorf("want one of %s, and one GROUP", strings.Join(rolloutWords, ", "))
+			}
+			return nil
+		},
+		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
+			switch len(arguments) {
+			case 0:
+				return begin(rolloutWords, begun)
+			case 1:
+				return flags.completeGroup(begun)
+			}
+			return nil
+		},
+		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
+			"namespace": flags.completeNamespace, "context": flags.completeContext, "target-context": flags.completeContext, "output": completeOutput,
+		},
+		Flags: func(set *pflag.FlagSet) {
+			flags.add(set)
+			flags.output.add(set)
+		},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			return interruptible(func(ctx context.Context) error { return flags.run(ctx, set.Arg(0), set.Arg(1), out) })
+		},
+	}
+}
+
+func (c *connection) completeGroup(begun string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
+	defer cancel()
+	found, err := c.open()
+	if err != nil {
+		return nil
+	}
+	list, err := found.source.metadata.Resource(configMaps).Namespace(found.namespace).List(ctx,
+		metav1.ListOptions{Limit: page, LabelSelector: resourcesv1alpha1.LabelRolloutGroup})
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].GetName()
+	}
+	return begin(names, begun)
+}
+
+// groupReport is what status prints.
+type groupReport struct {
+	Group   string         `json:"group"`
+	Halted  bool           `json:"halted"`
+	Waves   []waveReport   `json:"waves"`
+	Failed  []memberReport `json:"failed,omitempty"`
+	Waiting []memberReport `json:"waiting,omitempty"`
+}
+
+// waveReport counts the members of a wave; the last wave has those that no other one takes.
+type waveReport struct {
+	Wave       int `json:"wave"`
+	Members    int `json:"members"`
+	Through    int `json:"through"`
+	OnTheirWay int `json:"onTheirWay"`
+	Failed     int `json:"failed"`
+	Waiting    int `json:"waiting"`
+	Unknown    int `json:"unknown"`
+}
+
+// memberReport is a member, and why it failed or waits.
+type memberReport struct {
+	ManagedResource string `json:"managedResource"`
+	Wave            int    `json:"wave"`
+	Revision        string `json:"revision"`
+	Why             string `json:"why"`
+}
+
+// groupRead is a group as it was read.
+type groupRead struct {
+	object   *unstructured.Unstructured
+	group    *rollout.Group
+	members  []*rollout.Member
+	reasons  []string
+	roster   *rollout.Roster
+	decision rollout.Decision
+}
+
+func (f *rolloutFlags) run(ctx context.Context, word, name string, out io.Writer) error {
+	clusters, err := f.open()
+	if err != nil {
+		return err
+	}
+	read, err := readGroup(ctx, clusters, name, time.Now())
+	if err != nil {
+		return err
+	}
+	switch word {
+	case resumeRollout:
+		return f.annotateGroup(ctx, clusters.namespace, read, out, resumeRollout)
+	case abortRollout:
+		return f.annotateGroup(ctx, clusters.namespace, read, out, abortRollout)
+	}
+	report := read.report()
+	if f.output == asJSON || f.output == asYAML {
+		err = encode(out, f.output, report)
+	} else {
+		err = printGroup(out, styleOf(out), report)
+	}
+	if err == nil && report.Halted {
+		return somethingFound
+	}
+	return err
+}
+
+// readGroup reads a group and its members, and decides as resource-manager does. Content that resource-manager has not said to wait is taken for applied,
+// or for what was let go last.
+func readGroup(ctx context.Context, clusters *clusters, name string, now time.Time) (*groupRead, error) {
+	object, err := clusters.source.get(ctx, configMaps, clusters.namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no ConfigMap %s/%s", clusters.namespace, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, labelled := object.GetLabels()[resourcesv1alpha1.LabelRolloutGroup]; !labelled {
+		return nil, fmt.Errorf("ConfigMap %s/%s has no label %s, so that it is no roll-out group", clusters.namespace, name, resourcesv1alpha1.LabelRolloutGroup)
+	}
+	cm, err := typed[corev1.ConfigMap](object)
+	if err != nil {
+		return nil, err
+	}
+	read := &groupRead{object: object}
+	if read.group, err = rollout.Parse(clusters.namespace+"/"+name, cm.Data, cm.Annotations); err != nil {
+		return nil, err
+	}
+	objects, err := clusters.source.list(ctx, managedResources, "", metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all, err := typedAll[resourcesv1alpha1.ManagedResource](objects)
+	if err != nil {
+		return nil, err
+	}
+	for _, mr := range all {
+		if rollout.GroupOf(mr) == name && rollout.IsMember(mr) {
+			read.add(mr)
+		}
+	}
+	read.roster = read.group.Assign(read.members)
+	read.decision = read.group.Decide(read.members, read.roster, now)
+	return read, nil
+}
+
+func (r *groupRead) add(mr *resourcesv1alpha1.ManagedResource) {
+	m, why := rollout.MemberOf(mr), ""
+	for _, condition := range mr.Status.Conditions {
+		if condition.Type == resourcesv1alpha1.RolloutHeld {
+			why = condition.Message
+		}
+	}
+	if m.Wanted == "" {
+		m.Wanted = m.Applied
+		if m.LetGo != "" && m.LetGo != m.Applied {
+			m.Wanted = m.LetGo
+		}
+	}
+	m.Judge(mr.Status.Conditions, r.group.Progressing)
+	r.members, r.reasons = append(r.members, &m), append(r.reasons, why)
+}
+
+func (r *groupRead) report() *groupReport {
+	report := &groupReport{Group: r.group.Name, Halted: r.decision.Halted}
+	for k := range r.roster.Len() {
+		p := r.decision.Progress[k]
+		report.Waves = append(report.Waves, waveReport{k + 1, p.Members, p.Through, p.OnTheirWay, p.Failed, p.Waiting, p.Unknown})
+	}
+	why := map[*rollout.Member]string{}
+	for _, bad := range r.decision.Failed {
+		why[bad.Member] = bad.Why
+	}
+	for i, m := range r.members {
+		line := memberReport{m.String(), r.roster.Wave(i), string(m.Wanted), why[m]}
+		switch {
+		case line.Why != "":
+			report.Failed = append(report.Failed, line)
+		case r.decision.IsHeld(i):
+			line.Why = r.reasons[i]
+			report.Waiting = append(report.Waiting, line)
+		}
+	}
+	return report
+}
+
+// printGroup prints a group for people. The members that wait are counted only: they all wait for the same.
+func printGroup(out io.Writer, style style, report *groupReport) error {
+	state := style.in(green, "goes on")
+	if report.Halted {
+		state = style.in(red, "is halted")
+	}
+	lines := []string{
+		fmt.Sprintf("Roll-out group %s %s", report.Group, state),
+		fmt.Sprintf("%-6s %8s %8s %11s %8s %8s %8s", "WAVE", "MEMBERS", "THROUGH", "ON THE WAY", "FAILED", "WAITING", "UNKNOWN"),
+	}
+	for _, w := range report.Waves {
+		lines = append(lines, fmt.Sprintf("%-6d %8d %8d %11d %8d %8d %8d", w.Wave, w.Members, w.Through, w.OnTheirWay, w.Failed, w.Waiting, w.Unknown))
+	}
+	for _, m := range report.Failed {
+		lines = append(lines, fmt.Sprintf("%s of wave %d failed with revision %s: %s", m.ManagedResource, m.Wave, m.Revision, oneLine(m.Why)))
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+// annotateGroup has a group go on, or not.
+func (f *rolloutFlags) annotateGroup(ctx context.Context, namespace string, read *groupRead, out io.Writer, word string) error {
+	annotations, done, err := read.annotations(word)
+	if err != nil {
+		return err
+	}
+	config, _, err := f.load(f.source)
+	if err != nil {
+		return err
+	}
+	client, err := newPatcher(config)
+	if err != nil {
+		return err
+	}
+	p := &place{
+		kind: &kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), resource: configMaps.Resource, namespaced: true},
+		name: read.object.GetName(), namespace: namespace, client: client.Resource(configMaps).Namespace(namespace),
+	}
+	if err := p.annotate(ctx, read.object, annotations); err != nil {
+		return err
+	}
+	if f.output == asJSON || f.output == asYAML {
+		return encode(out, f.output, read.report())
+	}
+	_, err = fmt.Fprintf(out, "Roll-out group %s %s\n", read.group.Name, done)
+	return err
+}
+
+// annotations are those that resume or abort writes, and what was done by them.
+func (r *groupRead) annotations(word string) (annotations map[string]any, done string, err error) {
+	if word == abortRollout {
+		tokens := r.group.Abort(r.members, r.decision)
+		text, err := rollout.Tokens(tokens)
+		if len(tokens) == 0 {
+			err = errors.New("nothing waits in the group, so that there is nothing to abort")
+		}
+		return map[string]any{resourcesv1alpha1.AnnotationRolloutAborted: text}, fmt.Sprintf("does not apply what %d members wait for", len(tokens)), err
+	}
+	tokens := r.group.Resume(r.decision)
+	text, err := rollout.Tokens(tokens)
+	annotations = map[string]any{resourcesv1alpha1.AnnotationRolloutResumed: text, resourcesv1alpha1.AnnotationRolloutAborted: nil}
+	return annotations, fmt.Sprintf("goes on in spite of %d members that failed", len(tokens)), err
+}
