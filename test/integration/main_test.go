@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/espalier-project/espalier/test/harness"
 )
 
@@ -33,7 +35,7 @@ func start(ctx context.Context, s *harness.Suite) (func() error, error) {
 			"logLevel": "debug", "logFormat": "text",
 			"controllers": map[string]any{
 				"clusterID":       "seed-1",
-				"managedResource": map[string]any{"syncPeriod": "1h", "auditPeriod": "1m", "collectOrphans": true},
+				"managedResource": map[string]any{"syncPeriod": "1h", "auditPeriod": "1m", "collectOrphans": true, "rolloutGroupNamespace": metav1.NamespaceDefault},
 				"health":          map[string]any{"syncPeriod": "15s"},
 			},
 		},
