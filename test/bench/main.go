@@ -80,6 +80,7 @@ var scenarios = []scenario{
 	{"landscape", thousandManagedResources},
 	{"drift", driftRepair},
 	{"flapping", flapping},
+	{"waves", waves},
 	{"secrets", unrelatedSecrets},
 	{"questions", questions},
 	{"tracker", trackerRun},
