@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,9 +14,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 // Keys of the data of a group's ConfigMap.
@@ -138,7 +140,7 @@ func parseWaves(text string) ([]Wave, error) {
 		return nil, fmt.Errorf("is longer than %d bytes", longestWaves)
 	}
 	var texts []waveText
-	if err := yaml.UnmarshalStrict([]byte(text), &texts); err != nil {
+	if err := unmarshalStrict([]byte(text), &texts); err != nil {
 		return nil, fmt.Errorf("is no list of waves: %w", err)
 	}
 	if len(texts) == 0 || len(texts) > mostWaves {
@@ -252,4 +254,15 @@ func Tokens(tokens sets.Set[Token]) (string, error) {
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, ","), nil
+}
+
+// unmarshalStrict decodes YAML within the bounds of package boundedyaml, and refuses fields that into has not.
+func unmarshalStrict(content []byte, into any) error {
+	asJSON, err := boundedyaml.ToJSON(content)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(asJSON))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
 }
