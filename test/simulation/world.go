@@ -349,7 +349,9 @@ func (w *world) meet(n *network, r *apiserver.Request) string {
 	}
 	w.sent[n.cluster+" "+class]++
 	if class != "watch" && w.asks != nil {
-		w.asks[askOf(n.cluster, r)]++
+		if r.Verb != "list" || r.Query.Get("limit") != "1" { // A watch that is resumed asks for the present revision only (CT-G-24).
+			w.asks[askOf(n.cluster, r)]++
+		}
 	}
 	if w.total++; w.total == mostRequests {
 		n.instance.lost.Store(true)
