@@ -109,3 +109,10 @@ func (c *connection) completeManagedResource(arguments []string, begun string) [
 	}
 	return begin(found.source.names(ctx, managedResources, found.namespace), begun)
 }
+
+// completeFlags complete the flags of a connection, and the format of the output.
+func (c *connection) completeFlags() map[string]func(*pflag.FlagSet, string) []string {
+	return map[string]func(*pflag.FlagSet, string) []string{
+		"namespace": c.completeNamespace, "context": c.completeContext, "target-context": c.completeContext, "output": completeOutput,
+	}
+}

@@ -48,9 +48,7 @@ func diff() process.Subcommand {
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return to.completeManagedResource(arguments, begun)
 		},
-		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
-			"namespace": to.completeNamespace, "context": to.completeContext, "target-context": to.completeContext, "output": completeOutput,
-		},
+		CompleteFlags: to.completeFlags(),
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
 			output.add(set)

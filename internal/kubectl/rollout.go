@@ -69,9 +69,7 @@ func rolloutVerb() process.Subcommand {
 			}
 			return nil
 		},
-		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
-			"namespace": flags.completeNamespace, "context": flags.completeContext, "target-context": flags.completeContext, "output": completeOutput,
-		},
+		CompleteFlags: flags.completeFlags(),
 		Flags: func(set *pflag.FlagSet) {
 			flags.add(set)
 			flags.output.add(set)

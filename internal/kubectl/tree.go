@@ -48,9 +48,7 @@ func tree() process.Subcommand {
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return flags.completeManagedResource(arguments, begun)
 		},
-		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
-			"namespace": flags.completeNamespace, "context": flags.completeContext, "target-context": flags.completeContext, "output": completeOutput,
-		},
+		CompleteFlags: flags.completeFlags(),
 		Flags: func(set *pflag.FlagSet) {
 			flags.add(set)
 			flags.output.add(set)

@@ -68,6 +68,11 @@ type ask struct {
 	key     apiserver.Key
 }
 
+// asksForRevision says whether a request asks for the present revision only, as one does before a watch is resumed (CT-G-24).
+func asksForRevision(r *apiserver.Request) bool {
+	return r.Verb == "list" && r.Query.Get("limit") == "1"
+}
+
 func askOf(cluster string, r *apiserver.Request) ask {
 	key := r.Key()
 	if r.Verb == "create" {

@@ -384,7 +384,7 @@ func (w *world) asked(n *network, r *apiserver.Request) {
 	revision, err := strconv.ParseInt(r.Query.Get("resourceVersion"), 10, 64)
 	advanced, mended := w.advanced[n.cluster]
 	switch {
-	case r.Verb == "list" && r.Query.Get("limit") == "1": // It asks for the present revision only.
+	case asksForRevision(r):
 	case r.Verb == "list", r.Verb == "watch" && r.Query.Get("sendInitialEvents") == "true", r.Verb == "watch" && mended && revision >= advanced:
 		delete(w.blind, v)
 		w.seenSince[v] = true

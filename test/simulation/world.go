@@ -348,10 +348,8 @@ func (w *world) meet(n *network, r *apiserver.Request) string {
 		class = "watch"
 	}
 	w.sent[n.cluster+" "+class]++
-	if class != "watch" && w.asks != nil {
-		if r.Verb != "list" || r.Query.Get("limit") != "1" { // A watch that is resumed asks for the present revision only (CT-G-24).
-			w.asks[askOf(n.cluster, r)]++
-		}
+	if class != "watch" && !asksForRevision(r) && w.asks != nil {
+		w.asks[askOf(n.cluster, r)]++
 	}
 	if w.total++; w.total == mostRequests {
 		n.instance.lost.Store(true)

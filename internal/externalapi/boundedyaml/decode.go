@@ -68,14 +68,29 @@ func Unmarshal(content []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
 }
 
+// UnmarshalStrict decodes a YAML document as Unmarshal does, and refuses keys that no field has or that stand twice.
+func UnmarshalStrict(content []byte, into any) error {
+	text, err := toJSONBy(sigsyaml.YAMLToJSONStrict, content, MaxNodes)
+	if err != nil {
+		return err
+	}
+	refused, err := kjson.UnmarshalStrict(text, into)
+	return errors.Join(append(refused, err)...)
+}
+
 func toJSON(content []byte, nodes int) ([]byte, error) {
+	return toJSONBy(sigsyaml.YAMLToJSON, content, nodes)
+}
+
+// toJSONBy checks a document, and has it converted if it is not JSON already.
+func toJSONBy(convert func([]byte) ([]byte, error), content []byte, nodes int) ([]byte, error) {
 	if isJSON(content) {
 		return content, checkJSON(content, nodes)
 	}
 	if err := check(content, nodes); err != nil {
 		return nil, err
 	}
-	text, err := sigsyaml.YAMLToJSON(content)
+	text, err := convert(content)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -140,7 +138,7 @@ func parseWaves(text string) ([]Wave, error) {
 		return nil, fmt.Errorf("is longer than %d bytes", longestWaves)
 	}
 	var texts []waveText
-	if err := unmarshalStrict([]byte(text), &texts); err != nil {
+	if err := boundedyaml.UnmarshalStrict([]byte(text), &texts); err != nil {
 		return nil, fmt.Errorf("is no list of waves: %w", err)
 	}
 	if len(texts) == 0 || len(texts) > mostWaves {
@@ -254,15 +252,4 @@ func Tokens(tokens sets.Set[Token]) (string, error) {
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, ","), nil
-}
-
-// unmarshalStrict decodes YAML within the bounds of package boundedyaml, and refuses fields that into has not.
-func unmarshalStrict(content []byte, into any) error {
-	asJSON, err := boundedyaml.ToJSON(content)
-	if err != nil {
-		return err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(asJSON))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode(into)
 }

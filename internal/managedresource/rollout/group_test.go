@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		"ROL-8/no list":                  {data: map[string]string{"waves": "a: b"}, want: []string{"key waves: is no list of waves"}},
 		"ROL-8/an empty list":            {data: map[string]string{"waves": "[]"}, want: []string{"key waves: has 0 waves"}},
 		"ROL-8/an unknown field":         {data: map[string]string{"waves": "[{percent: 10}]"}, want: []string{"key waves", "percent"}},
+		"ROL-8/a key twice":              {data: map[string]string{"waves": "- untilPercent: 5\n  untilPercent: 6"}, want: []string{"key waves", "untilPercent"}},
 		"ROL-8/too long":                 {data: map[string]string{"waves": strings.Repeat(" ", 10) + strings.Repeat("#", longestWaves+1)}, want: []string{"key waves: is longer than"}},
 		"ROL-8/neither nor":              {data: map[string]string{"waves": "[{}]"}, want: []string{"wave 1: want selector or namespaces, or else untilPercent"}},
 		"ROL-8/both":                     {data: map[string]string{"waves": "[{selector: a, untilPercent: 3}]"}, want: []string{"wave 1: want selector"}},

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -168,7 +167,7 @@ func (t *Targets) load(kubeconfig []byte) (*credentials, error) {
 func (c *credentials) complete(overrides []byte) error {
 	if len(overrides) > 0 {
 		c.overrides = &config.TargetOverrides{}
-		if err := decodeStrictly(overrides, c.overrides); err != nil {
+		if err := boundedyaml.UnmarshalStrict(overrides, c.overrides); err != nil {
 			return errors.New("the overrides of the target are no TargetOverrides in YAML") // The error has content of a Secret.
 		}
 		if err := config.ValidateOverrides(c.overrides).ToAggregate(); err != nil {
@@ -235,13 +234,3 @@ const (
 	// headerBytes is ten times what API servers send.
 	headerBytes = 64 << 10
 )
-
-// decodeStrictly decodes YAML that others have written, within bounds, and refuses fields that are not known.
-func decodeStrictly(text []byte, into any) error {
-	content, err := boundedyaml.ToJSON(text)
-	if err != nil {
-		return err
-	}
-	unknown, err := kjson.UnmarshalStrict(content, into)
-	return errors.Join(append(unknown, err)...)
-}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -253,7 +254,7 @@ func (t *Turns) takeLocked(mr *resourcesv1alpha1.ManagedResource) *member {
 		g.members, g.roster = append(g.members, &member{Member: says}), nil
 	}
 	m := g.members[at]
-	if !sameLabels(m.Labels, says.Labels) {
+	if !maps.Equal(m.Labels, says.Labels) {
 		g.roster = nil
 	}
 	m.Labels, m.Applied, m.conditions = says.Labels, says.Applied, mr.Status.Conditions
@@ -285,18 +286,6 @@ func (t *Turns) dropLocked(key types.NamespacedName) {
 		return
 	}
 	t.newsLocked(g)
-}
-
-func sameLabels(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, value := range a {
-		if other, found := b[name]; !found || other != value {
-			return false
-		}
-	}
-	return true
 }
 
 // newsLocked has a group looked at; nil stands for all.
