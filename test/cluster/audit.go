@@ -99,7 +99,7 @@ func (c *Cluster) audit() error {
 	if err := os.MkdirAll(c.Requests, 0o755); err != nil {
 		return err
 	}
-	policy := filepath.Join(c.Dir, "audit-policy.yaml")
+	policy := filepath.Join(c.Dir, "requests-policy.yaml") // Users of a cluster may have an audit-policy.yaml of their own.
 	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
 		return err
 	}

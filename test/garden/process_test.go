@@ -209,6 +209,18 @@ func anonymousKubeconfig(t *testing.T) string {
 	return file
 }
 
+// runAgain starts the suite's process once more, after it was killed, and waits until it knows the garden.
+func runAgain(t *testing.T) {
+	t.Helper()
+	var err error
+	if suite.Process, err = suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "again-"+t.Name()), Config: ordinary()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := suite.Process.AwaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestKill is ADM-6 and AE-24: while nobody answers, seeds are refused and nobody else notices; whoever starts next knows everything.
 func TestKill(t *testing.T) {
 	a, _, ns := landscape(t, "kill")
@@ -224,13 +236,7 @@ func TestKill(t *testing.T) {
 	if err := suite.Client.Patch(t.Context(), object(t, "Shoot "+ns+"/on-"+a, ""), mergePatch(`{"spec":{"kubernetes":{"kubeAPIServer":{"auditConfig":{"auditPolicy":{"configMapRef":{"name":"audit-new"}}}}}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if suite.Process, err = suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "again"), Config: ordinary()}); err != nil {
-		t.Fatal(err)
-	}
-	if err := suite.Process.AwaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	runAgain(t)
 	eventually(t, "after", read)
 	if err := do(t.Context(), cl, "get", object(t, "ConfigMap "+ns+"/audit-new", "")); err != nil {
 		t.Errorf("what changed meanwhile: %v", err)
