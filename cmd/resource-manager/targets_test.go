@@ -42,6 +42,7 @@ func TestTargets(t *testing.T) {
 		"TGT-14/one target":          {"targets: {directory: /d}\ntargetClientConnection: {kubeconfig: /k}", "targetClientConnection.kubeconfig: Forbidden"},
 		"TGT-14/one namespace":       {"targets: {directory: /d}\nsourceClientConnection: {namespaces: [a]}", "sourceClientConnection.namespaces: Forbidden"},
 		"TGT-16/no election":         {"targets: {directory: /d, sharding: {enabled: true}}", "targets.sharding.enabled: Forbidden: must not be set without leaderElection.leaderElect"},
+		"TGT-16/roll-out groups":     {"targets: {directory: /d, sharding: {enabled: true}}\ncontrollers: {managedResource: {rolloutGroupNamespace: garden}}", "targets.sharding.enabled: Forbidden: must not be set with controllers.managedResource.rolloutGroupNamespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := load(t, noElection+c.content); err == nil || !strings.Contains(err.Error(), c.want) {

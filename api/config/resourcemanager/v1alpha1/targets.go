@@ -164,14 +164,18 @@ func validateTargets(c *ResourceManagerConfiguration, path *field.Path) field.Er
 		}
 	}
 	if t.Sharding.Enabled {
-		all = append(all, validateSharding(&c.LeaderElection, path.Child("sharding"))...)
+		all = append(all, validateSharding(c, path.Child("sharding"))...)
 	}
 	return append(all, validateOneTarget(c)...)
 }
 
-// validateSharding returns the faults of the election whose Lease is that of each process.
-func validateSharding(l *shared.LeaderElection, path *field.Path) field.ErrorList {
+// validateSharding returns the faults of the election whose Lease is that of each process, and of roll-out groups, which one process decides about.
+func validateSharding(c *ResourceManagerConfiguration, path *field.Path) field.ErrorList {
 	var all field.ErrorList
+	if ptr.Deref(c.Controllers.ManagedResource.RolloutGroupNamespace, "") != "" {
+		all = append(all, field.Forbidden(path.Child("enabled"), "must not be set with controllers.managedResource.rolloutGroupNamespace: each process would know its own members of a group only"))
+	}
+	l := &c.LeaderElection
 	if !ptr.Deref(l.LeaderElect, true) {
 		all = append(all, field.Forbidden(path.Child("enabled"), "must not be set without leaderElection.leaderElect: each process has a Lease, by the settings of the election"))
 	}
