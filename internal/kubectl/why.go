@@ -326,8 +326,11 @@ func (p *whyPrinter) edits(r *inspect.Report) []string {
 	w := tabwriter.NewWriter(&b, 0, 1, 2, ' ', 0)
 	for _, edit := range r.Edits {
 		becomes := "is taken back"
-		if edit.Stays {
+		switch {
+		case edit.Stays:
 			becomes = "stays"
+		case edit.StaysIfHeld:
+			becomes = "stays if the hold counts"
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", becomes, edit.Of, oneLine(edit.Path))
 	}

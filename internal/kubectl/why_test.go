@@ -41,7 +41,7 @@ func fullReport() *inspect.Report {
 		Fights:   []inspect.News{{Time: *minutesAgo(5), Reason: "SourceFight", Text: "Secret dns is overwritten in turn"}},
 		Deletion: inspect.Deletion{Since: minutesAgo(10), Holds: []string{"finalizer example.com/hold (holder)"}},
 		Ignored:  []inspect.Ignored{{What: "spec.replicas", Where: "in the manifest", Annotation: "resources.gardener.cloud/preserve-replicas", Value: "true", By: "gardenlet", Since: minutesAgo(120)}},
-		Edits:    []inspect.Edit{{Of: "a field of its manifest", Path: "spec.paused"}, {Of: "a label of your own", Path: "metadata.labels.example.com/mine", Stays: true}},
+		Edits:    []inspect.Edit{{Of: "a field of its manifest", Path: "spec.paused"}, {Of: "a label of your own", Path: "metadata.labels.example.com/mine", Stays: true}, {Of: "an annotation of your own", Path: "metadata.annotations.example.com/mine", StaysIfHeld: true}},
 		Lasting:  []string{"change document 3 of key all.yaml.br in Secret shoot--a--b/dns"}, NotKnown: []string{"Events were not read"}, Faults: []string{"the object is described twice"},
 	}
 	for _, name := range strings.Split("abcdefghi", "") {

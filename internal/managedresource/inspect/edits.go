@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
@@ -17,6 +18,8 @@ type Edit struct {
 	Path string `json:"path"`
 	// Stays is true if the next run leaves the edit as it is.
 	Stays bool `json:"stays"`
+	// StaysIfHeld is true if the next run leaves the edit as it is should the hold on the object count, which is not known.
+	StaysIfHeld bool `json:"staysIfHeld,omitempty"`
 }
 
 // trial edits a copy of a live object, and says where; nil if the object has no such field.
@@ -50,6 +53,13 @@ func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options mer
 		all = append(all, Edit{Of: t.of, Path: pathOf(path), Stays: same(valueAt(edited.Object, path), valueAt(after.Object, path))})
 	}
 	return all
+}
+
+// markHeld marks the edits that stay if a hold on the object counts, of which nobody knows here whether it does.
+func markHeld(edits, held []Edit, effect *hold.Effect) {
+	for i := range edits {
+		edits[i].StaysIfHeld = !edits[i].Stays && (effect.Whole || held[i].Stays)
+	}
 }
 
 // editDescribed changes the first value of the manifest, by the order of names, that is neither identity nor metadata.

@@ -133,8 +133,13 @@ func allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // effectOf is what the holds on a ManagedResource and on one of its objects mean together.
 func effectOf(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) *hold.Effect {
+	return effectIf(allowsHolds(mr), mr, live, now)
+}
+
+// effectIf is effectOf, where it is known or assumed whether holds on objects count.
+func effectIf(allowed bool, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) *hold.Effect {
 	ofObject := hold.Hold{}
-	if live != nil && allowsHolds(mr) {
+	if live != nil && allowed {
 		ofObject = hold.Of(live.GetAnnotations(), live.GroupVersionKind().Group, live.GetKind(), now)
 	}
 	return hold.Together(ofObject, hold.Of(mr.Annotations, "", "", now))

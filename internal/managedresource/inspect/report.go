@@ -192,7 +192,7 @@ func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	news, fights := newsOf(facts.Events, keyOf(mr), facts.Key())
 	r.Repairs, r.Fights = news, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
 	r.Ignored = append(r.Ignored, ignoredOn(mr, onManagedResource, facts.Now)...)
-	if facts.Live != nil && !allowsHolds(mr) && len(heldOn(facts.Live, onLiveObject, facts.Now)) > 0 {
+	if holdUndecided(facts) {
 		r.NotKnown = append(r.NotKnown, "whether the hold on the object counts: its ManagedResource has no annotation "+resourcesv1alpha1.AnnotationAllowHolds+"=true, so that the configuration of resource-manager decides (allowHolds)")
 	}
 	settings := SettingsOf(mr, facts.Live)
@@ -274,6 +274,11 @@ func isHeld(facts *Facts) bool {
 	return effect != nil && effect.Whole
 }
 
+// holdUndecided says whether the live object has a hold of which only the configuration of resource-manager says whether it counts.
+func holdUndecided(facts *Facts) bool {
+	return facts.Live != nil && !allowsHolds(facts.ManagedResource) && len(heldOn(facts.Live, onLiveObject, facts.Now)) > 0
+}
+
 func (r *Report) compareContent(facts *Facts, found described, settings Settings) {
 	options := settings.MergeOptions(facts.ManagedResource, facts.Live, facts.Scaled, facts.Now)
 	compared := Compare(found.desired, facts.Live, options, facts.Defaults)
@@ -283,6 +288,11 @@ func (r *Report) compareContent(facts *Facts, found described, settings Settings
 		r.State, r.Says = Differs, fmt.Sprintf("it differs from its manifest in %s", counted(n, "field"))
 	}
 	r.Edits = editsOf(found.desired, facts.Live, options, facts.Defaults)
+	if holdUndecided(facts) {
+		held := options
+		held.Hold = effectIf(true, facts.ManagedResource, facts.Live, facts.Now)
+		markHeld(r.Edits, editsOf(found.desired, facts.Live, held, facts.Defaults), held.Hold)
+	}
 	if facts.Live.GetDeletionTimestamp() != nil {
 		r.Says += "; it is being deleted, and is then recreated"
 	}

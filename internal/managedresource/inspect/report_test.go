@@ -145,7 +145,12 @@ func TestExplain(t *testing.T) {
 		"CLI-10/a hold that may not count": {func(f *Facts) {
 			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
 			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
-		}, Differs, true, []string{"whether the hold on the object counts"}, nil},
+		}, Differs, true, []string{"whether the hold on the object counts", `"path":"data.colour","stays":false,"staysIfHeld":true}`, `"path":"metadata.labels.example.com/mine","stays":true}`}, nil},
+		"CLI-10/a hold on fields that may not count": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "small"}
+			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
+			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneFields, "/data/size")
+		}, Differs, true, []string{`"path":"data.size"`, `"path":"data.colour","stays":false}`}, []string{"staysIfHeld"}},
 		"CLI-10/created once": {func(f *Facts) {
 			f.Secrets["web"].Data["all.yaml"] = []byte(strings.Replace(webManifest, "namespace: default", "namespace: default, annotations: {resources.gardener.cloud/ignore: 'true'}", 1))
 		}, LeftAlone, false, []string{"it is created once, and not repaired"}, []string{"annotate ManagedResource"}},
