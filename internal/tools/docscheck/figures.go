@@ -66,7 +66,7 @@ var copies = []copied{
 	{"README.md", "| … decisions a second, one connection: allowed Secret; refused CloudProfile | {}; {} | {}; {} |", []string{
 		row("decisions, 1 connections: Secret of a Shoot, allowed", value), row("decisions, 1 connections: CloudProfile, refused", value),
 		row("decisions, 1 connections: Secret of a Shoot, allowed", reference), row("decisions, 1 connections: CloudProfile, refused", reference)}},
-	{"README.md", "| … from a Shoot's write until the decision flips, median | {} ms | {} ms |", []string{
+	{"README.md", "| … time from a write of a Shoot until decisions change, median | {} ms | {} ms |", []string{
 		row("write of a Shoot until the decision flips, p50", value), row("write of a Shoot until the decision flips, p50", reference)}},
 
 	{sizing, "| nothing to do | {} MiB | {} to {} s a minute |", []string{
