@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,20 +9,33 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 )
 
 // apiServer knows the token of prometheus, who may get /metrics, and that of a stranger, who may do nothing.
 type apiServer struct {
-	down   atomic.Bool
-	tokens atomic.Int32
-	access atomic.Int32
+	// down says that nothing is answered, undecided that no question about a right is, and denies that each right is denied that is given.
+	down, undecided, denies atomic.Bool
+	tokens                  atomic.Int32
+	access                  atomic.Int32
+	// hang is waited for before a token is answered; nil waits for nothing.
+	hang chan struct{}
+}
+
+// RoundTrip answers without a network, so that a test may have its own time.
+func (s *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, request)
+	return w.Result(), nil
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -35,6 +49,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		s.tokens.Add(1)
 		var review authenticationv1.TokenReview
 		_ = json.NewDecoder(request.Body).Decode(&review)
+		if s.hang != nil {
+			<-s.hang
+		}
 		name, found := map[string]string{"token-of-prometheus": "prometheus", "token-of-stranger": "stranger"}[review.Spec.Token]
 		review.Status = authenticationv1.TokenReviewStatus{Authenticated: found, User: authenticationv1.UserInfo{Username: name, Groups: []string{"scrapers"}, Extra: map[string]authenticationv1.ExtraValue{"node": {"a"}}}}
 		review.APIVersion, review.Kind = "authentication.k8s.io/v1", "TokenReview"
@@ -43,8 +60,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		s.access.Add(1)
 		var review authorizationv1.SubjectAccessReview
 		_ = json.NewDecoder(request.Body).Decode(&review)
+		if s.undecided.Load() {
+			http.Error(w, "undecided", http.StatusInternalServerError)
+			return
+		}
 		wants := review.Spec.NonResourceAttributes
 		review.Status.Allowed = review.Spec.User == "prometheus" && review.Spec.Groups[0] == "scrapers" && review.Spec.Extra["node"][0] == "a" && wants.Verb == "get" && wants.Path == "/metrics"
+		review.Status.Denied = s.denies.Load()
 		review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
 		_ = json.NewEncoder(w).Encode(&review)
 	default:
@@ -82,16 +104,17 @@ func TestGuard(t *testing.T) {
 		method, path, authorization string
 		want                        int
 	}{
-		"OPB-25/who has the right":       {"GET", "/metrics", "Bearer token-of-prometheus", 200},
-		"OPB-25/the scheme in any case":  {"GET", "/metrics", "bearer token-of-prometheus", 200},
-		"OPB-25/another path":            {"GET", "/debug/pprof/heap", "Bearer token-of-prometheus", 403},
-		"OPB-25/another verb":            {"PUT", "/metrics", "Bearer token-of-prometheus", 403},
-		"OPB-25/somebody without rights": {"GET", "/metrics", "Bearer token-of-stranger", 403},
-		"OPB-25/a token of nobody":       {"GET", "/metrics", "Bearer guess", 401},
-		"OPB-25/no token":                {"GET", "/metrics", "", 401},
-		"OPB-25/an empty token":          {"GET", "/metrics", "Bearer  ", 401},
-		"OPB-25/another scheme":          {"GET", "/metrics", "Basic dG9rZW4=", 401},
-		"OPB-25/a token without end":     {"GET", "/metrics", "Bearer " + strings.Repeat("a", longest+1), 401},
+		"OPB-25/who has the right":           {"GET", "/metrics", "Bearer token-of-prometheus", 200},
+		"OPB-25/the scheme in any case":      {"GET", "/metrics", "bearer token-of-prometheus", 200},
+		"OPB-25/another path":                {"GET", "/debug/pprof/heap", "Bearer token-of-prometheus", 403},
+		"OPB-25/another verb":                {"PUT", "/metrics", "Bearer token-of-prometheus", 403},
+		"OPB-25/somebody without rights":     {"GET", "/metrics", "Bearer token-of-stranger", 403},
+		"OPB-25/a token of nobody":           {"GET", "/metrics", "Bearer guess", 401},
+		"OPB-25/no token":                    {"GET", "/metrics", "", 401},
+		"OPB-25/an empty token":              {"GET", "/metrics", "Bearer  ", 401},
+		"OPB-25/another scheme":              {"GET", "/metrics", "Basic dG9rZW4=", 401},
+		"OPB-25/the longest token of nobody": {"GET", "/metrics", "Bearer " + strings.Repeat("a", longest), 401},
+		"OPB-25/a token without end":         {"GET", "/metrics", "Bearer " + strings.Repeat("a", longest+1), 401},
 	} {
 		t.Run(name, func(t *testing.T) {
 			handler, _, asked, _ := guarded(t)
@@ -105,7 +128,7 @@ func TestGuard(t *testing.T) {
 			if token := strings.TrimPrefix(c.authorization, "Bearer "); len(strings.TrimSpace(token)) > 3 && strings.Contains(w.Body.String(), token) {
 				t.Error("the token is in the answer")
 			}
-			if asks := c.want != 401 || name == "OPB-25/a token of nobody"; asks != (asked.tokens.Load() == 1) {
+			if asks := c.want != 401 || name == "OPB-25/a token of nobody" || name == "OPB-25/the longest token of nobody"; asks != (asked.tokens.Load() == 1) {
 				t.Errorf("the API server was asked %d times", asked.tokens.Load())
 			}
 		})
@@ -150,13 +173,94 @@ func TestBounds(t *testing.T) {
 	_, g, _, clock := guarded(t)
 	for i := range 3 * remembered {
 		g.remember(question{byte(i), byte(i >> 8)}, http.StatusUnauthorized)
-		if len(g.known) > remembered {
-			t.Fatalf("OPB-25: %d answers are kept", len(g.known))
+		if want := min(i+1, remembered); len(g.known) != want {
+			t.Fatalf("OPB-25: %d answers are kept, want %d", len(g.known), want)
 		}
 	}
 	clock.SetTime(clock.Now().Add(refusedFor))
 	g.remember(question{1, 2, 3}, http.StatusOK)
 	if len(g.known) != 1 {
 		t.Errorf("OPB-25: %d answers are kept that count no more", len(g.known)-1)
+	}
+}
+
+// A right that is denied is none, and an answer that did not come is not kept.
+func TestUndecided(t *testing.T) {
+	handler, _, asked, _ := guarded(t)
+	get := func() int { return ask(handler, "GET", "/metrics", "Bearer token-of-prometheus").Code }
+	asked.undecided.Store(true)
+	for n := range 2 {
+		if code := get(); code != 503 || int(asked.access.Load()) != n+1 {
+			t.Errorf("OPB-25: a right of which nothing is known is %d, asked %d times", code, asked.access.Load())
+		}
+	}
+	asked.undecided.Store(false)
+	asked.denies.Store(true)
+	if code := get(); code != 403 {
+		t.Errorf("OPB-25: a right that is denied is %d", code)
+	}
+}
+
+// fleeting is an endpoint behind a guard that asks an API server without a network, with the clock of a test.
+func fleeting(t *testing.T, asked *apiServer) http.Handler {
+	t.Helper()
+	config := &rest.Config{Host: "http://api", ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf}}
+	g, err := New(config, &http.Client{Transport: asked}, clock.RealClock{}, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.QPS != 0 || config.ContentType != runtime.ContentTypeProtobuf {
+		t.Errorf("OPB-25: the configuration of others has changed to %v", config)
+	}
+	return g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+}
+
+// Guessed tokens are asked about at a limited rate: 20 at once, and then ten a second.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler, began := fleeting(t, &apiServer{}), time.Now()
+		for n := range 25 {
+			if code := ask(handler, "GET", "/metrics", fmt.Sprintf("Bearer guess-%d", n)).Code; code != 401 {
+				t.Fatalf("OPB-25: guess %d is answered with %d", n, code)
+			}
+			if took, want := time.Since(began), 100*time.Millisecond*time.Duration(max(n-19, 0)); (took - want).Abs() > time.Millisecond {
+				t.Errorf("OPB-25: guess %d is answered after %s, want %s", n, took, want)
+			}
+		}
+	})
+}
+
+// A limited number of questions is under way at a time; others wait for one of them, at most as long as their clients do.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := &apiServer{hang: make(chan struct{})}
+		handler, answers := fleeting(t, asked), make(chan int, asking+1)
+		for n := range asking {
+			go func() { answers <- ask(handler, "GET", fmt.Sprintf("/%d", n), "Bearer token-of-prometheus").Code }()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		request, w := httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil), httptest.NewRecorder()
+		request.Header.Set("Authorization", "Bearer token-of-prometheus")
+		if handler.ServeHTTP(w, request); w.Code != 503 || asked.tokens.Load() != asking {
+			t.Errorf("OPB-25: a client that is gone gets %d, and %d questions are under way", w.Code, asked.tokens.Load())
+		}
+		go func() { answers <- ask(handler, "GET", "/metrics", "Bearer token-of-prometheus").Code }()
+		close(asked.hang)
+		got := map[int]int{}
+		for range asking + 1 {
+			got[<-answers]++
+		}
+		if got[403] != asking || got[200] != 1 {
+			t.Errorf("OPB-25: the answers are %v", got)
+		}
+	})
+}
+
+// Without an address that can be asked there is no guard.
+func TestNoAddress(t *testing.T) {
+	if g, err := New(&rest.Config{Host: "http://[::"}, &http.Client{}, clock.RealClock{}, logr.Discard()); err == nil || g != nil {
+		t.Errorf("OPB-25: got %v, %v", g, err)
 	}
 }
