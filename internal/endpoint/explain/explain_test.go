@@ -2,12 +2,17 @@ package explain
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -158,5 +163,139 @@ func TestTextOfAnswers(t *testing.T) {
 		if !strings.Contains(text, line) || a.Authorizer != "x" {
 			t.Errorf("DBG-4: %q is missing in\n%s", line, text)
 		}
+	}
+}
+
+// TestEmptyParameters: what a question leaves open is no parameter, and selects nothing.
+func TestEmptyParameters(t *testing.T) {
+	q := Question{User: "u", Verb: "get", Resource: "pods"}
+	if got := q.Values().Encode(); got != "resource=pods&user=u&verb=get" {
+		t.Errorf("got the query %s", got)
+	}
+	if a, err := q.Attributes(); err != nil || a.FieldSelectorRequirements != nil || a.LabelSelectorRequirements != nil {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}
+
+// TestTextWithoutMeanings: parts that an answer does not have leave no lines, and further paths that end elsewhere have lines without a title.
+func TestTextWithoutMeanings(t *testing.T) {
+	a := Answer{Decision: Deny, Rule: "SR-22", Step: "SA-14", StepSays: "the graph", Instead: []string{"x -> y", "x -> z"}}
+	a.Summarize("x")
+	want := `get pods: denied by the x (Deny: no other authorizer is asked)
+  client: u is not a client of this authorizer
+  rule:   SR-22
+  step:   SA-14, the graph
+  leads:  x -> y
+          x -> z
+`
+	if diff := cmp.Diff(want, a.Text(&Question{User: "u", Verb: "get", Resource: "pods"})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func explaining(explain func()) *Handler {
+	return NewHandler(func(context.Context, authorizer.Attributes) Answer {
+		explain()
+		return Answer{Decision: Allow}
+	}, nil, logr.Discard())
+}
+
+func get(h http.Handler, method, query string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, Path+"?"+query, http.NoBody))
+	return w
+}
+
+// TestAnswers: status, headers and text of each answer.
+func TestAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, query string
+		code          int
+		header        map[string]string
+		body          string
+	}{
+		"a decision": {"GET", "user=u&verb=get&resource=pods", 200, map[string]string{"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}, `{"decision":"Allow","summary":""}`},
+		"no verb":    {"GET", "user=u&resource=pods", 400, nil, "verb is missing"},
+		"a write":    {"POST", "", 405, map[string]string{"Allow": "GET"}, "only GET is allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := get(explaining(func() {}), c.method, c.query)
+			if w.Code != c.code || w.Body.String() != c.body+"\n" {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+			for key, want := range c.header {
+				if got := w.Header().Get(key); got != want {
+					t.Errorf("got %s %q, want %q", key, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestTurns: a limited number of answers is made at a time; another question waits for its turn, and is told when to come again.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		h, answers, began := explaining(func() { <-hang }), make(chan int, atOnce), time.Now()
+		for range atOnce {
+			go func() { answers <- get(h, "GET", "user=u&verb=get&resource=pods").Code }()
+		}
+		synctest.Wait()
+		w := get(h, "GET", "user=u&verb=get&resource=pods")
+		if w.Code != 503 || w.Header().Get("Retry-After") != "5" || w.Body.String() != "other decisions are being explained; try again\n" || time.Since(began) != patience {
+			t.Errorf("one more: got %d %s after %s", w.Code, w.Body, time.Since(began))
+		}
+		close(hang)
+		for range atOnce {
+			if code := <-answers; code != 200 {
+				t.Errorf("one of those: got %d", code)
+			}
+		}
+		if code := get(h, "GET", "user=u&verb=get&resource=pods").Code; code != 200 || time.Since(began) != patience {
+			t.Errorf("afterwards: got %d after %s", code, time.Since(began))
+		}
+	})
+}
+
+// roundTrip answers a request without a network.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// TestAskFailures: what is no answer is an error that says why.
+func TestAskFailures(t *testing.T) {
+	answering := func(body io.Reader) roundTrip {
+		return func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(body)}, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		server   string
+		response roundTrip
+		want     string
+	}{
+		"no URL":              {"https://[::", nil, "server: parse "},
+		"nobody listens":      {"https://x", func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }, "refused"},
+		"half an answer":      {"https://x", answering(iotest.ErrReader(io.ErrUnexpectedEOF)), "unexpected EOF"},
+		"no JSON":             {"https://x", answering(strings.NewReader("hello")), "the answer is no explanation: invalid character"},
+		"more than an answer": {"https://x", answering(strings.NewReader(`{"of":"` + strings.Repeat("x", answerLimit) + `"}`)), "the answer is no explanation: unexpected end of JSON input"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Ask(t.Context(), &http.Client{Transport: c.response}, c.server, "", "t", &question); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestAskForOneOfMany: the name of a shoot is the end of the path.
+func TestAskForOneOfMany(t *testing.T) {
+	asked := ""
+	client := &http.Client{Transport: roundTrip(func(request *http.Request) (*http.Response, error) {
+		asked = request.URL.Path
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"decision":"Deny"}`))}, nil
+	})}
+	if a, err := Ask(t.Context(), client, "https://x", "shoot--a--b", "t", &question); err != nil || a.Decision != Deny || asked != "/explain/shoot--a--b" {
+		t.Errorf("got %+v, %v of %s", a, err, asked)
 	}
 }
