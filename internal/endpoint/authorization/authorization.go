@@ -196,7 +196,7 @@ func isJSON(contentType string) bool {
 
 // write appends the answer in the order of fields that AE-17 gives.
 func (a *answer) write(out *bytes.Buffer) {
-	if a.apiVersion == "" && a.kind == "" {
+	if a.kind == "" { // It was not read.
 		a.apiVersion, a.kind = reviewV1, reviewKind
 	}
 	out.WriteString(`{"kind":`)

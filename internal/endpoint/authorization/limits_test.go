@@ -52,8 +52,8 @@ func TestReviewsAtOnce(t *testing.T) {
 // TestValuesLimit: what has more values than any user is refused before it is decoded, which takes several times its size.
 func TestValuesLimit(t *testing.T) {
 	h := New(Options{Log: logr.Discard(), Authorizer: fixed(authorizer.DecisionAllow, "", nil)})
-	for values, want := range map[int]string{60_000: `"allowed":true`, valuesLimit + 1: `"allowed":false,"evaluationError":"413 a review may have 65536 values at most"`} {
-		groups := strings.Repeat(`"a",`, values-1) + `"a"`
+	for values, want := range map[int]string{60_000: `"allowed":true`, valuesLimit - 4: `"allowed":true`, valuesLimit - 3: `"allowed":false,"evaluationError":"413 a review may have 65536 values at most"`} {
+		groups := strings.Repeat(`"a",`, values-1) + `"a"` // Four commas are around them.
 		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(typed(`"spec":{"user":"u","groups":[`+groups+`],"resourceAttributes":{}}`)))
 		request.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()

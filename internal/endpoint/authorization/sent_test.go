@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -184,6 +185,42 @@ var oddReview = func() *rapid.Generator[string] {
 		return whole.Draw(t, "whole")
 	})
 }()
+
+// TestSentForms: what is read without the library, and what is left to it because it is no JSON, or none that a kube-apiserver sends.
+func TestSentForms(t *testing.T) {
+	spec := func(content string) string { return `{"spec":{` + content + `}}` }
+	attributes := func(content string) string { return spec(`"resourceAttributes":{` + content + `}`) }
+	selector := func(content string) string { return attributes(`"labelSelector":{` + content + `}`) }
+	padded := func(size int) string {
+		return `{"kind":"` + strings.Repeat("a", size-len(`{"kind":""}`)) + `"}`
+	}
+	for body, want := range map[string]bool{
+		`{}`: true, `{"metadata":{}}`: true, `{"metadata":{"creationTimestamp":null}}`: true, `{"status":{"allowed":false}}`: true, `{"kind":"a","kind":"b"}`: true,
+		spec(``): true, spec(`"groups":[]`): true, spec(`"groups":["a","b"]`): true, spec(`"extra":{}`): true, spec(`"extra":{"k":[],"l":["v"]}`): true,
+		spec(`"resourceAttributes":{},"nonResourceAttributes":{}`): true, selector(`"rawSelector":"a=b"`): true, selector(`"requirements":[]`): true,
+		selector(`"requirements":[{},{"key":"a","operator":"In","values":["b"]}]`): true,
+		`{"kind":" ~` + "\x7f" + `"}`: true, padded(sentLimit): true, padded(sentLimit + 1): false,
+		// Values that are not there.
+		`{"kind":}`: false, `{"metadata":}`: false, `{"spec":}`: false, `{"status":}`: false, `{"unknown":}`: false, spec(`"unknown":`): false, spec(`"groups":`): false,
+		spec(`"extra":`): false, spec(`"extra":{"k":}`): false, spec(`"resourceAttributes":`): false, spec(`"nonResourceAttributes":`): false, attributes(`"unknown":`): false,
+		attributes(`"fieldSelector":`): false, spec(`"nonResourceAttributes":{"unknown":}`): false, selector(`"unknown":`): false, selector(`"requirements":`): false,
+		selector(`"requirements":[{"unknown":}]`): false,
+		// Values that are there twice, of which the library makes one.
+		spec(`"groups":["a"],"groups":["b"]`): false, spec(`"groups":[],"groups":[]`): false, spec(`"extra":{},"extra":{}`): false,
+		spec(`"resourceAttributes":{},"resourceAttributes":{}`): false, spec(`"nonResourceAttributes":{},"nonResourceAttributes":{}`): false,
+		attributes(`"fieldSelector":{},"fieldSelector":{}`): false, selector(`"requirements":[],"requirements":[]`): false,
+		// Values that do not end, or end twice.
+		``: false, `{`: false, `{}}`: false, `{} `: false, `{"kind":"a"`: false, `{"kind":"a",}`: false, `{"kind":"}`: false, `{"kind"}`: false, `{"kind":"a""kind":"b"}`: false,
+		`{"spec":{"user":"a",}`: false, spec(`"user":"a",`): false, spec(`"groups":["a",]`): false, spec(`"groups":["a",`): false, spec(`"groups":["a"`): false, spec(`"groups":["a""b"]`): false,
+		spec(`"groups":[`): false, spec(`"groups":[null]`): false,
+		// Texts that are not written as they are.
+		"{\"kind\":\"\x1f\"}": false, "{\"kind\":\"\u0080\"}": false, `{"kind":"\n"}`: false, `{"kind":null}`: false,
+	} {
+		if got := agrees(t, []byte(body)); got != want {
+			t.Errorf("AE-9: %s is read without the library: %v", body, got)
+		}
+	}
+}
 
 func FuzzSent(f *testing.F) {
 	f.Add([]byte(v1Review))
