@@ -326,7 +326,9 @@ func TestRejections(t *testing.T) {
 		rejections.Count(&admissionv1.AdmissionRequest{Operation: operation, Kind: metav1.GroupVersionKind{Kind: kind}, Namespace: namespace}, "Count Exceeded")
 	}
 	refused("UPDATE", "Secret", strings.Repeat("n", 1<<16))
-	refused("CREATE", strings.Repeat("K", 1<<16), "")
+	refused("CREATE", strings.Repeat("K", 254), "")
+	refused("CREATE", "Secret", strings.Repeat("n", 254))
+	refused("CREATE", strings.Repeat("K", 253), strings.Repeat("n", 253))
 	for n := range 2 * rejectionsKept {
 		refused("CREATE", "Secret", strconv.Itoa(n))
 	}
@@ -346,7 +348,7 @@ func TestRejections(t *testing.T) {
 			}
 		}
 	}
-	if len(metrics) > rejectionsKept+2 || longest > 253 || total != 2*rejectionsKept+3 || first != 2 {
+	if len(metrics) != rejectionsKept+2 || longest != 253 || total != 2*rejectionsKept+5 || first != 2 {
 		t.Errorf("%d series with up to %d bytes count %v refusals, %v of the first namespace", len(metrics), longest, total, first)
 	}
 	(*Rejections)(nil).Count(&admissionv1.AdmissionRequest{}, "")

@@ -43,7 +43,7 @@ func statusOf(err error) *metav1.Status {
 // whole text (FM-4).
 func denied(err error) error {
 	refusal, known := (*Refusal)(nil), apierrors.APIStatus(nil)
-	if err == nil || errors.As(err, &refusal) || errors.As(err, &known) {
+	if errors.As(err, &refusal) || errors.As(err, &known) {
 		return err
 	}
 	return &Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: err.Error()}
