@@ -42,12 +42,8 @@ type shape struct {
 
 // namedThing has its name in an embedded struct.
 type namedThing struct {
-	placedThing `json:",inline"`
-	Named       `json:",inline"`
-}
-
-type Named struct { //nolint:revive // It is exported for JSON alone.
-	Name string `json:"name"`
+	metav1.ObjectMeta `json:",inline"`
+	Text              string `json:"text,omitempty"`
 }
 
 // operations returns the patch of a change in JSON.
