@@ -179,12 +179,13 @@ func TestEmptyParameters(t *testing.T) {
 
 // TestTextWithoutMeanings: parts that an answer does not have leave no lines, and further paths that end elsewhere have lines without a title.
 func TestTextWithoutMeanings(t *testing.T) {
-	a := Answer{Decision: Deny, Rule: "SR-22", Step: "SA-14", StepSays: "the graph", Instead: []string{"x -> y", "x -> z"}}
+	a := Answer{Decision: Deny, Rule: "SR-22", Step: "SA-14", StepSays: "the graph", Path: []string{"Seed:a"}, Instead: []string{"x -> y", "x -> z"}}
 	a.Summarize("x")
 	want := `get pods: denied by the x (Deny: no other authorizer is asked)
   client: u is not a client of this authorizer
   rule:   SR-22
   step:   SA-14, the graph
+  path:   Seed:a
   leads:  x -> y
           x -> z
 `
@@ -288,14 +289,25 @@ func TestAskFailures(t *testing.T) {
 	}
 }
 
-// TestAskForOneOfMany: the name of a shoot is the end of the path.
+// TestAskForOneOfMany: the name of a shoot is the end of the path, and the connection can be used again.
 func TestAskForOneOfMany(t *testing.T) {
-	asked := ""
+	asked, closed := "", false
 	client := &http.Client{Transport: roundTrip(func(request *http.Request) (*http.Response, error) {
 		asked = request.URL.Path
-		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"decision":"Deny"}`))}, nil
+		return &http.Response{StatusCode: http.StatusOK, Body: body{strings.NewReader(`{"decision":"Deny"}`), &closed}}, nil
 	})}
-	if a, err := Ask(t.Context(), client, "https://x", "shoot--a--b", "t", &question); err != nil || a.Decision != Deny || asked != "/explain/shoot--a--b" {
-		t.Errorf("got %+v, %v of %s", a, err, asked)
+	if a, err := Ask(t.Context(), client, "https://x", "shoot--a--b", "t", &question); err != nil || a.Decision != Deny || asked != "/explain/shoot--a--b" || !closed {
+		t.Errorf("got %+v, %v of %s, closed %v", a, err, asked, closed)
 	}
+}
+
+// body says whether it was closed.
+type body struct {
+	io.Reader
+	closed *bool
+}
+
+func (b body) Close() error {
+	*b.closed = true
+	return nil
 }
