@@ -209,12 +209,14 @@ func TestSentForms(t *testing.T) {
 		spec(`"groups":["a"],"groups":["b"]`): false, spec(`"groups":[],"groups":[]`): false, spec(`"extra":{},"extra":{}`): false,
 		spec(`"resourceAttributes":{},"resourceAttributes":{}`): false, spec(`"nonResourceAttributes":{},"nonResourceAttributes":{}`): false,
 		attributes(`"fieldSelector":{},"fieldSelector":{}`): false, selector(`"requirements":[],"requirements":[]`): false,
+		spec(`"groups":[],"groups":`): false, spec(`"extra":{},"extra":`): false, spec(`"resourceAttributes":{},"resourceAttributes":`): false,
+		spec(`"nonResourceAttributes":{},"nonResourceAttributes":`): false, attributes(`"fieldSelector":{},"fieldSelector":`): false, selector(`"requirements":[],"requirements":`): false,
 		// Values that do not end, or end twice.
 		``: false, `{`: false, `{}}`: false, `{} `: false, `{"kind":"a"`: false, `{"kind":"a",}`: false, `{"kind":"}`: false, `{"kind"}`: false, `{"kind":"a""kind":"b"}`: false,
 		`{"spec":{"user":"a",}`: false, spec(`"user":"a",`): false, spec(`"groups":["a",]`): false, spec(`"groups":["a",`): false, spec(`"groups":["a"`): false, spec(`"groups":["a""b"]`): false,
 		spec(`"groups":[`): false, spec(`"groups":[null]`): false,
 		// Texts that are not written as they are.
-		"{\"kind\":\"\x1f\"}": false, "{\"kind\":\"\u0080\"}": false, `{"kind":"\n"}`: false, `{"kind":null}`: false,
+		"{\"kind\":\"\x1f\"}": false, "{\"kind\":\"\u0080\"}": false, "{\"kind\":\"\x80\"}": false, `{"kind":"\n"}`: false, `{"kind":null}`: false,
 	} {
 		if got := agrees(t, []byte(body)); got != want {
 			t.Errorf("AE-9: %s is read without the library: %v", body, got)
