@@ -63,6 +63,9 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 		cfg.Controllers.ManagedResource.ApplyWhileDeletionPending = ptr.To(more.WhilePending)
 	}
 	cfg.Controllers.ManagedResource.AllowHolds = ptr.To(w.scenario.Holds.Allow)
+	if w.scenario.Rollouts.On {
+		cfg.Controllers.ManagedResource.RolloutGroupNamespace = ptr.To(sourceNamespace)
+	}
 	source := clusterOf(w.source, &network{world: w, instance: i, cluster: "source"})
 	scheme, err := engine.Scheme()
 	if err != nil {

@@ -30,6 +30,8 @@ type Scenario struct {
 	More additions
 	// Holds is what scenarios with holds have besides.
 	Holds holding
+	// Rollouts is what scenarios with a roll-out group have in the place of the rest.
+	Rollouts rollingOut
 }
 
 // Step is something that users, other writers, operators or the ground do.
@@ -38,7 +40,7 @@ type Step struct {
 	Do      string
 	A, B    int
 	Content content
-	// Fields is what a hold is about.
+	// Fields is what a hold is about, or what a content does to each member of a roll-out group.
 	Fields string
 }
 
@@ -63,6 +65,9 @@ func (s *Scenario) String() string {
 	}
 	if s.Holds.On {
 		b.WriteString(s.Holds.String())
+	}
+	if s.Rollouts.On {
+		b.WriteString(s.Rollouts.String())
 	}
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "  after %v: %s\n", step.Wait, step)

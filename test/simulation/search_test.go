@@ -17,16 +17,18 @@ import (
 var minutes = flag.Float64("simulate.minutes", 0, "how long TestSearch searches")
 
 var (
-	anyStep  = rapid.Custom(drawStep)
-	anyFault = rapid.Custom(drawFault)
+	anyStep         = rapid.Custom(drawStep)
+	anyFault        = rapid.Custom(drawFault)
+	anyRolloutStep  = rapid.Custom(func(t *rapid.T) Step { return drawRolloutStep(t, slices.Concat(calmRollouts, rolloutTroubles)) })
+	anyRolloutFault = rapid.Custom(drawRolloutFault)
 )
 
 // lineage names a scenario: a seed, and the changes that were made to what it draws, as in 12/7/3. The letter h before the seed has it draw
-// holds, too: h12/7/3.
+// holds, too, as in h12/7/3, and the letter r a roll-out group.
 type lineage string
 
-// withHolds begins the names of scenarios with holds.
-const withHolds = "h"
+// withHolds begins the names of scenarios with holds, withRollouts those with a roll-out group.
+const withHolds, withRollouts = "h", "r"
 
 func (l lineage) changed(by int) lineage { return lineage(fmt.Sprintf("%s/%d", l, by)) }
 
@@ -36,6 +38,9 @@ func (l lineage) scenario(generator *rapid.Generator[*Scenario]) (*Scenario, err
 	seed, held := strings.CutPrefix(string(l), withHolds)
 	if held {
 		generator = holdsGenerator
+	}
+	if rest, rolls := strings.CutPrefix(seed, withRollouts); rolls {
+		seed, generator = rest, rolloutsGenerator
 	}
 	for i, text := range strings.Split(seed, "/") {
 		number, err := strconv.Atoi(text)
@@ -54,13 +59,17 @@ func (l lineage) scenario(generator *rapid.Generator[*Scenario]) (*Scenario, err
 // change makes a small change, which a number stands for.
 func (s *Scenario) change(number int) {
 	at := func(length int) int { return number / 7 % length }
+	steps, faults, pauses := anyStep, anyFault, waits
+	if s.Rollouts.Members > 0 {
+		steps, faults, pauses = anyRolloutStep, anyRolloutFault, rolloutWaits
+	}
 	switch kind := number % 7; {
 	case kind == 0 || len(s.Steps) == 0:
-		s.Steps = slices.Insert(s.Steps, at(len(s.Steps)+1), anyStep.Example(number))
+		s.Steps = slices.Insert(s.Steps, at(len(s.Steps)+1), steps.Example(number))
 	case kind == 1:
-		s.Steps[at(len(s.Steps))].Wait = waits[number/91%len(waits)]
+		s.Steps[at(len(s.Steps))].Wait = pauses[number/91%len(pauses)]
 	case kind == 2:
-		s.Faults = append(s.Faults, anyFault.Example(number))
+		s.Faults = append(s.Faults, faults.Example(number))
 	case kind == 3:
 		s.Seed += uint64(number)
 	case kind == 4:
@@ -91,8 +100,11 @@ func TestSearch(t *testing.T) {
 			collect()
 		}
 		name := lineage(strconv.Itoa(*first + runs))
-		if runs%2 == 1 {
+		switch runs % 4 {
+		case 1, 2:
 			name = withHolds + name
+		case 3:
+			name = withRollouts + name
 		}
 		if len(kept) > 0 && chance.IntN(2) == 0 {
 			name = kept[chance.IntN(len(kept))].changed(chance.IntN(1 << 20))
@@ -119,6 +131,9 @@ func runLineage(t *testing.T, name lineage) Result {
 	scenario, err := name.scenario(generator)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if scenario.Rollouts.On {
+		return RunRollouts(t, scenario, logr.Discard())
 	}
 	return Run(t, scenario, logr.Discard())
 }

@@ -71,8 +71,9 @@ func TestInvariants(t *testing.T) {
 }
 
 var (
-	generator      = rapid.Custom(drawScenario)
-	holdsGenerator = rapid.Custom(drawHolds)
+	generator         = rapid.Custom(drawScenario)
+	holdsGenerator    = rapid.Custom(drawHolds)
+	rolloutsGenerator = rapid.Custom(drawRollouts)
 )
 
 // TestSeeds runs a number of seeds: one seed is one scenario. Without flags these are always the same.
@@ -80,6 +81,9 @@ func TestSeeds(t *testing.T) { runSeeds(t, generator, Run, *runs) }
 
 // TestHoldSeeds is TestSeeds for scenarios with holds and ignored fields (MRF-1 … MRF-16), with two thirds as many: so many that shares of them say something.
 func TestHoldSeeds(t *testing.T) { runSeeds(t, holdsGenerator, Run, *runs*2/3) }
+
+// TestRolloutSeeds is TestSeeds for scenarios with a roll-out group (ROL-1 … ROL-9).
+func TestRolloutSeeds(t *testing.T) { runSeeds(t, rolloutsGenerator, RunRollouts, *runs*2/3) }
 
 // collectEvery is how many of many runs share their garbage: to collect after each takes a quarter of the time, and what pools have
 // changes one run in ten.
@@ -96,8 +100,11 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 	var excused excuses
 	collect := alike(t, generator, run)
 	letter := ""
-	if generator == holdsGenerator {
+	switch generator {
+	case holdsGenerator:
 		letter = withHolds
+	case rolloutsGenerator:
+		letter = withRollouts
 	}
 	for seed := *first; seed < *first+runs; seed++ {
 		done := seed - *first
@@ -153,6 +160,9 @@ func tellSeed(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 	scenario, err := lineage(*only).scenario(generator)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if scenario.Rollouts.On {
+		run = RunRollouts
 	}
 	alike(t, generator, run)()
 	result := run(t, scenario, logger)
