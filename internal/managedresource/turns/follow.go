@@ -38,6 +38,12 @@ func (t *Turns) seen(object any) {
 	if mr, is := object.(*resourcesv1alpha1.ManagedResource); is {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
+		if g := t.groups[t.groupOf[key]]; g != nil {
+			if at, found := g.index[key]; found {
+				g.members[at].version = 0 // The order of the watch counts, also after a restore of the source.
+			}
+		}
 		t.takeLocked(mr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -95,6 +96,8 @@ type group struct {
 type member struct {
 	rollout.Member
 	conditions meta.Conditions
+	// version is the newest resource version that was told of it, by the watch or by a run: a run may have read an older one.
+	version uint64
 	// asked is true once the process has read what the Secrets have, ours once it has let that go.
 	asked, ours bool
 	// reported is what the member was last told to report, and when; woken which content it was last woken for, and when.
@@ -254,6 +257,11 @@ func (t *Turns) takeLocked(mr *resourcesv1alpha1.ManagedResource) *member {
 		g.members, g.roster = append(g.members, &member{Member: says}), nil
 	}
 	m := g.members[at]
+	version, _ := strconv.ParseUint(mr.ResourceVersion, 10, 64)
+	if version < m.version {
+		return m // What it said later counts.
+	}
+	m.version = version
 	if !maps.Equal(m.Labels, says.Labels) {
 		g.roster = nil
 	}
