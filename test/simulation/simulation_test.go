@@ -83,7 +83,7 @@ func TestSeeds(t *testing.T) { runSeeds(t, generator, Run, *runs) }
 func TestHoldSeeds(t *testing.T) { runSeeds(t, holdsGenerator, Run, *runs*2/3) }
 
 // TestRolloutSeeds is TestSeeds for scenarios with a roll-out group (ROL-1 … ROL-9).
-func TestRolloutSeeds(t *testing.T) { runSeeds(t, rolloutsGenerator, RunRollouts, *runs*2/3) }
+func TestRolloutSeeds(t *testing.T) { runSeeds(t, rolloutsGenerator, RunRollouts, *runs/12) }
 
 // collectEvery is how many of many runs share their garbage: to collect after each takes a quarter of the time, and what pools have
 // changes one run in ten.

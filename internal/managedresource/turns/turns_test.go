@@ -142,6 +142,41 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestOlderVersion: a run that asks with a ManagedResource from before the watch's last event takes nothing back; an event of the watch always counts.
+func TestOlderVersion(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	turns, s := newTurns(t, fake.NewClientset(configMap()), clock)
+	failed, b := managed("a", 2, clock.Now().Add(-time.Hour)), managed("b", 1, clock.Now().Add(-time.Hour))
+	failed.ResourceVersion = "12"
+	failed.Annotations[resourcesv1alpha1.AnnotationRolloutApplied] = rollout.NewRecord(rollout.RevisionOf(sum(2)), clock.Now(), nil).String()
+	clock.SetTime(clock.Now().Add(time.Second))
+	say(failed, clock.Now(), resourcesv1alpha1.ConditionFalse)
+	s.OnAdd(failed, true)
+	s.OnAdd(b, true)
+	turns.Ask(failed, sum(2))
+	poll(t, "ROL-5: the failed member halts the group", func() bool {
+		answer := turns.Ask(b, sum(2))
+		return !answer.Go && answer.Condition != nil && answer.Condition.Reason == resourcesv1alpha1.ReasonRolloutHalted
+	})
+
+	passed := failed.DeepCopy()
+	passed.ResourceVersion = "13"
+	clock.SetTime(clock.Now().Add(time.Second))
+	say(passed, clock.Now(), resourcesv1alpha1.ConditionTrue)
+	s.OnUpdate(failed, passed)
+	turns.Ask(failed, sum(2))
+	if change := turns.Standing(b); change == nil || change.Reason == resourcesv1alpha1.ReasonRolloutHalted {
+		t.Errorf("ROL-5: the older version of a member that recovered halts the group again: %+v", change)
+	}
+
+	restored := failed.DeepCopy()
+	restored.ResourceVersion = "9"
+	s.OnUpdate(passed, restored)
+	if change := turns.Standing(b); change == nil || change.Reason != resourcesv1alpha1.ReasonRolloutHalted {
+		t.Errorf("ROL-5: after a restore of the source its lower version counts: %+v", change)
+	}
+}
+
 // total is the sum of all series of a metric.
 func total(t *testing.T, metric prometheus.Collector) (sum float64) {
 	t.Helper()
