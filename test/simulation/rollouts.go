@@ -404,7 +404,7 @@ func (r *rollouts) checkHalted(i int, by string, is recordText) {
 	}
 }
 
-// checkLimit is about how many members are on their way at once (ROL-3). One that has neither passed nor failed since it was let go surely is.
+// checkLimit is about how many members are on their way at once (ROL-3). A member is surely on its way if it has neither passed nor failed since it was let go.
 func (r *rollouts) checkLimit(i int, by string, is recordText) {
 	limit := r.group.text.MaxUnavailable
 	if limit == 0 || len(r.superseded) > 0 {

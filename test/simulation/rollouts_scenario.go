@@ -106,7 +106,7 @@ func drawRolloutStep(t *rapid.T, kinds []string) Step {
 	return step
 }
 
-// What a content does to its member.
+// These letters name the effect of a content on its member.
 const (
 	good      = '.'
 	unhealthy = 'u'
