@@ -58,20 +58,20 @@ type Options struct {
 	Shared *Shared
 }
 
-// Shared is what the engines of a process with many targets have in common, and how one of them is told apart.
+// Shared has what the engines of a process with many targets have in common, and the namespace that distinguishes one engine.
 type Shared struct {
 	// Namespace is that of the source with the ManagedResources of the target. The manager's cache shows no others.
 	Namespace string
-	// Secrets have one watch for all namespaces; they are started by somebody else.
+	// Secrets have one watch for all namespaces; package targets starts it.
 	Secrets *source.Secrets
 	// Identity is that of the source.
 	Identity string
 	// Metrics and Requests count for all targets.
 	Metrics  *controller.Metrics
 	Requests *target.Metrics
-	// Turns are the roll-out groups of all targets, started by somebody else; nil if there are none.
+	// Turns are the roll-out groups of all targets, which package targets starts; nil if there are none.
 	Turns *turns.Turns
-	// Panicked takes what a goroutine of the engine panicked with; whoever starts the engine ends it then.
+	// Panicked receives the cause when a goroutine of the engine panics; the starter of the engine then ends the engine.
 	Panicked func(cause any)
 }
 
@@ -244,7 +244,7 @@ func NewTurns(o Options) *turns.Turns {
 	})
 }
 
-// followGroups has the members of roll-out groups woken when their turn comes. The groups are followed by somebody else if targets share them.
+// followGroups subscribes to the turns of the members of roll-out groups. It starts to follow the groups, unless targets share them.
 func (e *Engine) followGroups(group *kit.Group, informer cache.Informer, triggers *controller.Triggers) error {
 	if e.turns == nil {
 		return nil
@@ -264,7 +264,7 @@ func (e *Engine) followGroups(group *kit.Group, informer cache.Informer, trigger
 	return nil
 }
 
-// followSecrets has changes of Secrets told to the controller: by a watch of its own, or by the one of all targets.
+// followSecrets passes changes of Secrets to the controller: from a watch of its own, or from the watch that all targets share.
 func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) error {
 	if e.Shared == nil {
 		e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
@@ -275,7 +275,7 @@ func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) 
 	return nil
 }
 
-// expect tells the watches what there is to be seen. Without that everything is read one by one, which takes longer and is as right.
+// expect tells the watches which objects exist. If that fails, the objects are read one by one, which takes longer and has the same result.
 func (e *Engine) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

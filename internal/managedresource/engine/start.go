@@ -27,12 +27,12 @@ const (
 type start struct {
 	mu      sync.Mutex
 	waiting error
-	// told is called with each change; nil for nobody.
+	// told is called with each change; it may be nil.
 	told func(error)
 }
 
-// Ready returns nil if nothing stands in the way of applying ManagedResources, or if this instance does not lead; else what
-// does: the source that is away, or the right that is missing.
+// Ready returns nil if ManagedResources can be applied, or if this instance does not lead. Otherwise it returns the obstacle: the source
+// is away, or a right is missing.
 func (e *Engine) Ready() error {
 	e.started.mu.Lock()
 	defer e.started.mu.Unlock()
@@ -51,8 +51,8 @@ func (e *Engine) waiting(err error) {
 	}
 }
 
-// Identify returns the identity of the source once the source can be worked with, as an engine finds it when it starts: once for all engines of a process.
-// Of the options it needs what is about the source. told is called with what it waits for, and with nil in the end.
+// Identify returns the identity of the source once the source is usable, as an engine does when it starts: once for all engines of a process.
+// It needs only the options about the source. It calls told with the reason why it waits, and with nil in the end.
 func Identify(ctx context.Context, options Options, told func(error)) (string, error) {
 	e := &Engine{Options: options}
 	e.started.told = told
@@ -60,8 +60,8 @@ func Identify(ctx context.Context, options Options, told func(error)) (string, e
 }
 
 // awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is away or
-// has no ManagedResources yet. It ends with an error for what waiting does not mend (MRC-7), and names a right that is missing
-// for as long as caches are waited for.
+// has no ManagedResources yet. It ends with an error that waiting does not solve, such as a source without an identity (MRC-7). If a right is missing,
+// it ends with an error that names the right after the time limit of the caches.
 func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 	defer e.waiting(nil)
 	if e.Shared != nil {

@@ -1,7 +1,7 @@
-// Package hold reads the annotations by which people have an object, or all objects of a ManagedResource, left alone for a while.
+// Package hold reads the annotations by which people suspend the repair of an object, or of all objects of a ManagedResource, for a while.
 //
-// A hold is all in its annotations and the time: what is in force follows from them alone, so that a restart, or another leader, changes
-// nothing. Pure functions; the callers say when it is.
+// The annotations and the time alone decide whether a hold is in force, so that a restart, or another leader, changes nothing. The package has
+// pure functions only: the callers pass the time.
 package hold
 
 import (
@@ -21,9 +21,9 @@ const (
 	// Longest is the longest time for which anything is left alone: an emergency that lasts longer needs a change of the manifest. A hold
 	// that ends later is refused.
 	Longest = 24 * time.Hour
-	// clockSkew is how far the clock of whoever sets a hold may be ahead of the engine's.
+	// clockSkew is how far the clock of the client that sets a hold may be ahead of the engine's clock.
 	clockSkew = time.Minute
-	// longestReason is as much of a reason as is passed on, in bytes: several of them fit into the message of an Event.
+	// longestReason is how many bytes of a reason are passed on: several reasons fit into the message of an Event.
 	longestReason = 200
 )
 
@@ -35,7 +35,7 @@ var Annotations = []string{
 // State is what a hold is at a moment.
 type State int
 
-// States of a hold. Over is one that ended; Refused one that cannot be read, or that ends too late.
+// States of a hold. A hold that ended is Over; a hold that cannot be read, or that ends too late, is Refused.
 const (
 	None State = iota
 	InForce
@@ -55,8 +55,8 @@ type Hold struct {
 	Refusal error
 }
 
-// Of reads the annotations of an object, or of a ManagedResource, at a moment. kind is that of the object with its group, and empty for a
-// ManagedResource.
+// Of reads the hold from the annotations of an object, or of a ManagedResource, at the time now. group and kind are those of the object, and are
+// empty for a ManagedResource.
 func Of(annotations map[string]string, group, kind string, now time.Time) Hold {
 	text, found := annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil]
 	if !found {
@@ -107,7 +107,7 @@ func printable(text string) string {
 // IsWhole says whether nothing of the object is repaired.
 func (h Hold) IsWhole() bool { return h.State == InForce && len(h.Fields) == 0 }
 
-// String tells people of the hold: what is left alone, until when and why.
+// String describes the hold to people: what is left alone, until when and why.
 func (h Hold) String() string {
 	text := "until " + h.Until.UTC().Format(time.RFC3339)
 	if len(h.Fields) > 0 {
@@ -123,7 +123,7 @@ func (h Hold) String() string {
 	return text
 }
 
-// SetBy names who wrote the annotation, as managed fields tell, and when that writer last wrote; empty if they do not.
+// SetBy returns the field manager that wrote the annotation, and when that manager last wrote; empty if the managed fields do not say.
 func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	for _, entry := range fields {
 		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+resourcesv1alpha1.AnnotationLeaveAloneUntil+`"`) {
@@ -140,7 +140,7 @@ func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 // Fate is what becomes of the annotations of a hold on an object.
 type Fate int
 
-// Fates: they are treated as all others, they stay, or they are removed.
+// Fates of the annotations: they are treated as all other annotations, they stay, or they are removed.
 const (
 	AsOthers Fate = iota
 	Stay
@@ -149,7 +149,7 @@ const (
 
 // Effect is what the hold on an object and the one on its ManagedResource mean together for a merge.
 type Effect struct {
-	// Whole is true if nothing is repaired, else Fields are what is left alone.
+	// Whole is true if nothing is repaired; otherwise Fields are the fields that are left alone.
 	Whole  bool
 	Fields []fieldpointer.Pointer
 	// Fate is that of the annotations on the object.

@@ -37,7 +37,7 @@ func Unguided(m *Member, why string) meta.ConditionChange {
 	}
 }
 
-// Free is the condition of a member that nothing is held back of.
+// Free is the condition of a member of which no content is held back.
 func Free(m *Member) meta.ConditionChange {
 	return meta.ConditionChange{
 		Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonRolloutLetGo,

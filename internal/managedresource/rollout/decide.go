@@ -48,7 +48,7 @@ type Progress struct {
 	Members, Through, OnTheirWay, Failed, Waiting, Unknown int
 }
 
-// Roster is the members of a group in their waves. It is to be made anew when members come or go, their labels change, or the group does.
+// Roster has the members of a group in their waves. It must be made anew when members come or go, when their labels change, or when the group changes.
 type Roster struct {
 	// waves are the members of each wave in the order of their turns, and waveOf is the reverse.
 	waves  [][]int
@@ -96,7 +96,7 @@ func (g *Group) Assign(members []*Member) *Roster {
 // Wave is the number of a member's wave, from 1 on.
 func (r *Roster) Wave(member int) int { return 1 + r.waveOf[member] }
 
-// Len is the number of waves, without a last one that has nobody.
+// Len is the number of waves, without the last wave if it has no members.
 func (r *Roster) Len() int {
 	n := len(r.waves)
 	if len(r.waves[n-1]) == 0 {
@@ -129,15 +129,15 @@ type decision struct {
 	passed time.Time
 }
 
-// Decide says whose turn it is. The rules, in their order:
+// Decide returns whose turn it is. It applies these rules in their order:
 //
-//  1. Content that is the first of its member, or is let go already, is held back by nothing.
+//  1. Nothing holds back the first content of a member, or content that the group has let go already.
 //  2. Content that was aborted is held back.
-//  3. While more members failed with what they want than may, and are not resumed, everything else is held back.
+//  3. While more than MaxFailed members failed with the content that they want, and are not resumed, all other content is held back.
 //  4. A wave begins when each member of the waves before it is through: it has what it wants and passed the gate, or its content was aborted, or its failure is
-//     resumed or allowed. A member whose content is not known is waited for as long as for one on its way.
-//  5. A wave begins a pause after the last of those passed, and content of any but the first wave waits for a pause at least.
-//  6. Of a wave no more members are on their way at once than may.
+//     resumed or allowed. A member whose content is not known holds up the next wave until the timeout, as a member on its way does.
+//  5. A wave begins Pause after the last of these members passed the gate, and content of any but the first wave waits at least Pause.
+//  6. At most MaxUnavailable members of the group are on their way at once.
 func (g *Group) Decide(members []*Member, roster *Roster, now time.Time) Decision {
 	d := &decision{Group: g, members: members, now: now}
 	d.states, d.resumed = make([]state, len(members)), sets.New[Token]()
@@ -178,7 +178,7 @@ func (d *decision) begin() {
 	}
 }
 
-// IsWaiting says whether a member wants content that was not let go.
+// IsWaiting says whether a member wants content that the group has not let go.
 func (m *Member) IsWaiting() bool {
 	return m.Wanted != "" && m.Applied != "" && m.Wanted != m.Applied && m.Wanted != m.LetGo
 }
@@ -203,8 +203,8 @@ func (d *decision) state(m *Member) (state, string) {
 	return d.observed(m)
 }
 
-// observed is what a member does that was let go with what it wants. It is observed until the timeout; what begins to go wrong later counts only for members
-// that have been waiting since before.
+// observed returns the state of a member whose wanted content the group has let go. The group observes the member until the timeout; a failure that begins
+// later counts only if a member of the group has been waiting since before the timeout.
 func (d *decision) observed(m *Member) (state, string) {
 	until := m.LetGoAt.Add(d.Timeout)
 	verdict := m.Verdict
@@ -315,7 +315,8 @@ func (d *decision) look(at time.Time) {
 	}
 }
 
-// Resume is what the group's Resumed has to be for those that failed to halt it no more. A token stays that was resumed before and whose content its member still wants.
+// Resume returns the value of the group's Resumed with which the failed members no longer halt the group. A token that was resumed before stays if its
+// member still wants that content.
 func (g *Group) Resume(d Decision) sets.Set[Token] {
 	tokens := sets.New[Token]()
 	for _, bad := range d.Failed {
@@ -324,7 +325,7 @@ func (g *Group) Resume(d Decision) sets.Set[Token] {
 	return tokens.Union(d.resumed)
 }
 
-// Abort is what the group's Aborted has to be for what waits not to be applied.
+// Abort returns the value of the group's Aborted with which the content that waits is not applied.
 func (g *Group) Abort(members []*Member, d Decision) sets.Set[Token] {
 	tokens := sets.New[Token]()
 	for i, m := range members {

@@ -28,7 +28,7 @@ const (
 )
 
 const (
-	// defaultPause lets whoever writes the content of all members come to those of earlier waves, and lets members show what they are like.
+	// defaultPause gives the writer of the content time to write the members of earlier waves, and gives members time to show whether they are healthy.
 	defaultPause = 5 * time.Minute
 	// defaultTimeout is as long as kube-controller-manager gives a Deployment.
 	defaultTimeout = 10 * time.Minute
@@ -46,7 +46,7 @@ type Group struct {
 	// Name is that of the ConfigMap, with its namespace.
 	Name  string
 	Waves []Wave
-	// Progressing is true if the gate asks for ResourcesProgressing=False, beside ResourcesApplied=True and ResourcesHealthy=True.
+	// Progressing is true if the gate asks for ResourcesProgressing=False in addition to ResourcesApplied=True and ResourcesHealthy=True.
 	Progressing bool
 	// Pause is the least time between two waves, and between a change and its turn in any but the first wave.
 	Pause time.Duration
@@ -58,12 +58,12 @@ type Group struct {
 	Resumed, Aborted sets.Set[Token]
 }
 
-// Wave says which members belong to it: the first wave that a member belongs to is its own. A last wave has all others.
+// Wave selects members. A member is in the first wave that selects it; a last wave has all other members.
 type Wave struct {
 	// Selector selects by the labels of the ManagedResource, Namespaces by patterns of names of namespaces as path.Match has them. Both have to match.
 	Selector   labels.Selector
 	Namespaces []string
-	// UntilPercent takes as many members as it needs for that share of all to be in this wave or an earlier one, of those that no wave selects.
+	// UntilPercent fills the wave with members that no wave selects, until that share of all members is in this wave or an earlier one.
 	UntilPercent int
 }
 

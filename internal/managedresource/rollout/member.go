@@ -55,7 +55,7 @@ type Member struct {
 	Labels map[string]string
 	// Applied is what was applied last to the end, empty if nothing ever was. Wanted is what its Secrets have, empty if that is not known yet.
 	Applied, Wanted Revision
-	// LetGo is what was let go last, and LetGoAt when; the zero time if the group did not decide about it.
+	// LetGo is the revision that the group let go last, which means that it may be applied. LetGoAt is when; it is zero if the group did not decide about it.
 	LetGo   Revision
 	LetGoAt time.Time
 	// Since is when the wanted content began to wait, or later. HeldSince is when content began to wait without an end, zero if that is the same.
@@ -79,7 +79,7 @@ func IsMember(mr *resourcesv1alpha1.ManagedResource) bool {
 		mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState
 }
 
-// MemberOf is what a ManagedResource says of itself. Its wanted content is known only while it is held.
+// MemberOf returns the member that a ManagedResource describes. Its wanted content is known only while it is held.
 func MemberOf(mr *resourcesv1alpha1.ManagedResource) Member {
 	m := Member{NamespacedName: types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, Labels: mr.Labels}
 	if sum := mr.Status.SecretsDataChecksum; sum != nil {
@@ -111,7 +111,7 @@ func held(mr *resourcesv1alpha1.ManagedResource) *resourcesv1alpha1.Condition {
 	return condition
 }
 
-// Judge is what the conditions of a ManagedResource say to the gate of a group.
+// Judge sets the verdict of the gate from the conditions of a ManagedResource.
 func (m *Member) Judge(conditions meta.Conditions, progressing bool) {
 	m.Verdict, m.At, m.Why = Passed, time.Time{}, ""
 	take := func(conditionType resourcesv1alpha1.ConditionType, want resourcesv1alpha1.ConditionStatus, fails bool) {
@@ -143,7 +143,7 @@ func (m *Member) Judge(conditions meta.Conditions, progressing bool) {
 // longestWhy bounds what is passed on of the message of a condition.
 const longestWhy = 120
 
-// Record is what stands in an annotation of a ManagedResource of a group: what was let go last, when, and the Secrets that it is in.
+// Record is the content of an annotation of a ManagedResource of a group: the revision that was let go last, when, and the Secrets that hold it.
 type Record struct {
 	Revision Revision  `json:"revision"`
 	Time     time.Time `json:"time,omitzero"`

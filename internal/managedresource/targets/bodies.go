@@ -10,10 +10,10 @@ import (
 // bodies bounds how much of the answers of all targets is in memory at once.
 //
 // Invariants:
-//   - All open bodies of a target have its limit at most, and all of all targets theirs.
-//   - A body that would exceed the limit of its target fails. A body that would exceed the limit of all has the largest body of the target that has most
-//     fail, which may be itself: a target that has little never fails for one that has much.
-//   - Nobody waits, so that a body that hangs holds up nothing.
+//   - All open bodies of a target together stay within the limit of the target, and the bodies of all targets within the limit of all.
+//   - A body that would exceed the limit of its target fails. When a body would exceed the limit of all, the largest body of the target that has most
+//     fails, which may be the same body: a target that has little never fails for a target that has much.
+//   - No reader waits, so that a body that hangs holds up nothing.
 type bodies struct {
 	total int64
 
@@ -46,7 +46,7 @@ func newBodies(total int64, failed func()) *bodies {
 	return &bodies{total: total, shares: map[*bodyShare]struct{}{}, failed: failed}
 }
 
-// errLeft is about an answer whose target is let go.
+// errLeft is the error of reading an answer whose target has been removed.
 var errLeft = errors.New("the target is let go")
 
 // share returns that of one target; leave ends it.
@@ -135,7 +135,7 @@ func (b *bodies) largestLocked() *body {
 	return largest
 }
 
-// failLocked ends a body: its bytes are let go by whoever reads it, within moments.
+// failLocked ends a body: its reader frees the bytes within moments.
 func (b *body) failLocked(failure error) {
 	b.failure = failure
 	b.endLocked()

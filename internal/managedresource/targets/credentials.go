@@ -26,7 +26,7 @@ import (
 
 // credentials are how a target is reached, and what is different for it.
 type credentials struct {
-	// config has no bearer token: that may change while the target is looked after.
+	// config has no bearer token: the token may change while the target is managed.
 	config    *rest.Config
 	token     string
 	overrides *config.TargetOverrides
@@ -203,7 +203,7 @@ type Connections struct {
 	End func()
 }
 
-// dial returns connections of one target alone: those of client-go are shared between configurations and never let go.
+// dial returns connections for one target only: client-go shares its connections between configurations and never frees them.
 func dial(c *rest.Config) (*Connections, error) {
 	tls, err := rest.TLSConfigFor(c)
 	if err != nil {

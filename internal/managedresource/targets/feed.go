@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed hands the events of one informer to those who follow one namespace. A handler of the informer's own for each of them would cost two goroutines,
-// and each event would go to all.
+// feed hands the events of one informer to the followers of single namespaces. A handler of the informer for each follower would cost two goroutines,
+// and each event would go to all handlers.
 //
-// Invariant: each follower gets the events of its namespace in their order, after one event for each object that is there when it begins. A follower that
-// panics is told so, and nobody else notices.
+// Invariant: each follower gets the events of its namespace in their order, after one event for each object that is there when it begins. The panic of a
+// follower is passed to its function panicked, and does not affect other followers.
 type feed struct {
 	mu        sync.Mutex
 	known     map[string]map[string]any
@@ -28,7 +28,7 @@ func newFeed() *feed {
 	return &feed{known: map[string]map[string]any{}, followers: map[string]map[*follower]struct{}{}}
 }
 
-// follow calls the handler with what is there, and with all that happens to it until the returned function is called.
+// follow calls the handler for each object that exists, and for each later event, until the returned function is called.
 func (f *feed) follow(namespace string, handler cache.ResourceEventHandler, panicked func(any)) (end func()) {
 	its := &follower{handler, panicked}
 	f.mu.Lock()

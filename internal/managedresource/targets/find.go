@@ -19,8 +19,9 @@ import (
 // period is the time between two looks at a folder: mounted Secrets change within a minute anyway.
 const period = 5 * time.Second
 
-// followNamespaces looks after the namespaces with the labels, until the context ends; it calls join once it hears of them. A namespace that is let go is decided
-// about once more when nothing is done for it any more: it may have its labels again. All are decided about when other targets may be the process's own.
+// followNamespaces manages the namespaces with the labels until the context ends; it calls join once it follows the namespaces. When the work for a removed
+// namespace has ended, followNamespaces decides about it once more: the namespace may have its labels again. It decides about all namespaces when the process
+// may own other targets.
 func (t *Targets) followNamespaces(ctx context.Context, join func() error) error {
 	selected, err := metav1.LabelSelectorAsSelector(t.Config.Targets.NamespaceSelector)
 	if err != nil {
@@ -61,7 +62,7 @@ func (t *Targets) followNamespaces(ctx context.Context, join func() error) error
 	}
 }
 
-// decide looks after a namespace, or lets it go if it has not the labels. A namespace that is being deleted is looked after until it is gone, as its
+// decide manages a namespace, or removes it if it does not have the labels. A namespace that is being deleted is managed until it is gone, because its
 // ManagedResources wait for their objects.
 func (t *Targets) decide(ctx context.Context, name string, namespace metav1.Object, selected labels.Selector, removed func()) {
 	if namespace == nil || !selected.Matches(labels.Set(namespace.GetLabels())) || !t.sharing.keeps(name) {
@@ -71,7 +72,7 @@ func (t *Targets) decide(ctx context.Context, name string, namespace metav1.Obje
 	t.add(ctx, name, name, namespace.GetUID(), t.fromSecrets(name))
 }
 
-// followDirectory looks after the entries of a folder until the context ends; it calls join before it looks.
+// followDirectory manages the entries of a folder until the context ends; it calls join before it reads the folder.
 func (t *Targets) followDirectory(ctx context.Context, join func() error) error {
 	changed := make(chan struct{}, 1)
 	if t.sharing != nil {
@@ -98,7 +99,7 @@ func (t *Targets) followDirectory(ctx context.Context, join func() error) error 
 	}
 }
 
-// look compares the folder with what is looked after.
+// look compares the folder with the targets that are managed.
 func (t *Targets) look(ctx context.Context) error {
 	files, err := os.ReadDir(t.Config.Targets.Directory)
 	if err != nil {
@@ -123,8 +124,8 @@ func (t *Targets) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAt compares an entry with what is looked after. An entry that names another namespace is another target: the former one is let go, and it begins with
-// the next look.
+// lookAt compares an entry with the target that is managed. An entry that names another namespace is another target: lookAt removes the former target, and
+// the next look begins the new one.
 func (t *Targets) lookAt(ctx context.Context, name, file string) error {
 	namespace, resolve, err := t.fromEntry(file)
 	if err != nil {

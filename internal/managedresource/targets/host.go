@@ -82,7 +82,7 @@ func (v *view) end() {
 	}
 }
 
-// narrowed is the informer of all ManagedResources, of which it tells those of one namespace.
+// narrowed is the informer of all ManagedResources, limited to those of one namespace.
 type narrowed struct {
 	cache.Informer
 	view *view
@@ -102,7 +102,7 @@ func (n *narrowed) AddEventHandlerWithOptions(handler toolscache.ResourceEventHa
 	return n.AddEventHandler(handler)
 }
 
-// told is the registration of a handler that has been told all that there is.
+// told is the registration of a handler that has received all existing objects.
 type told struct{}
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.

@@ -31,7 +31,7 @@ func (l *latest) names() []string {
 	return slices.Collect(maps.Keys(l.known))
 }
 
-// handler notes what it is told, and then calls changed with the name.
+// handler notes the object of each event, and then calls changed with its name.
 func (l *latest) handler(changed func(string)) toolscache.ResourceEventHandler {
 	note := func(told any, there bool) {
 		if lost, is := told.(toolscache.DeletedFinalStateUnknown); is {

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// again is how often it is looked whether a target that could not be begun can be, beside the news of its Secrets.
+	// again is how often a target that could not begin is tried again, in addition to the tries after changes of its Secrets.
 	again = 30 * time.Second
-	// firstPause is how long a target rests whose engine panicked or failed, doubled up to lastPause while that goes on.
+	// firstPause is how long a target rests after its engine panicked or failed. It doubles up to lastPause while the engine goes on to fail.
 	firstPause, lastPause = 10 * time.Second, 5 * time.Minute
-	// silence is for how long no request may be answered until the engine of a target rests, and silenceLook how often that is looked at. A
-	// control plane that moves to another Node is away for less.
+	// silence is how long a target may answer no request before its engine rests, and silenceLook is how often that is checked. A
+	// control plane that moves to another Node is away for less than silence.
 	silence, silenceLook = 5 * time.Minute, time.Minute
 	// probeTimeout limits the request that says whether a target answers.
 	probeTimeout = 10 * time.Second
-	// endTimeout is how long the end of an engine is waited for. An engine that panicked while it held a lock never ends; it sends nothing any more, as all
-	// that it does has a context that has ended.
+	// endTimeout is how long a member waits for the end of an engine. An engine that panicked while it held a lock never ends; it sends no more requests,
+	// because all its work has a context that has ended.
 	endTimeout = 15 * time.Second
 )
 
@@ -66,12 +66,12 @@ type member struct {
 	news chan struct{}
 	stop context.CancelFunc
 	done chan struct{}
-	// leaving says that it is let go; it is under the lock of Targets, and so is seen, what a folder said of it last.
+	// leaving says that the target is being removed; seen is what a folder said last of the target. The lock of Targets guards both.
 	leaving bool
 	seen    string
 
 	pause time.Duration
-	// warned says that an Event told that it is not looked after.
+	// warned says that an Event has reported that the target is not managed.
 	warned bool
 }
 
@@ -83,7 +83,7 @@ func (m *member) notify() {
 	}
 }
 
-// run looks after the target until the context ends.
+// run manages the target until the context ends.
 func (m *member) run(ctx context.Context) {
 	defer close(m.done)
 	defer m.metrics.forget(m.name)
@@ -329,7 +329,7 @@ func (m *member) renew(ctx context.Context, found *credentials, reached *reached
 	return nil
 }
 
-// state notes what the target is doing, and tells it if it is not as it should be.
+// state notes and logs what the target is doing. It writes an Event when the target is not managed, and when it is managed again.
 func (m *member) state(ctx context.Context, state State, why error) {
 	if !m.metrics.set(m.name, state, m.Clock.Now()) {
 		return

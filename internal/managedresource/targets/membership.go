@@ -25,7 +25,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/targets/sharding"
 )
 
-// membership is the Lease by which one of several processes that share targets is known to the others.
+// membership is the Lease that makes one of several processes that share targets known to the others.
 //
 //	every retryPeriod                              the process renews its Lease: one write, however many targets there are
 //	another process comes, goes, or claims others  the process reads all Leases, and publishes its claim in its own (package sharding)
@@ -34,7 +34,7 @@ import (
 // Invariants:
 //   - A process that has not renewed for renewDeadline ends, before others delete its Lease. Its requests fail once the Lease has expired: a process that
 //     stood still finds its clock advanced before it sends anything.
-//   - A Lease that is deleted is never renewed: whoever has it ends.
+//   - A Lease that is deleted is never renewed: the process that held it ends.
 //   - All reads of Leases are of the latest state, and no two steps of the loop overlap.
 type membership struct {
 	leases   coordinationv1client.LeaseInterface
@@ -103,7 +103,7 @@ func (m *membership) leave(ctx context.Context) {
 	}
 }
 
-// owns says whether the process may begin a target; a process that shares with nobody owns all.
+// owns says whether the process may begin a target; a process that does not share its targets owns all.
 func (m *membership) owns(target string) bool {
 	if m == nil {
 		return true
@@ -113,7 +113,7 @@ func (m *membership) owns(target string) bool {
 	return m.share.Owns(target)
 }
 
-// keeps says whether a target that the process looks after may stay with it.
+// keeps says whether a target that the process manages may stay with it.
 func (m *membership) keeps(target string) bool {
 	if m == nil {
 		return true

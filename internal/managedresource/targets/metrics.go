@@ -65,7 +65,7 @@ func (m *Metrics) set(target string, state State, now time.Time) bool {
 	return true
 }
 
-// forget drops a target that is let go.
+// forget drops the series of a target that is removed.
 func (m *Metrics) forget(target string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

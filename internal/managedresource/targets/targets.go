@@ -70,7 +70,7 @@ type Targets struct {
 	notes    *kit.Notes
 	identity string
 	started  atomic.Pointer[error]
-	// sharing has the targets of this process beside those of others; nil if it has all of them.
+	// sharing divides the targets between this process and others; nil if this process has all targets.
 	sharing *membership
 	// begun is that a target has begun.
 	begun chan struct{}
@@ -81,7 +81,7 @@ type Targets struct {
 	running sync.WaitGroup
 }
 
-// New returns targets that are looked after from Start on. It sends nothing.
+// New returns targets that Start manages. It sends no requests.
 func New(o Options) *Targets {
 	if o.Dial == nil {
 		o.Dial = dial
@@ -161,7 +161,7 @@ func (t *Targets) join(ctx context.Context, group *kit.Group) error {
 	return nil
 }
 
-// identifySource asks the source who it is, until it answers. That one source answers with no usable identity ends the process.
+// identifySource requests the identity of the source until the source answers. An answer without a usable identity ends the process.
 func (t *Targets) identifySource(ctx context.Context) error {
 	identity, err := engine.Identify(ctx, engine.Options{Config: t.Config, Manager: t.Manager, Source: t.Source, Clock: t.Clock, Log: t.Log}, t.waits)
 	if err != nil {
@@ -178,7 +178,7 @@ func (t *Targets) identifySource(ctx context.Context) error {
 // waits notes what the start waits for; nil for nothing.
 func (t *Targets) waits(err error) { t.started.Store(&err) }
 
-// followManagedResources has the feed told of all ManagedResources, and waits until it knows all of them.
+// followManagedResources subscribes the feed to all ManagedResources, and waits until the feed knows all of them.
 func (t *Targets) followManagedResources(ctx context.Context) error {
 	informer, err := t.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -206,7 +206,7 @@ var (
 	errJoining = errors.New("waiting for the lease by which the process shares targets with others")
 )
 
-// add looks after a target from now on, unless it is one of another process; one that is looked after stays as it is.
+// add starts to manage a target, unless another process owns it; a target that is managed already stays as it is.
 func (t *Targets) add(ctx context.Context, name, namespace string, uid types.UID, resolve resolver) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,7 +227,8 @@ func (t *Targets) add(ctx context.Context, name, namespace string, uid types.UID
 	t.running.Go(func() { m.run(own) })
 }
 
-// remove lets a target go. Until nothing more is done for it, it cannot be added; removed is called then, unless it is let go already.
+// remove stops the work for a target. The target cannot be added again until the work has ended; remove then calls removed, unless the target was already
+// being removed.
 func (t *Targets) remove(name string, removed func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -273,7 +274,7 @@ func (t *Targets) tidy(ctx context.Context) {
 	}
 }
 
-// names returns the targets that are looked after, and those that are being let go.
+// names returns the targets that are managed, and the targets that are being removed.
 func (t *Targets) names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -287,7 +288,7 @@ func (m *member) uid() types.UID {
 	return m.uids[m.name]
 }
 
-// secretChanged takes that a Secret was written or deleted.
+// secretChanged is called when a Secret was written or deleted.
 func (t *Targets) secretChanged(key types.NamespacedName, _ string) {
 	c := t.Config.Targets
 	if !slices.ContainsFunc([]*config.SecretKey{c.Kubeconfig, c.CA, c.Token, c.Overrides}, func(named *config.SecretKey) bool {
@@ -312,7 +313,7 @@ func (t *Targets) secretsMissed() {
 	}
 }
 
-// leaseHolder returns who holds the Lease that is waited for, empty for nobody.
+// leaseHolder returns the holder of the Lease that a target waits for; empty if the Lease has no holder.
 func (t *Targets) leaseHolder(ctx context.Context, namespace string) (string, error) {
 	name := ptr.Deref(t.Config.Targets.AwaitLease, "")
 	if name == "" {
@@ -333,7 +334,7 @@ func (t *Targets) leaseHolder(ctx context.Context, namespace string) (string, er
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// expired says whether nobody has renewed a Lease for its duration.
+// expired says whether a Lease has not been renewed for its duration.
 func (t *Targets) expired(lease *coordinationv1.Lease) bool {
 	if lease.Spec.RenewTime == nil {
 		return true

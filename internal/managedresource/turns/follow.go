@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 )
 
-// Follow has the ManagedResources of an informer told; all of those that there are count before anything is let go.
+// Follow subscribes to the ManagedResources of an informer. The group lets nothing go before the informer has delivered all existing ManagedResources.
 func (t *Turns) Follow(informer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }) error {
@@ -160,10 +160,10 @@ const (
 	reasonResumed = "RolloutContinues"
 )
 
-// eventTimeout limits the request for an Event; nobody waits for it.
+// eventTimeout limits the request that writes an Event; no run waits for it.
 const eventTimeout = 10 * time.Second
 
-// tellLocked shows how a group stands, and tells when it is halted, and when that has ended.
+// tellLocked updates the metrics of a group, and writes an Event when the group is halted and when the halt has ended.
 func (t *Turns) tellLocked(ctx context.Context, g *group, decision rollout.Decision, why error) {
 	t.Metrics.show(g.name, decision, why)
 	if why != nil || decision.Halted == g.halted {

@@ -48,17 +48,17 @@ type Options struct {
 
 // Turns are the roll-out groups of a process. They are safe for concurrent use.
 //
-// Invariant: a member is let go by Ask alone, under the lock, and counts as let go from that moment on, whatever the watch of ManagedResources tells later.
+// Invariant: only Ask lets a member go, under the lock. The member counts as let go from that moment on, whatever the watch of ManagedResources reports later.
 type Turns struct {
 	Options
 	// changed has a value when there are news to look at.
 	changed chan struct{}
 
 	mu sync.Mutex
-	// known is true once all ManagedResources and ConfigMaps that there are have been told. fault is why the latter cannot be.
+	// known is true once all existing ManagedResources and ConfigMaps have been reported. fault is why the ConfigMaps cannot be read.
 	known bool
 	fault error
-	// synced says whether all ManagedResources have been told.
+	// synced says whether all existing ManagedResources have been reported.
 	synced toolscache.InformerSynced
 	// configs are the ConfigMaps by name; groups those that have members.
 	configs map[string]config
@@ -69,7 +69,7 @@ type Turns struct {
 	wakers map[string]Wake
 }
 
-// Wake has a ManagedResource looked at; isTurn is true if its changed content is to be applied.
+// Wake enqueues a ManagedResource; isTurn is true if its changed content is to be applied.
 type Wake func(owner types.NamespacedName, isTurn bool)
 
 // config is what a ConfigMap says, or why it cannot be read.
@@ -96,11 +96,11 @@ type group struct {
 type member struct {
 	rollout.Member
 	conditions meta.Conditions
-	// version is the newest resource version that was told of it, by the watch or by a run: a run may have read an older one.
+	// version is the newest resource version that the watch or a run reported: a run may have read an older version.
 	version uint64
-	// asked is true once the process has read what the Secrets have, ours once it has let that go.
+	// asked is true once the process has read the content of the Secrets, ours once it has let that content go.
 	asked, ours bool
-	// reported is what the member was last told to report, and when; woken which content it was last woken for, and when.
+	// reported is the condition that the member was last asked to report, and when; woken is the content for which the member was last woken, and when.
 	reported   meta.ConditionChange
 	reportedAt time.Time
 	woken      rollout.Revision
@@ -115,7 +115,8 @@ func New(o Options) *Turns {
 	}
 }
 
-// Subscribe has the members of a namespace woken, all for the empty name, until the returned function is called.
+// Subscribe calls wake for each member of a namespace whose turn has come or whose report is to change, until the returned function is called. The empty
+// name subscribes to all namespaces.
 func (t *Turns) Subscribe(namespace string, wake Wake) (unsubscribe func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,16 +128,16 @@ func (t *Turns) Subscribe(namespace string, wake Wake) (unsubscribe func()) {
 	}
 }
 
-// Answer is what Ask says.
+// Answer is the result of Ask.
 type Answer struct {
-	// Go is true if the content may be applied, or is. Record is what is to be on record then, but for the names of the Secrets.
+	// Go is true if the content may be applied, or is applied already. Record is then the record to write, without the names of the Secrets.
 	Go     bool
 	Record rollout.Record
-	// Condition is what the ManagedResource is to report; nil if that is not known yet.
+	// Condition is the condition that the ManagedResource has to report; nil if that is not known yet.
 	Condition *meta.ConditionChange
 }
 
-// Ask says whether the content with a checksum, which the Secrets of a ManagedResource have, may be applied now.
+// Ask returns whether the content with a checksum, which the Secrets of a ManagedResource have, may be applied now.
 func (t *Turns) Ask(mr *resourcesv1alpha1.ManagedResource, checksum string) Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +171,7 @@ func (t *Turns) Ask(mr *resourcesv1alpha1.ManagedResource, checksum string) Answ
 	return Answer{Condition: t.reportLocked(g, m, at, decision, why)}
 }
 
-// Standing is the condition that a ManagedResource is to have as far as it is known without reading its Secrets; nil if that is not known.
+// Standing returns the condition that a ManagedResource has to report, as far as it is known without reading its Secrets; nil if it is not known.
 func (t *Turns) Standing(mr *resourcesv1alpha1.ManagedResource) *meta.ConditionChange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +209,7 @@ func (t *Turns) conditionLocked(g *group, m *member, at int, decision rollout.De
 // errUnknown says that not all members or groups are known yet.
 var errUnknown = errors.New("the members of roll-out groups are not all known yet")
 
-// decideLocked decides for a group, or says why nobody can.
+// decideLocked decides for a group, or returns why that is not possible.
 func (t *Turns) decideLocked(g *group) (rollout.Decision, error) {
 	found, has := t.configs[g.name]
 	switch {
@@ -296,7 +297,7 @@ func (t *Turns) dropLocked(key types.NamespacedName) {
 	t.newsLocked(g)
 }
 
-// newsLocked has a group looked at; nil stands for all.
+// newsLocked marks a group as changed, so that Start decides for it again; nil stands for all groups.
 func (t *Turns) newsLocked(g *group) {
 	if g != nil {
 		g.dirty = true
@@ -317,7 +318,7 @@ func (t *Turns) nowLocked() time.Time { return t.Clock.Now().Truncate(time.Secon
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (t *Turns) NeedLeaderElection() bool { return true }
 
-// Start follows the ConfigMaps, and wakes whose turn has come, until the context ends.
+// Start follows the ConfigMaps, and wakes the members whose turn has come, until the context ends.
 func (t *Turns) Start(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer following.Wait()

@@ -1,16 +1,17 @@
 // Package sharding decides which of several processes owns which target.
 //
 // Each process publishes a claim: the members that it counts when it decides who owns a target. Its claim covers the targets that it owns among these
-// members, and it looks after no others.
+// members, and it manages no other targets.
 //
-//	a membership changes     the process lets go what the new members give to others, waits until that has ended, and only then publishes its new claim
+//	a membership changes     the process removes the targets that the new members give to others, waits until their work has ended, and only then
+//	                         publishes its new claim
 //	a claim is published     the process reads the claims of all others, and begins a target only when no other claim covers it
 //
-// Law: no two processes look after one target at a time. Of two processes whose claims cover a target, the one that published later reads the claim of the
+// Law: no two processes manage one target at a time. Of two processes whose claims cover a target, the process that published later reads the claim of the
 // other one, and waits until that claim changes; a claim changes after the work under it has ended. The law needs reads that see every write that ended
 // before them, and nothing else: no clock, and no order between processes.
 //
-// The package knows no Leases and no clients: it is told what others have published.
+// The package knows no Leases and no clients: the caller passes the claims that other processes have published.
 package sharding
 
 import (
@@ -43,12 +44,12 @@ type Share struct {
 	self string
 	// claim is what the process has published, sorted; next are the present members, for which it is to publish a claim.
 	claim, next []string
-	// attempts are claims that were sent, and of which nobody knows yet whether they are published: no answer came.
+	// attempts are claims that were sent without an answer, so that it is not known yet whether they are published.
 	attempts [][]string
 	// read says that the claims of others were read after the claim was published.
 	read bool
-	// awaited are the other claims that others had then, for as long as each of them is the same. A claim for the same members covers nothing that this one
-	// covers, and a claim that somebody publishes later does not matter: its process reads the claim of this one before it begins anything.
+	// awaited are the different claims that other processes had then, for as long as each claim stays the same. A claim for the same members covers no target
+	// that this claim covers. A claim that is published later does not matter: its process reads the claim of this process before it begins a target.
 	awaited map[string][]string
 }
 
