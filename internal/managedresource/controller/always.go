@@ -30,8 +30,8 @@ func (t *Triggers) applied() []objects.Owner {
 	return owners
 }
 
-// rewrites says whether an object is written though it may be as it should be. While the first list of its kind is under way, that is waited
-// for: it may be watched from then on.
+// rewrites says whether an object is written though it may be in sync. It waits for the first list of the object's kind while that is under way:
+// a watch may cover the object from then on.
 func (a *applier) rewrites(ctx context.Context, desired *plan.Desired) bool {
 	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.full ||
 		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.full || a.periodic) && !a.Watches.AwaitCovered(ctx, target.RefOf(&desired.Reference))

@@ -35,8 +35,8 @@ type applier struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *plan.Plan
-	// full is true for the first run, and for one that is to look at all objects, which all is true for, whether they are known to be right or not; asked
-	// if somebody asked for that: then drift is put right without delay. periodic is true if a sync period asks for updates of what no watch covers.
+	// full is true for the first run, and for a run that visits all objects. all is true if the run visits objects that are known to be in sync, too. asked is
+	// true if a user requested that: then drift is repaired without delay. periodic is true if a sync period asks for updates of objects that no watch covers.
 	full, all, asked, periodic bool
 	// visitedBefore are those that an earlier run has visited for the same reason.
 	visitedBefore map[plan.Key]struct{}
@@ -55,16 +55,16 @@ type applier struct {
 	failedKinds      map[metav1.GroupKind]bool
 	// replan is true if an object was left to the next run, which plans it where it belongs.
 	replan bool
-	// failing are the objects that could not be applied, or were not even looked at, for the sake of others: another ManagedResource may be able to.
+	// failing are the objects that could not be applied, or were skipped. They are kept for other ManagedResources, which may be able to apply them.
 	failing map[objects.Key]struct{}
-	// written are the objects that are as they should be by now, by what was done about them; held is when the first of those
-	// is due that are not put right yet; news is what to tell about drift.
+	// written has the outcome of each object that is in sync now; held is after what time the first of the delayed repairs is
+	// due; news is what to report about drift.
 	written map[plan.Key]outcome
 	held    time.Duration
 	news    []string
 }
 
-// skipped is the result for an object that nobody need look at: the watches cover it, and it was as it should be when it was last seen.
+// skipped is the result for an object that need not be read: the watches cover it, and it was in sync when it was last seen.
 const skipped = "skipped"
 
 // leftAway is the result for an object that is gone and is not created while its ManagedResource is left alone.
@@ -164,7 +164,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 	}
 }
 
-// workFor returns what is to be done about an object, nil for nothing: it is known to be as it should be, depends on one that failed, or is not to be
+// workFor returns the work for an object; nil if the object is known to be in sync, depends on an object that failed, or is not to be
 // repaired yet.
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	options := a.options(desired)
@@ -228,8 +228,8 @@ func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Key.GroupKind()]
 }
 
-// drifted says whether an object was changed by somebody else since it was compared with the same manifest: by this ManagedResource, or by another one
-// that has the object, too, whose origin it carries and for which this one stands in.
+// drifted says whether another writer has changed an object since it was compared with the same manifest. This ManagedResource compared it, or another one
+// that has the object, too: then the object carries the origin of the other one, and this ManagedResource acts in its place.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
 	if a.Tracker.Drifted(keyOf(desired), digest) {
 		return true
@@ -308,7 +308,7 @@ func (a *applier) visited() map[plan.Key]struct{} {
 	return visited
 }
 
-// newerStateSeen says whether the watches told since of an object that it is not as it should be, though the run did not look at it for their sake.
+// newerStateSeen says whether the watches have since reported that an object is out of sync which the run skipped because they cover it.
 func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {
 		if done.result == skipped && !a.Tracker.InSync(done.sighting.Key, done.sighting.Desired) {

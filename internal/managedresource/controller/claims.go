@@ -22,7 +22,7 @@ type claims struct {
 	byKey map[plan.Key][]ownership.Claim
 	// clusterScoped are kinds that have no namespaces though some of these entries name one; their objects are found by keys without namespaces.
 	clusterScoped map[metav1.GroupKind]bool
-	// unknown says of keys without namespaces why it is not known whether somebody has such an object.
+	// unknown has, for keys without namespaces, why it is not known whether another ManagedResource has such an object.
 	unknown map[plan.Key]error
 }
 
@@ -62,7 +62,7 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 	return r.sortClaims(ctx, found, wanted, wantedAt), nil
 }
 
-// sortClaims leaves out the claims on objects by the name of one that is wanted in another namespace, unless their kind has no namespaces by now.
+// sortClaims leaves out the claims on objects that have the name of a wanted object but another namespace, unless their kind is cluster-scoped now.
 func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wanted map[plan.Key]struct{}, wantedAt map[plan.Key]*resourcesv1alpha1.ObjectReference) claims {
 	all := claims{byKey: map[plan.Key][]ownership.Claim{}, clusterScoped: map[metav1.GroupKind]bool{}, unknown: map[plan.Key]error{}}
 	failed := map[metav1.GroupKind]error{}
@@ -87,7 +87,7 @@ func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wa
 	return all
 }
 
-// clusterScoped says whether the kind of an entry has no namespaces by now. A kind that is not served has no objects, wherever.
+// clusterScoped says whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects in any scope.
 func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	_, scope, err := r.kindOf(ctx, ref)
 	if target.Gone(err) {

@@ -1,8 +1,8 @@
 // Package controller is the controller that applies ManagedResources: read, decode, plan, prune, release, apply,
 // report. Each step is in a file of its own; what is to be written is decided in packages plan and merge.
 //
-// A run does what is needed and no more: after a pass in which everything was found as it should be, only what the tracker
-// has doubts about is read again, and without doubts nothing is.
+// A run does what is needed and no more: after a run that found every object in sync, only the objects that the tracker
+// doubts are read again, and without doubts no object is.
 package controller
 
 import (
@@ -57,7 +57,7 @@ type Options struct {
 	Watches  *target.Watches
 	Assessor *target.Assessor
 	Clock    clock.PassiveClock
-	// Metrics may be nil: then nobody reads them.
+	// Metrics may be nil: then no metrics are registered.
 	Metrics *Metrics
 	// Turns are the roll-out groups; nil if there are none.
 	Turns *turns.Turns
@@ -155,12 +155,12 @@ func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool
 	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 
-// nothingInDoubt says whether every object of a ManagedResource is known to be as it should be.
+// nothingInDoubt says whether every object of a ManagedResource is known to be in sync.
 func (r *Reconciler) nothingInDoubt(owner objects.Owner) bool {
 	return len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
 }
 
-// covered says whether watches would tell of a change of every object of a ManagedResource.
+// covered says whether watches would report a change of any object of a ManagedResource.
 func (r *Reconciler) covered(owner objects.Owner) bool {
 	return !slices.ContainsFunc(r.Tracker.Refs(owner), func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// deleteAttempts limits how often an object that somebody changes all the time is judged anew before the next run.
+// deleteAttempts limits how often a run judges an object anew that another writer keeps changing.
 const deleteAttempts = 4
 
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
@@ -128,7 +128,7 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		p.Tracker.NotTerminating(owner, key)
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
-		// As long as it is there, whoever deleted it: its claims are found by it.
+		// The claims are deleted while the object is there, regardless of who deleted it: they are found by the object.
 		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, Cached) })
 		if err == nil {
 			err = p.lease.Check(ctx, Cached)

@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// find reads the object of an entry, in the version in which its kind is served by now, and where it lives by now: neither makes it another one (MRD-13).
+// find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it another object (MRD-13).
 func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
 	gvk, namespace, err := r.placeOf(ctx, ref)
 	if err != nil {
@@ -31,8 +31,8 @@ func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefe
 	return live, elsewhere, err
 }
 
-// placeOf is where an entry's object is: the entry may be older than the kind's present scope, and than its versions. One without a namespace means the
-// namespace "default", if the kind has any by now, as it does wherever entries are compared. The origin tells whose object it is.
+// placeOf returns where an entry's object is: the entry may be older than the kind's present scope and versions. If the kind is namespaced now, an entry
+// without a namespace means the namespace "default", as it does wherever entries are compared. The origin tells whose object it is.
 func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
 	gvk, scope, err := r.kindOf(ctx, ref)
 	switch {
@@ -46,7 +46,7 @@ func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectR
 	return gvk, ref.Namespace, nil
 }
 
-// kindOf is in what version the kind of an entry is served by now, and whether it has namespaces.
+// kindOf returns the version in which the kind of an entry is served now, and whether the kind is namespaced.
 func (r *Reconciler) kindOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (schema.GroupVersionKind, plan.Scope, error) {
 	gvk, err := r.Target.Served(ctx, ref.GroupVersionKind())
 	if err != nil {

@@ -49,7 +49,7 @@ func (r *Reconciler) groupChanged(before, after *resourcesv1alpha1.ManagedResour
 	return changed
 }
 
-// Turn has a ManagedResource looked at for its roll-out group; isTurn is true if its changed content is to be applied, so that it is not at rest.
+// Turn enqueues a ManagedResource for its roll-out group. isTurn is true if its changed content is to be applied, so that it is not at rest.
 func (t *Triggers) Turn(owner types.NamespacedName, isTurn bool) {
 	if isTurn {
 		t.reconciler.states.stepKnown(owner, lifecycle.PeriodEnded{})

@@ -30,16 +30,16 @@ const (
 	reasonHoldRefused  = "HoldRefused"
 )
 
-// held is what the annotations on an object, as it was read, and on its ManagedResource have left alone.
+// held is what the annotations on an object, as it was read, and on its ManagedResource exempt from repair.
 type held struct {
-	// own is what the object itself says, none if it must not.
+	// own is the hold on the object itself; none if the object must not have a hold.
 	own hold.Hold
-	// forbidden is true if the object says so and must not (MRF-15).
+	// forbidden is true if the object has a hold and must not have one (MRF-15).
 	forbidden bool
 	effect    *hold.Effect
 }
 
-// heldOn says what is left alone of an object that was read.
+// heldOn returns the holds on an object that was read, and their effect.
 func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured) held {
 	if desired.CreateOnly {
 		return held{} // It is never repaired.
@@ -53,12 +53,12 @@ func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured)
 	return h
 }
 
-// holdOf is what a ManagedResource has left alone of its objects.
+// holdOf returns the hold of a ManagedResource on its objects.
 func holdOf(mr *resourcesv1alpha1.ManagedResource, now time.Time) hold.Hold {
 	return hold.Of(mr.Annotations, "", "", now)
 }
 
-// allowsHolds says whether whoever may write the objects of a ManagedResource may have them left alone.
+// allowsHolds says whether the writers of a ManagedResource's objects may set holds on them.
 func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	if allowed, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds]); err == nil {
 		return allowed
@@ -66,13 +66,13 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.AllowHolds
 }
 
-// leavesMissing says whether an object that is gone stays so, as all of its ManagedResource is left alone: somebody may have deleted it on purpose. One that
-// no inventory had is created.
+// leavesMissing says whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a user may have deleted the object on
+// purpose. An object that no inventory had is created.
 func (a *applier) leavesMissing(desired *plan.Desired) bool {
 	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).IsWhole()
 }
 
-// waitForHold has a missing object looked at when the hold on its ManagedResource ends.
+// waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *applier) waitForHold(desired *plan.Desired) {
 	until := holdOf(a.mr, a.Clock.Now()).Until
 	a.Tracker.KeepDoubt(ownerOf(a.mr), keyOf(desired))
@@ -80,7 +80,7 @@ func (a *applier) waitForHold(desired *plan.Desired) {
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }
 
-// noteHold notes and tells what is left alone of an object after it was looked at.
+// noteHold records and reports which parts of an object are left alone, after the object was reconciled.
 func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outcome) {
 	owner, key, h := ownerOf(a.mr), keyOf(desired), done.held
 	written := done.result == "updated"

@@ -123,7 +123,7 @@ func (l *lease) look(ctx context.Context) error {
 	return nil
 }
 
-// announced takes the form that the run itself made of the ManagedResource. Nobody checks the lease meanwhile.
+// announced records the form that the run itself made of the ManagedResource. No check of the lease runs at the same time.
 func (l *lease) announced(mr *resourcesv1alpha1.ManagedResource) { l.mr, l.seen = mr, "" }
 
 // confirmOwner asks the API server whether the ManagedResource still is what the run is about.

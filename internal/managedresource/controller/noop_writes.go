@@ -22,8 +22,8 @@ func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 	return objects.Write{Live: objects.ContentDigest(live.Object), Merged: objects.ContentDigest(merged.Object)}
 }
 
-// same says whether writing merged over live is known to change nothing, and when to try all the same: zero if it is as it should be. Whoever
-// asks for a run asks the API server anew, and so does a run for which again is true.
+// same says whether writing merged over live is known to change nothing, and when to try all the same: zero if the object is in sync. A run
+// that a user requested asks the API server anew, and so does a run for which again is true.
 func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, again bool) (same bool, next time.Time) {
 	if merge.Equal(live, merged) {
 		return true, time.Time{}
@@ -66,8 +66,8 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 	return done
 }
 
-// invalid takes that the API server refuses to change an object to its desired state. An object that nobody changed, and that is written again
-// only because the API server may keep more of it now, stays as it is: replacing it would end in the same, again and again.
+// invalid handles that the API server refuses to change an object to its desired state. An object that nobody changed, and that is written again
+// only because the API server may keep more of it now, stays as it is: replacing it would have the same result, again and again.
 func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
 	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
@@ -81,8 +81,8 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 	return outcome{}, a.replace(ctx, desired, done.before, done.after, cause)
 }
 
-// kept is zero if the API server kept what was written, else when to write it once more: what it did not take now it may take later. Of an
-// object that is created only once nothing is expected.
+// kept returns zero if the API server kept what was written; otherwise when to write it once more, because the API server may take it later. It returns
+// zero for an object that is created only once.
 func (a *applier) kept(ctx context.Context, desired *plan.Desired, written *unstructured.Unstructured, mergeLive mergeInto) time.Time {
 	a.Watches.Defines(written)
 	if written == nil || desired.CreateOnly {
@@ -94,5 +94,5 @@ func (a *applier) kept(ctx context.Context, desired *plan.Desired, written *unst
 	return a.nextTry()
 }
 
-// nextTry is spread, so that what was rolled out at one time is not tried again at one time.
+// nextTry returns a spread time, so that objects that were rolled out at one time are not tried again at one time.
 func (a *applier) nextTry() time.Time { return a.Clock.Now().Add(noopRetry + rand.N(noopRetry)) }

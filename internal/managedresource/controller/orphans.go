@@ -20,15 +20,15 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// collector stands for a ManagedResource that leaves an orphan; it is nobody's name, so that a run that applies the object is another one.
+// collector stands for the ManagedResource that leaves an orphan. No ManagedResource has its name, so that a run that applies the object has another owner.
 var collector objects.Owner
 
 // reasonOrphan is the reason of the Event about an orphan.
 const reasonOrphan = "OrphanFound"
 
-// Orphan judges an object whose origin is a ManagedResource of this source, and that nobody has on record. It is an orphan if its
-// ManagedResource is applied completely and no inventory names it, as after a restore of etcd or an answer that was lost. An
-// orphan is counted and told of; it is deleted only if that is configured, and if it is proven to be ours.
+// Orphan judges an object whose origin is a ManagedResource of this source, and which the tracker has no record of. The object is an orphan if its
+// ManagedResource is applied completely and no inventory names the object, as after a restore of etcd or an answer that was lost. An
+// orphan is counted and reported; it is deleted only if that is configured, and if it is proven to be ours.
 func (r *Reconciler) Orphan(ctx context.Context, stray target.Orphan) {
 	if err := r.judgeOrphan(ctx, stray); err != nil {
 		log.FromContext(ctx).Info("Could not judge an object that no inventory names", "groupVersionKind", stray.GVK.String(),

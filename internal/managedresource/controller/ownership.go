@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// errOwnershipPending is why an object waits that another ManagedResource is about to let go of: which of the two deletes it, or whether it
-// goes to a third one, shows in a moment.
+// errOwnershipPending is why an object waits that another ManagedResource is about to release: which of the two deletes the object, or whether a
+// third one gets it, is decided in a moment.
 var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
 
 // judge says what is to become of an object that a ManagedResource leaves.
@@ -46,8 +46,8 @@ func isCollectable(live *unstructured.Unstructured) bool {
 		meta.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
-// isCreation says of an object whose origin names nobody whether it was created for a ManagedResource that has this entry: this process did it, or
-// the object carries no origin, as it is created only once, and the entry is the record: with its UID, or, if it has none, with its very place.
+// isCreation says whether an object whose origin names no owner was created for a ManagedResource that has this entry. Either this process created it, or
+// the object carries no origin because it is created only once, and the entry is the record: by its UID or, if it has none, by its namespace.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
 	return r.Tracker.CreatedFor(ownerOf(mr), target.RefOf(ref).Key) == live.GetUID() ||
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
@@ -69,8 +69,8 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == ""
 }
 
-// handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that one keeps it still. It looks
-// at the object from then on: its manifest may want it otherwise.
+// handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that ManagedResource still keeps it. The new
+// owner reconciles the object from then on: its manifest may differ.
 func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to ownership.Claim) error {
 	heir := to.Owner
 	if !r.Tracker.BeginHandOver(heir, to.Object) {
@@ -112,7 +112,7 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, 
 	return mr.Status.Resources[i], true
 }
 
-// leave leaves an object, as it was seen, to the ManagedResource that looks after it, unless that one has let go of it meanwhile.
+// leave leaves an object, as it was seen, to the ManagedResource that keeps it, unless that ManagedResource has released the object meanwhile.
 func (a *applier) leave(ctx context.Context, keeper objects.Owner, desired *plan.Desired, seen objects.Observation) {
 	owner := ownerOf(a.mr)
 	if desired.CreateOnly && a.Tracker.PassDoubt(owner, keeper, seen.Key) {
@@ -140,8 +140,8 @@ func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstruc
 	return r.Target.Patch(ctx, live, patch)
 }
 
-// mayReplace says whether an object may be deleted so that it can be created anew: it is one of a ManagedResource of this source, or it names
-// nobody, and this process created it, or the inventory says that it was created for this ManagedResource.
+// mayReplace says whether an object may be deleted so that it can be created anew: its origin names a ManagedResource of this source; or it has no
+// valid origin, and this process created it, or the inventory says that it was created for this ManagedResource.
 func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructured) bool {
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
@@ -154,10 +154,10 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
 }
 
-// ownerOfOrigin is the other ManagedResource that keeps an object though this one has it, too: the one whose inventory got it
-// last, and the origin says which that is. The object is written as this manifest says, but its origin stays. Without this rule a
-// restart would give the object back to its former owner, which deletes it once its manifest no longer has it. An object to create only
-// once is looked after by any other one that has it.
+// ownerOfOrigin returns the other ManagedResource that keeps an object though this one has it, too: the one whose inventory got the object
+// last, which the origin names. The object is written as this manifest says, but its origin stays. Without this rule a
+// restart would give the object back to its former owner, which deletes it once its manifest no longer has it. An object that this
+// ManagedResource creates only once is kept by any other ManagedResource that has it.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
 	keeper, value, err := a.keeperOf(ctx, desired, live)
 	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly && value == "" {

@@ -54,7 +54,7 @@ func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panick
 	return n
 }
 
-// once lets whoever comes first do something for all; the others wait for it until the context ends.
+// once returns a function whose first caller does the work for all; other callers wait for the work until the context ends.
 func once(ctx context.Context, work func() error) func() error {
 	var err error
 	place, done := make(chan struct{}, 1), false

@@ -72,7 +72,7 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 }
 
 // voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects were created for it (MR-30): those
-// objects are gone, or another ManagedResource has them by now, which may give them up. Without this the next instance would take the record
+// objects are gone, or another ManagedResource has them now and may give them up. Otherwise the next instance would take the record
 // for a proof that such an object is its own, and delete it.
 func (r *Reconciler) voidRecords(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool { return createdOnce(ref) && !meta.Tentative(ref) }
@@ -192,7 +192,7 @@ func (p *pruner) deleteSkipped(ctx context.Context) error {
 	return p.settle(ctx)
 }
 
-// settle waits for what was deleted, unless the ManagedResource asks for something else by now.
+// settle waits for the deleted objects to go, unless a newer form of the ManagedResource supersedes the run.
 func (p *pruner) settle(ctx context.Context) error {
 	for _, err := range p.waiting {
 		if errors.Is(err, errSuperseded) {

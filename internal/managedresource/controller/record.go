@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// recordApplied puts on record that an object is as it should be. compared is true if what was changed about it is drift.
+// recordApplied records that an object is in sync. compared is true if a change that the run made is the repair of drift.
 func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
 	origin, another := a.namesAnother(done.before)
 	if done.anothers = another; another && desired.CreateOnly {
@@ -31,7 +31,7 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 	a.noteHold(ctx, desired, done)
 	a.recordRepair(ctx, desired, done, compared)
 	if done.isKept() {
-		// The other one decides whether it is as it should be.
+		// The other ManagedResource decides whether the object is in sync.
 		a.Tracker.ObservePresent(sighting)
 		a.leave(ctx, done.keptBy, desired, sighting)
 		return
@@ -43,8 +43,8 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 	a.Tracker.MarkInSync(ownerOf(a.mr), sighting)
 }
 
-// recordRepair notes what was done about the drift of an object. Whether there is something to repair about an object that another ManagedResource owns,
-// that one says.
+// recordRepair records whether the drift of an object was repaired. If another ManagedResource owns the object, only the owner decides whether the drift
+// was unfounded.
 func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
 	changed := done.result != "unchanged"
 	switch {
@@ -58,7 +58,8 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 	}
 }
 
-// recordCreation notes for whom an object was created, or taken over. The process knows from now on, even if somebody takes the record away.
+// recordCreation records the ManagedResource for which an object was created or taken over. The process remembers it even if another writer removes the
+// record from the inventory.
 func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting objects.Observation) {
 	switch {
 	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, sighting.UID):
@@ -68,8 +69,8 @@ func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting o
 	}
 }
 
-// leavesCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: it may have been
-// that one's before, which may want it otherwise. It returns true if the object is still to be looked at.
+// leavesCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: the object may
+// have belonged to it before, and its manifest may differ. It returns true if the object still has to be checked.
 func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sighting objects.Observation) bool {
 	keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
 	if err == nil && keeper == (objects.Owner{}) {
@@ -107,8 +108,8 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
 }
 
-// disown takes that the origin of an object names another ManagedResource than the one that it was created for: neither this process nor an inventory
-// proves from now on that it is that one's.
+// disown handles an object whose origin names another ManagedResource than the one that it was created for: from now on neither this process nor an
+// inventory proves that the object belongs to the latter.
 func (a *applier) disown(key objects.Key, uid types.UID, origin ownership.Origin) {
 	if origin.Source == ownership.ThisSource {
 		a.Tracker.TakenOver(origin.Owner, key, uid)

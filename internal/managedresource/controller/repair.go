@@ -17,10 +17,10 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// reasonDrift is the reason of the Event about objects that somebody else changed.
+// reasonDrift is the reason of the Event about objects that another writer changed.
 const reasonDrift = "ObjectChanged"
 
-// lookAgain is after what time an object is read once more that is held, and could not be read to tell what happened to it.
+// lookAgain is after what time a held object is read once more, if it could not be read to report what changed.
 const lookAgain = time.Minute
 
 // delay notes that an object is not repaired before its time.
@@ -33,8 +33,8 @@ func (a *applier) delay(wait time.Duration) {
 	}
 }
 
-// lookAtDrift reads an object that is not put right yet, to tell what happened to it. Where nothing is to be put right, nothing is
-// told, and it is as it should be.
+// lookAtDrift reads an object whose repair is delayed, to report what changed. An object that needs no repair is recorded as in sync,
+// and nothing is reported.
 func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64, wait time.Duration) {
 	key := keyOf(desired)
 	before, options, digest := a.look(desired, options, digest)

@@ -279,8 +279,8 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 	return inventory
 }
 
-// afterFailure returns the inventory of a run that failed: of what it wrote or found as it should be, it has what is there now (MRB-3). An
-// entry that is not the one that the run announced is somebody else's by now, who has been at the object since: the next leader's, if this
+// afterFailure returns the inventory of a run that failed: the objects that the run wrote or found in sync get their present entries (MRB-3). An
+// entry that differs from the one that the run announced belongs to another writer, which has handled the object since: the next leader, if this
 // process stood still for a while.
 func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	announced, next := byKey(a.mr.Status.Resources), byKey(a.inventory())
@@ -295,8 +295,8 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	return inventory
 }
 
-// afterSuperseded is afterFailure for a run whose ManagedResource somebody else has been at: objects that were created or taken over meanwhile get their entries
-// back, if those are gone. The leader makes of it what the manifests say.
+// afterSuperseded is afterFailure for a run whose ManagedResource another writer has changed: objects that the run created or took over get their entries
+// back, if those are gone. The leader then applies what the manifests say.
 func (a *applier) afterSuperseded(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	inventory = a.afterFailure(inventory)
 	present, before := byKey(inventory), len(inventory)

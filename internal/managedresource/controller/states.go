@@ -63,8 +63,8 @@ func (s *states) stepKnownLocked(owner objects.Owner, event lifecycle.Event) lif
 	return s.stepLocked(owner, event, lifecycle.Facts{UID: known.UID})
 }
 
-// stepPresent takes an event of a ManagedResource if just that one is remembered. An event may be late, and about a former one of its name: then what is
-// remembered of the present one stays, as otherwise nobody would be told of changes of its Secrets.
+// stepPresent applies an event of a ManagedResource if the remembered ManagedResource has the same UID. A late event may be about a former ManagedResource of
+// that name: then the state of the present one stays, because without it changes of its Secrets would enqueue nothing.
 func (s *states) stepPresent(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -175,9 +175,9 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 	t.queue.AddAfter(reconcile.Request{NamespacedName: owner}, after)
 }
 
-// Drift takes an object that may not be as it should any more. An object that is not repaired at once is reported at once. An object that a run is
-// deleting, for good or to create it anew, is expected to go, and no drift, as is the end of what was terminating; it is told nevertheless.
-// Neither is what is to be written once more.
+// Drift enqueues the ManagedResource of an object that may not be in sync any more. An object that is not repaired at once is reported at once. These
+// changes are expected and do not count as drift, but enqueue the ManagedResource nevertheless: a run is deleting the object, for good or to create it anew;
+// the object was terminating; the object is to be written once more.
 func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	r := t.reconciler
 	if owner == collector {
@@ -227,7 +227,7 @@ func (t *Triggers) sweep() {
 	}
 }
 
-// SecretChanged takes a Secret that was written, or is gone if version is empty (MRT-4, MRB-21).
+// SecretChanged enqueues the ManagedResources of a Secret that was written (MRT-4), or is gone if version is empty (MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
 		t.reconciler.Tracker.ForgetDropped(owner)
@@ -235,7 +235,7 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	}
 }
 
-// SecretsMissed takes that changes of Secrets may have been missed.
+// SecretsMissed enqueues the ManagedResources whose Secrets may have changed unnoticed.
 func (t *Triggers) SecretsMissed() {
 	for i, owner := range t.reconciler.states.secretsMissed() {
 		t.reconciler.Tracker.ForgetDropped(owner)

@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// unhealthy is a condition that is not as it should be: the labels of its series, in their order, and since when.
+// unhealthy is a condition whose status is a fault: the labels of its series, in their order, and since when.
 type unhealthy struct {
 	labels [4]string
 	since  float64
@@ -29,8 +29,8 @@ func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	return all
 }
 
-// Follow returns a handler that keeps the series of ManagedResources that are not as they should be, or are ignored, from what a cache delivers of
-// them; those of other classes have none.
+// Follow returns a handler of a cache that keeps the series of ManagedResources that have a fault or are ignored. ManagedResources of other classes
+// have no series.
 func (m *Metrics) Follow(class meta.Class) cache.ResourceEventHandler {
 	of := func(object any) *resourcesv1alpha1.ManagedResource {
 		if mr, ok := object.(*resourcesv1alpha1.ManagedResource); ok && class.Handles(mr) {

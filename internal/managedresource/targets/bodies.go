@@ -46,7 +46,7 @@ func newBodies(total int64, failed func()) *bodies {
 	return &bodies{total: total, shares: map[*bodyShare]struct{}{}, failed: failed}
 }
 
-// errLeft is the error of reading an answer whose target has been removed.
+// errLeft is the error of reading an answer after the connection to its target has ended.
 var errLeft = errors.New("the target is let go")
 
 // share returns that of one target; leave ends it.
