@@ -70,8 +70,8 @@ func hasByName(set map[Key]struct{}, key Key) bool {
 	return false
 }
 
-// SeeInventory takes the inventory of a ManagedResource as the source has it: objects in it that are not on record, as nobody has run it yet or another
-// process wrote to it, make Claimants return the ManagedResource whatever is asked, until they are on record. None forgets the ManagedResource.
+// SeeInventory records the inventory of a ManagedResource as the source has it. An object in it may not be on record yet, because no run has begun or another
+// process wrote the inventory: until it is, Claimants returns the ManagedResource for every request. An empty inventory forgets the ManagedResource.
 func (l *Tracker) SeeInventory(owner Owner, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *Tracker) SeeInventory(owner Owner, keys []Key) {
 	}
 }
 
-// recordedLocked takes out of what is not on record of a ManagedResource what is by now.
+// recordedLocked removes, from the unrecorded objects of a ManagedResource, those that are on record now.
 func (l *Tracker) recordedLocked(owner Owner) {
 	if missing, some := l.unrecorded[owner]; some {
 		missing = slices.DeleteFunc(missing, func(key Key) bool { return l.isRecordedLocked(owner, key) })

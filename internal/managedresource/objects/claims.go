@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Created notes that this process created the object for a ManagedResource: the proof that it is that one's, should its origin be taken away. To
-// have written to it proves nothing: a restored target may have it as it was before. An answer that is older than what is known of another
-// object of that name is about one that is gone, and must not take the place of what another run has created since; nor does an answer that comes
-// after the object was given up take that back.
+// Created records that this process created the object for a ManagedResource: the proof of ownership, should the origin be removed from the object. A
+// write to the object proves nothing: a restored target may have the object as it was before. An answer that is older than what is known of another
+// object of that name is about an object that is gone, and must not replace the record of what another run has created since. An answer that arrives
+// after the object was given up does not claim it again.
 func (l *Tracker) Created(owner Owner, s Observation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,7 +23,7 @@ func (l *Tracker) Created(owner Owner, s Observation) {
 	}
 }
 
-// TakenOver notes that an object carries the origin of another ManagedResource than the one that it was created for: it is that one's.
+// TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for: owner has it now.
 func (l *Tracker) TakenOver(owner Owner, key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,7 +32,8 @@ func (l *Tracker) TakenOver(owner Owner, key Key, uid types.UID) {
 	}
 }
 
-// DisownCreation notes that the object with this UID is not ours any more, whoever created it. Another one that was created since by its name is.
+// DisownCreation records that the object with this UID is not ours any more, regardless of who created it. An object of the same name that this process has
+// created since stays ours.
 func (l *Tracker) DisownCreation(key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +44,7 @@ func (l *Tracker) DisownCreation(key Key, uid types.UID) {
 	r.created, r.disowned, r.creator = uid, true, nil
 }
 
-// IsOurs says whether this process created the object with this UID for any ManagedResource, and nobody has given it up.
+// IsOurs says whether this process created the object with this UID for any ManagedResource, and has not given it up.
 func (l *Tracker) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +52,7 @@ func (l *Tracker) IsOurs(key Key, uid types.UID) bool {
 	return r != nil && uid != "" && r.created == uid && !r.disowned
 }
 
-// CreatedFor is the UID of the object that this process created, if it is the one of this ManagedResource; empty if it is not.
+// CreatedFor returns the UID of the object that this process created for the ManagedResource; empty if there is none.
 func (l *Tracker) CreatedFor(owner Owner, key Key) types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +74,8 @@ func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	}
 }
 
-// Drifted says whether an object was changed by somebody else since it was compared with the same desired state: what is to be
-// done about it is a repair, and not the roll-out of a new manifest.
+// Drifted says whether another writer has changed an object since it was compared with the same desired state: a write is then
+// a repair, and not the roll-out of a new manifest.
 func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,9 +83,9 @@ func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	return r != nil && r.certainty == suspect && !r.retryPartial && r.desired == desired
 }
 
-// Writing notes that requests are about to be sent that may change an object, or create it: a watch may tell of that before the answer
-// does, and nobody is told of it until Written is called. It reports whether what they will change is drift: what was compared with the
-// same desired state, and is to be so no more.
+// Writing records that requests are about to be sent that may change or create an object: a watch may report the change before the answer
+// arrives, and subscribers are not notified of it until Written is called. Writing returns whether the requests repair drift: the object
+// was compared with the same desired state before.
 func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +99,7 @@ func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	return r.desired == desired && (r.certainty == verified || r.certainty == suspect && !r.retryPartial)
 }
 
-// Written ends what Writing began, after the answer was reported. An object that is in doubt then is told of.
+// Written ends what Writing began, after the answer was reported. If the object is in doubt then, the subscribers are notified.
 func (l *Tracker) Written(key Key) {
 	l.updateObject(key, func(r *record, told *notices) {
 		r.writes = max(r.writes, 1) - 1

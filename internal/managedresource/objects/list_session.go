@@ -70,7 +70,7 @@ func (x *ListSession) ObservePresent(s Observation) Object {
 	return l.Get(s.Key)
 }
 
-// proveLocked forgets what is known of an object if the list covers that version and has an older one, or another object in that one.
+// proveLocked forgets what is known of an object if the list covers the version on record and has an older version, or another object in that version.
 func (x *ListSession) proveLocked(r *record, s Observation, told *notices) {
 	if !r.contradicts(s) || newer(r.resourceVersion, x.version) {
 		return
@@ -100,8 +100,8 @@ func (x *ListSession) cannotProveAbsence(r *record) bool {
 	})
 }
 
-// End reports that the list was complete: what is in the scope and was not listed is gone. Objects that came into the scope while it was listed are doubted,
-// and so is what a list had that began later: nobody knows whether this one had it, too.
+// End reports that the list was complete: objects in its scope that were not listed are gone. Objects that came into the scope during the list are doubted,
+// and so are objects that a later list had: it is not known whether this list had them, too.
 func (x *ListSession) End() {
 	l := x.tracker
 	l.update(func(told *notices) {

@@ -17,25 +17,25 @@ type Revision struct {
 // Era is which of the times it was of in which what is known was not called into question.
 func (m Revision) Era() uint16 { return m.era }
 
-// Object is the answer of Lookup.
+// Object is the answer of Get and GetIn.
 type Object struct {
 	// Tracked is true if a ManagedResource has the object.
 	Tracked bool
-	// Known is true once anybody has looked; Present if it was there then.
+	// Known is true once a read or a watch has looked for the object; Present if it was there then.
 	Known, Present bool
-	// Unlisted is true if it is not present as a list that goes by the label did not have it: it may be there without.
+	// MissingFromList is true if the object is not present because a list that selects by the label did not have it: it may be there without the label.
 	MissingFromList bool
-	// Unwatched is true if it is present as a request found it, though lists or watches had said that it is not there: none need tell what happens to it.
+	// UnlabelledLive is true if a request found the object, though lists or watches had reported that it is not there: they may not report its changes.
 	UnlabelledLive bool
-	// OutOfSync is true if it is about to be looked at; InSync if it was found as it should be and nothing was seen since.
+	// OutOfSync is true if the object is about to be checked; InSync if it was found in sync and no change was seen since.
 	OutOfSync, InSync bool
-	// Again is true if it is in doubt only as the API server kept a part of what was written, and may keep more by now.
+	// RetryPartial is true if the object is in doubt only because the API server kept a part of what was written, and may keep more now.
 	RetryPartial bool
-	// Terminating is true if its deletion was accepted and waits for something. Its end is told as drift.
+	// Terminating is true if its deletion was accepted and has not ended. The end is reported as drift.
 	Terminating     bool
 	UID             types.UID
 	ResourceVersion string
-	// Judged is true if the object was seen in the version that was asked for, by whoever tells of its health; Verdict is what it said then.
+	// Judged is true if the object was observed with its health in the requested version; Verdict is its health then.
 	Judged  bool
 	Verdict healthcheck.Verdict
 	// Revision is for answers to requests that are sent now.
@@ -43,12 +43,12 @@ type Object struct {
 }
 
 // GoneSince says whether the object was seen to be gone later than at a resource version. An object that left the filter of a watch looks the
-// same, so that it must not be concluded of one whose end takes time.
+// same, so that callers must not use GoneSince for an object whose end takes time.
 func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
 
-// Get returns what is known of an object, but for what it says of itself.
+// Get returns what is known of an object, without its verdict.
 func (l *Tracker) Get(key Key) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Tracker) Get(key Key) Object {
 	return Object{}
 }
 
-// GetIn is Lookup with what the object says of itself in the version of a reference: another one may say something else (MRH-8).
+// GetIn is Get with the verdict of the object in the version of a reference: the verdict in another version may differ (MRH-8).
 func (l *Tracker) GetIn(ref Ref) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// The owners of an object stand in an order, and that says who repairs it. Claims say which objects a run applies or drops, and end with the run;
+// The order of an object's owners decides which owner repairs the object. Claims say which objects a run applies or drops, and end with the run;
 // the order outlives runs, and so cannot be one of their flags:
 //
-//	[those that cannot look | those to be asked | the one that is told]
+//	[owners that cannot look | owners to be asked | the owner that is notified]
 //
-// The last owner is told of drift: it verified the object last. If it cannot look, it goes to the front, and the one before it is told. The first
-// owners, passed in number, were told since the object was last verified, and could not look. Once all were told, the next change begins anew.
+// The last owner is notified of drift: it verified the object last. If it cannot look, it goes to the front, and the owner before it is notified. The first
+// owners, as many as passed says, were notified since the object was last verified, and could not look. Once all were notified, the next change begins anew.
 
-// LeaveTo says that another ManagedResource keeps an object that a ManagedResource has, too: that one looks at it from now on, at once if
-// it is in doubt. If it does not have the object on record, the next change raises a doubt anew.
+// LeaveTo records that keeper keeps an object that owner has, too: keeper checks the object from now on, at once if
+// it is in doubt. If keeper does not have the object on record, the next change raises a doubt anew.
 func (l *Tracker) LeaveTo(keeper, owner Owner, key Key) { l.leave(keeper, owner, key, Observation{}) }
 
-// LeaveSeen is LeaveTo by a ManagedResource that has looked at the object: what was seen since is not taken back.
+// LeaveSeen is LeaveTo by an owner that has read the object: it does not take back changes that were seen since that read.
 func (l *Tracker) LeaveSeen(keeper, owner Owner, seen Observation) {
 	l.leave(keeper, owner, seen.Key, seen)
 }
@@ -30,9 +30,9 @@ func (l *Tracker) leave(keeper, owner Owner, key Key, seen Observation) {
 	})
 }
 
-// PassDoubts tells that a ManagedResource cannot look at objects at present, such as because a Secret of it is missing. Those in doubt
-// that others have, too, are left to them: each is asked once until one of them has verified the object, so that some that all
-// cannot do not wake each other for ever.
+// PassDoubts records that a ManagedResource cannot check objects at present, for example because one of its Secrets is missing. It leaves the objects in doubt
+// to other owners: each owner is asked once until one of them has verified the object, so that owners which all cannot check it
+// do not wake each other for ever.
 func (l *Tracker) PassDoubts(owner Owner, unable func(Key) bool) {
 	l.update(func(told *notices) {
 		if o := l.owners[owner]; o != nil {
@@ -45,8 +45,8 @@ func (l *Tracker) PassDoubts(owner Owner, unable func(Key) bool) {
 	})
 }
 
-// PassDoubt tells that a ManagedResource does not put an object right, after another one has said that it cannot look at it, or if the keeper is not on
-// record and there is somebody left to be asked; else it does nothing, and returns false.
+// PassDoubt records that owner does not repair an object, after another owner has said that it cannot check the object, or if keeper is not on
+// record and another owner is left to be asked. Otherwise it does nothing, and returns false.
 func (l *Tracker) PassDoubt(owner, keeper Owner, key Key) (passed bool) {
 	l.updateObject(key, func(r *record, told *notices) {
 		o, absent := l.owners[owner], !slices.Contains(r.owners, l.owners[keeper])
@@ -57,8 +57,8 @@ func (l *Tracker) PassDoubt(owner, keeper Owner, key Key) (passed bool) {
 	return passed
 }
 
-// KeepDoubt notes that a ManagedResource is going to look at an object in its time: it is none of those that cannot, so that the doubt stays its own when
-// another one that has the object looks meanwhile, and leaves it.
+// KeepDoubt records that a ManagedResource is going to check an object later: it does not count as unable, so that it keeps the doubt when
+// another owner checks the object meanwhile, and leaves it.
 func (l *Tracker) KeepDoubt(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Observation, told 
 	}
 }
 
-// lastLocked makes an owner the one that is told of what happens to the object.
+// lastLocked makes an owner the last one, which is notified of changes of the object.
 func (r *record) lastLocked(o *ownerRecord) {
 	if i := slices.Index(r.owners, o); i >= 0 {
 		r.owners = append(slices.Delete(r.owners, i, i+1), o)
@@ -110,7 +110,7 @@ func (r *record) lastLocked(o *ownerRecord) {
 	}
 }
 
-// canLocked takes an owner, which has looked at the object or is going to, from those who said that they cannot.
+// canLocked removes an owner, which has checked the object or is going to, from the owners that cannot look.
 func (r *record) canLocked(o *ownerRecord) {
 	if i := slices.Index(r.owners, o); i >= 0 && i < int(r.passed) {
 		r.passed--

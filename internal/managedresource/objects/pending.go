@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// pendingRetry is how often an object is looked at that is terminating or can't be deleted: the watches tell of its end, and a look a
-	// minute is for objects that they do not cover, for annotations, and for whatever refused its deletion.
+	// pendingRetry is how often an object is read that is terminating or can't be deleted: the watches report its end, and a read a
+	// minute is for objects that they do not cover, for annotations, and for the cause that refused its deletion.
 	pendingRetry = time.Minute
 	// pendingTries is how often a deletion that failed, or finalizers whose time is up, are tried with each run before that: most faults
 	// pass within seconds.
 	pendingTries = 3
 )
 
-// pendingDeletion is what a run of a ManagedResource found of an object that it was to delete: that it was terminating, that it could not be deleted, or
-// that nothing remained to be done. Waiting for it then costs next to nothing.
+// pendingDeletion is what a run of a ManagedResource found about an object that it had to delete: the object was terminating, it could not be deleted, or
+// no work remained. Waiting for the object then costs next to nothing.
 //
-// Invariant: it saves requests only, for a minute at most. That an object is gone is never concluded from it, and what it says is about the
-// object with that UID. It ends with the claim of the ManagedResource, when its run is not to delete the object any more, and when somebody asks
-// for a look.
+// Invariant: the pendingDeletion only saves requests, for a minute at most. It never proves that an object is gone, and it is about the
+// object with that UID. It ends with the claim of the ManagedResource, when the run need not delete the object any more, and when a user requests
+// a full run.
 type pendingDeletion struct {
 	owner *ownerRecord
 	// uid is that of a terminating object, else "".
@@ -209,7 +209,7 @@ func (l *Tracker) SetEvents(owner Owner, key Key, text string) {
 	}
 }
 
-// RetryDeletions has all objects of a ManagedResource looked at again that were put off.
+// RetryDeletions marks all pending deletions of a ManagedResource to be tried again.
 func (l *Tracker) RetryDeletions(owner Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +219,7 @@ func (l *Tracker) RetryDeletions(owner Owner) {
 	}
 }
 
-// ForgetDeletions forgets what runs of a ManagedResource found of objects that it was to delete, but for some of them.
+// ForgetDeletions forgets the pending deletions of a ManagedResource, except those of the given objects.
 func (l *Tracker) ForgetDeletions(owner Owner, except ...Key) {
 	keep := make(map[Key]struct{}, len(except))
 	for _, key := range except {

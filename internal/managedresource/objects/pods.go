@@ -26,11 +26,11 @@ func (r Ref) PodSource() PodSource {
 	return Labelled
 }
 
-// podCounts are the counts by what told of them.
+// podCounts are the counts by the source that reported the Pods.
 //
-// Invariant: a count has only what its own source told of. In a namespace one watch of each source tells of Pods, and one of
-// ReplicaSets: what its list does not have is gone from its count, what leaves it by losing the label too, and what it told of
-// goes with it. The other count says nothing of that, and is not changed by it: the same Pod may be in both.
+// Invariant: a count has only what its own source reported. In a namespace, one watch of each source reports Pods, and one
+// reports ReplicaSets. What the list of the watch does not have, or what leaves the watch by losing the label, is gone from the count; when the watch ends,
+// all that it reported is gone. None of that changes the other count: the same Pod may be in both counts.
 type podCounts [podSources]podCount
 
 // podCount counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10, MRB-30).

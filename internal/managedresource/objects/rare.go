@@ -10,9 +10,9 @@ import (
 // Invariant: an object has none of it if all of its fields are zero, and the tracker's set of rare records has exactly those that have it.
 type rare struct {
 	repairs repairs
-	// deleting are the ManagedResources whose runs have sent a deletion of the object, to create it anew or for good: its end is no drift, and
-	// nothing delays its creation. It ends for all of them when the object was found as it should be, for one when its deletion was refused, and
-	// with its claim.
+	// deleting are the ManagedResources whose runs have sent a deletion of the object, to create it anew or for good: the end of the object is no drift, and
+	// nothing delays its creation. The list is emptied when the object was found in sync. A ManagedResource leaves the list when its deletion was refused, and
+	// when its claim ends.
 	deleting []*ownerRecord
 	// pending is what the runs of ManagedResources found that were to delete the object.
 	pending []pendingDeletion
@@ -113,7 +113,7 @@ func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
 	l.settleRareLocked(r)
 }
 
-// IsBeingDeleted says whether a run has sent a deletion of the object and nobody has applied it since.
+// IsBeingDeleted says whether a run has sent a deletion of the object and no run has applied the object since.
 func (l *Tracker) IsBeingDeleted(key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *Tracker) IsBeingDeleted(key Key) bool {
 	return r != nil && r.rare != nil && len(r.rare.deleting) > 0
 }
 
-// Applied notes that an object is there as it is to be: deletions that runs had sent are over.
+// Applied records that a run found or made an object in sync: the deletions that runs had sent are over.
 func (l *Tracker) Applied(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *Tracker) Applied(key Key) {
 	}
 }
 
-// claimEndsLocked takes away what is known of an object for the sake of a ManagedResource that no longer has it.
+// claimEndsLocked removes what is recorded about an object on behalf of a ManagedResource that no longer has it.
 func (l *Tracker) claimEndsLocked(r *record, o *ownerRecord) {
 	if o.run != nil {
 		delete(o.run.applies, r)

@@ -47,26 +47,26 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 
 // record is what is known of one object. Invariants whenever the lock is free, which TestModel checks:
 //
-//   - resourceVersion is the latest that anybody reported since the last reset; state, uid, digest, terminating
-//     and verdict are what the object was like then. A report that is older changes nothing, whatever the state.
+//   - resourceVersion is the latest that was reported since the last reset; state, uid, digest, terminating
+//     and verdict describe the object at that version. A report that is older changes nothing, whatever the state.
 //   - certainty is verified: present, and what was compared with the desired state is the version at resourceVersion, or one with
 //     the same uid and digest. A verification that is older than that verifies nothing.
 //   - certainty is suspect: in the dirty set of the last of its owners.
 //   - missingFromList means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
 //     the list went by, in an older version.
-//   - unwatched means present, as a request found it though lists or watches had said that it is not there: it may be without the label, so that none tells
-//     what happens to it.
-//   - verdicts has what the object said of itself in each version in which it was seen, as it was when that was told last; what it says in others
+//   - unlabelledLive means present, because a request found the object though lists or watches had reported that it is not there: it may lack the label, so
+//     that no watch reports its changes.
+//   - verdicts has the latest reported health of the object for each version in which it was seen; its health in other versions
 //     is not known.
-//   - an object that was present, and is seen by other lists and watches than before, as a version or label has changed, is suspect.
+//   - an object that was present, and is seen by other lists and watches than before, because a version or label has changed, is suspect.
 //   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
-//   - again means suspect for no other reason than that the next write is to be sent, whatever is known of its result.
-//   - untold means that a doubt was raised while a write of ours was under way, and that nobody was told: with no write under way,
-//     nothing is untold.
+//   - retryPartial means suspect for no other reason than that the next write is to be sent, whatever is known of its result.
+//   - untold means that a doubt was raised while a write of ours was under way, and that no subscriber was notified: with no write under way,
+//     untold is false.
 type record struct {
 	kind kind
 	name name
-	// version is the one in which somebody had it first; owners that have it in another one say so.
+	// version is the one in which the first owner had the object; the versions of an ownerRecord have the exceptions.
 	version unique.Handle[string]
 
 	state           state
@@ -77,8 +77,8 @@ type record struct {
 	disowned        bool
 	// unlabelled is true while one of the owners does not put the label there, so that the object may be without.
 	unlabelled bool
-	// again is true from when the object is to be written once more, as the API server kept only a part of it, until somebody looked or it
-	// was changed.
+	// retryPartial is true from when the object is to be written once more, because the API server kept only a part of it, until a run checked the object
+	// or it was changed.
 	retryPartial bool
 	// writes is how many requests of ours may change the object at present.
 	writes uint8
@@ -87,7 +87,7 @@ type record struct {
 	passed uint16
 	// era counts how often all that is known was called into question. Answers to earlier requests do not end a doubt.
 	era uint16
-	// asked counts how often somebody asked for a look for a reason that no version of the object shows. A look that began before does not end that doubt.
+	// asked counts the requests to check the object for a reason that no version of the object shows. A check that began before does not end that doubt.
 	asked uint16
 	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when this was last moved.
 	listed, since uint32
@@ -105,8 +105,8 @@ type record struct {
 	// rare is nil for most objects.
 	rare *rare
 
-	// owners has the one that began to track or verified the object last at its end: that one is told of drift, so that two
-	// of them do not quarrel (MRB-16). There is always one.
+	// owners ends with the owner that began to track or verified the object last: this owner is notified of drift, so that two
+	// owners do not fight (MRB-16). There is always at least one owner.
 	owners []*ownerRecord
 }
 
@@ -167,14 +167,14 @@ func (l *Tracker) labelledLocked(r *record, told *notices) {
 	}
 }
 
-// movedLocked doubts an object of which other lists tell from now on: of a deletion while no watch ran, those before may have concluded nothing as it
-// was not theirs any more, and those from now on as it was not theirs yet. Answers to requests from before do not end the doubt.
+// movedLocked doubts an object that other lists report from now on. If the object was deleted while no watch ran, the former lists may have concluded nothing
+// because it was not theirs any more, and the new lists because it was not theirs yet. Answers to earlier requests do not end the doubt.
 func (l *Tracker) movedLocked(r *record, told *notices) {
 	r.since = l.listings
 	r.unsureLocked(told)
 }
 
-// unsureLocked doubts an object of which nobody knows whether it is still there.
+// unsureLocked doubts an object that may not be there any more.
 func (r *record) unsureLocked(told *notices) {
 	r.era++
 	if r.state == present && r.certainty != suspect {
@@ -188,14 +188,14 @@ func (r *record) changedLocked(told *notices) {
 	r.doubtLocked(told)
 }
 
-// doubtLocked takes back what was verified and tells the ManagedResource that is to look, once no write of ours is under way.
+// doubtLocked takes back what was verified and notifies the ManagedResource that has to check, once no write of ours is under way.
 func (r *record) doubtLocked(told *notices) {
 	r.certainty = suspect
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
 	r.tellLocked(told)
 }
 
-// unverifyLocked takes back that the object is as it should; a doubt stays.
+// unverifyLocked takes back that the object is in sync; a doubt stays.
 func (r *record) unverifyLocked() {
 	if r.certainty == verified {
 		r.certainty = unverified

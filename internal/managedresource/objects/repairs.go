@@ -3,20 +3,20 @@ package objects
 import "time"
 
 const (
-	// fightThreshold is after how many repairs an object is taken for one that somebody else keeps changing.
+	// fightThreshold is after how many repairs the tracker concludes that another writer keeps changing the object.
 	fightThreshold = 10
 	// slowest is the pause between two repairs in a fight: two a minute (MRB-34).
 	slowest = 30 * time.Second
 	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any pause, so that waiting
 	// does not look like peace.
 	quiet = 10 * time.Minute
-	// burst is how many looks at an object at once may find nothing to repair, as when somebody renews an annotation all the time; then it is looked
-	// at once in lookPause. So much time makes up for one of them: an object that changes less often is always looked at at once.
+	// burst is how many immediate checks of an object may find nothing to repair, as when another writer keeps renewing an annotation; then the object is
+	// checked once in lookPause. Each lookPause without a check makes up for one of them: an object that changes less often is always checked at once.
 	burst, lookPause = 10, 10 * time.Second
 )
 
-// repairs paces the repairs of one object that somebody else changes: they come after the configured delay, and later and later if the object is changed
-// again after each repair. An object that is changed all the time, though nothing is to be repaired, is not looked at each time.
+// repairs paces the repairs of one object that another writer changes: a repair follows after the configured delay, and later each time if the object is
+// changed again after each repair. An object that keeps changing without a need for repair is not checked after each change.
 //
 // Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a further change of the object
 // neither extends that nor counts. Only repairs make a fight, not changes that need none, and only quiet ends it.
@@ -97,15 +97,15 @@ type Drift struct {
 	// Due is after what time it is to be looked at: as soon as that is allowed, to tell of it, though it may be repaired later; in a fight, which was
 	// told of, when it is repaired.
 	Due time.Duration
-	// Fight is true if somebody else keeps changing the object.
+	// Fight is true if another writer keeps changing the object.
 	Fight bool
-	// Untold is true if it is held, and is to be told of now.
+	// Untold is true if the repair is held, and the drift is to be reported now.
 	Untold bool
 	// Waited is how long its repair has been waited for since it is allowed.
 	Waited time.Duration
 }
 
-// NoticeDrift notes that an object may not be as it should be any more.
+// NoticeDrift records that an object may not be in sync any more.
 func (l *Tracker) NoticeDrift(key Key, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,8 +50,8 @@ func (l *Tracker) OnReady(do func(Owner)) {
 	l.onReady = do
 }
 
-// BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if the run is busy: somebody is just
-// deleting an object that it applies, or handing over to it an object that it leaves. The run is woken when that was answered.
+// BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if the run is busy: another run is
+// deleting an object that it applies, or is handing over to it an object that it leaves. The answer to that request wakes the run.
 func (l *Tracker) BeginRun(owner Owner, applies, leaves []Key) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	return busy
 }
 
-// leavesLocked claims an object for a run that leaves it, and says whether somebody is just handing it to the ManagedResource.
+// leavesLocked claims an object for a run that leaves it, and says whether another run is handing it to the ManagedResource.
 func (l *Tracker) leavesLocked(o *ownerRecord, r *record) (busy bool) {
 	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
 		return true
@@ -186,8 +186,8 @@ func (l *Tracker) EndDeletion(owner Owner, key Key) {
 	})
 }
 
-// BeginHandOver says whether an object may be handed to a ManagedResource: not if a run of that one leaves it. EndHandOver must follow once it was
-// answered.
+// BeginHandOver says whether an object may be handed to a ManagedResource: not if a run of that ManagedResource leaves the object. If it returns true,
+// EndHandOver must follow once the request was answered.
 func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

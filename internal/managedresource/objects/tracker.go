@@ -37,15 +37,15 @@ type Observation struct {
 	Key             Key
 	UID             types.UID
 	ResourceVersion string
-	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch tells. An answer is
-	// of the latest state, so that one older than what still is on record proves that resource versions were turned back.
+	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch reports. An answer has
+	// the latest state, so that an answer older than what still is on record proves that resource versions were turned back.
 	Since Revision
 	// Digest stands for all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
-	// Desired stands for what the object was compared with; only Verified needs it.
+	// Desired stands for what the object was compared with; only MarkInSync needs it.
 	Desired uint64
-	// Again is zero unless the API server kept only a part of what was written, as far as is known; then it is when to write that once
-	// more. Only Verified needs it.
+	// RetryPartial is when to write the object once more, if the API server is known to have kept only a part of what was written; else zero.
+	// Only MarkInSync needs it.
 	RetryPartial time.Time
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
@@ -249,8 +249,8 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	}
 }
 
-// MarkInSync reports that an object was found, or made, as it should be. If something later was seen that may differ, the
-// object stays in doubt, and its ManagedResource is told.
+// MarkInSync reports that an object was found, or made, in sync. If a later version was seen that may differ, the
+// object stays in doubt, and its ManagedResource is notified.
 func (l *Tracker) MarkInSync(owner Owner, s Observation) {
 	l.updateObject(s.Key, func(r *record, told *notices) { l.verifiedLocked(r, l.owners[owner], s, told) })
 }
@@ -266,7 +266,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told 
 			return // A later version has been compared with the same since.
 		}
 		if !ordered(r.resourceVersion, s.ResourceVersion) {
-			// Nobody knows which is the later one. A second look that finds the same settles it.
+			// It is not known which version is the later one. A second read that finds the same version decides.
 			r.resourceVersion, r.state, r.missingFromList = s.ResourceVersion, present, false
 			l.setUIDLocked(r, s.UID)
 		}
@@ -442,7 +442,7 @@ func (l *Tracker) othersHaveLocked(owner Owner, key Key) bool {
 	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }
 
-// AllKnown says whether somebody has looked for every object of a ManagedResource, so that its health can be judged.
+// AllKnown says whether a read or a watch has looked for every object of a ManagedResource, so that its health can be judged.
 func (l *Tracker) AllKnown(owner Owner) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -472,7 +472,7 @@ func (l *Tracker) Size() int {
 	return l.size
 }
 
-// notices are what subscribers are told once the lock is free.
+// notices are the notifications that subscribers receive once the lock is free.
 type notices struct {
 	drift    []drift
 	verdicts []Owner
