@@ -20,7 +20,7 @@ const maxNote = 1024
 // Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches one:
 // that is all that installations allow (MRC-9), and transitions do not repeat within moments.
 //
-// Nobody waits until an Event is created: those that can't be created in time hold up neither repairs nor statuses.
+// No run waits until an Event is created: Events that can't be created in time hold up neither repairs nor statuses.
 type Events struct {
 	sender sender
 	clock  clock.PassiveClock
@@ -44,10 +44,10 @@ func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Even
 // Flush waits until all Events are created that were told, or the context ends.
 func (e *Events) Flush(ctx context.Context) { e.sender.flush(ctx) }
 
-// End creates what was told, as far as that takes some seconds; what is told later is dropped. It is for when the process ends.
+// End creates the pending Events within some seconds, and drops later Events. It is called when the process ends.
 func (e *Events) End() { e.sender.end() }
 
-// transitions tells of conditions that fail or recover. Its branches are the table of these.
+// transitions writes Events about conditions that fail or recover. Its branches are the table of these transitions.
 func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
 	if e == nil {
 		return

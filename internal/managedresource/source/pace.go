@@ -11,7 +11,7 @@ import (
 )
 
 // judgementPause is the least time between two writes of one condition of health (MRB-39). An object whose readiness
-// flaps ten times a second would otherwise cost as many status writes as the judgements can make. Nobody acts on a
+// flaps ten times a second would otherwise cost as many status writes as the judgements can make. No reader acts on a
 // change that lasts for less than a second.
 const judgementPause = time.Second
 

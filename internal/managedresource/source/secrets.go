@@ -24,17 +24,17 @@ const (
 	freshFor = 20 * time.Second
 	// freshBytes limits what is held: eight of the largest Secrets.
 	freshBytes = 8 << 20
-	// freshOverhead is what a held Secret costs beside its values, so that freshBytes limits empty ones, too: key, version, map.
+	// freshOverhead is what a held Secret costs in addition to its values (key, version, map), so that freshBytes limits empty Secrets, too.
 	freshOverhead = 512
 	// requestTimeout limits one read or list: an API server that answers at all does so within its own minute, mostly within
-	// milliseconds, and whoever waits for the answer holds a worker.
+	// milliseconds, and the run that waits for the answer holds a worker.
 	requestTimeout = 10 * time.Second
-	// readAttempts limits how often a read that was overtaken is repeated. The second one finds what overtook it held, unless
-	// that is too large to hold and changes again and again.
+	// readAttempts limits how often a read is repeated that a newer event made stale. The second read finds the newer Secret held, unless
+	// the Secret is too large to hold and changes again and again.
 	readAttempts = 4
 )
 
-// Secrets reads Secrets and tells of their changes. It keeps none but, for moments, those that have just changed: a source
+// Secrets reads Secrets and reports their changes. It keeps only Secrets that have just changed, and those for moments: a source
 // cluster may hold any number of Secrets that no ManagedResource names.
 //
 // The watch's word on a Secret is the latest event about it; a gap in the watch is a word about all of them. Invariant: the data
@@ -42,8 +42,8 @@ const (
 // it began, as long as resource versions go forward. It holds because
 //   - reads ask for the latest state, so that only what comes while one is under way can be newer than its answer;
 //   - an answer that is older than such a word is thrown away, and asked for again;
-//   - a word that is older than any answer so far is told, but not held, and an answer that is newer than what is held ends that;
-//   - subscribers are told after a word counts, and of every word: whether it is news to them they know.
+//   - a word that is older than any answer so far is reported, but not held, and an answer that is newer than the held Secret ends the holding;
+//   - subscribers are notified after a word counts, and of every word: they know themselves whether it is news to them.
 type Secrets struct {
 	client     corev1client.SecretsGetter
 	namespaces []string
@@ -54,7 +54,7 @@ type Secrets struct {
 	// onChange is called with every word on one Secret, onGap with every gap; outside the lock.
 	onChange func(types.NamespacedName, string)
 	onGap    func()
-	// subscribers are told beside these, each of one namespace.
+	// subscribers are notified in addition to onChange and onGap, each of one namespace.
 	subscribers map[string]map[*subscriber]struct{}
 
 	fresh map[types.NamespacedName]freshSecret
@@ -62,7 +62,7 @@ type Secrets struct {
 	// answered is the highest resource version that Get returned since the last gap. One number does for all Secrets: versions
 	// count writes to all of them, and a word below it is late, which costs one read.
 	answered string
-	// positions are what the watches have reached, by their namespaces: every word up to there has been told.
+	// positions are the resource versions that the watches have reached, by namespace: every word up to them has been reported.
 	positions map[string]string
 	// reads are those under way.
 	reads map[*read]struct{}
@@ -104,9 +104,9 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock cl
 	}
 }
 
-// Subscribe sets what is told of every change, and when changes may have been missed. A change is the name of the Secret and
-// its version, which is another one whenever the Secret is, also if it was deleted and created again; an empty version means
-// that the Secret was deleted. Earlier news are not told; nil stands for nobody.
+// Subscribe sets the functions that are called for every change, and when changes may have been missed. onChange gets the name of the Secret and
+// its version, which differs whenever the Secret differs, also if it was deleted and created again; an empty version means
+// that the Secret was deleted. Earlier changes are not reported; a nil function leaves the former one in place.
 func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version string), onGap func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (data map[s
 	return got.data, got.version, err
 }
 
-// get is Get for somebody who knows a resource version of the source.
+// get is Get for a caller that knows a resource version of the source.
 func (s *Secrets) get(ctx context.Context, key types.NamespacedName, known string) (latestSecret, error) {
 	if held := s.held(key); held != nil {
 		return *held, nil
@@ -133,8 +133,8 @@ func (s *Secrets) get(ctx context.Context, key types.NamespacedName, known strin
 	return s.read(ctx, key, known)
 }
 
-// latestSecret is a Secret as it was at asOf, the highest resource version of which that is certain: what was written to it by then
-// was written at or before its own.
+// latestSecret is a Secret as it was at asOf, the highest resource version for which that is certain: every write to the Secret until asOf
+// has at most the Secret's own resource version.
 type latestSecret struct {
 	data                           map[string][]byte
 	fields                         []metav1.ManagedFieldsEntry
@@ -165,7 +165,7 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known stri
 	return latestSecret{}, fmt.Errorf("secret %s changes faster than it can be read", key)
 }
 
-// Version is that of a Secret as the API server has it now, whatever the watch has told; empty if there is none.
+// Version returns the version of a Secret as the API server has it now, regardless of the watch; empty if there is no Secret.
 func (s *Secrets) Version(ctx context.Context, key types.NamespacedName) (string, error) {
 	secret, err := s.ask(ctx, key)
 	switch {

@@ -57,7 +57,7 @@ func (s *Secrets) WaitUntilWatching(ctx context.Context, limit time.Duration) er
 	}
 }
 
-// Watching returns nil as long as changes are told of within moments, and before Start; else what is in the way: the missing
+// Watching returns nil as long as changes are reported within moments, and before Start. Otherwise it returns the obstacle: the missing
 // right with verb, resource and namespace, or the API server's answer.
 func (s *Secrets) Watching() error {
 	s.mu.Lock()
@@ -70,7 +70,7 @@ func (s *Secrets) Watching() error {
 	return nil
 }
 
-// watch follows one namespace. It reads no Secrets at the start: only what changes from now on matters, since everybody who
+// watch follows one namespace. It reads no Secrets at the start: only changes from now on matter, because every run that
 // needs a Secret reads it.
 func (s *Secrets) watch(ctx context.Context, namespace string) {
 	position := ""

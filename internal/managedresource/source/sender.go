@@ -83,7 +83,7 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// take takes the Event whose turn it is out. Without one, whoever asks must end.
+// take removes the next Event from the queue and returns it. If it returns false, the queue is empty and the caller must end.
 func (s *sender) take() (unsent, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

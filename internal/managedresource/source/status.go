@@ -31,8 +31,8 @@ const (
 // ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
 //
 // Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the cache has that
-// version or a later one, and for no longer than a cache may lag; so nobody is given a form older than one that was acted on, but
-// after the source was restored to an older state. Then what the API server has counts, and not what the cache still has from before.
+// version or a later one, and for no longer than a cache may lag; so no caller gets a form older than one that was acted on, except
+// after the source was restored to an older state. Then the form that the API server has counts, and not the form in the cache.
 //
 // certain is, for each ManagedResource about which the API server has answered this process, and has answered every write since, the first of
 // these answers: what Get returned since then has all that was ever written for this instance. Its other answers may lack a
@@ -55,7 +55,7 @@ type Statuses struct {
 
 // lostWrite is a write that may have been carried out or not.
 type lostWrite struct {
-	// before is the form that was to be changed: nobody was told of what changed.
+	// before is the form that the write was to change: no Event has reported the change.
 	before *resourcesv1alpha1.ManagedResource
 	// asked is true if the API server has answered since with what is there, so that Get has it.
 	asked bool
@@ -215,13 +215,13 @@ func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bo
 	return known.before
 }
 
-// turn is for whoever writes to one ManagedResource. It is no mutex: waiting ends with the context.
+// turn orders the writers to one ManagedResource. It is no mutex: waiting ends with the context.
 type turn struct {
 	place chan struct{}
 	users int
 }
 
-// take waits until nobody else writes to a ManagedResource; the returned function lets the next one.
+// take waits until no other caller writes to a ManagedResource; the returned function admits the next writer.
 func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	s.mu.Lock()
 	t := s.turns[key]

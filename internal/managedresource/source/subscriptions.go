@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// subscriber is who is told of the Secrets of one namespace.
+// subscriber has the functions that are called for changes of the Secrets of one namespace.
 type subscriber struct {
 	onChange func(types.NamespacedName, string)
 	onGap    func()
@@ -33,7 +33,7 @@ func (s *Secrets) SubscribeNamespace(namespace string, onChange func(key types.N
 	}
 }
 
-// subscribersLocked returns who is told of a Secret.
+// subscribersLocked returns the functions to call for a change of a Secret in a namespace.
 func (s *Secrets) subscribersLocked(namespace string) []func(types.NamespacedName, string) {
 	told := []func(types.NamespacedName, string){s.onChange}
 	for its := range s.subscribers[namespace] {
@@ -42,7 +42,7 @@ func (s *Secrets) subscribersLocked(namespace string) []func(types.NamespacedNam
 	return told
 }
 
-// gapLocked returns who is told of a gap.
+// gapLocked returns the functions to call for a gap in a watch.
 func (s *Secrets) gapLocked() []func() {
 	told := []func(){s.onGap}
 	for _, some := range s.subscribers {

@@ -45,14 +45,14 @@ func NewAssessor(client *Client, l *objects.Tracker, watches *Watches, clock clo
 // Assessment is the judgement about a ManagedResource.
 type Assessment struct {
 	Change meta.ConditionChange
-	// Problem is true if not everything is as it should be.
+	// Problem is true if Change reports a problem.
 	Problem bool
-	// Covered is true if watches tell of every change, so that there is nothing to look at in the meantime.
+	// Covered is true if watches report every change, so that no object needs a check in the meantime.
 	Covered bool
 	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
 	Unsettled bool
-	// UnlabelledLive counts the objects that are there as a request found them, though lists or watches had said that they
-	// are not, as if somebody replaced them by others without the label: no watch will tell of their end.
+	// UnlabelledLive counts the objects that a request found although lists or watches had reported that they are gone,
+	// as if another writer replaced them by objects without the label: no watch will report their end.
 	UnlabelledLive int
 }
 

@@ -19,7 +19,7 @@ import (
 // auditGrace is how long a watch may be behind a list before what differs counts as missed.
 const auditGrace = 5 * time.Second
 
-// Orphan is an object that names a ManagedResource as its origin, which a process like this one wrote, and that nobody here has on record.
+// Orphan is an object that names a ManagedResource as its origin and that the tracker has no record of. A process like this one wrote the origin.
 type Orphan struct {
 	GVK             schema.GroupVersionKind
 	Namespace, Name string
@@ -99,7 +99,7 @@ func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Co
 	return nil
 }
 
-// compare lists a scope and returns what the tracker does not know yet, and what nobody has on record.
+// compare lists a scope and returns the changes that the tracker does not know yet, and the orphans.
 func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objects.Difference, []Orphan, error) {
 	served, err := w.client.mappings.of(ctx, s.gvk)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
 
 const (
-	// autoscalersWithin is how long the list of autoscalers may take before whoever needs it fails.
+	// autoscalersWithin is how long the list of autoscalers may take before a caller that needs it fails.
 	autoscalersWithin = 15 * time.Second
 	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and created
 	// again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had asked for.
@@ -33,26 +33,26 @@ const (
 	refusalCounts = 5 * time.Second
 )
 
-// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). It watches all of them, whoever manages
-// them, from the first time somebody asks, and keeps their targets only.
+// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). From the first call of Ready on it watches all autoscalers, regardless
+// of who manages them, and keeps their targets only.
 //
-// Invariant: an object that any autoscaler on record names is scaled, and so is one whose last autoscaler went less than
-// autoscalerGrace ago. Ready says whether what is on record is complete. Autoscalers that went before the first list of this process are not on record:
-// see Inherits. A list changes nothing if the watch told of anything since it began: which of the two is later is not known.
+// Invariant: an object that any autoscaler on record names is scaled, and so is an object whose last autoscaler went less than
+// autoscalerGrace ago. Ready says whether the record is complete. Autoscalers that went before the first list of this process are not on record:
+// see Inherits. A list changes nothing if the watch reported an event since it began: it is not known which of the two is later.
 type Autoscalers struct {
 	watches *Watches
 	active  *activeWatch
 
-	// listed is when the last list began that somebody asked for who needed it; it is changed during lists only.
+	// listed is when the last list began that a call of Ready requested; it is changed during lists only.
 	listed time.Time
 
-	// telling is held while an event, or a list, is taken over; told counts the events.
+	// telling is held while an event or a list is recorded; told counts the events.
 	telling sync.Mutex
 	told    uint64
 
 	mu      sync.Mutex
 	started bool
-	// refused is why whoever needed them last does not know the autoscalers, and since when.
+	// refused is why the last caller that needed the autoscalers did not get them, and since when.
 	refused struct {
 		err error
 		at  time.Time
@@ -69,7 +69,7 @@ func newAutoscalers(w *Watches) *Autoscalers {
 	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]plan.Key{}, count: map[plan.Key]int{}, leaving: map[plan.Key]*time.Timer{}}
 }
 
-// Ready waits until all autoscalers are known, or tells why they are not.
+// Ready waits until all autoscalers are known, or returns why they are not.
 func (a *Autoscalers) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
 	defer cancel()
@@ -109,7 +109,7 @@ func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterf
 	}
 }
 
-// asked asks the API server, unless somebody else did a moment ago.
+// asked lists the autoscalers from the API server, unless another caller did so a moment ago.
 func (a *Autoscalers) asked(ctx context.Context, resource dynamic.ResourceInterface) error {
 	began := time.Now()
 	if err := a.refusal(began); err != nil {
@@ -135,14 +135,14 @@ func (a *Autoscalers) asked(ctx context.Context, resource dynamic.ResourceInterf
 	})
 }
 
-// refuse notes why whoever needs the autoscalers now does not know them.
+// refuse records why a caller that needs the autoscalers now does not get them.
 func (a *Autoscalers) refuse(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.refused.err, a.refused.at = err, time.Now()
 }
 
-// refusal is the error that somebody who needed the autoscalers had a moment ago.
+// refusal returns the error that another caller that needed the autoscalers had a moment ago.
 func (a *Autoscalers) refusal(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *autoscalerSink) failed(err error) {
 // errOvertaken ends a list of autoscalers during which the watch went on.
 var errOvertaken = errors.New("a watch has reported newer data")
 
-// list reports all autoscalers, as long as somebody heeds that.
+// list reports all autoscalers, as long as heeded returns true.
 func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {
 	targets := map[types.UID]plan.Key{}
 	var told uint64
@@ -391,7 +391,7 @@ func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
 	a.leaving[key] = timer
 }
 
-// suspect has the workload looked at, by whichever kind its manifest names it.
+// suspect marks the workload as out of sync, under each equivalent kind that its manifest may have.
 func (a *Autoscalers) suspect(key plan.Key) {
 	for _, key := range plan.NewEquivalences(nil).Keys(key) {
 		a.watches.tracker.MarkOutOfSync(objects.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})

@@ -77,8 +77,8 @@ func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Me
 	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics, panicked), metrics: metrics, manager: managerOf(config), panicked: panicked}, nil
 }
 
-// object returns the client for an object that is on record. One with a namespace whose kind has none by now, or the other way
-// round, can't be there: what is there by that name is another object.
+// object returns the client for an object that is on record. If the object has a namespace and its kind is cluster-scoped now, or the other way
+// round, the object can't be there: what has that name is another object.
 func (c *Client) object(served *mapping, namespace, name string) (dynamic.ResourceInterface, error) {
 	if served.namespaced != (namespace != "") {
 		return nil, apierrors.NewNotFound(served.resource.GroupResource(), name)
@@ -136,8 +136,8 @@ func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, 
 	return c.write(ctx, "update", object, view)
 }
 
-// ErrMisplaced is the error of a write for an object with a namespace whose kind has none by now, or the other way round. Where it
-// belongs nobody has on record, so that it is not written there.
+// ErrMisplaced is the error of a write for an object with a namespace whose kind is cluster-scoped now, or the other way round. The object is
+// not written to its new place, because no inventory has that place on record.
 var ErrMisplaced = errors.New("its kind is now served with another scope")
 
 // write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
@@ -235,7 +235,7 @@ func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, sub
 }
 
 // Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was changed
-// since is a conflict, for it may belong to somebody else by now (MRB-17). An empty policy leaves it to the API server how
+// since is a conflict, because it may belong to another owner now (MRB-17). An empty policy leaves it to the API server how
 // dependants are treated.
 func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
@@ -316,7 +316,7 @@ func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructur
 	var number int64
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		// A Pod that nobody controls is about to be adopted.
+		// A Pod without a controller is about to be adopted.
 		if owner := metav1.GetControllerOf(pod); (owner == nil || own[owner.UID]) && counts(&pod.Status) {
 			number++
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// answeredWithin is for how long a creation that was sent is waited for once nobody waits for it any more, as at the end of the process: that one has
-// four seconds, and puts on record what was created.
+// answeredWithin is how long a creation that was sent may take after its run has ended, as at the end of the process: the process has
+// four seconds to end, and records what was created.
 const answeredWithin = 2 * time.Second
 
 // answering is the key of the context that a request has from the moment at which it is sent.

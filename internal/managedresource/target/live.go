@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// heldBytes limits what is kept of lists until it is compared. An object packs to 100 to 300 bytes beside another one of its
-	// kind, so that this is enough for a hundred thousand; what does not fit is read one by one.
+	// heldBytes limits what is kept of lists until it is compared. An object packs to 100 to 300 bytes next to another one of its
+	// kind, so that heldBytes is enough for a hundred thousand objects; objects that do not fit are read one by one.
 	heldBytes = 24 << 20
-	// heldFor is how long it is kept: all ManagedResources are run within seconds after a start, and what is not asked for by then
-	// belongs to one that waits for something.
+	// heldFor is how long a list is kept: all ManagedResources run within seconds after a start, and an object that no run asks for until then
+	// belongs to a ManagedResource that waits for something.
 	heldFor = 10 * time.Minute
-	// entryBytes is what an object takes beside its packed form: the entry of the map and its overhead.
+	// entryBytes is what an object takes in addition to its packed form: the entry of the map and its overhead.
 	entryBytes = 100
 	// listedWithin is how long a comparison waits for the list of its kind before it reads the object: two hundred pages.
 	listedWithin = 30 * time.Second

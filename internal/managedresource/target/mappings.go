@@ -182,7 +182,7 @@ func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 	}
 }
 
-// outdateLocked has the kinds of a group asked for anew, whatever is still to be answered.
+// outdateLocked makes the next lookup of the kinds of a group ask the API server anew, even if earlier requests are still under way.
 func (m *mappings) outdateLocked(group string) {
 	for gv, q := range m.asking {
 		if gv.Group == group {
@@ -204,8 +204,8 @@ func (m *mappings) forgetKind(gk schema.GroupKind) {
 	}
 }
 
-// with calls do with the mapping of a kind. If the API server says that there is nothing at the path, the mapping has ended:
-// the kind is looked up anew, and do is called once more if it is served elsewhere by now.
+// with calls do with the mapping of a kind. If the API server answers that the path does not exist, the mapping has ended:
+// with looks the kind up anew, and calls do once more if the kind is served elsewhere now.
 func (m *mappings) with(ctx context.Context, gvk schema.GroupVersionKind, do func(*mapping) error) error {
 	served, err := m.of(ctx, gvk)
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *sink) Update(object any) error {
 // Resync implements cache.ReflectorStore.
 func (s *sink) Resync() error { return nil }
 
-// UpdateResourceVersion implements cache.ResourceVersionUpdater: it is told of every event and bookmark.
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: the reflector calls it for every event and bookmark.
 func (s *sink) UpdateResourceVersion(resourceVersion string) {
 	s.active.reached(resourceVersion)
 }

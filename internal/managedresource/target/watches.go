@@ -70,7 +70,7 @@ type WatchOptions struct {
 	View          View
 	// Disabled watches nothing (OLD-31).
 	Disabled bool
-	// Metrics may be nil: then nobody reads them.
+	// Metrics may be nil: then no metrics are registered.
 	Metrics *Metrics
 	Log     logr.Logger
 }
@@ -170,8 +170,8 @@ func (w *Watches) scopeCovered(s scope) bool {
 	return a != nil && a.covers()
 }
 
-// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way it waits for
-// that, within listedWithin of its begin: whoever reads in the meantime reads what the list is about to tell.
+// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way, AwaitCovered waits for the list, until
+// listedWithin after its begin: a read in the meantime would only return what the list is about to report.
 func (w *Watches) AwaitCovered(ctx context.Context, ref objects.Ref) bool {
 	return w.awaitScope(ctx, w.scopeOf(ref))
 }
