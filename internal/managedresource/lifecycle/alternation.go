@@ -22,7 +22,7 @@ const (
 	// freeLooks is how many looks at the writers may follow one another while there is no fight; then there is one in
 	// lookPause. A manager that changes its own content back and forth all the time costs no more requests than that.
 	freeLooks, lookPause = 6, time.Minute
-	// tellAgain is how often a fight that lasts is told of: the API server keeps an Event for an hour.
+	// tellAgain is how often a fight that lasts is reported: the API server keeps an Event for an hour.
 	tellAgain = 30 * time.Minute
 )
 

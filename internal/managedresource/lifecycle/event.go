@@ -60,13 +60,13 @@ type (
 	OperationFound struct{ Operation string }
 	// OperationChanged tells that the annotation operation was set since the last run, which may have found the same value before.
 	OperationChanged struct{}
-	// SpecChanged tells that a watch told of another generation.
+	// SpecChanged tells that a watch reported another generation.
 	SpecChanged struct{}
-	// SecretChanged tells that a watch told that a Secret was written, or is gone if the version is empty.
+	// SecretChanged tells that a watch reported that a Secret was written, or is gone if the version is empty.
 	SecretChanged struct{ Name, Version string }
 	// SecretsMissed tells that changes of Secrets may have been missed, in a gap of their watch.
 	SecretsMissed struct{}
-	// FullRequested tells that somebody's wish is a full run.
+	// FullRequested tells that a user requested a full run.
 	FullRequested struct{}
 	// PeriodEnded tells that alwaysUpdate asks for writes at the end of a sync period, to all objects or to those that no watch covers.
 	PeriodEnded struct{ All bool }

@@ -32,7 +32,7 @@ var (
 		return found != s.Operation && (found == resourcesv1alpha1.OperationMigrate || found == resourcesv1alpha1.OperationRestore)
 	}}
 
-	// A version that nobody else was told of since is no news if the last run that ended well read it.
+	// A version is no news if the last successful run read it and no other version of the Secret was reported since.
 	readAlready = &condition{"the last successful run read this version", func(s State, e Event, _ Facts) bool {
 		secret := e.(SecretChanged)
 		if _, told := s.told(secret.Name); told || s.Last == nil {
@@ -222,7 +222,7 @@ var (
 	}}
 )
 
-// requested notes somebody's wish: every object is visited after it, and each deletion tried.
+// requested records that a user requested a full run: the next run visits every object, and tries each deletion.
 func (s State) requested() State {
 	s.Inbox.Full, s.Inbox.Requested, s.Inbox.Visited = true, true, nil
 	s.Pruned.Requested = true

@@ -76,7 +76,7 @@ type Inbox struct {
 	Recheck bool
 	// Full asks for a run that visits every object, whether it is known to be in sync or not.
 	Full bool
-	// Requested is true if somebody's wish asks for the full run: drift is repaired without delay.
+	// Requested is true if a user requested the full run: drift is repaired without delay.
 	Requested bool
 	// Periodic asks for the writes of a sync period to objects that no watch covers (MRC-3c: alwaysUpdate).
 	Periodic bool
@@ -164,9 +164,9 @@ func (c *Completed) observed() int64 {
 	return c.Generation
 }
 
-// Reported says whether the status of a ManagedResource is what the run made of it. A process that was the leader before may have
-// begun a run meanwhile, and not ended it, or ended one with what it had read before; and whoever may write to the status may
-// have taken entries out of the inventory, without which their objects would be left behind one day.
+// Reported says whether the status of a ManagedResource is still what the run wrote. A former leader may have begun a run
+// meanwhile without ending it, or ended a run with what it had read before. Another writer of the status may
+// have removed entries from the inventory, without which their objects would be left behind one day.
 func (c *Completed) Reported(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Status.ObservedGeneration == c.observed() && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == c.Checksum &&
 		shows(mr, c.Applied, c.Inventory)
@@ -177,9 +177,9 @@ func shows(mr *resourcesv1alpha1.ManagedResource, applied meta.ConditionChange, 
 	return condition != nil && condition.Status == applied.Status && condition.Reason == applied.Reason && meta.InventoryDigest(mr.Status.Resources) == inventory
 }
 
-// Pending is what a run went by that ended while objects were being deleted.
+// Pending is the input of a run that ended while objects were being deleted.
 //
-// It saves reading and decoding the Secrets once more, and, after a run that applied the new objects, looking at those that no watch
+// It saves reading and decoding the Secrets once more and, after a run that applied the new objects, reading the objects that no watch
 // covers. It counts while each of the objects is held, so for a minute at most, and until a time at most.
 type Pending struct {
 	Generation int64
@@ -239,7 +239,7 @@ func (c Change) comes(generation int64, now time.Time) Change {
 // Pruned is what objects were deleted for last.
 type Pruned struct {
 	Generation int64
-	// Requested is true if somebody asked for a full run since.
+	// Requested is true if a user requested a full run since.
 	Requested bool
 }
 
@@ -251,7 +251,7 @@ func (s State) AtRest(generation int64) bool {
 	return s.Last != nil && s.Last.Generation == generation && !s.InDoubt()
 }
 
-// Newer says whether a watch told, since the run began, of other versions of Secrets than those that it read.
+// Newer says whether a watch has reported, since the run began, other versions of Secrets than those that the run read.
 func (s State) Newer(read map[string]string) bool {
 	if s.Inbox.SecretDeleted {
 		return true

@@ -33,8 +33,8 @@ func NewCustomDefaults(definition *unstructured.Unstructured, version string) Cu
 // ownFields are those at the top of an object that no schema fills in, or that a write of the object does not touch.
 var ownFields = []string{"apiVersion", "kind", "metadata", "status"}
 
-// Fill fills in what an object leaves out, as the API server does with what is written. A null stays, which the API server may
-// replace: whoever compares then finds a difference that is none, and writes.
+// Fill sets the defaults that an object leaves out, as the API server does for each write. A null stays, although the API server may
+// replace it: a comparison then finds a difference where there is none, and the object is written.
 func (d CustomDefaults) Fill(object *unstructured.Unstructured) {
 	properties, _ := d.schema["properties"].(map[string]any)
 	for name, property := range properties {

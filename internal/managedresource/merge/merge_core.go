@@ -91,8 +91,8 @@ func sameTaint(taint any, other map[string]any) bool {
 	return fields["key"] == other["key"] && fields["effect"] == other["effect"]
 }
 
-// mergeIngress keeps the class that admission filled in when the Ingress was created: an update without it leaves none, so that nobody
-// serves the Ingress any more. A manifest may name the class in the annotation of old, and is to have no other.
+// mergeIngress keeps the class that admission filled in when the Ingress was created: an update without a class removes it, so that no controller
+// serves the Ingress any more. A manifest may name the class in the deprecated annotation, and then gets no other class.
 func mergeIngress(c mergeContext) {
 	if _, set := c.desired.GetAnnotations()["kubernetes.io/ingress.class"]; !set {
 		keepLiveIfUnset(c, "spec", "ingressClassName")

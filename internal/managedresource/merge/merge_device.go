@@ -4,15 +4,15 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 type fields = map[string]any
 
-// mergeDeviceTaintRule keeps when the taint was added, which the API server writes down where a manifest leaves it out, at each
-// write anew; evictions count from then. Where the effect changes, the API server renews it by itself.
+// mergeDeviceTaintRule keeps the time when the taint was added. If a manifest leaves the time out, the API server sets it anew at each
+// write, and evictions count from then. If the effect changes, the API server renews the time by itself.
 func mergeDeviceTaintRule(c mergeContext) {
 	live, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, "spec", "taint")
 	merged, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "taint")
 	keepTimeAdded(live, merged)
 }
 
-// mergeResourceSlice does that with the taints of devices, which are told apart by the name of the device, key and effect.
+// mergeResourceSlice does the same for the taints of devices, which it identifies by the name of the device, key and effect.
 func mergeResourceSlice(c mergeContext) {
 	live := deviceTaints(c.live)
 	for name, taints := range deviceTaints(c.merged) {

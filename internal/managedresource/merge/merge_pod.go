@@ -31,7 +31,7 @@ func mergePod(c mergeContext) {
 	if tolerations := spec.Field("tolerations"); live["tolerations"] != nil && tolerations != nil {
 		merged["tolerations"] = added(tolerations.Items(), live["tolerations"], desired["tolerations"])
 	}
-	// Gates are only ever taken away, by whoever they wait for; containers for debugging come by another request.
+	// Gates are only ever removed, by the controllers that they wait for; containers for debugging are added by another request.
 	for _, name := range []string{"schedulingGates", "ephemeralContainers"} {
 		delete(merged, name)
 		if value, found := live[name]; found {

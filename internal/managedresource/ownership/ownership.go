@@ -1,18 +1,18 @@
-// Package ownership decides whose an object of the target is that several ManagedResources have, and what becomes of an object that one of them leaves.
+// Package ownership decides which ManagedResource owns an object of the target that several have, and what becomes of an object that one of them leaves.
 //
-// A decision is a pure function of claims, of what the object says of its owner (its origin, MRC-8), and of proofs that it was created for a
-// ManagedResource. It must not know how claims are found, nor what a request costs. The rules (MRB-16, MRX-5, MRX-6):
+// A decision is a pure function of claims, of the origin that the object carries (MRC-8), and of proofs that it was created for a
+// ManagedResource. The package must not know how claims are found, nor what a request costs. The rules (MRB-16, MRX-5, MRX-6):
 //
 //	 the object that a ManagedResource applies                                     | its owner
 //	-------------------------------------------------------------------------------+------------------------------------------------
 //	 it is new in the inventory                                                    | the ManagedResource itself: it takes the object over
-//	 the inventory has it, and its origin names another one that keeps it          | that one
-//	 it is created only once (MR-30), and its origin names one that keeps it       | that one
+//	 the inventory has it, and its origin names another one that keeps it          | the one that the origin names
+//	 it is created only once (MR-30), and its origin names one that keeps it       | the one that the origin names
 //	 it is created only once (MR-30), and another one keeps and repairs it         | the next owner
 //	 otherwise                                                                     | the ManagedResource itself
 //
-// The next owner of an object is the same for everybody who asks: of the claims that keep it one that repairs it, before one that creates it only once;
-// one that is not ignored, before one that is; then the first by name.
+// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs it comes before a claim that creates it
+// only once; a claim that is not ignored comes before an ignored one; then the first by name.
 package ownership
 
 import (
@@ -100,7 +100,7 @@ func Owner(claims []Claim, origin Origin, how How) (Claim, bool) {
 	return Claim{}, false
 }
 
-// NextOwner returns the claim that an object goes to if its owner leaves it; false if nobody keeps it.
+// NextOwner returns the claim that an object goes to if its owner leaves it; false if no claim keeps it.
 func NextOwner(claims []Claim) (Claim, bool) {
 	var kept []Claim
 	for _, claim := range claims {
@@ -137,7 +137,7 @@ type Left struct {
 	Created bool
 	// KeepObject is true if the object must not be deleted (MRX-5), Collected if the garbage collector deletes it (MRX-6).
 	KeepObject, Collected bool
-	// DeleteForeign is true if objects are deleted whoever they belong to (MRC-3).
+	// DeleteForeign is true if objects are deleted regardless of their owner (MRC-3).
 	DeleteForeign bool
 }
 

@@ -64,12 +64,12 @@ func (d *Desired) Name() string { return NameOf(d.Unstructured) }
 type Plan struct {
 	// Apply are the objects to create or update, in the order of MR-22.
 	Apply []*Desired
-	// Release are entries of the inventory to let go of (mode Ignore, MRO-2).
+	// Release are entries of the inventory whose objects are to be released (mode Ignore, MRO-2).
 	Release []resourcesv1alpha1.ObjectReference
 	// Delete are entries of the inventory that no manifest has any more (MR-10).
 	Delete []resourcesv1alpha1.ObjectReference
 	// Unmatched are entries of the inventory that must stay in it, though no object of this plan matches them: while a
-	// document can't be decoded, nobody knows which object it was (MRB-2).
+	// document can't be decoded, it is not known which object it describes (MRB-2).
 	Unmatched []resourcesv1alpha1.ObjectReference
 	// Inventory is the inventory once the plan has been carried out, sorted (MRS-7).
 	Inventory []resourcesv1alpha1.ObjectReference
@@ -115,7 +115,7 @@ type planning struct {
 	// places says where each object is described; those that are described twice are duplicates.
 	places     map[Key]decode.Place
 	duplicates map[Key]bool
-	// desired are the objects to apply, released those to let go of, with their entries of the inventory.
+	// desired are the objects to apply, released are the objects to release; entriesOf has their entries of the inventory.
 	desired, released []*Desired
 	entriesOf         map[*Desired][]resourcesv1alpha1.ObjectReference
 }
@@ -153,7 +153,7 @@ func (p *planning) add(object decode.Object) error {
 	return nil
 }
 
-// assign says of each object what becomes of it. The entries of an object that is described twice stay: nobody knows which description counts.
+// assign decides what becomes of each object. The entries of an object that is described twice stay: it is not known which description counts.
 func (p *planning) assign() {
 	for _, object := range p.released {
 		if p.duplicates[object.Key] {
@@ -229,10 +229,10 @@ func (d *Desired) recallCreation() {
 	}
 }
 
-// Pending is the inventory to persist before the first write: everything that was there and everything that is about to
-// be; entries that stay keep their old labels and annotations until their object was applied (MRB-3), beside the new ones, which it may
-// have from now on. New ones of objects that carry no origin are planned until then: whose object it is that may be there, nothing else
-// would tell. So are those of objects that other ManagedResources have: that this one got it last must not be forgotten before it was written.
+// Pending is the inventory to persist before the first write: all entries that were there and all entries that are about to
+// be. An entry that stays keeps its old labels and annotations until its object was applied (MRB-3), next to the new ones, which the object may
+// have from now on. A new entry of an object that carries no origin is tentative until then: nothing else would tell who owns an object that may be there
+// already. So is a new entry of an object that other ManagedResources have: the record of the last owner must not change before the object was written.
 //
 // Its branches are the cases of that sentence.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
@@ -264,7 +264,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 		released[KeyOfReference(&p.Release[i].ObjectReference)] = struct{}{}
 	}
 	for at := range pending {
-		// The entry is the only proof that it is ours, and must not be once it was let go of.
+		// The entry is the only proof that the object is ours, and must not be a proof once the object was released.
 		if _, found := released[KeyOfReference(&pending[at].ObjectReference)]; found && meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 			pending[at] = meta.AsTentative(pending[at])
 		}
@@ -273,7 +273,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 	return pending
 }
 
-// withMore returns a map with what another one has beside it.
+// withMore returns present with the keys of more that it does not have.
 func withMore(present, more map[string]string) map[string]string {
 	both := maps.Clone(more)
 	if both == nil {
@@ -424,8 +424,8 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 	return index
 }
 
-// take returns the entry that is the same object (MRD-13), rather one of the same kind, and marks all that are as matched: a run
-// that did not end leaves the old kind beside the new one (MRD-16). An entry that is only planned gives way to the record that the object was created.
+// take returns the entry of the same object (MRD-13), preferably of the same kind, and marks all such entries as matched: a run
+// that did not end leaves the old kind next to the new one (MRD-16). A tentative entry gives way to the record that the object was created.
 func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 	var same *resourcesv1alpha1.ObjectReference
 	for _, key := range x.equivalences.Keys(key) {
