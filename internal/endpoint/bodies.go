@@ -40,12 +40,12 @@ type Size struct {
 	Turns *ratelimit.Turns
 }
 
-// Bodies reads the bodies of requests. A body that comes slowly, or is large, or is costly to decode holds up no smaller one:
-//   - A small body that comes at once is always read, however many are awaited. Where there are too many the one that has been awaited longest is
+// Bodies reads the bodies of requests. A body that arrives slowly, or is large, or is costly to decode holds up no smaller body:
+//   - A small body that arrives at once is always read, regardless of how many bodies are awaited. If too many are, the body that has been awaited longest is
 //     given up.
-//   - A larger body waits for a place before it is read: kube-apiserver keeps it, and windows.go says why it holds up nobody else meanwhile. At most
-//     awaitedBodies small ones and Size.Places of each size are in memory.
-//   - Of the bodies in places of a size one is worked on at a time (ratelimit.Turns), so that processors are left for small ones. A review that reads
+//   - A larger body waits for a place before it is read: kube-apiserver keeps it, and windows.go says why it holds up no other request meanwhile. At most
+//     awaitedBodies small bodies and Size.Places bodies of each size are in memory.
+//   - Of the bodies in places of a size, one is worked on at a time (ratelimit.Turns), so that processors are left for small bodies. A review that reads
 //     from an API server meanwhile leaves its turn to others.
 type Bodies struct {
 	patience time.Duration

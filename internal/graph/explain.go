@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// exploreLimit bounds what is walked to explain a refusal: real paths have at most five edges, and what is farther away than
-// this many vertices helps nobody who reads it.
+// exploreLimit bounds the vertices that are visited to explain a refusal: real paths have at most five edges, and a path through
+// more vertices than this helps no reader.
 const exploreLimit = 2000
 
 // Explanation says why a vertex leads to a sink, or where its paths lead instead.

@@ -372,7 +372,7 @@ func (g *Graph) Contribution(owner Vertex) ([]Edge, bool) {
 	return edges, true
 }
 
-// EdgesFrom returns the edges that start at a vertex, whoever contributes them, sorted by their ends.
+// EdgesFrom returns the edges of all owners that start at a vertex, sorted by their ends.
 func (g *Graph) EdgesFrom(from Vertex) []Edge {
 	edges := g.edgesFrom(from)
 	slices.SortFunc(edges, func(a, b Edge) int { return cmp.Or(g.schema.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class)) })

@@ -246,7 +246,7 @@ const (
 	noList identified = iota
 	// byName: elements that keep their names, and their order, are the same ones.
 	byName
-	// placed: they are told apart by their places. That are lists of types that were made for one rule: it changes elements, and moves none.
+	// placed: elements are identified by their places. These are lists of types that were made for one rule, which changes elements and moves none.
 	placed
 )
 

@@ -25,8 +25,8 @@ const (
 	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice what etcd keeps of one, and what is around them.
 	bodyLimit = 7 << 20
 	// reviewsAtOnce bounds the reviews that an endpoint works on at a time: all that may wait for a read or make one (1124, ratelimit.Waiting and
-	// cluster.Streams), and as many again as an API server has changes under way beside them. Their bodies are 80 MiB at most, as none of them is
-	// larger than 64 KiB, and some 4 KiB each of usual size.
+	// cluster.Streams), and the further changes that an API server has under way. Their bodies are 80 MiB at most, because no body is
+	// larger than 64 KiB; a body of usual size has some 4 KiB.
 	reviewsAtOnce = ratelimit.Waiting + 256
 	// budget is how long a request may take; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
@@ -78,7 +78,7 @@ type Options struct {
 	OnlyReport bool
 	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
 	Bodies *endpoint.Bodies
-	// Metrics may be nil: then nobody reads them.
+	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
 	// Clock may be nil: then it is that of the machine.
 	Clock clock.PassiveClock
@@ -182,7 +182,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	return answerOf(review, h.Respond(ctx, review.Request)), nil
 }
 
-// unread is the answer to what is no review: nobody knows its version and UID.
+// unread is the answer to a body that is no review: its version and UID are not known.
 func (h *Handler) unread(err error) *admissionv1.AdmissionReview {
 	h.Log.V(1).Info("Not a review", "reason", err.Error())
 	return &admissionv1.AdmissionReview{Response: &admissionv1.AdmissionResponse{Result: statusOf(err)}}

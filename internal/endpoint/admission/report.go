@@ -46,7 +46,7 @@ func (p *reported) due(now time.Time) (silent int, due bool) {
 	return silent, true
 }
 
-// admitReported admits a request that the function refuses: the refusal is counted, a sample is logged, and it is told as a warning and as an
+// admitReported admits a request that the function refuses: it counts the refusal, logs a sample, and reports the refusal as a warning and as an
 // audit annotation.
 func (h *Handler) admitReported(r *admissionv1.AdmissionRequest, status *metav1.Status) *admissionv1.AdmissionResponse {
 	h.Metrics.reported.WithLabelValues(h.Name, strconv.Itoa(int(status.Code))).Inc()
@@ -62,7 +62,7 @@ func (h *Handler) admitReported(r *admissionv1.AdmissionRequest, status *metav1.
 	}
 }
 
-// admitUnjudged admits a request that cannot be judged yet: a webhook that only reports holds nobody up.
+// admitUnjudged admits a request that cannot be judged yet: a webhook that only reports holds up no request.
 func (h *Handler) admitUnjudged(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	h.Metrics.reported.WithLabelValues(h.Name, strconv.Itoa(unjudged)).Inc()
 	h.Log.V(1).Info("Admitted without a judgement", "reason", "not synced yet", "user", r.UserInfo.Username)
@@ -71,7 +71,7 @@ func (h *Handler) admitUnjudged(r *admissionv1.AdmissionRequest) *admissionv1.Ad
 	}
 }
 
-// Annotate gives the answer to a request that is admitted an audit annotation. Its value is names and reasons, never content.
+// Annotate adds an audit annotation to the answer of an admitted request. The value has names and reasons, never content.
 func Annotate(ctx context.Context, key, value string) {
 	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
 		if c.annotations == nil {

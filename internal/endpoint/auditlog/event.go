@@ -18,7 +18,7 @@ type Event struct {
 	FileNumber int
 
 	Stage, Verb, RequestURI string
-	// User and Groups are those of whoever is impersonated, if somebody is: kube-apiserver decides about that user.
+	// User and Groups are those of the impersonated user, if there is one: kube-apiserver decides about that user.
 	User   string
 	Groups []string
 	// Resource is empty if the request was for none.

@@ -32,7 +32,7 @@ type Source struct {
 	Stdin io.Reader
 	// Keep says whether an event is of interest. It is called by several goroutines.
 	Keep func(*Event) bool
-	// Progress, if it is set, is told now and then how much was read.
+	// Progress, if it is set, is called now and then with how much was read.
 	Progress func(Far)
 }
 
@@ -40,7 +40,7 @@ type Source struct {
 type Far struct {
 	// Lines are those that were handed over.
 	Lines int
-	// Bytes of the files were read, as they are stored, and All are there; 0 if nobody knows.
+	// Bytes is how many bytes of the files were read, as they are stored; All is the size of the files, 0 if it is not known.
 	Bytes, All int64
 }
 

@@ -33,8 +33,8 @@ const (
 	// would otherwise become 60. Users with groups from a certificate or token have some hundred.
 	valuesLimit = 1 << 16
 	// decisionsAtOnce bounds the decisions that are being made at a time: all that may wait for a look-up or make one (1124, ratelimit.Waiting and
-	// cluster.Streams), and as many again as an API server has requests under way beside them. A review of usual size takes 24 KiB meanwhile, so that
-	// all of them are 30 MiB.
+	// cluster.Streams), and the further requests that an API server has under way. A review of usual size takes 24 KiB meanwhile, so that
+	// all reviews take 30 MiB.
 	decisionsAtOnce = ratelimit.Waiting + 256
 	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
 	bufferKept = 16 << 10
@@ -67,7 +67,7 @@ type Options struct {
 }
 
 // Handler answers SubjectAccessReviews with an authorizer's decisions (section 1 of the authorization contract). The HTTP status is
-// always 200; what goes wrong is told in the status of the review.
+// always 200; the status of the review reports errors.
 type Handler struct {
 	Options
 

@@ -1,8 +1,8 @@
-// Package guard lets those alone read an endpoint whom an API server knows and allows it: it asks who a token belongs to (TokenReview), and whether
-// its owner may do what the request does with its path (SubjectAccessReview), as kube-rbac-proxy does. Prometheus then needs the right to `get`
-// the path as a nonResourceURL.
+// Package guard restricts an endpoint to clients that an API server authenticates and authorizes: it asks who a token belongs to (TokenReview), and
+// whether its owner may send the request with its verb to its path (SubjectAccessReview), as kube-rbac-proxy does. Prometheus then needs the right to
+// `get` the path as a nonResourceURL.
 //
-// An answer counts for a while, so that somebody who scrapes costs nothing in between. Tokens are not kept: their digests are. The library's
+// An answer counts for a while, so that repeated scrapes cost no requests in between. The package keeps digests of tokens, not tokens. The library's
 // filter of metrics does the same, and brings gRPC, CEL and OpenTelemetry into the executables.
 package guard
 
@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// allowedFor is how long a right counts: so long somebody may go on who loses it.
+	// allowedFor is how long a right counts: a client that loses the right may read for so long.
 	allowedFor = time.Minute
-	// refusedFor is how long a refusal counts: so long somebody waits who gets a right.
+	// refusedFor is how long a refusal counts: a client that gets the right waits for so long.
 	refusedFor = 10 * time.Second
 	// remembered is the number of answers that are kept, of some 100 bytes each: a few clients ask for a few paths.
 	remembered = 256
@@ -97,7 +97,7 @@ func (g *Guard) Wrap(handler http.Handler) http.Handler {
 	})
 }
 
-// judge returns the status of a request: 200, 401 without a token that somebody has, 403 without the right, 503 if the API server can't be asked.
+// judge returns the status of a request: 200, 401 without a valid token, 403 without the right, 503 if the API server can't be asked.
 func (g *Guard) judge(request *http.Request) int {
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > longest {

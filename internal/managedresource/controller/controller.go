@@ -57,7 +57,7 @@ type Options struct {
 	Watches  *target.Watches
 	Assessor *target.Assessor
 	Clock    clock.PassiveClock
-	// Metrics may be nil: then no metrics are registered.
+	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
 	// Turns are the roll-out groups; nil if there are none.
 	Turns *turns.Turns

@@ -70,7 +70,7 @@ type WatchOptions struct {
 	View          View
 	// Disabled watches nothing (OLD-31).
 	Disabled bool
-	// Metrics may be nil: then no metrics are registered.
+	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
 	Log     logr.Logger
 }

@@ -62,7 +62,7 @@ func (n Node) After(before Node) Node {
 // Reference is a Secret that the configuration of an operating system refers to.
 type Reference struct {
 	Secret string
-	// HostName limits the reference to one host; nil means all. A reference to the host without a name is for nobody.
+	// HostName limits the reference to one host; nil means all hosts. An empty name matches no host.
 	HostName *string
 }
 

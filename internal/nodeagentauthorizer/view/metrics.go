@@ -60,7 +60,7 @@ func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// begin tells of a view until the end is called. A shoot that is followed anew is told of by its newest view.
+// begin reports the metrics of a view until end is called. The newest view of a shoot replaces an older one.
 func (m *Metrics) begin(v *View) (end func()) {
 	if m == nil {
 		return func() {}

@@ -34,8 +34,8 @@ type Graph struct {
 	Table relation.Table
 }
 
-// NewWatches prepares the watches of everything that the graphs need, each kind once. metrics, if there are any, are told how long an
-// event took from its arrival until the graphs had it, what cannot be decoded, and for how long nothing was heard.
+// NewWatches prepares the watches of all kinds that the graphs need, each kind once. metrics may be nil; they record how long an
+// event took from its arrival until the graphs had it, which objects cannot be decoded, and how long a watch has been silent.
 func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics, log logr.Logger) *Watches {
 	w := &Watches{graphs: graphs, clock: c, log: log}
 	add := func(kind reflector.Kind) {

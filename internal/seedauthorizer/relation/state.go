@@ -144,8 +144,8 @@ func (s *State) reconsiderLocked(seed string) {
 	}
 }
 
-// Expire computes again what depends on certificates that have expired by now, and returns when the next one does; zero means
-// that none is known to (B-11).
+// Expire computes again what depends on certificates that have expired, and returns when the next certificate expires; zero means
+// that no expiry is known (B-11).
 func (s *State) Expire() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

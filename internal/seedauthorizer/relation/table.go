@@ -115,7 +115,7 @@ func (c *collector) to(kind graph.Kind, namespace, name string) {
 	c.edge(c.self, graph.Vertex{Kind: kind, Namespace: namespace, Name: name})
 }
 
-// watchOptions are what differs between kinds beside their rows.
+// watchOptions are what differs between kinds in addition to their rows.
 type watchOptions[T any] struct {
 	kind        graph.Kind
 	resource    schema.GroupVersionResource

@@ -2,7 +2,7 @@ package relation
 
 import "github.com/espalier-project/espalier/internal/graph"
 
-// writers say who usually writes the objects of a kind, for whoever looks for somebody to make a link.
+// writers say who usually writes the objects of a kind, for a reader who looks for the component that has to make a missing link.
 var writers = map[graph.Kind]string{
 	BackupBucket:              "the gardenlet of the seed, or of the self-hosted shoot",
 	BackupEntry:               "the gardenlet of the shoot's seed",

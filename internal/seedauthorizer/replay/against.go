@@ -26,7 +26,7 @@ const unseen = "Unseen"
 // Against reads the decisions of another executable about the same log, in its order.
 type Against struct {
 	from *bufio.Reader
-	// ahead is the decision that was read last, if ready says that nobody has used it yet.
+	// ahead is the decision that was read last; ready is true while it has not been used.
 	ahead decision
 	ready bool
 	ended bool

@@ -173,8 +173,8 @@ func (q *request) isBackupSecret(ctx context.Context) error {
 	return answer
 }
 
-// hostsRead bounds the Shoots that are read for one Secret. A Shoot that moves away leads to the seed, too, but is none of its own any more; so
-// there must be another one beside it.
+// hostsRead bounds the Shoots that are read for one Secret. A Shoot that moves away leads to the seed, too, but does not belong to it any more; so
+// one more Shoot is read.
 const hostsRead = 2
 
 // hostsOfBackup returns Shoots of ManagedSeeds whose backups name the Secret: those that lead to the client's seed, or else any one.

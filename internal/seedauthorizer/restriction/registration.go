@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The match conditions send clients of seeds and of self-hosted shoots only: nobody else's requests depend on admission-controller.
+// The match conditions send only requests of clients of seeds and of self-hosted shoots: the requests of other clients do not depend on admission-controller.
 const (
 	clientsOfSeeds            = "'gardener.cloud:system:seeds' in request.userInfo.groups || request.userInfo.groups.exists(e, e.startsWith('system:serviceaccounts:seed-'))"
 	clientsOfSelfHostedShoots = "'gardener.cloud:system:shoots' in request.userInfo.groups || (request.userInfo.groups.exists(e, e == 'system:serviceaccounts:garden' || e.startsWith('system:serviceaccounts:garden-')) && request.userInfo.username.contains(':extension-shoot--'))"

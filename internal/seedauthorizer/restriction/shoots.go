@@ -101,7 +101,7 @@ var shootRules = map[schema.GroupResource]shootOperations{
 	{Group: "core.gardener.cloud", Resource: "shootstates"}: {admissionv1.Create: (*shootRequest).createShootState},
 }
 
-// gardenadmRules are what the tool that sets a self-hosted shoot up creates; nobody else does.
+// gardenadmRules are the operations of gardenadm, the tool that sets a self-hosted shoot up; no other client of such a shoot needs them.
 var gardenadmRules = map[schema.GroupResource]shootOperations{
 	{Resource: "configmaps"}: {admissionv1.Create: (*shootRequest).createInNamespace},
 	{Group: "security.gardener.cloud", Resource: "credentialsbindings"}: {admissionv1.Create: (*shootRequest).createBinding},

@@ -176,7 +176,7 @@ func (r *rule) selectsByName() bool {
 }
 
 // selected is the selector stage, SA-9 (section 5 of the contract): where the API server sends selectors (SEL-1) one of the rule's is
-// needed (SEL-2 to SEL-6); where it does not, whoever has a rule with a selector sees all (SEL-7), others go on to SA-10 (SEL-8).
+// needed (SEL-2 to SEL-6); where it does not, a client whose rule has a selector sees all (SEL-7), and other clients go on to SA-10 (SEL-8).
 func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict, bool, error) {
 	possible, err := q.selectorsPossible(ctx)
 	switch {
@@ -232,9 +232,9 @@ func (q *request) selectsField(key, value string) bool {
 	return false
 }
 
-// selectsLabel wants one requirement that only objects with the client's label meet (B-7); requirements are joined by "and", so that others beside
-// it only narrow the answer. A requirement that the key exists (T3-3) is one only if the key itself names the client: the value is what tells
-// gardener.cloud/role=shoot-service-account-issuer from every other role.
+// selectsLabel wants one requirement that only objects with the client's label meet (B-7); requirements are joined by "and", so that further
+// requirements only narrow the answer. A requirement that the key exists (T3-3) suffices only if the key itself names the client: for
+// gardener.cloud/role=shoot-service-account-issuer only the value distinguishes it from every other role.
 func (q *request) selectsLabel(own ownLabel) bool {
 	requirements, _ := q.attributes.GetLabelSelector()
 	for _, r := range requirements {

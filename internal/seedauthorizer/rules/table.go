@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 )
 
-// client is whoever works for a part of the garden.
+// client is a user that works for a part of the garden.
 type client struct {
 	Type identity.Type
 	// Seed is set for clients of a seed, Namespace and Shoot for those of a self-hosted shoot.
