@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are what the approver reads: of requests that are decided or somebody else's, only the name is kept.
+// Reads are the objects that the approver reads: of requests that are decided, or that another approver decides, only the name is kept.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
 		{

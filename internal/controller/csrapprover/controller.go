@@ -60,7 +60,7 @@ func New(o Options) *Reconciler {
 	}}
 }
 
-// Reconcile judges one request and writes the verdict, unless somebody else did.
+// Reconcile judges one request and writes the verdict, unless another approver did.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Requests.Get(ctx, request.NamespacedName, object); err != nil {

@@ -38,10 +38,10 @@ const Name = "garbage-collector"
 const (
 	// parallel is how many objects are written to at once.
 	parallel = 10
-	// page is how many objects are listed at once: what is listed is looked at and let go, page by page.
+	// page is how many objects are listed at once: the objects are judged and dropped page by page.
 	page = 500
 	// shown is how many objects an error or a line of the log names, and maxText how long the text of each may be, in bytes: together a line
-	// that somebody reads.
+	// of readable length.
 	shown   = 10
 	maxText = 512
 )
@@ -53,7 +53,7 @@ type Options struct {
 	Namespaces []string
 	// Target lists and deletes in the target itself: what a cache has not seen yet must not cost anything its object.
 	Target client.Client
-	// Condemned is told what is condemned, and knows what is referred to by objects that pass this process.
+	// Condemned receives the condemned objects, and knows the objects to which objects that pass this process refer.
 	Condemned *condemned.Set
 	Clock     clock.PassiveClock
 	Metrics   *Metrics

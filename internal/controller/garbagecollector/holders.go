@@ -46,8 +46,8 @@ var holders = []holderKind{
 	{gvk: references.PrometheusKind.WithVersion("v1"), resource: "prometheuses", optional: true, whole: unstructuredList(references.PrometheusKind.WithVersion("v1"))},
 }
 
-// unstructuredList makes lists of a kind that a CRD defines. Where the CRD is somebody else's, objects may have any content, and one that is
-// not of the kind's type must not keep the whole list from being read.
+// unstructuredList makes lists of a kind that a CRD defines. If the CRD is not ours, objects may have any content, and an object that
+// does not fit the kind's type must not prevent reading the whole list.
 func unstructuredList(gvk schema.GroupVersionKind) func() client.ObjectList {
 	return func() client.ObjectList {
 		l := &unstructured.UnstructuredList{}

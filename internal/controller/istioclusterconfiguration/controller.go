@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, errors.Join(failed...)
 }
 
-// ensure makes an EnvoyFilter what it should be. One of that name which somebody else made is left to them.
+// ensure creates or updates an EnvoyFilter. It leaves an EnvoyFilter of that name alone if another writer created it.
 func (r *Reconciler) ensure(ctx context.Context, wanted *unstructured.Unstructured) error {
 	key := client.ObjectKeyFromObject(wanted)
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {

@@ -58,7 +58,7 @@ func newWatches(r *Reconciler) (*watches, error) {
 	return &watches{r: r, core: core, served: map[string]string{}}, err
 }
 
-// Start implements source.TypedSource. Nobody waits for kinds that may never come; before all is known nothing is decided.
+// Start implements source.TypedSource. The start does not wait for kinds that may never be served; nothing is decided before all is known.
 func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.queue, w.root = queue, ctx
 	return crdwatch.Follow(ctx, w.r.Target, wanted, w.changed, w.r.Clock, w.r.Log.WithName(Name))
@@ -143,7 +143,7 @@ func (w *watches) told(run *struct{ end context.CancelFunc }, tell func() []stri
 	}
 }
 
-// follows is how a kind is followed, and who is told. unreadable, if set, has the objects that are there and cannot be read.
+// follows is how a kind is followed, and the functions that receive its events. unreadable, if set, receives the objects that cannot be read.
 type follows[P runtime.Object] struct {
 	kind       envoyfilter.Kind
 	resource   schema.GroupVersionResource

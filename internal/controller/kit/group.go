@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Group is a manager whose runnables it runs itself, from when they are added until its context ends or the first of them fails. It is for
-// what is added while the manager runs, as on the leader.
+// Group is a manager that runs its runnables itself, from when they are added until its context ends or the first of them fails. It is for
+// runnables that are added while the manager runs, as on the leader.
 //
-// The manager's own Add holds a lock while it hands a runnable over. A process that is told to end at that moment waits for the lock, and
-// whoever takes the runnable waits behind it: none of the three goes on.
+// The manager's own Add holds a lock while it hands a runnable over. A process that receives the signal to end at that moment waits for the lock, and
+// the goroutine that takes the runnable waits behind it: a deadlock of all three.
 type Group struct {
 	manager.Manager
 

@@ -20,16 +20,16 @@ import (
 const maxNote = 1024
 
 const (
-	// keptNotes is how many notes are remembered before anybody asks how old they are, and keptFor how long one counts that is not told again:
-	// whatever goes on is told again within the longest pause between retries (Retries).
+	// keptNotes is how many notes are remembered before their age is checked, and keptFor how long a note counts that is not repeated:
+	// a problem that lasts is noted again within the longest pause between retries (Retries).
 	keptNotes = 1000
 	keptFor   = 24 * time.Hour
 )
 
 // Notes records Events about objects. It creates Events only, which is all that some installations allow (COM-10).
 //
-// It remembers the last note about each object until the object is forgotten, and repeats none: an Event tells of a change. A note that nobody
-// forgets, as its object was gone before anybody looked again, is let go after a while.
+// It remembers the last note about each object until the object is forgotten, and repeats none: an Event reports a change. A note is dropped
+// after a while if it was not forgotten, because its object was gone before the next run.
 type Notes struct {
 	writer client.Writer
 	clock  clock.PassiveClock

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Parallel does n pieces of work, so many at once, and returns the errors of those that failed, in their order. All are attempted, whatever
-// fails, unless the context ends: then no more is begun, and its error is the last one. A panic is the error of its piece of work: where the
-// work runs nobody else would catch it, and the process would end (COM-5).
+// Parallel does n pieces of work, at most atOnce at a time, and returns the errors of the failed pieces, in their order. It attempts all pieces, even
+// if some fail, unless the context ends: then it begins no more, and the context's error is the last one. A panic is the error of its piece of work: no
+// other code would recover it in the goroutine of the piece, and the process would end (COM-5).
 func Parallel(ctx context.Context, atOnce, n int, work func(i int) error) []error {
 	var running sync.WaitGroup
 	places, failed := make(chan struct{}, atOnce), make([]error, n)

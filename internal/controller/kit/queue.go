@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue puts requests into the queue of a controller for reasons that are no events. It is one of the controller's sources; before that
-// begins there is nobody to be told, and what is added is forgotten: a controller begins with all that there is.
+// Queue puts requests into the queue of a controller for reasons that are no events. It is one of the controller's sources. Requests that
+// are added before the controller starts are dropped: a controller begins with all existing objects.
 type Queue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -40,7 +40,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	return append(all, routes, gates)
 }
 
-// Writes are the policies, and Events about what the author of a Service can mend.
+// Writes are the policies, and Events about problems that the author of a Service can solve.
 func Writes(*config.ResourceManagerConfiguration) []feature.Write {
 	return []feature.Write{
 		{Cluster: feature.Target, Group: networkingv1.GroupName, Resource: policies.Resource, Verbs: []string{"create", "patch", "delete"}},

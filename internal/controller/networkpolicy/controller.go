@@ -114,8 +114,8 @@ const (
 	pause  = time.Second
 )
 
-// Reconcile writes what differs until nothing does. A decision may be outdated once it is written, so that the last look is at what
-// is known after the last write; without that, nobody would look again at a policy that another worker gave up meanwhile.
+// Reconcile writes the differences until there are none. A decision may be outdated once it is written, so that Reconcile decides again after
+// the last write; otherwise no worker would check a policy that another worker gave up meanwhile.
 func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (reconcile.Result, error) {
 	for range rounds {
 		d := r.index.Decide(request)
@@ -133,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (re
 	return reconcile.Result{RequeueAfter: pause}, nil
 }
 
-// problemsOf returns an error that no repetition mends: a change of the Service, or of what stands in the way, asks anew.
+// problemsOf returns an error that is not retried: a change of the Service, or of the obstacle, causes the next run.
 func problemsOf(problems []desired.Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -149,8 +149,8 @@ func joined(problems []desired.Problem) error {
 	return bounded(all)
 }
 
-// tell records Events about what the author of the Service can mend, in the target, where they look. A look at a part of the policies sees
-// a part of the problems only.
+// tell records Events about problems that the author of the Service can solve, in the target, where the author looks. A request for a part of the
+// policies records none: it sees only a part of the problems.
 func (r *Reconciler) tell(ctx context.Context, request desired.Request, d *desired.Decision) {
 	if d.Service == nil || !request.All() {
 		return
@@ -171,7 +171,7 @@ func (r *Reconciler) tell(ctx context.Context, request desired.Request, d *desir
 		"consider shortening the namespace name or the service name (%v was mutated to %v)", long, short))
 }
 
-// gone makes sure that a Service whose policies are about to be deleted because nobody told of it is not there.
+// gone makes sure that a Service does not exist whose policies are about to be deleted because no watch has reported it.
 func (r *Reconciler) gone(ctx context.Context, request desired.Request, d *desired.Decision) error {
 	if d.Service != nil {
 		return nil
@@ -192,7 +192,7 @@ func (r *Reconciler) gone(ctx context.Context, request desired.Request, d *desir
 // shown bounds the errors that are listed.
 const shown = 5
 
-// bounded joins errors, as many as somebody would read.
+// bounded joins at most shown errors, and counts the others.
 func bounded(all []error) error {
 	if len(all) > shown {
 		all = append(all[:shown:shown], fmt.Errorf("and %d more", len(all)-shown))

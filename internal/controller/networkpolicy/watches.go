@@ -99,7 +99,7 @@ func (w *watches) podsThatAsk(in string) reflector.Kind {
 		func(o *kubernetes.Pod) []desired.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }, index.RemovePod, within(in, index.RetainPods))
 }
 
-// within is how an index is told which objects there are in a namespace.
+// within returns the function that gives an index the objects that exist in a namespace.
 func within(in string, retain func(string, desired.Has) []desired.Request) func(desired.Has) []desired.Request {
 	return func(has desired.Has) []desired.Request { return retain(in, has) }
 }
@@ -122,7 +122,7 @@ func (w *watches) watched() []string {
 	return w.r.Namespaces
 }
 
-// follow follows a kind in some namespaces and says when the first list of each has been told.
+// follow follows a kind in some namespaces and tells the index when the first list of each namespace is complete.
 func (w *watches) follow(ctx context.Context, kind desired.Kind, in []string, client rest.Interface, of func(namespace string) reflector.Kind) {
 	w.followAll(ctx, in, client, of, func() { w.add(w.r.index.Complete(kind)) })
 }

@@ -21,7 +21,7 @@ const (
 	RoleConfiguration = "operating-system-config"
 )
 
-// Delays returns the delay of each Node, by name; those in serial groups have an empty one: they wait for nobody and do not count (NRD-3).
+// Delays returns the delay of each Node, by name. Nodes in serial groups have an empty delay: they do not wait and do not count (NRD-3).
 //
 // The others are sorted by name, and the i-th of n waits min + i × (max − min) / n: as evenly as can be, and the same each time (NRD-5,
 // NRD-6). The arithmetic is that of seconds as floats, whose results are part of the contract (NRD-7).

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// transient are the keys of taints that a Node has at its beginning and that somebody else takes away soon. A DaemonSet that only they keep
-// away is waited for: it comes once they are gone.
+// transient are the keys of taints that a new Node has and that other controllers remove soon. The controller waits for a DaemonSet that only these
+// taints keep away: its Pod starts once they are gone.
 var transient = []string{"node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable}
 
 // daemonTolerations are those that the DaemonSet controller gives all Pods.

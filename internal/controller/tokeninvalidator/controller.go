@@ -1,5 +1,5 @@
-// Package tokeninvalidator labels Secrets with static tokens of ServiceAccounts that nobody should use, so that the webhook of the same name
-// makes the tokens invalid. Which ones is in package invalidation. It writes labels only (TI-10).
+// Package tokeninvalidator labels Secrets with static tokens of ServiceAccounts that no client should use, so that the webhook of the same name
+// makes the tokens invalid. Package invalidation decides which Secrets these are. The controller writes labels only (TI-10).
 package tokeninvalidator
 
 import (

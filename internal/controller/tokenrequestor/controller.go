@@ -84,8 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// oddity is what somebody should know of a Secret that is served nevertheless. One thing is told of a Secret at a time: two that last would be
-// told in turns for ever.
+// oddity is a problem of a Secret that is served nevertheless. Only one oddity of a Secret is reported at a time: two lasting ones would be
+// reported in turns for ever.
 type oddity struct{ reason, message string }
 
 // serve keeps the token of a Secret, and returns how long it is until it is to be renewed.
@@ -124,7 +124,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddi
 	return r.renew(ctx, asked, secret, held, ca, why)
 }
 
-// cause is why a token is renewed, and whether that is before its time and nobody has asked for it.
+// cause is why a token is renewed, and whether it is renewed before its time without a request.
 type cause struct {
 	reason string
 	early  bool

@@ -19,8 +19,8 @@ const (
 
 // floor limits how often the token of a Secret is replaced before its time (TR-24: no issuing in a tight loop).
 //
-// Each write of the source is an event that has the Secret looked at again. Where something in the target changes what was written, such as
-// a mutating webhook, each look would find a reason to issue the next token. A restart forgets what was counted, which costs the replacements
+// Each write to the source is an event that enqueues the Secret again. If a mutating webhook of the target, for example, changes what was
+// written, each run would find a reason to issue the next token. A restart forgets the counts, which costs the replacements
 // that are free once more.
 type floor struct {
 	clock clock.PassiveClock

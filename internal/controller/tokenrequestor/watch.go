@@ -47,7 +47,7 @@ func (r *Reconciler) relevant() predicate.Predicate {
 	}}
 }
 
-// followCA has all Secrets looked at when the CA of the target changes.
+// followCA enqueues all Secrets when the CA of the target changes.
 func (r *Reconciler) followCA(source client.Reader) ctrlsource.Source {
 	return ctrlsource.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go r.pollCA(ctx, func() error {

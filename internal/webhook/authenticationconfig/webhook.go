@@ -126,7 +126,7 @@ func (c configurations) check(ctx context.Context, content string, users []garde
 	return nil
 }
 
-// inOlderWay are the names of Shoots that say in the older way who may be anonymous, be it nobody.
+// inOlderWay returns the names of Shoots that set enableAnonymousAuthentication, the older field for anonymous requests, to true or false.
 func inOlderWay(users []garden.Shoot) []string {
 	var all []string
 	for i := range users {

@@ -58,7 +58,7 @@ func toJSON(content string) ([]byte, error) {
 	return boundedyaml.ToJSON(text)
 }
 
-// An answer tells this much: people mend some faults at a time, and each fault may quote a megabyte.
+// An answer has at most so many faults of at most this size: people correct some faults at a time, and each fault may quote a megabyte.
 const (
 	shownFaults    = 20
 	shownFaultSize = 1 << 10

@@ -1,8 +1,8 @@
-// Package configref is what the webhooks have in common that judge configurations in ConfigMaps to which Shoots refer (B1 of the webhooks'
-// contract): when a Shoot or such a ConfigMap is written, what is referred to must be there and be good.
+// Package configref has the common part of the webhooks that judge configurations in ConfigMaps to which Shoots refer (B1 of the webhooks'
+// contract): when a Shoot or such a ConfigMap is written, the ConfigMap must exist and be valid.
 //
-// A webhook says where a Shoot refers to its ConfigMap and how its content is judged. The ConfigMap is read live, as one that is not there
-// would refuse the Shoot; the Shoots of a namespace come from a cache. No content is told but what is wrong with it.
+// A webhook defines where a Shoot refers to its ConfigMap and how its content is judged. The ConfigMap is read live, because a missing one
+// would refuse the Shoot; the Shoots of a namespace come from a cache. Answers quote content only as far as it is wrong.
 package configref
 
 import (

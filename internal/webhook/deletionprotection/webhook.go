@@ -1,8 +1,8 @@
-// Package deletionprotection is the webhook that refuses the deletion of CustomResourceDefinitions, extension resources and Etcds that
-// nobody has confirmed (A12 of the webhooks' contract): all that a landscape runs hangs on them.
+// Package deletionprotection is the webhook that refuses the deletion of CustomResourceDefinitions, extension resources and Etcds without
+// a confirmation (A12 of the webhooks' contract): all that a landscape runs depends on these objects.
 //
-// It judges the metadata that the request brings along. For the deletion of a collection it also lists metadata of the collection's namespace
-// in the source cluster, live, and refuses the whole for one object that is not confirmed (collection.go).
+// It judges the metadata in the request. For the deletion of a collection it also lists metadata of the collection's namespace
+// in the source cluster, live, and refuses the whole request if one object is not confirmed (collection.go).
 package deletionprotection
 
 import (
@@ -38,7 +38,7 @@ type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
 
-// protected are the resources whose objects are protected (A12.2). Bastions come and go, and nobody confirms that (DP-1).
+// protected are the resources whose objects are protected (A12.2). Bastions are not: they are short-lived, and their deletion is never confirmed (DP-1).
 var protected = map[schema.GroupVersion][]string{
 	crds:                                    {"customresourcedefinitions"},
 	{Group: crds.Group, Version: "v1beta1"}: {"customresourcedefinitions"},

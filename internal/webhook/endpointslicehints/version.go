@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// knownFor is how long an answer about the version counts: nobody notices later hints after an upgrade.
+	// knownFor is how long an answer about the version counts: after an upgrade, hints that are set for so much longer do no harm.
 	knownFor = 10 * time.Minute
 	// retryAfter is how long after a failure it is asked again.
 	retryAfter = 10 * time.Second

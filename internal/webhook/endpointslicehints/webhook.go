@@ -1,5 +1,5 @@
 // Package endpointslicehints is the webhook that keeps traffic in its zone by hints in EndpointSlices (A8 of the webhooks' contract). From
-// Kubernetes 1.32 on the field trafficDistribution of Services does that, and hints are set if somebody insists.
+// Kubernetes 1.32 on the field trafficDistribution of Services does that, and the webhook sets hints only if the configuration requires it.
 //
 // It reads the version of the target, and no objects.
 package endpointslicehints

@@ -16,8 +16,8 @@ import (
 // limit is how many changes a message tells (EV-5).
 const limit = 10
 
-// changesOf returns the changes between two trees of JSON, in the form of EV-5. The type gives the names of fields and what an absent value
-// means; fields that it does not know are compared as they are, and only their names are told.
+// changesOf returns the changes between two trees of JSON, in the form of EV-5. The type gives the names of fields and the meaning of an absent
+// value; fields that the type does not have are compared as they are, and only their names are reported.
 func changesOf(t reflect.Type, now, old any) []string {
 	var c comparison
 	c.compare(place{}, t, now, old)
@@ -26,7 +26,7 @@ func changesOf(t reflect.Type, now, old any) []string {
 
 type comparison struct{ found []string }
 
-// place is where a value stands, and whether it may be told.
+// place is the path of a value, and whether the value may be shown.
 type place struct {
 	path   string
 	hidden bool
@@ -197,7 +197,7 @@ func (c *comparison) slices(p place, t reflect.Type, now, old any) {
 	}
 }
 
-// shown is how a value is told that has nothing to be compared with: scalars and lists of them as they are, the rest as its type.
+// shown returns how a value without a counterpart is reported: scalars and lists of scalars as they are, other values as their type.
 func shown(p place, t reflect.Type, value any) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -215,7 +215,7 @@ func shown(p place, t reflect.Type, value any) any {
 	return t
 }
 
-// same is the equality of trees whose types nobody knows; what is null is as good as absent, and so is an empty list.
+// same compares trees whose types are not known; null and an empty list are equal to an absent value.
 func same(a, b any) bool {
 	switch is := a.(type) {
 	case map[string]any:

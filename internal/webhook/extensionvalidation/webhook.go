@@ -79,8 +79,8 @@ func of[T any](k kind[T]) Webhook {
 	return Webhook{Name: Name + "-" + k.resource, Group: k.group.Group, Resource: k.resource, Path: path, Decide: admission.Validate(k.group.WithKind(k.kind), k.judge), kind: k.kind}
 }
 
-// judge keeps the order of EV-1. An object that is being deleted, and of which nothing but metadata changes, need not keep rules that may
-// be stricter than when it was made: else nobody could take its finalizers away (WB-18).
+// judge keeps the order of EV-1. An object that is being deleted, and of which only metadata changes, need not keep rules that may
+// be stricter than when it was created: otherwise no client could remove its finalizers (WB-18).
 func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error) {
 	meta := any(now).(metav1.Object)
 	var all field.ErrorList

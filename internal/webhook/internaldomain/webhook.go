@@ -85,7 +85,7 @@ func (w webhook) create(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	return err
 }
 
-// update keeps IDS-3; what cannot be used is the fault of whoever wrote it (WB-36).
+// update keeps IDS-3; an unusable Secret is reported as a fault of the request that wrote it (WB-36).
 func (w webhook) update(ctx context.Context, r *admissionv1.AdmissionRequest, seed string) error {
 	secret, err := admission.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
 	if err != nil {
@@ -158,8 +158,8 @@ func (w webhook) refuseIfUsed(ctx context.Context, r *admissionv1.AdmissionReque
 	return nil
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it. It selects the label that these
-// Secrets have; some installations select "role: internal-domain", which they have only if somebody adds it (IDS-6, WB-35).
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without how to reach the webhook. It selects the label that these
+// Secrets have; some installations select "role: internal-domain", which these Secrets have only if an operator adds it (IDS-6, WB-35).
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: "internal-domain-secret.gardener.cloud",

@@ -1,5 +1,5 @@
-// Package kubeconfigsecret is the webhook that refuses kubeconfigs in Secrets that would make their reader open files, run programs or act
-// as somebody else (B6 of the webhooks' contract). It reads nothing but the request, and tells no content of a Secret.
+// Package kubeconfigsecret is the webhook that refuses kubeconfigs in Secrets that would make their reader open files, run programs or impersonate
+// another user (B6 of the webhooks' contract). It reads only the request, and its answers contain no content of a Secret.
 package kubeconfigsecret
 
 import (

@@ -54,7 +54,7 @@ func selectGeneration(_ context.Context, pod *pod) error {
 	}
 	for i := range pod.Spec.TopologySpreadConstraints {
 		c := &pod.Spec.TopologySpreadConstraints[i]
-		// The key beside a selector that has it already is an error to the API server (WB-15).
+		// The API server refuses the key if the selector has it already (WB-15).
 		c.MatchLabelKeys = slices.DeleteFunc(c.MatchLabelKeys, func(key string) bool { return key == hashLabel })
 		if !selectsHash(c.LabelSelector) {
 			metav1.AddLabelToSelector(selectorOf(c), hashLabel, hash)

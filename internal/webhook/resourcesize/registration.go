@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are the lists that limits of counts need. Which kinds there are is up to whoever writes the limits.
+// Reads are the lists that limits of counts need. The author of the limits chooses the kinds.
 func Reads(cfg *config.ResourceAdmissionConfiguration) []feature.Read {
 	var all []feature.Read
 	if cfg == nil {

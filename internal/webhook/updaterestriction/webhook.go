@@ -52,8 +52,8 @@ func decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	return nil
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it. API servers look at the label of
-// the object before and after, so that nobody takes it away first.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without how to reach the webhook. API servers match the label of
+// the object before and after the change, so that no client can evade the webhook by removing the label.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: "update-restriction.gardener.cloud",

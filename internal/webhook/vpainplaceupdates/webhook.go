@@ -64,8 +64,8 @@ func setMode(_ context.Context, vpa *verticalPodAutoscaler) error {
 	return nil
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. In a shoot it is about all of the
-// system components' namespaces, whoever manages them.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without how to reach the webhook. In a shoot it selects all
+// namespaces of system components, regardless of who manages them.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	entry := feature.Entry(Name, i.Namespaces(), feature.Select(nil, feature.Without(Skip)), feature.OnCreateAndUpdate(Kind.Group, Kind.Version, "verticalpodautoscalers"))
 	entry.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)

@@ -20,7 +20,7 @@ type Outcome string
 
 // Outcomes.
 const (
-	// Ignored: somebody else's; no condition is ever written.
+	// Ignored requests are for other approvers: no condition is ever written.
 	Ignored  Outcome = "ignored"
 	Approved Outcome = "approved"
 	Denied   Outcome = "denied"

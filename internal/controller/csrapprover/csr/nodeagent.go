@@ -26,7 +26,7 @@ var (
 	clientUsages  = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 )
 
-// nodeAgent judges a request for a node agent's client certificate: the machine, then whoever asks for it (CSR-36), then what is asked for.
+// nodeAgent judges a request for a node agent's client certificate: the machine, then the user that requests it (CSR-36), then the requested certificate.
 func (d *decision) nodeAgent(ctx context.Context) (string, error) {
 	machine := strings.TrimPrefix(d.Subject, nodeAgentPrefix)
 	node := machine // Without Machines a machine is its Node.

@@ -1,8 +1,8 @@
-// Package csr decides about CertificateSigningRequests of kubelets and node agents: approved, denied, or somebody else's.
+// Package csr decides about CertificateSigningRequests of kubelets and node agents: approved, denied, or ignored for other approvers.
 //
-// The rules are those of the contract's section on the CSR approver; Decide reads like its tables. The other inputs of a decision, beside the
-// request, Nodes and Machines, are asked of a View. A denial is terminal and an approval may rest on something being absent, so that a View
-// must tell what is there at this moment, and not what a cache has seen.
+// The rules are those of the contract's section on the CSR approver; Decide reads like its tables. In addition to the request, a decision depends on
+// Nodes and Machines, which a View reads. A denial is terminal and an approval may depend on an object being absent, so that a View
+// must return the objects that exist at this moment, and not what a cache has seen.
 package csr
 
 import (
@@ -41,8 +41,8 @@ func Final(object *certificatesv1.CertificateSigningRequest) bool {
 	})
 }
 
-// Strip removes what nobody looks at: everything but the name of requests that are final or somebody else's. Whether a request is final
-// stays visible.
+// Strip removes the fields that the approver does not need: of requests that are final or for other approvers, all but the name and the signer.
+// Whether a request is final stays visible.
 func Strip(object *certificatesv1.CertificateSigningRequest) {
 	object.ManagedFields, object.Spec.Extra = nil, nil
 	final := Final(object)

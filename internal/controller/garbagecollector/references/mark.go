@@ -76,7 +76,7 @@ func Mark(content string, now time.Time) (labels, annotations map[string]string)
 // seal binds the time of a mark to the content that was judged.
 func seal(at, content string) string { return digest([]byte(at + " " + content)) }
 
-// digest is short: it has to differ after an accident, and whoever may forge one may delete the object as well.
+// digest is short: it has to differ after an accident, and a client that may forge a digest may delete the object as well.
 func digest(of []byte) string {
 	sum := sha256.Sum256(of)
 	return hex.EncodeToString(sum[:8])

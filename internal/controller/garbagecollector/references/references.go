@@ -49,7 +49,7 @@ func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference
 	g.g.Set(by, edges)
 }
 
-// HoldNamespace records that a holder in a namespace refers to what nobody knows: everything there is in use (T3-8).
+// HoldNamespace records that the references of a holder in a namespace are not known: every object there is in use (T3-8).
 func (g *Graph) HoldNamespace(namespace string) { g.whole[namespace] = true }
 
 // InUse says whether anything refers to a ConfigMap or Secret.
@@ -65,8 +65,8 @@ func vertex(kind references.Kind, namespace, name string) graph.Vertex {
 	return v
 }
 
-// Old says whether an object has existed for so long that whoever created it must have referred to it by now, and is not being deleted
-// anyway. Exactly that long is long enough (GC-5).
+// Old says whether an object has existed for so long that its creator must have referred to it, and is not being deleted
+// anyway. Exactly minimumAge is long enough (GC-5).
 func Old(object *metav1.ObjectMeta, minimumAge time.Duration, now time.Time) bool {
 	return object.DeletionTimestamp == nil && !object.CreationTimestamp.Add(minimumAge).After(now)
 }

@@ -31,7 +31,7 @@ const (
 	suffix    = "-cluster-configuration"
 )
 
-// Kind is a kind of objects that an index is told of.
+// Kind is a kind of objects whose events an index receives.
 type Kind string
 
 // Kinds.
@@ -47,9 +47,9 @@ var kinds = []Kind{Services, Namespaces, Rules, Filters}
 // Index knows all DestinationRules, Services, Namespaces, and the EnvoyFilters that are ours.
 //
 // Invariant: what Decide returns is a function of the last event of each object. Nothing is decided while the list of any kind is not
-// complete. Each method that is told of an event returns the source namespaces whose decision may be another one now.
+// complete. Each method that receives an event returns the source namespaces whose decision may have changed.
 type Index struct {
-	// watched are the namespaces that the index is told of; none means all.
+	// watched are the namespaces whose events the index receives; none means all.
 	watched []string
 
 	mu         sync.Mutex
@@ -82,7 +82,7 @@ func NewIndex(watched []string) *Index {
 	}
 }
 
-// Complete says that the list of a kind has been told.
+// Complete records that the list of a kind has been delivered.
 func (x *Index) Complete(kind Kind) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -90,7 +90,7 @@ func (x *Index) Complete(kind Kind) []string {
 	return x.allLocked()
 }
 
-// Forget forgets everything: nobody tells any more.
+// Forget forgets everything: no watch delivers events any more.
 func (x *Index) Forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

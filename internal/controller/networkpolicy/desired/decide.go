@@ -26,7 +26,7 @@ type Decision struct {
 func (x *Index) Decide(r Request) Decision {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// The policies of a Service that nobody told of here may be another's work.
+	// The policies of a Service whose namespace is not watched here may belong to another instance.
 	if !x.isCompleteLocked() || !x.isWatched(r.Service.Namespace) {
 		return Decision{}
 	}

@@ -22,7 +22,7 @@ type Request struct {
 // All says whether a request is for all policies of the Service.
 func (r Request) All() bool { return r.Peer == "" && r.Policy == types.NamespacedName{} }
 
-// Kind is a kind of objects that an index is told of.
+// Kind is a kind of objects whose events an index receives.
 type Kind string
 
 // Kinds.
@@ -39,9 +39,9 @@ const (
 
 // Options shape an index.
 type Options struct {
-	// Handled select the namespaces whose Services are looked after (NP-2); none means all.
+	// Handled select the namespaces whose Services are handled (NP-2); none means all.
 	Handled []labels.Selector
-	// Watched are the namespaces that the index is told of; none means all.
+	// Watched are the namespaces whose events the index receives; none means all.
 	Watched []string
 	// IngressController, if set, may reach what Ingresses lead to.
 	IngressController *IngressController
@@ -53,12 +53,12 @@ type Options struct {
 
 // Index knows all Services, Namespaces and policies, and what else decides about policies.
 //
-// Invariant: what Decide returns is a function of the last event of each object, of whatever kind and in whatever order events of different
-// objects came. Nothing is decided before the first lists of all kinds are complete, and each method that is told of an event returns the
-// requests whose decision may be another one now.
+// Invariant: the result of Decide is a function of the last event of each object, regardless of the order of events of different
+// objects. Nothing is decided before the first lists of all kinds are complete, and each method that receives an event returns the
+// requests whose decision may have changed.
 //
-// A policy that was written is known from the answer already. An answer that comes after a later deletion must not bring the policy back to
-// mind: see Begin.
+// A policy that was written is known from the answer already. An answer that arrives after a later deletion must not restore the policy in
+// the index: see Begin.
 type Index struct {
 	options Options
 

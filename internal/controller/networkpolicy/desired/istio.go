@@ -47,8 +47,8 @@ type Destination struct {
 	Port int32
 }
 
-// NewVirtualService returns what counts of a VirtualService (NP-50, NP-51, NP-53). Hosts in other namespaces do not: whoever may write
-// VirtualServices in one namespace must not open the Services of another.
+// NewVirtualService returns the parts of a VirtualService that count (NP-50, NP-51, NP-53). Hosts in other namespaces do not count: a client that may
+// write VirtualServices in one namespace must not open the Services of another namespace.
 func NewVirtualService(key types.NamespacedName, gateways []string, destinations []Destination) VirtualService {
 	v := VirtualService{NamespacedName: key}
 	for _, name := range gateways {

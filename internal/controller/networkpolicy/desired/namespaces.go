@@ -122,7 +122,7 @@ func (x *Index) exposedToLocked(name string) []Request {
 	return requests
 }
 
-// isWatched says whether the index is told of what is in a namespace.
+// isWatched says whether the index receives the events of a namespace.
 func (x *Index) isWatched(namespace string) bool {
 	return len(x.options.Watched) == 0 || slices.Contains(x.options.Watched, namespace) || slices.Contains(x.options.Watched, corev1.NamespaceAll)
 }

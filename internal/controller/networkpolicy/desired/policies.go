@@ -62,7 +62,7 @@ func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 	e := existingOf(o)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// Events come in order, so that one is older than what is known only if that is an answer's.
+	// Events arrive in order, so that an event is older than the known policy only if an answer delivered that policy.
 	if old := x.policies[e.NamespacedName]; old != nil && old.ahead && old.UID == e.UID && isOlder(e.ResourceVersion, old.ResourceVersion) {
 		old.behind = e
 		return nil
@@ -103,8 +103,8 @@ func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
 	return x.forgetLocked(old)
 }
 
-// RetainPolicies tells which policies with the labels of a Service there are in a namespace, or everywhere if it is empty; SetPolicy told of
-// them before. A list has the last word, also about what an answer told.
+// RetainPolicies ends a complete list of the policies in a namespace, or in all namespaces for the empty name. SetPolicy delivered the policies of the list
+// before. The list has the last word: policies that it does not have are gone, also those that an answer delivered.
 func (x *Index) RetainPolicies(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -179,7 +179,7 @@ func (x *Index) Begin(key types.NamespacedName) *Writing {
 	return w
 }
 
-// End tells what came of a write: the policy as it is now, nil with deleted set if the one with that UID is gone, or neither if nobody knows.
+// End records the result of a write: the policy as it is now; nil with deleted set if the policy with that UID is gone; neither if the result is not known.
 func (x *Index) End(w *Writing, now *networkingv1.NetworkPolicy, deleted types.UID) {
 	var e *Existing
 	if now != nil && now.Labels[LabelServiceName] != "" && now.Labels[LabelServiceNamespace] != "" {

@@ -2,8 +2,8 @@ package desired
 
 import "slices"
 
-// shelf are the policies of one Service that are there. Most Services have a few, which are looked through; those of one that many namespaces
-// use are kept by peersOf, so that a look at one namespace costs what that one has.
+// shelf has the existing policies of one Service. Most Services have a few, which are searched one by one; the policies of a Service that many namespaces
+// use are kept by peersOf, so that a search for one namespace costs only what that namespace has.
 type shelf struct {
 	few    []*Existing
 	byPeer map[string][]*Existing

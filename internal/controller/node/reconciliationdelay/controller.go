@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	})...)
 }
 
-// write sets or removes the annotation of a Node. Somebody else who changes the Node meanwhile is no reason to do all again.
+// write sets or removes the annotation of a Node. If another writer changes the Node meanwhile, only this write is repeated.
 func (r *Reconciler) write(ctx context.Context, known *metav1.PartialObjectMetadata, delay string) error {
 	current := known.DeepCopy()
 	current.SetGroupVersionKind(nodeKind)

@@ -74,7 +74,7 @@ func Labelled(labels map[string]string, consider bool) (wanted map[string]string
 	return wanted, differ
 }
 
-// Strip removes from a ServiceAccount what nobody looks at.
+// Strip removes from a ServiceAccount the fields that no decision needs.
 func Strip(account *corev1.ServiceAccount) {
 	value, skipped := account.Labels[LabelSkip]
 	account.Labels, account.Annotations, account.OwnerReferences, account.Finalizers = nil, nil, nil, nil

@@ -39,7 +39,7 @@ const Audience = "gardener"
 // DefaultExpiration is the lifetime that is asked for where a Secret names none.
 const DefaultExpiration = 12 * time.Hour
 
-// Relevant says whether a Secret with these labels is looked after by an instance of a class; an empty class looks after all (TR-2, SW-8).
+// Relevant says whether an instance of a class handles a Secret with these labels; an empty class handles all classes (TR-2, SW-8).
 func Relevant(labels map[string]string, class string) bool {
 	return labels[LabelPurpose] == PurposeRequest && (class == "" || labels[LabelClass] == class)
 }
@@ -48,7 +48,7 @@ func Relevant(labels map[string]string, class string) bool {
 type Asked struct {
 	// Account is the ServiceAccount.
 	Account types.NamespacedName
-	// InjectCA asks for the CA of the target beside the token.
+	// InjectCA asks for the CA of the target next to the token.
 	InjectCA bool
 	// Target is the Secret in the target that holds the token; nil means the Secret itself.
 	Target *types.NamespacedName

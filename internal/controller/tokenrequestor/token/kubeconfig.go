@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// kubeconfig is a kubeconfig as the tree that was written, so that what nobody asked to change stays: order, comments, fields of later
+// kubeconfig is a kubeconfig as the tree that was written, so that a change of the token leaves the rest as it is: order, comments, fields of later
 // versions and of plug-ins.
 type kubeconfig struct {
 	document yaml.Node

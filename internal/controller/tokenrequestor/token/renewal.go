@@ -38,8 +38,8 @@ type Finding struct {
 	Renew string
 }
 
-// Examine looks at what holds the token: whether there is one, whether the CA beside it is that of the target (TR-7, TR-9, TR-10), and
-// whether the token is one of the ServiceAccount, of which the UID is given.
+// Examine checks the data that holds the token: whether there is a token, whether the CA next to it is that of the target (TR-7, TR-9, TR-10), and
+// whether the token belongs to the ServiceAccount with the given UID.
 func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, now time.Time) (Finding, error) {
 	if a.demanded() {
 		return Finding{Renew: "it is not known when to renew the token"}, nil
@@ -75,7 +75,7 @@ func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
 // demanded says that a new token is asked for: nothing says when to renew the present one (TR-6, TR-7).
 func (a *Asked) demanded() bool { return a.annotations[AnnotationRenew] == "" }
 
-// Early says whether a token that is renewed now is renewed before its time, and nobody has asked for that.
+// Early says whether a token that is renewed now is renewed before its time, without a request for that.
 func (a *Asked) Early(now time.Time) bool {
 	if a.demanded() {
 		return false
@@ -84,7 +84,7 @@ func (a *Asked) Early(now time.Time) bool {
 	return err != nil || remaining > 0
 }
 
-// Claims are what a token says of itself, which nobody has verified. Missing claims are empty.
+// Claims are the unverified claims of a token. Missing claims are empty.
 type Claims struct {
 	// Expiry is when the token ends.
 	Expiry time.Time
