@@ -16,7 +16,7 @@ import (
 // retry is how long a cluster that does not answer is left alone.
 const retry = 2 * time.Second
 
-// Kept is what a feature reads from caches. It is a runnable of every replica; whoever needs it waits with Await, or asks Synced.
+// Kept is what a feature reads from caches. It is a runnable of every replica; its users wait with Await, or call Synced.
 type Kept struct {
 	reads []kept
 	clock clock.WithTicker

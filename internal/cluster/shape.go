@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// shape is a form of a kind: the cache keeps each once, whoever reads it.
+// shape is a form of a kind: the cache keeps each shape once for all readers.
 type shape struct {
 	kind schema.GroupVersionKind
 	form feature.Form
@@ -43,7 +43,7 @@ func of(name feature.Cluster, reads []feature.Read) []feature.Read {
 func CacheOptions(name feature.Cluster, o Options) (cache.Options, error) {
 	options := cache.Options{
 		Scheme: o.Scheme, SyncPeriod: o.Resync, ReaderFailOnMissingInformer: true,
-		// Nobody changes what the cache returns: no copies.
+		// No reader changes the objects that the cache returns: no copies.
 		DefaultUnsafeDisableDeepCopy: ptr.To(true), DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{},
 	}

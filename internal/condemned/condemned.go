@@ -66,7 +66,7 @@ type Options struct {
 	Log     logr.Logger
 }
 
-// Set is what is condemned, as far as this process knows. A nil Set knows of nothing and asks nobody: nothing is collected then.
+// Set has the condemned objects, as far as this process knows. A nil Set has no objects and sends no requests: no object is collected then.
 type Set struct {
 	Options
 	// looking has a place for the one that lists.
@@ -89,7 +89,7 @@ func New(o Options) *Set {
 	return &Set{Options: o, looking: make(chan struct{}, 1), known: map[string]map[Key]struct{}{}, spared: map[Key]struct{}{}}
 }
 
-// Replace is told by the collector what is condemned, at the beginning of each of its runs, and returns what was known before. Objects stay
+// Replace sets the condemned objects, and returns the former ones. The collector calls it at the beginning of each run. Objects stay
 // spared until they are acquitted.
 func (s *Set) Replace(all []Key) (before []Key) {
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *Set) addLocked(key Key) {
 	in[key] = struct{}{}
 }
 
-// Condemned is told by the collector that it has marked an object, whose mark is younger than any reference that passed before.
+// Condemned adds an object that the collector has marked. The mark is younger than any reference that passed before.
 func (s *Set) Condemned(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Set) Condemned(key Key) {
 	s.addLocked(key)
 }
 
-// Forget is told that an object is condemned no more, or gone.
+// Forget removes an object that is no longer condemned, or is gone.
 func (s *Set) Forget(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Set) Forget(key Key) {
 	delete(s.known[key.Namespace], key)
 }
 
-// Spared says whether something referred to a condemned object in this process, whatever its mark says.
+// Spared says whether an object that passed this process referred to a condemned object, regardless of its mark.
 func (s *Set) Spared(key Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
-// Tell is told in which version the kind of a definition is served, or nothing if it is not. It is called for each definition once all are
-// known, and at each change; never for two at once.
+// Tell receives the version in which the kind of a definition is served, empty if the kind is not served. It is called for each definition once all
+// definitions are known, and at each change; never for two definitions at once.
 type Tell func(definition, version string)
 
 // Follow follows the definitions until the context ends. wanted are the definitions by name, with the versions that will do, the best first.

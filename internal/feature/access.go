@@ -42,7 +42,7 @@ const (
 // Read is what a feature reads of a kind.
 type Read struct {
 	Cluster Cluster
-	// Kind has no name where nobody asks for it by kind, but by the path of its resource: where it is served is not declared then.
+	// Kind has no name if no reader asks for it by kind, but by the path of its resource: its mapping is not declared then.
 	Kind schema.GroupVersionKind
 	// Resource is the kind's name in paths, such as "pods".
 	Resource string
@@ -55,9 +55,9 @@ type Read struct {
 	Namespace string
 	// Names restricts what is read live.
 	Names []string
-	// Listed says that the kind is listed beside live reads of single objects.
+	// Listed says that the kind is listed in addition to live reads of single objects.
 	Listed bool
-	// Optional says that the kind may not be there, or come later: nobody waits for it.
+	// Optional says that the kind may not be served, or be served later: no start waits for it.
 	Optional bool
 	// Strip removes what the reader has no use for; nil means that it needs all of what is kept in the form.
 	Strip Strip

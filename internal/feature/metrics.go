@@ -26,7 +26,7 @@ func Registers[M any](construct func(prometheus.Registerer) M) func(prometheus.R
 	return func(registry prometheus.Registerer) { construct(registry) }
 }
 
-// Metrics are what the rows show beside what others register for the process itself, sorted by name. All of it is read from the collectors.
+// Metrics returns the metrics of the rows and of the process itself, sorted by name. All of it is read from the collectors.
 func Metrics[C, E any](rows []Row[C, E], process func(prometheus.Registerer)) []Metric {
 	byName := map[string]*Metric{}
 	note := func(name string, register func(prometheus.Registerer)) {

@@ -14,7 +14,7 @@ type Installation struct {
 	Shoot bool
 	// Base selects the namespaces that most webhooks are about; nil means those of the contract. Older installations have others (DEP-10).
 	Base *metav1.LabelSelector
-	// Garden is true in the cluster of a garden, beside whatever else that is.
+	// Garden is true in the cluster of a garden, regardless of its other roles.
 	Garden bool
 }
 
@@ -83,8 +83,8 @@ func on(group, version string, resources []string, operations ...admissionregist
 	}
 }
 
-// Entry returns the entry of a webhook in a MutatingWebhookConfiguration, but for how it is reached, which the deployment adds. It has what
-// the entries have in common (DEP-3, DEP-5); whoever differs changes it.
+// Entry returns the entry of a webhook in a MutatingWebhookConfiguration, without how to reach the webhook, which the deployment adds. It has
+// the common fields of the entries (DEP-3, DEP-5); a webhook that differs changes them.
 func Entry(name string, namespaces, objects *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name: name + ".resources.gardener.cloud", Rules: rules, NamespaceSelector: namespaces, ObjectSelector: objects,

@@ -1,7 +1,7 @@
 package feature
 
-// Strip removes from objects what a reader has no use for, before they are kept. Readers with the same one (==) have the same use for them;
-// for readers with different ones all is kept that one of them needs.
+// Strip removes the fields that a reader does not need from objects before they are kept. Readers with the same Strip (==) need the same fields;
+// for readers with different Strips, every field is kept that one of them needs.
 type Strip interface {
 	// Strip may change the object, and returns what is kept of it.
 	Strip(object any) (any, error)

@@ -25,7 +25,7 @@ type Command struct {
 	Long string
 	// Smallest is the smallest configuration file that starts it.
 	Smallest string
-	// Environment are the variables that it reads beside those that every executable does.
+	// Environment are the variables that the command reads in addition to those that every executable reads.
 	Environment []Term
 	// Documents are where more is said, as paths in the repository.
 	Documents []string
@@ -149,7 +149,7 @@ func commandLine(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// root returns the command with all of its verbs. started is told the logger once there is one.
+// root returns the command with all of its verbs. started is called with the logger once there is one.
 func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Command {
 	root := &cobra.Command{
 		Use: c.Name + " --config FILE [flags]", Short: c.Short, Long: c.Long, Args: commandLine(noArguments),

@@ -242,8 +242,8 @@ func documents(content []byte) int {
 	}
 }
 
-// Faults adds the faults of values to those of keys, so that all are told at once (CFG-4). A fault of a key whose value could not be
-// decoded is told once. err is nil, of keys, or says that nothing could be read.
+// Faults adds the faults of values to those of keys, so that all are reported at once (CFG-4). The fault of a key whose value could not be
+// decoded is reported once. err is nil, has the faults of keys, or says that the configuration could not be read.
 func Faults(err error, values field.ErrorList) error {
 	if err == nil {
 		return values.ToAggregate()

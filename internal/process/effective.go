@@ -8,7 +8,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// printEffective prints a configuration with all defaults; a comment beside each value says where it comes from.
+// printEffective prints a configuration with all defaults; a comment next to each value says where the value comes from.
 func printEffective(out io.Writer, cfg any, layers []layer) error {
 	text, err := kyaml.Marshal(cfg)
 	if err != nil {
@@ -29,7 +29,7 @@ func printEffective(out io.Writer, cfg any, layers []layer) error {
 	return encoder.Close()
 }
 
-// annotate writes origins beside scalars, and beside the keys of lists and empty sections. The kind of the file has none.
+// annotate writes origins next to scalars, and next to the keys of lists and empty sections. The kind of the file has none.
 func annotate(section *yaml.Node, path []string, layers []layer) {
 	for i := 0; i+1 < len(section.Content); i += 2 {
 		key, value := section.Content[i], section.Content[i+1]

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
-// Guard returns who decides about readers of metrics and of what helps to find faults: nil unless the configuration wants somebody to (OPB-25).
-// It asks over connections of its own.
+// Guard returns the guard of metrics and of the debugging endpoints; nil unless the configuration enables authentication (OPB-25).
+// The guard has connections of its own.
 func Guard(d *shared.Debugging, config *rest.Config, log logr.Logger) (*guard.Guard, error) {
 	if d == nil || !d.Authentication.Enabled {
 		return nil, nil
@@ -27,8 +27,8 @@ func Guard(d *shared.Debugging, config *rest.Config, log logr.Logger) (*guard.Gu
 	return guard.New(config, client, clock.RealClock{}, log)
 }
 
-// guarded has metrics and what helps to find faults served to those alone whom the guard lets in, with TLS, as they send tokens. The log level is
-// there, too: nobody sets it whom the guard does not know.
+// guarded serves metrics and the debugging endpoints only to clients that the guard admits, with TLS, because these clients send tokens. The log level is
+// served there, too: only clients that the guard admits can set it.
 func guarded(metrics *metricsserver.Options, o *ManagerOptions) {
 	metrics.SecureServing, metrics.CertDir = true, o.Webhooks.TLS.ServerCertDir
 	metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS12 }}

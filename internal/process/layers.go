@@ -22,7 +22,7 @@ const defaultProfile = "contract"
 
 // layer is a part of the configuration under its present keys. A later layer overrides earlier ones: maps merge, lists and scalars replace.
 type layer struct {
-	// name is what validate-config --effective prints beside the values of the layer.
+	// name is the comment that validate-config --effective prints next to the values of the layer.
 	name   string
 	values map[string]any
 }

@@ -33,7 +33,7 @@ type ManagerOptions struct {
 	HealthProbes *shared.Server
 	Metrics      *shared.Server
 	Debugging    *shared.Debugging
-	// Configuration is shown beside the profiles: the whole configuration that is in effect.
+	// Configuration is the whole configuration that is in effect; it is served next to the profiles.
 	Configuration any
 	Cache         cache.Options
 	// Mapper knows where kinds are served; nil means that discovery is asked.

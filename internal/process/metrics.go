@@ -8,7 +8,8 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Metrics registers what a process tells of itself beside go_* and process_*, and returns it; what is registered already is returned as it is.
+// Metrics registers and returns the metrics of a process itself, in addition to go_* and process_*. A collector that is registered already is returned as
+// it is.
 func Metrics(registry prometheus.Registerer) []prometheus.Collector {
 	return []prometheus.Collector{unknownKeys(registry), buildInfo(registry)}
 }

@@ -152,7 +152,7 @@ func (p *page) text() string {
 	return b.String()
 }
 
-// usage is what is printed beside a fault of the command line.
+// usage returns the text that is printed after a fault of the command line.
 func (p *page) usage() string {
 	text := fmt.Sprintf("\nUsage:\n  %s\n", p.use)
 	for _, s := range p.sections {

@@ -125,7 +125,7 @@ type Check struct {
 	Live, Ready healthz.Checker
 }
 
-// told logs when a check begins to fail, with the reason, which whoever asks is not given, and when it is well again.
+// told logs when a check begins to fail, with the reason, which the answer to the probe does not contain, and when the check succeeds again.
 func told(name string, check healthz.Checker, log logr.Logger) healthz.Checker {
 	var failing atomic.Bool
 	return func(request *http.Request) error {
@@ -166,8 +166,8 @@ func SyncCheck(name string, awaited func() []string, log logr.Logger) Check {
 	return Check{Name: name, Live: WithGrace(ready, log, clock.RealClock{}), Ready: ready}
 }
 
-// ContactCheck is a check of readiness that fails when nothing has confirmed for longer than max what is known of some kind; 0 means never.
-// It tells of a process that still answers, but from a state that nobody knows to be true.
+// ContactCheck is a check of readiness that fails when the watch of a kind has been silent for longer than longest; 0 means that it never fails.
+// It detects a process that still answers, but from a state that may be outdated.
 func ContactCheck(silences func() map[string]time.Duration, longest time.Duration) Check {
 	return Check{Name: "watch-contact", Ready: func(*http.Request) error {
 		if longest == 0 {

@@ -23,7 +23,7 @@ const (
 	// restFor is how long nothing happens before a pass counts as done. It is longer than the pauses inside of one: between two looks at an object
 	// that is missing (500 ms), and before a burst of news is looked at (100 ms).
 	restFor = 2 * time.Second
-	// restLook is how often that is looked at, and restTold how often progress is told.
+	// restLook is how often that is checked, and restTold how often progress is reported.
 	restLook = 50 * time.Millisecond
 	restTold = 5 * time.Second
 	// troubledFor is how long a read may fail before the pass ends without an answer: a right that is missing does not come by waiting.
@@ -89,7 +89,7 @@ func (r *Rehearsal) troubles() []error {
 	return troubles
 }
 
-// greet asks a cluster for its version, so that one that is away is told at once.
+// greet asks a cluster for its version, so that a cluster that is away is reported at once.
 func (r *Rehearsal) greet(name string, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout, config.RateLimiter = greeting, nil

@@ -50,8 +50,8 @@ func checked(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
 }
 
-// Kubeconfig returns the configuration of a kubeconfig that somebody else has written, such as one of a Secret. It may name no file at all: the token
-// in it would be sent, and its holder need not be whom it is meant for.
+// Kubeconfig returns the configuration of a kubeconfig from another writer, such as one of a Secret. The kubeconfig must not name any file: the
+// process would send the token in the file to a server that the writer chooses.
 func Kubeconfig(content []byte) (*rest.Config, error) {
 	kubeconfig, err := clientcmd.Load(content)
 	if err != nil {
@@ -73,7 +73,7 @@ func Kubeconfig(content []byte) (*rest.Config, error) {
 	return checked(kubeconfig)
 }
 
-// checkUser refuses what would make the process read files or run programs that whoever writes the kubeconfig names (CCH-2).
+// checkUser refuses a user that would make the process read files or run programs that the writer of the kubeconfig names (CCH-2).
 func checkUser(name string, user *clientcmdapi.AuthInfo) error {
 	valid := []string{"client-certificate-data", "client-key-data", "token", "username", "password", "tokenFile"}
 	refuse := func(what string) error {

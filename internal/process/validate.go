@@ -80,7 +80,7 @@ func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Wa
 	}
 }
 
-// notEmpty refuses a file that holds nothing: nobody validates one on purpose. A start takes it for {} (CFG-2).
+// notEmpty refuses an empty file: no user validates an empty file on purpose. A start treats it as {} (CFG-2).
 func notEmpty(content []byte) error {
 	values, err := decodeMap(content)
 	if err == nil && len(values) == 0 && documents(content) == 0 {

@@ -69,8 +69,8 @@ func (t *turn) leaveLocked() {
 	<-t.of.free
 }
 
-// Outside waits for something other than the processor: nobody else is kept from working meanwhile. Afterwards the review needs a turn again. A
-// review that has no turn, as it is small, just waits.
+// Outside waits for something other than the processor, without a turn: other reviews may work meanwhile. Afterwards the review needs a turn again. A
+// small review, which has no turn, just waits.
 func Outside(ctx context.Context, wait func() error) error {
 	t, _ := ctx.Value(turnKey{}).(*turn)
 	if t == nil {

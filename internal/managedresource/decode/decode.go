@@ -41,7 +41,7 @@ type Object struct {
 	Place Place
 }
 
-// Released says whether the object is to be let go of: mode Ignore (MRO-1).
+// Released says whether the object is to be released: mode Ignore (MRO-1).
 func (o Object) Released() bool {
 	return o.GetAnnotations()[resourcesv1alpha1.AnnotationMode] == resourcesv1alpha1.ModeIgnore
 }
@@ -144,7 +144,7 @@ func measure(ctx context.Context, sources []Source, left *budget) (Place, error)
 	return Place{}, nil
 }
 
-// shownErrors is how many errors a message names. They have the place of each; nobody repairs more of them at a time.
+// shownErrors is how many errors a message names, each with its place; a user corrects no more of them at a time.
 const shownErrors = 20
 
 // ErrorsMessage joins the errors the way the condition shows them (MRS-10), the first ones by name.

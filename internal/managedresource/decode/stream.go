@@ -325,7 +325,7 @@ func (p *part) checkText() error {
 	case p.expanded.Depth > maxDepth:
 		return errTooDeep
 	case p.expanded.err != nil:
-		// Nobody knows how large it is. Why it cannot be parsed is what the other parser says, if it says so.
+		// The size is not known. If the other parser finds a fault of syntax, its error says why the document cannot be parsed.
 		return cmp.Or(p.checkSyntax(), p.invalid(p.expanded.err))
 	}
 	return nil

@@ -44,10 +44,10 @@ const (
 	// the condition may not be written again (MRB-39), and some requests.
 	settleDelay = 500 * time.Millisecond
 	settleLimit = 1800 * time.Millisecond
-	// unwatchedDelay is between two looks at objects whose end no watch will tell. Each of them costs a request a look:
-	// with unwatchedEach a ManagedResource sends twenty of them a second at most. A repair that is held, as somebody
-	// keeps changing the object, leaves it so for unwatchedSoon; one that is delayed on purpose may leave it so for
-	// hours, and is looked at the more rarely the longer it lasts: unwatchedShare of the time that it has lasted since.
+	// unwatchedDelay is between two checks of objects whose end no watch will report. Each object costs a request a check:
+	// with unwatchedEach a ManagedResource sends at most twenty requests a second. A repair that is held because another writer
+	// keeps changing the object leaves the object unwatched for unwatchedSoon. A repair that is delayed on purpose may leave it unwatched for
+	// hours; then the pause between two checks is unwatchedShare of the time that this has lasted.
 	unwatchedDelay, unwatchedEach = time.Second, 50 * time.Millisecond
 	unwatchedSoon, unwatchedShare = 30 * time.Second, 10
 	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
@@ -89,8 +89,8 @@ type Reconciler struct {
 	// news is when the tracker first had news that no judgement has taken into account, unwatched since when a
 	// ManagedResource has objects whose end no watch will tell.
 	news, unwatched map[objects.Owner]time.Time
-	// judged is the status that the last judgement gave the condition, of each ManagedResource that is judged. It is
-	// noted before it is written, so that a status which says something else afterwards is somebody else's.
+	// judged has, for each ManagedResource that is judged, the status that the last judgement gave the condition. It is
+	// set before the status is written, so that a different status afterwards is from another writer.
 	judged map[objects.Owner]resourcesv1alpha1.ConditionStatus
 }
 
@@ -234,8 +234,8 @@ func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
 		meta.SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// concerns says whether a ManagedResource is judged. While another class cleans up, its objects are in the target of
-// that one, or on their way out.
+// concerns says whether a ManagedResource is judged. While another class cleans up, the objects are in the target of
+// that class, or are being deleted.
 func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
 }

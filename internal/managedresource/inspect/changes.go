@@ -172,7 +172,8 @@ func (r *Run) keeperOf(desired *plan.Desired, live *unstructured.Unstructured) s
 	return origin.Text
 }
 
-// originOf is what a live object says of its owner. Which source is meant is told by the others: one that is not there is of another one.
+// originOf returns the origin of a live object. An origin names this source if it names the ManagedResource of the run or one of the others; any other
+// origin is of another source.
 func (r *Run) originOf(live *unstructured.Unstructured) ownership.Origin {
 	text := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	origin, err := meta.ParseOrigin(text)
@@ -238,7 +239,7 @@ func isRecordOf(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstr
 	return createdOnce && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
-// released is what a run would do about an object of mode Ignore: it loses origin and description, and is nobody's.
+// released returns the change that a run would make to an object of mode Ignore: the object loses origin and description, and has no owner.
 func (r *Run) released(ref *resourcesv1alpha1.ObjectReference) *Change {
 	live := r.Live[plan.KeyOfReference(&ref.ObjectReference)]
 	if live == nil {

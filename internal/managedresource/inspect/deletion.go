@@ -13,7 +13,7 @@ import (
 
 // Deletion is what is to say about the end of an object.
 type Deletion struct {
-	// Since is when somebody deleted it; nil if nobody did.
+	// Since is when the object was deleted; nil if it was not.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Holds keep the object, now or when it is deleted.
 	Holds []string `json:"holds,omitempty"`

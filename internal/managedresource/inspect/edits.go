@@ -55,7 +55,7 @@ func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options mer
 	return all
 }
 
-// markHeld marks the edits that stay if a hold on the object counts, of which nobody knows here whether it does.
+// markHeld marks the edits that stay if a hold on the object counts; it is not known here whether the hold counts.
 func markHeld(edits, held []Edit, effect *hold.Effect) {
 	for i := range edits {
 		edits[i].StaysIfHeld = !edits[i].Stays && (effect.Whole || held[i].Stays)

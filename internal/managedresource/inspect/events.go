@@ -17,7 +17,7 @@ type News struct {
 	Time   metav1.Time `json:"time"`
 	Reason string      `json:"reason"`
 	Text   string      `json:"text"`
-	// By is who changed the object, if the Event names somebody.
+	// By is the writer that changed the object, if the Event names one.
 	By string `json:"by,omitempty"`
 }
 
@@ -25,13 +25,13 @@ type News struct {
 type about int
 
 const (
-	// repairs name objects that somebody changed, and that were or are to be repaired.
+	// repairs name objects that another writer changed, and that were or are to be repaired.
 	repairs about = iota + 1
 	// sourceFights name two writers of what a ManagedResource is made from.
 	sourceFights
 )
 
-// reasons are the Events of resource-manager that reports look at. All other Warnings about a ManagedResource are told as they are.
+// reasons are the Events of resource-manager that reports interpret. All other Warnings about a ManagedResource are reported as they are.
 var reasons = map[string]about{
 	"ObjectChanged":        repairs,
 	meta.ReasonSourceFight: sourceFights,

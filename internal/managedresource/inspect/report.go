@@ -27,7 +27,7 @@ type Facts struct {
 	Namespace, Name string
 	// Live is the object, nil if it is not there.
 	Live *unstructured.Unstructured
-	// ManagedResource is the owner, as FindOwner found it; nil for nobody.
+	// ManagedResource is the owner, as FindOwner found it; nil if there is no owner.
 	ManagedResource *resourcesv1alpha1.ManagedResource
 	Proof           Proof
 	// Secrets are those that the owner names, as they were read; Events are those of resource-manager in its namespace.
@@ -126,7 +126,7 @@ type Report struct {
 	NotKnown []string `json:"notKnown,omitempty"`
 }
 
-// Found says whether there is something to look at: the object is not as it should be, somebody fights for it, or it cannot go.
+// Found says whether the report has a finding: the object is not in sync, writers fight for it, a fault was found, or the object cannot go.
 func (r *Report) Found() bool {
 	return r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 || len(r.Faults) > 0 ||
 		r.Deletion.Since != nil && len(r.Deletion.Holds) > 0

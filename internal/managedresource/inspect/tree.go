@@ -67,7 +67,7 @@ type Leaf struct {
 	Level      Level        `json:"level"`
 	State      string       `json:"state"`
 	Created    *metav1.Time `json:"created,omitempty"`
-	// Drift is the last change by somebody else that an Event tells of.
+	// Drift is the last change by another writer that an Event reports.
 	Drift   *News     `json:"drift,omitempty"`
 	Ignored []Ignored `json:"ignored,omitempty"`
 }

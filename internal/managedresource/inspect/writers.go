@@ -131,7 +131,7 @@ func writerOf(object metav1.Object, steps ...string) *Writer {
 	return nil
 }
 
-// LastWriter is who wrote an object last, without status; ours counts only if nobody else did.
+// LastWriter returns the last writer of an object, without writes of the status; our own write counts only if there is no other writer.
 func LastWriter(object metav1.Object) *Writer {
 	var own *Writer
 	writers := WritersOf(object)

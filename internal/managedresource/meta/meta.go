@@ -87,8 +87,8 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	return false
 }
 
-// SameDesiredState says whether two forms of a ManagedResource ask for the same: what was planned for one may be done and reported for
-// the other. The inventory is part of it: whoever changed it has been at the objects.
+// SameDesiredState says whether two forms of a ManagedResource ask for the same state: a plan for one form may be carried out and reported for
+// the other. The inventory is part of the state: a writer that changed the inventory has changed objects, too.
 func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
@@ -96,7 +96,7 @@ func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 		SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// SameHold says whether two forms of a ManagedResource say the same of what is left alone for a while.
+// SameHold says whether two forms of a ManagedResource have the same hold, and allow the same holds on objects.
 func SameHold(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return !slices.ContainsFunc([]string{
 		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationAllowHolds,

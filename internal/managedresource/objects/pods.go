@@ -29,8 +29,8 @@ func (r Ref) PodSource() PodSource {
 // podCounts are the counts by the source that reported the Pods.
 //
 // Invariant: a count has only what its own source reported. In a namespace, one watch of each source reports Pods, and one
-// reports ReplicaSets. What the list of the watch does not have, or what leaves the watch by losing the label, is gone from the count; when the watch ends,
-// all that it reported is gone. None of that changes the other count: the same Pod may be in both counts.
+// reports ReplicaSets. Objects that the list of the watch does not have, or that leave the watch by losing the label, are gone from the count; when the
+// watch ends, all that it reported is gone. None of that changes the other count: the same Pod may be in both counts.
 type podCounts [podSources]podCount
 
 // podCount counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10, MRB-30).

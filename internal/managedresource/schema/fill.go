@@ -18,7 +18,7 @@ type fill struct {
 // scope is where a field stands: the structs around it, from the object inwards.
 type scope []map[string]any
 
-// sibling is a field beside the one that is filled in.
+// sibling returns a field of the struct whose field is filled in.
 func (s scope) sibling(name string) any { return s[len(s)-1][name] }
 
 // up is the struct that is n levels further out, or an empty one.
