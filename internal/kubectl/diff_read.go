@@ -358,10 +358,10 @@ func entriesOf(mr *resourcesv1alpha1.ManagedResource, manifests decode.Result) [
 	return entries
 }
 
-// newOwner is the name of the ManagedResource that objects are compared for which nobody has.
+// newOwner is the name of the ManagedResource for which objects without an owner are compared.
 const newOwner = "new"
 
-// ownerOfManifest reads the ManagedResource that has the object of a manifest; a new one if nobody has it.
+// ownerOfManifest reads the ManagedResource that has the object of a manifest; a new ManagedResource if the object has no owner.
 func (r *runReader) ownerOfManifest(ctx context.Context, object decode.Object, known map[types.NamespacedName]*resourcesv1alpha1.ManagedResource) (types.NamespacedName, error) {
 	nobody := types.NamespacedName{Namespace: r.namespace, Name: newOwner}
 	if known[nobody] == nil {

@@ -164,8 +164,8 @@ func (f *rolloutFlags) run(ctx context.Context, word, name string, out io.Writer
 	return err
 }
 
-// readGroup reads a group and its members, and decides as resource-manager does. Content that resource-manager has not said to wait is taken for applied,
-// or for what was let go last.
+// readGroup reads a group and its members, and decides as resource-manager does. It assumes that content which resource-manager does not report as
+// waiting is applied, or was let go last.
 func readGroup(ctx context.Context, clusters *clusters, name string, now time.Time) (*groupRead, error) {
 	object, err := clusters.source.get(ctx, configMaps, clusters.namespace, name)
 	if apierrors.IsNotFound(err) {

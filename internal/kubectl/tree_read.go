@@ -53,7 +53,7 @@ func (g *treeReader) read(ctx context.Context) ([]inspect.Branch, error) {
 	return g.branches(ctx, all)
 }
 
-// branches reads the objects of ManagedResources, and what is told of them.
+// branches reads the objects of ManagedResources, and the Events about the ManagedResources.
 func (g *treeReader) branches(ctx context.Context, all []*resourcesv1alpha1.ManagedResource) ([]inspect.Branch, error) {
 	f := &inspect.TreeFacts{Now: time.Now(), ManagedResources: all, Live: map[plan.Key]*unstructured.Unstructured{}, Unread: map[plan.Key]error{}}
 	selector := ownWarnings
@@ -287,7 +287,7 @@ func (g *treeReader) follow(ctx context.Context, p *treePrinter, events <-chan w
 	}
 }
 
-// collect adds a ManagedResource to those that changed, and prints at once that one is gone.
+// collect adds a ManagedResource to the changed ones; if it is gone, collect prints that at once.
 func collect(p *treePrinter, event watch.Event, changed map[string]*resourcesv1alpha1.ManagedResource) error {
 	object, ok := event.Object.(*unstructured.Unstructured)
 	if !ok {

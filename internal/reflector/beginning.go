@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// beginning is what a stream begins with: an event for each object that there is, and a bookmark at the end. The objects count as they come,
-// beside the reading of those behind them, and the reflector gets their names only; at the end it says which there are, and others are
-// gone. So no start waits for more than the last object, and none holds all of them at once.
+// beginning is the first part of a stream: an event for each existing object, and a bookmark at the end. The objects are handed over as they arrive,
+// while later ones are read, and the reflector gets their names only; at the end it says which objects exist, and all others are
+// gone. So no start waits for more than the last object, and no start holds all objects at once.
 //
-// Its invariant: nothing is taken from a stream after another one, or a list, has been asked for. A stream that was given up may still have an
-// event at hand, which is older than what has come since.
+// Its invariant: no event is taken from a stream after another stream, or a list, has been requested. A stream that was given up may still have an
+// event at hand, which is older than later events.
 type beginning struct {
 	f *Follower
-	// over is used by whoever reads the stream only.
+	// over is used only by the reader of the stream.
 	over bool
 }
 
@@ -94,5 +94,5 @@ func (*taken) GetAnnotations() map[string]string { return nil }
 // GetObjectKind implements runtime.Object.
 func (*taken) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object; nobody changes it.
+// DeepCopyObject implements runtime.Object; no reader changes the object.
 func (t *taken) DeepCopyObject() runtime.Object { return t }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// filtered is a stream whose events go through a function that may leave some out. The library's own waits for ever for somebody to take an
+// filtered is a stream whose events go through a function that may leave some out. The library's own filter waits for ever for a reader of an
 // event that was at hand when it was stopped.
 type filtered struct {
 	watch.Interface

@@ -1,7 +1,7 @@
-// Package reflector keeps something as the objects of one kind in a cluster are, without keeping the objects: a reflector of client-go
-// whose store is whoever wants to know. Objects are decoded into slices of their types (stream.go), handed over as they come (beginning.go)
-// and forgotten. At the end of a list it is said which there are, so that what was deleted while nobody looked is gone, too. A stream of
-// which nothing is heard is opened anew (silence.go), and one object that cannot be decoded does not keep the others back (stream.go).
+// Package reflector follows the objects of one kind in a cluster without keeping the objects: a reflector of client-go
+// whose store is the functions of a Kind. Objects are decoded into slices of their types (stream.go), handed over as they arrive (beginning.go)
+// and forgotten. The end of a list says which objects exist, so that objects that were deleted while no watch ran are removed, too. A silent
+// stream is opened anew (silence.go), and one object that cannot be decoded does not hold up the others (stream.go).
 package reflector
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wire"
 )
 
-// Kind says what is followed, and who is told.
+// Kind says which objects are followed, and which functions receive the events.
 type Kind struct {
 	// Name in logs.
 	Name     string
@@ -48,12 +48,12 @@ type Kind struct {
 	Set    func(runtime.Object)
 	Remove func(namespace, name string)
 	Retain func(Names)
-	// Lag, if set, is told how long an event took from its arrival until whoever wants to know had it.
+	// Lag, if set, receives how long an event took from its arrival until its receiver had it.
 	Lag func(time.Duration)
 	// First, if set, is called when the first list has been handed over.
 	First func()
-	// Undecodable, if set, is told of each object that cannot be decoded, with what is wrong. It comes all the same, in Set,
-	// with its metadata or, if those are it, with its name: others must not wait for it, and a name alone gives the least rights.
+	// Undecodable, if set, is called for each object that cannot be decoded, with the error. The object is passed to Set all the same,
+	// with its metadata or, if the metadata cannot be decoded, with its name: other objects must not wait for it, and a name alone gives the least rights.
 	Undecodable func(namespace, name string, err error)
 }
 
@@ -167,8 +167,8 @@ func (f *Follower) listWatch() *cache.ListWatch {
 // list returns a page of a list.
 func (f *Follower) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.Limit > 0 && options.Continue == "" {
-		// With a limit, a version means exactly that one. After a restart of the API server the reflector would list what it knows
-		// already, watch from there, be told that this is too old, and list it again, until etcd forgets it.
+		// With a limit, a version means exactly that one. After a restart of the API server the reflector would list the state that it knows
+		// already, watch from there, get the error that this version is too old, and list the state again, until etcd forgets it.
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	}
 	ctx, end := f.guard(ctx)
@@ -252,7 +252,7 @@ func (f *Follower) arrived(ctx context.Context, beginning *beginning, event watc
 	return event, true
 }
 
-// stream is a watch that nobody waits for any more when it is stopped.
+// stream is a watch whose reader does not wait for it any more once it is stopped.
 type stream struct {
 	watch.Interface
 	end context.CancelCauseFunc

@@ -39,7 +39,7 @@ type shape struct {
 	protobuf *protobuf
 }
 
-// undecodable is told of an object that cannot be decoded.
+// undecodable is called for an object that cannot be decoded.
 type undecodable func(namespace, name string, err error)
 
 // shapeOf returns the shape of a type, whose message is nil if its objects come as JSON alone.
@@ -83,7 +83,7 @@ type page struct {
 	Items []runtime.Object
 }
 
-// DeepCopyObject implements runtime.Object. Pages are read and given up at once: nobody changes what a copy shares.
+// DeepCopyObject implements runtime.Object. Pages are read and dropped at once: no reader changes the parts that a copy shares.
 func (p *page) DeepCopyObject() runtime.Object {
 	copied := *p
 	return &copied

@@ -26,8 +26,8 @@ const (
 // alwaysSelectors is the version from which on API servers always send selectors (SEL-11).
 var alwaysSelectors = version.MajorMinor(1, 34)
 
-// Checker knows whether an API server sends selectors to authorizers (section 5.1). It asks for everybody: whoever comes meanwhile waits
-// for the same answer as long as the own context allows, and whose context ends takes the answer from nobody.
+// Checker knows whether an API server sends selectors to authorizers (section 5.1). One request serves all callers: a caller that arrives meanwhile waits
+// for the same answer as long as its own context allows, and the end of its context does not affect other callers.
 type Checker struct {
 	// Client reads from the API server.
 	Client rest.Interface

@@ -27,7 +27,7 @@ func (t *transport) question(q *request, body object) object {
 	return nil
 }
 
-// issued is a TokenRequest with a token that nobody accepts: it has claims, and no signature.
+// issued returns a TokenRequest with a token that no API server accepts: it has claims, and no signature.
 func issued(q *request, body object, now time.Time) object {
 	seconds, _, _ := unstructured.NestedInt64(body, "spec", "expirationSeconds")
 	expiry := now.Add(time.Duration(seconds) * time.Second)

@@ -171,7 +171,7 @@ func (f *feed) passed(line []byte) []byte {
 	return line
 }
 
-// stream is the body of a watch; whoever closes it ends both sides.
+// stream is the body of a watch; closing it ends both sides.
 type stream struct {
 	io.Reader
 	end func()

@@ -224,7 +224,7 @@ func (t *transport) createdLocked(q *request, body object) object {
 	return after
 }
 
-// deletedLocked returns nil for what goes at once: nobody waits for the garbage collector of Kubernetes, or for Pods to end.
+// deletedLocked returns nil for an object that goes at once: it simulates neither the garbage collector of Kubernetes nor the end of Pods.
 func (t *transport) deletedLocked(q *request, current, options object) (object, error) {
 	for _, name := range []string{"uid", "resourceVersion"} {
 		if want := text(options, "preconditions", name); want != "" && want != text(current, "metadata", name) {

@@ -37,8 +37,8 @@ func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
 	return row
 }
 
-// restricts is the endpoint of a restriction. Restrictions ask the graph, too: while it is not complete they would refuse what it does not
-// have yet, and a 403 is final for whoever gets it.
+// restricts returns the endpoint of a restriction. Restrictions ask the graph, too: while it is not complete they would refuse requests about objects
+// that it does not have yet, and a client does not retry after a 403.
 func (p *Process) restricts(row *Row, decides decision, synced func() bool) http.Handler {
 	return admission.New(admission.Options{
 		Name: row.Name, Decide: admission.Decide(decides), Ready: synced, OnlyReport: p.onlyReports(row), Bodies: p.judged, Metrics: p.hooks,
@@ -46,7 +46,7 @@ func (p *Process) restricts(row *Row, decides decision, synced func() bool) http
 	})
 }
 
-// explains is the row of the endpoint that explains decisions. It is there where there is a guard, as nobody else may read it.
+// explains returns the row of the endpoint that explains decisions. The endpoint exists only if there is a guard, which admits its readers.
 func explains() Row {
 	return Row{
 		Name: "explanations", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
@@ -78,7 +78,7 @@ func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 	}
 }
 
-// hook is the row of a webhook beside the restrictions. A webhook that reads from a cache answers 503 until that is complete; the cache
+// hook returns the row of a webhook that is no restriction. A webhook that reads from a cache answers 503 until the cache is complete; the cache
 // begins with the first request that needs it.
 func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)

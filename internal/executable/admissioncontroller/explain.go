@@ -80,7 +80,7 @@ func gardenOf(ctx context.Context, dir string, cluster *explaining.Cluster) (*re
 	return of, "the garden is the current state of the cluster of the kubeconfig", err
 }
 
-// readGarden hands over everything in a garden that the graphs are made of. Progress is told on a terminal.
+// readGarden hands over all objects of a garden that the graphs are made of. It prints the progress on a terminal.
 func readGarden(ctx context.Context, restConfig *rest.Config, each func(graph.Kind, runtime.Object) error) error {
 	httpClient, err := rest.HTTPClientFor(restConfig)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	beginning = 2 * time.Minute
 )
 
-// percentOf returns how much garbage there may be beside what is in use, in percent of it.
+// percentOf returns how much garbage there may be in addition to the memory in use, in percent of the latter.
 func percentOf(inUse uint64) int {
 	return int(min(mostPercent, max(leastPercent, garbage*100/max(inUse, 1))))
 }

@@ -110,9 +110,9 @@ func assemble(
 	return p, p.add(rows)
 }
 
-// lookups are what is read of the garden for clients: over a connection of its own, with as many requests under way as that allows. Clients that
-// wait take turns (ratelimit.Queue). Those of seeds, those of self-hosted shoots, which a project's members may invent, and those of the other
-// webhooks have one each, and so have the watches: nobody waits for another kind of client.
+// lookups read the garden on behalf of clients: over a connection of their own, with as many requests under way as that connection allows. Clients that
+// wait take turns (ratelimit.Queue). Clients of seeds, clients of self-hosted shoots, which a project's members may invent, and clients of the other
+// webhooks have a connection each, and so have the watches: no client waits for another kind of client.
 type lookups struct {
 	*garden.Client
 	queue *ratelimit.Queue

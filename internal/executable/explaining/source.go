@@ -28,7 +28,7 @@ func (c *Cluster) Flags(set *pflag.FlagSet) {
 	set.StringVar(&c.Context, "context", "", "`name` of the context of the kubeconfig")
 }
 
-// RESTConfig returns the configuration of the client. The kubeconfig is that of whoever runs the command, so that plug-ins are run.
+// RESTConfig returns the configuration of the client. The kubeconfig belongs to the user who runs the command, so that plug-ins are run.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig

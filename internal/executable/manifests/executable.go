@@ -25,7 +25,7 @@ type Executable[C, E any] struct {
 	Configuration func(*pflag.FlagSet) (*C, error)
 	// Everything returns a configuration with all that there is switched on, and Least one with all switched off that can be.
 	Everything, Least func() *C
-	// Registers registers metrics that the process has beside those of the features and of all processes, if it is set.
+	// Registers, if set, registers metrics of the process in addition to those of the features and of all processes.
 	Registers func(prometheus.Registerer)
 	// Places says that registrations depend on the kind of cluster that they are for.
 	Places bool

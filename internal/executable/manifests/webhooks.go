@@ -141,7 +141,7 @@ func (f *hookFlags) usualName() string {
 	return name
 }
 
-// labels say whose the configurations are, and that nobody is to mend them, as gardenlets do in shoots: a seed may be one (A14).
+// labels name the owner of the configurations, and exclude them from the remediation that gardenlets do in shoots: a seed may be a shoot (A14).
 func (f *hookFlags) labels() map[string]string {
 	if !f.places {
 		return nil

@@ -31,7 +31,7 @@ type Result struct {
 	Table *auditlog.Table
 	// Was and Is are the titles of what is compared.
 	Was, Is string
-	// Decided are the requests of clients, Undecided those of them about which nobody can tell.
+	// Decided is the number of requests of clients, Undecided how many of them cannot be decided from the log.
 	Decided, Undecided int
 	// Notes say what else counts.
 	Notes []string

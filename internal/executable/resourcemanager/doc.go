@@ -1,3 +1,3 @@
-// Package resourcemanager is the table of the features of resource-manager: one row a feature. The common parts of the rows — how a webhook is
-// served, how a leader begins, what is kept of which cluster — are beside it.
+// Package resourcemanager is the table of the features of resource-manager: one row a feature. The package also has the common parts of the rows: how a
+// webhook is served, how a leader begins, and which objects of which cluster are cached.
 package resourcemanager

@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// electionWrites are the lease and the Events about who has it; with sharding nobody is elected.
+// electionWrites are the Lease and the Events about its holder; with sharding there is no election.
 func electionWrites(cfg *configuration) []feature.Write {
 	l := &cfg.LeaderElection
 	if !ptr.Deref(l.LeaderElect, true) || cfg.Sharded() {

@@ -46,7 +46,7 @@ type Process struct {
 	Engine *engine.Engine
 	// Condemned is what the garbage collector has condemned; nil if it is off.
 	Condemned *condemned.Set
-	// Targets are looked after in place of the one of Target, which is nil then.
+	// Targets are managed in place of Target, which is nil then.
 	Targets *targets.Targets
 	// agents is what the node-agent authorizer knows; nil if it is off.
 	agents *view.View
@@ -181,7 +181,7 @@ func targetScheme() (*runtime.Scheme, error) {
 func (p *Process) add(rows []Row) error {
 	byName := map[feature.Cluster]*cluster.Cluster{feature.Source: p.Source, feature.Target: p.Target}
 	if p.Target != nil {
-		// Nothing is kept of the target but what somebody asks for, which costs nothing here.
+		// The cache of the target keeps only kinds that a feature reads, and costs nothing without them.
 		if err := p.Manager.Add(p.Target); err != nil {
 			return err
 		}
@@ -219,8 +219,8 @@ func (p *Process) SourceAwaited(budget time.Duration) []string {
 	return append(awaited, p.awaited(feature.Source, p.Source, budget)...)
 }
 
-// TargetAwaited returns the names of the kinds of the target that are not complete yet. The engine's watches report to the tracker only;
-// whatever they miss is read, and nobody waits for them.
+// TargetAwaited returns the names of the kinds of the target that are not complete yet. The engine's watches report to the tracker only:
+// objects that they miss are read, and the start does not wait for these watches.
 func (p *Process) TargetAwaited(budget time.Duration) []string {
 	var awaited []string
 	if p.agents != nil {

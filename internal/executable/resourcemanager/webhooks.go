@@ -31,7 +31,7 @@ func decideProtection(p *Process) (admission.Func, error) {
 	return deletionprotection.Decide(livefallback.Shared(live, p.Source.Lookups), p.Clock), nil
 }
 
-// decideHints sets hints where the target needs them, or wherever somebody insists (R7).
+// decideHints sets hints if the target needs them, or if the configuration forces them (R7).
 func decideHints(p *Process) (admission.Func, error) {
 	if p.Config.Webhooks.EndpointSliceHints.Force {
 		return endpointslicehints.Decide(nil), nil

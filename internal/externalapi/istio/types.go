@@ -116,7 +116,7 @@ type HTTPSettings struct {
 	H2UpgradePolicy   string `json:"h2UpgradePolicy,omitempty"`
 }
 
-// EnvoyFilter changes what gateways and sidecars are told.
+// EnvoyFilter changes the configuration that gateways and sidecars receive.
 //
 // +kubebuilder:object:root=true
 type EnvoyFilter struct {

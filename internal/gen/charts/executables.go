@@ -29,7 +29,7 @@ type executable struct {
 // facts are written into the chart, for its templates.
 type facts struct {
 	Executable string `json:"executable"`
-	// Config is the configuration of somebody who says nothing, as far as the chart must know it.
+	// Config is the default configuration, as far as the chart must know it.
 	Config map[string]any `json:"config"`
 	// Elects says that the configuration has an election, whose Lease is in the namespace of the release.
 	Elects bool `json:"elects"`

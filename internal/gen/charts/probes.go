@@ -22,7 +22,7 @@ type probe struct {
 	set  func(reflect.Value)
 	// value is what the field has then; nil for a reference or a section that is there.
 	value any
-	// fallback is what the field has where nobody sets it.
+	// fallback is the value of the field if it is not set.
 	fallback any
 	// each says that the field is a list, of which there is one element then.
 	each *each

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recipe is what a Prometheus of Gardener's needs to see what is ours, beside what gardenlet and gardener-operator deploy.
+// recipe has the objects that a Prometheus of Gardener needs for our metrics, in addition to those that gardenlet and gardener-operator deploy.
 type recipe struct {
 	// head says what it is for.
 	head string

@@ -22,7 +22,7 @@ var (
 // duration is the form of Go's durations.
 const duration = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
-// schema is that of a chart's values: what all charts have, what this one has beside it, and the configuration.
+// schema returns the schema of a chart's values: the values of all charts, the additional values of this chart, and the configuration.
 func (e *executable) schema(comments comments) (map[string]any, error) {
 	whole, own := map[string]any{}, map[string]any{}
 	for name, into := range map[string]*map[string]any{"common": &whole, e.Executable: &own} {
@@ -71,8 +71,8 @@ func (e *executable) schema(comments comments) (map[string]any, error) {
 }
 
 // needed are the paths of the values that templates rely on: those with a default that says something, but for lists, and for the keys of sections
-// that have any or say which they need. The schema does not require them, as the files of users have a few values only; but nobody can take
-// them away with a null.
+// that have any or say which they need. The schema does not require them, as the files of users have a few values only; but a user cannot remove
+// them with a null.
 func needed(schema, defaults map[string]any, path string) []string {
 	properties, _ := schema["properties"].(map[string]any)
 	var all []string
@@ -123,7 +123,7 @@ func graft(schema map[string]any, path string, what map[string]any) error {
 	return nil
 }
 
-// schemaOf is the schema of a type as JSON has it. Unknown fields are refused: whoever installs a chart is there to see it.
+// schemaOf returns the schema of a type as JSON has it. Unknown fields are refused: the user who installs a chart sees the error.
 func schemaOf(t reflect.Type, comments comments) (map[string]any, error) {
 	switch t {
 	case durationType:

@@ -125,7 +125,7 @@ func Bounded(t testing.TB, size int, do func()) {
 }
 
 // Linear holds that four times the input takes about four times the memory and the processor's time, not sixteen times. Of several runs the fastest
-// counts, so that only work that grows faster than its input shows. Below the floor nothing is told from noise.
+// counts, so that only work that grows faster than its input shows. Below the floor, growth cannot be distinguished from noise.
 func Linear(t *testing.T, n int, do func(n int)) {
 	t.Helper()
 	const floor, factor = 50 * time.Millisecond, 12
