@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 )
 
-// Strip removes from objects what nobody reads of them in a cache: all metadata but what identifies them, when they go, and whether their
+// Strip removes the fields of objects that no reader of a cache needs: all metadata but what identifies them, when they go, and whether their
 // issuer is managed. All caches of a kind of the garden keep it like this.
 // +kubebuilder:object:generate=false
 type Strip struct{}
