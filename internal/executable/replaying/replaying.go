@@ -31,7 +31,7 @@ type Result struct {
 	Table *auditlog.Table
 	// Was and Is are the titles of what is compared.
 	Was, Is string
-	// Decided is the number of requests of clients whose decisions are compared, Undecided the number of those whose decisions cannot be compared.
+	// Decided is the number of requests of clients, Undecided how many of these have decisions that cannot be compared.
 	Decided, Undecided int
 	// Notes say what else counts.
 	Notes []string
