@@ -11,20 +11,14 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/test/landscape"
 )
 
@@ -62,31 +56,13 @@ func load(o landscape.Options) (*inProcess, error) {
 	})
 }
 
-// shootEdges returns a Shoot's object, made anew by change.
-func (p *inProcess) shoot(i int, change func(map[string]any)) (k8sruntime.Object, error) {
-	wanted, name := p.ShootName(i)
-	var found k8sruntime.Object
-	err := p.Generate(func(object landscape.Object) error {
-		metadata := object.Content["metadata"].(map[string]any)
-		if object.Resource != "shoots" || metadata["name"] != name || metadata["namespace"] != wanted {
-			return nil
-		}
-		change(object.Content)
-		var err error
-		found, err = decodeObject(relation.WatchOf(relation.Shoot), object.Content)
-		return err
-	})
-	return found, err
-}
-
 var largest = landscape.Options{Seeds: 100, Projects: 500, Shoots: 10_000}
 
 // huge is what is not made in a real garden here, only in process.
 var huge = landscape.Options{Seeds: 1000, Projects: 5000, Shoots: 100_000}
 
-// checks measures single checks in process, beside a search over the same landscape and Kubernetes' own Node authorizer.
+// checks measures single checks in process, and the benchmark of Kubernetes' own Node authorizer.
 func checks(ctx context.Context, b *bench) error {
-	smaller := map[string]float64{}
 	var tenth *inProcess
 	for _, o := range []landscape.Options{{Seeds: 20, Projects: 100, Shoots: 1000}, largest, huge} {
 		var before, after runtime.MemStats
@@ -106,41 +82,14 @@ func checks(ctx context.Context, b *bench) error {
 			target = "target ≤ 2400"
 		}
 		b.add(title+"memory a shoot", float64(after.HeapAlloc-before.HeapAlloc)/float64(o.Shoots), "bytes", "", target)
-		first := len(b.rows)
 		if o == huge {
 			p.measureInTurns(b, title, tenth)
 		} else {
 			p.measure(b, title)
 		}
-		p.measureDecisions(b, title)
-		if o.Shoots >= largest.Shoots {
-			if err := p.measureUpdates(b, title); err != nil {
-				return err
-			}
-		}
-		compareRows(b.rows[first:], title, smaller, o == huge)
 		tenth = p
 	}
 	return nodeAuthorizer(ctx, b)
-}
-
-// compareRows says how the rows of a landscape compare with those of the smaller one before it.
-func compareRows(rows []row, title string, smaller map[string]float64, target bool) {
-	for i := range rows {
-		what := strings.TrimPrefix(rows[i].what, title)
-		value, err := strconv.ParseFloat(rows[i].value, 64)
-		if err != nil {
-			continue
-		}
-		if before, known := smaller[what]; known && target && !strings.Contains(rows[i].compared, "tenth") {
-			compared := fmt.Sprintf("%.2f × the landscape of a tenth; target ≤ 1.5", value/before)
-			if rows[i].compared != "" {
-				compared += "; " + rows[i].compared
-			}
-			rows[i].compared = compared
-		}
-		smaller[what] = value
-	}
 }
 
 // sample is one kind of question.
@@ -192,17 +141,7 @@ func (p *inProcess) measure(b *bench, title string) {
 		if narrow == 0 {
 			narrow = ns
 		}
-		search := testing.Benchmark(func(tb *testing.B) {
-			out := p.adjacency()
-			tb.ResetTimer()
-			for i := range tb.N {
-				q := &questions[i%len(questions)]
-				searchPath(out, q.from, q.to)
-			}
-		})
-		searched := float64(search.T.Nanoseconds()) / float64(search.N)
-		b.add(title+"check, "+s.name, ns, "ns", fmt.Sprintf("%d allocations", result.AllocsPerOp()),
-			fmt.Sprintf("%.2f × the narrow allowed one; a plain search takes %.3g × as long", ns/narrow, searched/ns))
+		b.add(title+"check, "+s.name, ns, "ns", fmt.Sprintf("%d allocations", result.AllocsPerOp()), fmt.Sprintf("%.2f × the narrow allowed one; target ≤ 1.5", ns/narrow))
 	}
 }
 
@@ -237,141 +176,6 @@ func checkAll(g *graph.Graph, questions []question, rounds int) {
 			g.Check(questions[i].from, questions[i].to)
 		}
 	}
-}
-
-// measureDecisions measures all that a decision takes but decoding: rule, check, reason.
-func (p *inProcess) measureDecisions(b *bench, title string) {
-	options := rules.Options{Graph: p.state.Graph, Watches: relation.Watches, Facts: p.state.Facts(), ReadAll: true, Log: logr.Discard()}
-	bare := rules.NewSeedAuthorizer(options)
-	options.Metrics = rules.NewMetrics(prometheus.NewRegistry())
-	measured := rules.NewSeedAuthorizer(options)
-	namespace, name := p.ShootName(7)
-	for _, c := range []struct{ name, seed, group, resource, namespace, object string }{
-		{"allowed (a Shoot's Secret)", p.SeedOf(7), "", "secrets", namespace, name + ".ca-cluster"},
-		{"refused (a Shoot's Secret)", p.IdleSeed(), "", "secrets", namespace, name + ".ca-cluster"},
-		{"allowed (CloudProfile of all)", p.SeedOf(7), "core.gardener.cloud", "cloudprofiles", "", landscape.CloudProfile},
-		{"refused (CloudProfile of all)", p.IdleSeed(), "core.gardener.cloud", "cloudprofiles", "", landscape.CloudProfile},
-	} {
-		attributes := authorizer.AttributesRecord{
-			User: &user.DefaultInfo{Name: gardenletOf(c.seed), Groups: []string{seedsGroup, "system:authenticated"}}, Verb: "get",
-			APIGroup: c.group, Resource: c.resource, Namespace: c.namespace, Name: c.object, ResourceRequest: true,
-		}
-		ask := func(a *rules.Authorizer) (float64, int64) {
-			result := testing.Benchmark(func(tb *testing.B) {
-				tb.ReportAllocs()
-				var question authorizer.Attributes = attributes
-				for range tb.N {
-					if _, _, err := a.Authorize(context.Background(), question); err != nil {
-						tb.Fatal(err)
-					}
-				}
-			})
-			return float64(result.T.Nanoseconds()) / float64(result.N), result.AllocsPerOp()
-		}
-		took, allocations := ask(bare)
-		withMetrics, _ := ask(measured)
-		b.add(title+"whole decision, "+c.name, took, "ns", fmt.Sprintf("%d allocations", allocations), fmt.Sprintf("%.0f ns with metrics", withMetrics))
-	}
-}
-
-// adjacency is the graph as a search needs it.
-func (p *inProcess) adjacency() map[graph.Vertex][]graph.Vertex {
-	out := map[graph.Vertex][]graph.Vertex{}
-	all, _ := p.state.Graph.Neighbourhoods(func(graph.Vertex) bool { return true }, graph.Bounds{})
-	for _, n := range all {
-		for _, to := range n.Out {
-			out[n.Vertex] = append(out[n.Vertex], to.Vertex)
-		}
-	}
-	return out
-}
-
-func searchPath(out map[graph.Vertex][]graph.Vertex, from, to graph.Vertex) bool {
-	visited := map[graph.Vertex]bool{}
-	stack := []graph.Vertex{from}
-	for len(stack) > 0 {
-		v := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if v == to {
-			return true
-		}
-		if visited[v] {
-			continue
-		}
-		visited[v] = true
-		stack = append(stack, out[v]...)
-	}
-	return false
-}
-
-func (p *inProcess) measureUpdates(b *bench, title string) error {
-	watch := relation.WatchOf(relation.Shoot)
-	same, err := p.shoot(4711, func(map[string]any) {})
-	if err != nil {
-		return err
-	}
-	changed, err := p.shoot(4711, func(content map[string]any) {
-		content["spec"].(map[string]any)["exposureClassName"] = "internet"
-	})
-	if err != nil {
-		return err
-	}
-	moved, err := p.shoot(4711, func(content map[string]any) {
-		content["spec"].(map[string]any)["seedName"] = p.SeedOf(4712)
-		content["status"] = map[string]any{}
-	})
-	if err != nil {
-		return err
-	}
-	for _, c := range []struct {
-		name string
-		a, b k8sruntime.Object
-	}{{"update, nothing new", same, same}, {"update, a reference comes and goes", same, changed}, {"update, to another seed and back", same, moved}} {
-		result := testing.Benchmark(func(tb *testing.B) {
-			for i := range tb.N {
-				if i%2 == 0 {
-					p.state.Set(watch, c.b)
-				} else {
-					p.state.Set(watch, c.a)
-				}
-			}
-		})
-		b.add(title+c.name, float64(result.T.Nanoseconds())/float64(result.N)/1000, "µs", "", "")
-	}
-	p.state.Set(watch, same)
-	b.add(title+"p99 of checks at 100 writes/s", p.checksWhileWriting(watch, same, moved), "µs", "", "")
-	return nil
-}
-
-// checksWhileWriting returns the 99th percentile of checks while Shoots change.
-func (p *inProcess) checksWhileWriting(watch *relation.Watch, a, b k8sruntime.Object) float64 {
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(10 * time.Millisecond)
-		defer ticker.Stop()
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			case <-ticker.C:
-				p.state.Set(watch, []k8sruntime.Object{a, b}[i%2])
-			}
-		}
-	}()
-	s := p.samples()[0]
-	var took []time.Duration
-	for started := time.Now(); time.Since(started) < 3*time.Second; {
-		n := rand.IntN(p.Shoots)
-		from, to := s.from(n), s.to(n)
-		begin := time.Now()
-		p.state.Graph.Check(from, to)
-		took = append(took, time.Since(begin))
-	}
-	close(stop)
-	<-done
-	slices.Sort(took)
-	return float64(took[len(took)*99/100].Nanoseconds()) / 1000
 }
 
 var benchmarkLine = regexp.MustCompile(`(?m)^BenchmarkAuthorization/([\w/ _-]+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op`)

@@ -17,15 +17,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/harness"
 	"github.com/espalier-project/espalier/test/landscape"
 )
@@ -45,10 +42,6 @@ func gatekeeper(ctx context.Context, b *bench) error {
 	fmt.Fprintf(os.Stderr, "made %d objects in %s\n", objects, time.Since(started).Round(time.Second))
 
 	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, "garden", "ca.crt")}
-	// The API server ends streams while it still takes in what was made.
-	if err := harness.Poll(ctx, 2*time.Minute, func() error { return g.readBarely(ctx) }); err != nil {
-		return err
-	}
 	for range 3 {
 		if err := g.startUp(ctx); err != nil {
 			return err
@@ -111,28 +104,21 @@ type gate struct {
 	certificates string
 	process      *harness.Process
 	ready, cpu   []float64
-	// bare is how long a client takes that asks for the same and reads it without looking, in turns with the starts.
-	bare    []float64
-	settled []float64
-	peak    float64
+	settled      []float64
+	peak         float64
 }
 
 func (g *gate) startUp(ctx context.Context) error {
 	if g.process != nil {
 		g.process.Stop()
 	}
-	started := time.Now()
-	err := g.readBarely(ctx)
-	if err != nil {
-		return err
-	}
-	g.bare = append(g.bare, time.Since(started).Seconds())
 	g.processes++
-	started = time.Now()
+	started := time.Now()
 	config := map[string]any{"gardenClientConnection": map[string]any{"qps": 100, "burst": 130}}
 	if g.profile != "" {
 		config["debugging"] = map[string]any{"enableProfiling": true}
 	}
+	var err error
 	if g.process, err = g.garden.Run(harness.GardenProcessOptions{Binary: filepath.Join(filepath.Dir(g.binary), "admission-controller"), Dir: filepath.Join(g.dir, fmt.Sprintf("gate-%d", g.processes)), Config: config, AsAdmin: g.asAdmin}); err != nil {
 		return err
 	}
@@ -155,77 +141,13 @@ func (g *gate) startUp(ctx context.Context) error {
 		return err
 	}
 	g.settled = append(g.settled, u.RSS)
-	g.peak = max(g.peak, peakOf(g.process))
+	g.peak = max(g.peak, u.Peak)
 	return nil
-}
-
-// readBarely reads what admission-controller reads at its start, and forgets it.
-func (g *gate) readBarely(ctx context.Context) error {
-	client, err := rest.HTTPClientFor(g.garden.REST)
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
-	resources := []schema.GroupVersionResource{{Version: "v1", Resource: "namespaces"}}
-	for _, w := range relation.Watches {
-		resources = append(resources, w.Resource)
-	}
-	reading, ctx := errgroup.WithContext(ctx)
-	for _, resource := range resources {
-		reading.Go(func() error { return readBeginning(ctx, client, g.garden.REST.Host, resource) })
-	}
-	return reading.Wait()
-}
-
-// readBeginning reads a stream up to the end of what there is.
-func readBeginning(ctx context.Context, client *http.Client, host string, resource schema.GroupVersionResource) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	path := "/apis/" + resource.Group
-	if resource.Group == "" {
-		path = "/api"
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host+path+"/"+resource.Version+"/"+resource.Resource+
-		"?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", nil)
-	if err != nil {
-		return err
-	}
-	if resource.Group == "" || strings.HasSuffix(resource.Group, ".k8s.io") {
-		request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;stream=watch")
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	end := []byte(metav1.InitialEventsAnnotationKey)
-	buffer, kept := make([]byte, 64<<10), 0
-	for {
-		n, err := response.Body.Read(buffer[kept:])
-		if bytes.Contains(buffer[:kept+n], end) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %d: %w", resource.Resource, response.StatusCode, err)
-		}
-		last := max(0, kept+n-len(end)) // The end may come in two parts.
-		kept = copy(buffer, buffer[last:kept+n])
-	}
-}
-
-// peakOf is the most memory that a process had, in MiB.
-func peakOf(p *harness.Process) float64 {
-	u, err := usageOf(p)
-	if err != nil {
-		return 0
-	}
-	return u.Peak
 }
 
 func (g *gate) report(objects int) {
 	title := fmt.Sprintf("%d objects: ", objects)
 	g.add(title+"start to ready", median(g.ready), "s", spreadOf(g.ready), reference(median(g.ready), 14))
-	g.add("… a client that reads the same and forgets it", median(g.bare), "s", spreadOf(g.bare), fmt.Sprintf("ratio %.2f", median(g.ready)/median(g.bare)))
 	g.add(title+"CPU time until ready", median(g.cpu), "s", spreadOf(g.cpu), reference(median(g.cpu), 9.8))
 	g.add(title+"memory, settled", median(g.settled), "MiB", spreadOf(g.settled), reference(median(g.settled), 603))
 	g.add(title+"memory, peak of the start", g.peak, "MiB", "", reference(g.peak, 1130))
@@ -456,6 +378,6 @@ func (g *gate) updates(ctx context.Context) error {
 		return err
 	}
 	g.add("CPU time for 10,000 updates of Shoots", after.CPU-before.CPU, "s", "", reference(after.CPU-before.CPU, 9.5))
-	g.add("memory, at the end", after.RSS, "MiB", fmt.Sprintf("peak %.0f", peakOf(g.process)), "")
+	g.add("memory, at the end", after.RSS, "MiB", fmt.Sprintf("peak %.0f", after.Peak), "")
 	return nil
 }

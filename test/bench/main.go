@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/test/harness"
-	"github.com/espalier-project/espalier/test/landscape"
 )
 
 func main() {
@@ -37,15 +36,7 @@ func main() {
 	asAdmin := flag.Bool("as-admin", false, "let the executables do everything, for those that do not print the rights that they need")
 	rows := flag.String("json", "", "file for the table as JSON")
 	update := flag.String("update", "", "pages, separated by commas, whose blocks get the tables of the scenarios that ran, with date, commit and machine")
-	own := flag.String("part", "", "part of a scenario that runs as a process of its own")
 	flag.Parse()
-	if *own != "" {
-		if err := runPart(*own, flag.Args()); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	log.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -79,29 +70,12 @@ var scenarios = []scenario{
 	{"bulk", bulk},
 	{"landscape", thousandManagedResources},
 	{"drift", driftRepair},
-	{"flapping", flapping},
-	{"waves", waves},
-	{"secrets", unrelatedSecrets},
-	{"questions", questions},
 	{"tracker", trackerRun},
 	{"checks", checks},
-	{"shadow", shadow},
-	{"replay", replayLog},
 	{"gatekeeper", gatekeeper},
-	{"size2", sizeOf(landscape.Options{Seeds: 2, Projects: 1, Shoots: 2}, true)},
-	{"size10000json", sizeOf(largest, false)},
 	{"size10000", sizeOf(largest, true)},
-	{"size30000json", sizeOf(larger, false)},
-	{"size30000", sizeOf(larger, true)},
-	{"size100000json", sizeOf(huge, false)},
 	{"size100000", sizeOf(huge, true)},
-	{"endpoint", endpoint},
-	{"hostility", hostility},
-	{"agents", nodeAgents},
-	{"networkpolicies", networkPolicies},
 	{"targets", manyTargets},
-	{"webhooks", webhooks},
-	{"gardenwebhooks", gardenWebhooks},
 }
 
 func run(ctx context.Context, b *bench, only string) error {
@@ -132,7 +106,7 @@ func run(ctx context.Context, b *bench, only string) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !strings.HasPrefix(s.name, "size") && !slices.Contains([]string{"executable", "tracker", "checks", "shadow", "replay", "gatekeeper", "endpoint", "agents", "networkpolicies", "targets", "gardenwebhooks"}, s.name) {
+	if !strings.HasPrefix(s.name, "size") && !slices.Contains([]string{"executable", "tracker", "checks", "gatekeeper", "targets"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {
