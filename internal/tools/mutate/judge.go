@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // test is a test function of a package, how long it takes without a defect, and the defects that it reaches.
@@ -30,8 +32,8 @@ const quick = 300 * time.Millisecond
 // noFailFile keeps pgregory.net/rapid from writing each draw that a defect fails into the folder of the package.
 const noFailFile = "-rapid.nofailfile"
 
-// measure runs each test alone, without a defect. Tests that fail or are skipped alone judge nothing.
-func measure(ctx context.Context, m *mutated, work string, o options) ([]test, error) {
+// measure runs each test alone, without a defect, and reports whether the time sufficed for all. Tests that fail or are skipped alone judge nothing.
+func measure(ctx context.Context, m *mutated, work string, o options) ([]test, bool, error) {
 	list := "-test.list=" + cmp.Or(o.run, ".")
 	names, err := execute(ctx, m, time.Minute, nil, list, noFailFile)
 	if err == nil {
@@ -41,39 +43,65 @@ func measure(ctx context.Context, m *mutated, work string, o options) ([]test, e
 	}
 	m.arguments = append(m.arguments, o.arguments...)
 	if err != nil {
-		return nil, fmt.Errorf("listing the tests of %s: %w: %s", m.path, err, names)
+		return nil, false, fmt.Errorf("listing the tests of %s: %w: %s", m.path, err, names)
 	}
-	var tests []test
+	// A limited time leaves half of it to the defects.
+	measuring := ctx
+	if end, limited := ctx.Deadline(); limited {
+		var cancel context.CancelFunc
+		measuring, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	var (
+		lock     sync.Mutex
+		tests    []test
+		complete = true
+		workers  errgroup.Group
+	)
+	workers.SetLimit(o.workers)
 	for name := range strings.Lines(names) {
 		name = strings.TrimSpace(name)
 		if !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Example") && !strings.HasPrefix(name, "Fuzz") {
 			continue
 		}
-		hits := filepath.Join(work, "hits")
-		os.Remove(hits) //nolint:errcheck // there may be none
-		began := time.Now()
-		output, err := execute(ctx, m, o.perTest, []string{"ESPALIER_MUTANT_HITS=" + hits}, "-test.run=^"+name+"$")
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "%s fails or takes too long without a defect: %.200s\n", name, output)
-			continue
-		}
-		t := test{name: name, takes: time.Since(began), hits: map[int]bool{}}
-		text, err := os.ReadFile(hits)
-		if err != nil && !os.IsNotExist(err) {
-			return nil, err
-		}
-		for line := range strings.Lines(string(text)) {
-			if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
-				t.hits[n] = true
+		workers.Go(func() error {
+			t, err := measureOne(measuring, m, work, o, name)
+			lock.Lock()
+			defer lock.Unlock()
+			switch {
+			case measuring.Err() != nil:
+				complete = false
+			case err != nil:
+				fmt.Fprintf(os.Stderr, "%s fails or takes too long without a defect: %.200s\n", name, err)
+			default:
+				tests = append(tests, t)
 			}
-		}
-		tests = append(tests, t)
+			return nil
+		})
 	}
-	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.takes, b.takes) })
-	return tests, nil
+	_ = workers.Wait() // No function returns an error.
+	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Or(cmp.Compare(a.takes, b.takes), cmp.Compare(a.name, b.name)) })
+	return tests, complete, ctx.Err()
+}
+
+func measureOne(ctx context.Context, m *mutated, work string, o options, name string) (test, error) {
+	hits := filepath.Join(work, "hits-"+name)
+	began := time.Now()
+	output, err := execute(ctx, m, o.perTest, []string{"ESPALIER_MUTANT_HITS=" + hits}, "-test.run=^"+name+"$")
+	if err != nil {
+		return test{}, fmt.Errorf("%w: %s", err, output)
+	}
+	t := test{name: name, takes: time.Since(began), hits: map[int]bool{}}
+	text, err := os.ReadFile(hits)
+	if err != nil && !os.IsNotExist(err) {
+		return test{}, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+			t.hits[n] = true
+		}
+	}
+	return t, nil
 }
 
 // verdict is what the tests made of a defect.
@@ -87,8 +115,8 @@ const (
 )
 
 // judge runs, for each defect, the tests that reach it, until one fails. A test that runs much longer than before has failed. The order is drawn, so
-// that the defects that are judged before the time is over are a sample.
-func judge(ctx context.Context, m *mutated, tests []test, mutants []mutant, o options, progress func()) []verdict {
+// that the defects that are judged before the time is over are a sample. If not all tests were measured, a defect that those do not kill is undecided.
+func judge(ctx context.Context, m *mutated, tests []test, complete bool, mutants []mutant, o options, progress func()) []verdict {
 	verdicts := make([]verdict, len(mutants))
 	next := make(chan int)
 	var wait sync.WaitGroup
@@ -96,6 +124,9 @@ func judge(ctx context.Context, m *mutated, tests []test, mutants []mutant, o op
 		wait.Go(func() {
 			for i := range next {
 				verdicts[i] = judgeOne(ctx, m, tests, mutants[i].number)
+				if !complete && verdicts[i] != killed {
+					verdicts[i] = undecided
+				}
 				progress()
 			}
 		})

@@ -33,6 +33,7 @@ var acceptedText string
 
 type options struct {
 	root, since string
+	lines       bool
 	patterns    []string
 	sample      int
 	seed        uint64
@@ -61,7 +62,8 @@ func main() {
 	flag.StringVar(&o.since, "since", "", "judge the functions that changed since this revision")
 	flag.IntVar(&o.sample, "sample", 0, "judge that many defects of each package, drawn by -seed; 0 for all")
 	flag.Uint64Var(&o.seed, "seed", 1, "what the sample is drawn by")
-	flag.DurationVar(&o.limit, "limit", 0, "stop after this time and print what is known; 0 for no limit")
+	flag.BoolVar(&o.lines, "lines", false, "with -since, judge the changed lines only, in place of the functions around them")
+	flag.DurationVar(&o.limit, "limit", 0, "stop after this time, shared by the packages, and print what is known; 0 for no limit")
 	flag.DurationVar(&o.perTest, "test-limit", 2*time.Minute, "a test that takes longer than this without a defect judges nothing")
 	flag.Float64Var(&o.most, "most", 100, "how many percent may survive")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many defects are judged at a time")
@@ -136,7 +138,9 @@ func judgeAll(ctx context.Context, o options, ps []*packages.Package, wanted fun
 	}
 	var results []result
 	for i, together := range judged {
-		r, err := judgePackages(ctx, o, together, wanted, accepted)
+		shared, end := share(ctx, len(judged)-i)
+		r, err := judgePackages(shared, o, together, wanted, accepted)
+		end()
 		if err != nil {
 			return nil, err
 		}
@@ -152,6 +156,15 @@ func judgeAll(ctx context.Context, o options, ps []*packages.Package, wanted fun
 		}
 	}
 	return results, nil
+}
+
+// share limits the context to one of n equal parts of the time that is left.
+func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	end, limited := ctx.Deadline()
+	if !limited {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
 }
 
 // scope returns which lines are judged, and of which packages.
@@ -222,12 +235,15 @@ func nameOf(ps []*packages.Package) string {
 // judgePackages judges the defects of packages, all by the same tests.
 func judgePackages(ctx context.Context, o options, ps []*packages.Package, changed func(string, int) bool, accepted map[string]bool) (result, error) {
 	r := result{name: nameOf(ps)}
-	functions := make([]func(string, int) bool, 0, len(ps))
-	for _, p := range ps {
-		functions = append(functions, functionsOf(p, o.root, changed))
-	}
-	wanted := func(file string, line int) bool {
-		return slices.ContainsFunc(functions, func(holds func(string, int) bool) bool { return holds(file, line) })
+	wanted := changed
+	if !o.lines {
+		functions := make([]func(string, int) bool, 0, len(ps))
+		for _, p := range ps {
+			functions = append(functions, functionsOf(p, o.root, changed))
+		}
+		wanted = func(file string, line int) bool {
+			return slices.ContainsFunc(functions, func(holds func(string, int) bool) bool { return holds(file, line) })
+		}
 	}
 	tested := ""
 	if o.tests != "" {
@@ -252,7 +268,7 @@ func judgePackages(ctx context.Context, o options, ps []*packages.Package, chang
 		return r, nil
 	}
 	r.defects = len(m.mutants)
-	tests, err := measure(ctx, m, work, o)
+	tests, complete, err := measure(ctx, m, work, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			r.tally[undecided] = len(m.mutants)
@@ -267,7 +283,7 @@ func judgePackages(ctx context.Context, o options, ps []*packages.Package, chang
 	}
 	drawn := draw(m.mutants, o.sample, o.seed)
 	done := 0
-	verdicts := judge(ctx, m, tests, drawn, o, ticker(func() {
+	verdicts := judge(ctx, m, tests, complete, drawn, o, ticker(func() {
 		done++
 		if done%50 == 0 || done == len(drawn) {
 			fmt.Fprintf(os.Stderr, "%s: %d of %d defects\n", r.name, done, len(drawn))

@@ -135,11 +135,14 @@ func TestJudgesChangedFunctions(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(fixtureCode, "return a && b", "return b && a", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(root, "internal/fixture/new.go"), []byte("package fixture\n\nfunc one() int { return 1 }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
 	if err := run(t.Context(), &out, options{root: root, since: "HEAD", most: 100, workers: 2, perTest: 60e9}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "| all | 1 | 0 | 1 | 0 | 0 | 100.0 |\n\ninternal/fixture/fixture.go:19: Both: and is or `b && a`\n"; !strings.HasSuffix(out.String(), want) {
+	if want := "| all | 2 | 0 | 1 | 1 | 0 | 100.0 |\n\ninternal/fixture/fixture.go:19: Both: and is or `b && a`\ninternal/fixture/new.go:3: one: off by one `1` (no test reaches it)\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("it printed\n%s\nand should end with\n%s", &out, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -168,19 +169,19 @@ func dropUncompilable(root, output string, mutants []mutant, skip map[string]boo
 	return found
 }
 
-// changedLines returns which lines of which files differ from a revision, as git tells it.
+// changedLines returns the lines that differ from a revision, by file, as git reports them; of a file that git does not track, all.
 func changedLines(root, since string) (map[string][][2]int, error) {
-	c := exec.Command("git", "diff", "-U0", "--no-color", since, "--", "*.go")
-	c.Dir = root
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	output, err := c.Output()
+	output, err := git(root, "diff", "-U0", "--no-color", since, "--", "*.go")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, &stderr)
+		return nil, err
+	}
+	untracked, err := git(root, "ls-files", "--others", "--exclude-standard", "--", "*.go")
+	if err != nil {
+		return nil, err
 	}
 	changed := map[string][][2]int{}
 	file := ""
-	for line := range strings.Lines(string(output)) {
+	for line := range strings.Lines(output) {
 		line = strings.TrimSuffix(line, "\n")
 		if rest, ok := strings.CutPrefix(line, "+++ "); ok {
 			file = strings.TrimPrefix(rest, "b/")
@@ -195,7 +196,22 @@ func changedLines(root, since string) (map[string][][2]int, error) {
 			changed[file] = append(changed[file], [2]int{first, first + max(count, 1) - 1})
 		}
 	}
+	for line := range strings.Lines(untracked) {
+		changed[strings.TrimSpace(line)] = [][2]int{{1, math.MaxInt}}
+	}
 	return changed, nil
+}
+
+func git(root string, arguments ...string) (string, error) {
+	c := exec.Command("git", arguments...)
+	c.Dir = root
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	output, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", arguments[0], err, &stderr)
+	}
+	return string(output), nil
 }
 
 var hunk = regexp.MustCompile(`^@@ -\S+ \+(\d+)(?:,(\d+))? @@`)
