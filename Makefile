@@ -7,13 +7,11 @@ TOOLS        := $(CACHE)/tools
 # wants what follows to be no number with zeros before it, as the name of a commit may be.
 VERSION      ?= $(shell git describe --tags --match 'v[0-9]*.[0-9]*.[0-9]*' --dirty 2>/dev/null || echo v0.0.0-g$$(git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown))
 LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
-# The race detector needs a C compiler; where there is none the tests run without it. Without DWARF a test links in three quarters of the time.
-GOFLAGS_TEST ?= $(if $(shell command -v gcc || command -v clang),-race) -ldflags=-w
-# What the executables ask API servers for in tests, to find rights that none of them uses.
-REQUESTS     := $(CURDIR)/.local/requests
-# The executables that all suites share, with the race detector; the suites are built with it only where they run the code in their own process.
-BINARIES     := $(CURDIR)/.local/binaries
-SUITES       := ESPALIER_REQUESTS=$(REQUESTS) ESPALIER_BINARIES=$(BINARIES)
+# Without DWARF a test links in three quarters of the time.
+GOFLAGS_TEST ?= -ldflags=-w -timeout 10m
+# The race detector runs where goroutines share memory. It needs a C compiler; where there is none the tests run without it.
+RACE         := $(if $(shell command -v gcc || command -v clang),CGO_ENABLED=1 go test -race,go test) $(GOFLAGS_TEST)
+RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target targets turns) endpoint/... reflector/... cluster process graph ratelimit selectors condemned controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
 COMMANDS     := $(notdir $(wildcard cmd/*))
 # Names by which resource-manager answers for kubectl espalier, and completes its arguments.
 PLUGINS      := kubectl-espalier kubectl_complete-espalier
@@ -40,26 +38,18 @@ up: build controlplane ## Start a local garden, seed and shoot, run the executab
 cluster: controlplane ## Start an empty API server on this machine, with a Node that runs the executables of bin/, for docs/quickstart.md and docs/walkthrough.md, until Ctrl-C.
 	@go run ./test/quickstart
 
-# -p 4, as the suites with executables wait for processes more than they work.
-.PHONY: test
-test: controlplane test-unit ## Run all tests: unit, property, integration and process tests.
-	@rm -rf $(REQUESTS)
-	@mkdir -p $(BINARIES)
-	go build $(GOFLAGS_TEST) -o $(BINARIES)/ ./cmd/...
-	$(SUITES) go test $(GOFLAGS_TEST) -count=1 -timeout 10m ./test/integration ./test/simulation/...
-	$(SUITES) go test -p 4 -count=1 -timeout 10m $$(go list ./test/... | grep -v -e '/test/integration$$' -e '/test/simulation')
-	go test -C internal/tools/charts -count=1 -timeout 10m .
-	go test -C internal/tools/monitoring -count=1 ./...
-	go test -C internal/tools ./rulecheck ./floors ./docscheck ./mutate
-	go test -C internal/tools/release ./...
-	go test -C internal/tools/site ./check
-	@go run -C internal/tools ./rulecheck ../..
-	@go run ./test/rights $(REQUESTS)
+.PHONY: check
+check: $(TOOLS)/.stamp ## Run what belongs before every commit, in three minutes: lint of what changed, units, laws, 300 seeds of the simulation, defects in changed lines; SINCE (default: the merge base with the upstream branch) is the revision to compare with.
+	@TOOLS=$(TOOLS) bash .ci/check
 
-# -parallel 8, as parallel tests wait for servers in memory more than they work.
+.PHONY: test
+test: controlplane ## Run all tests: unit, property, integration and process tests, with the race detector where goroutines share memory.
+	@TOOLS=$(TOOLS) bash .ci/test
+
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.
-	go test $(GOFLAGS_TEST) -count=1 -timeout 10m -parallel 8 ./api/... ./cmd/... ./internal/...
+	$(RACE) -parallel 8 $(RACED)
+	go test $(GOFLAGS_TEST) -parallel 8 $(filter-out $(shell go list $(RACED)),$(shell go list ./api/... ./cmd/... ./internal/...))
 
 .PHONY: fuzz
 fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
@@ -98,13 +88,13 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,controller engine lifecycle meta objects rollout source target turns)
 MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),$(ENGINE_PACKAGES)),$(if $(filter 1,$(ALL)),./internal/...))
 .PHONY: mutate
-mutate: ## Put small defects into packages PKG, or into the functions that changed SINCE a revision (default HEAD~1), and print those that no test notices; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine; ALL=1 judges every package, each for the time EACH, and writes the table of docs/mutation.md, as UPDATE=1 does for the rows of PKG.
+mutate: ## Put small defects into packages PKG, or into the functions, with LINES=1 the lines, that changed SINCE a revision (default HEAD~1), and print those that no test notices; with MOST, fail if more percent survive; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine; ALL=1 judges every package, each for the time EACH, and writes the table of docs/mutation.md, as UPDATE=1 does for the rows of PKG.
 	@go build -C internal/tools -o $(CACHE)/mutate ./mutate
-	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold|Rollout)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) . $(MUTATED)
+	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold|Rollout)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) $(if $(filter 1,$(LINES)),-lines) . $(MUTATED)
 
 .PHONY: bench
 bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/performance.md.
-	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/performance.md$(COMMA)docs/performance-garden.md$(COMMA)docs/performance-webhooks.md$(COMMA)docs/performance-questions.md)
+	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/performance.md$(COMMA)docs/performance-garden.md)
 
 .PHONY: versus
 versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.

@@ -53,7 +53,7 @@ var (
 // start returns the cluster of all tests.
 func start(t *testing.T) *apiServer {
 	t.Helper()
-	starting.Do(func() { started, startErr = startCluster(filepath.Join(filepath.Dir(binaries), "cluster")) })
+	starting.Do(func() { started, startErr = startCluster(filepath.Join(work, "cluster")) })
 	must(t, startErr)
 	return started
 }

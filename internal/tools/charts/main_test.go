@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// binaries is the folder of the executables.
-var binaries string
+// binaries is the folder of the executables, work one that is removed at the end.
+var binaries, work string
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -23,12 +23,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	binaries = filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-o", binaries+"/", "./cmd/...")
-	build.Dir = filepath.Dir(deploy)
+	work = dir
 	code := 1
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the executables: %v: %s\n", err, out)
+	if binaries, err = executables(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
 		if started != nil {
@@ -37,6 +35,19 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// executables returns the folder of the executables: the one that make test has built for all suites, or one in dir.
+func executables(dir string) (string, error) {
+	if shared := os.Getenv("ESPALIER_BINARIES"); shared != "" {
+		return shared, nil
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "bin")+"/", "./cmd/...")
+	build.Dir = filepath.Dir(deploy)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the executables: %w: %s", err, out)
+	}
+	return filepath.Join(dir, "bin"), nil
 }
 
 // run returns what an executable prints.
