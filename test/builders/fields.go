@@ -29,6 +29,11 @@ func (o *Object) OwnedBy(kind, name string) *Object {
 // OnSeed names the Seed that the object is to be on.
 func (o *Object) OnSeed(seed string) *Object { return o.With("spec.seedName", seed) }
 
+// SelfHosted gives a Shoot a pool that runs its control plane.
+func (o *Object) SelfHosted() *Object {
+	return o.Add("spec.provider.workers", map[string]any{"controlPlane": map[string]any{}})
+}
+
 // StillOnSeed names the Seed that the object was on last.
 func (o *Object) StillOnSeed(seed string) *Object { return o.With("status.seedName", seed) }
 

@@ -15,7 +15,7 @@ import (
 // (SH-16a, T3-3).
 func TestSentSelectors(t *testing.T) {
 	namespaceOf(t, "garden-sel", "sel")
-	create(t, "Shoot garden-sel/mine", "")
+	create(t, "Shoot garden-sel/mine", selfHosted)
 	create(t, "Secret garden/sel-issuer", "metadata: {labels: {gardener.cloud/role: shoot-service-account-issuer}}")
 	create(t, "Secret garden/sel-domain", "metadata: {labels: {gardener.cloud/role: internal-domain}}")
 	cl, err := suite.As("gardener.cloud:system:shoot:garden-sel:mine", "gardener.cloud:system:shoots")
@@ -61,7 +61,8 @@ func TestSentSelectors(t *testing.T) {
 // patches the own Shoot only (SH-22).
 func TestCollections(t *testing.T) {
 	namespaceOf(t, "garden-col", "col")
-	create(t, "Shoot garden-col/mine", "")
+	create(t, "Shoot garden-col/mine", selfHosted)
+	create(t, "ControllerInstallation e", "spec: {shootRef: {namespace: garden-col, name: mine}}")
 	create(t, "Shoot garden-col/other", "")
 	create(t, "Lease garden-col/mine--e", "")
 	create(t, "Lease garden-col/other--e", "")

@@ -1,6 +1,7 @@
 package garden
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -29,6 +30,16 @@ func TestLookUps(t *testing.T) {
 	} {
 		for i, read := range c.reads {
 			namespace := namespaceFor(t, read)
+			if c.path == rules.ShootPath { // For a client whose Shoot is not self-hosted nothing is looked up (SHI-3).
+				create(t, "Shoot garden/look-up-"+strconv.Itoa(i), selfHosted)
+				eventually(t, "SHI-3: the client counts", func() error {
+					review := review(c.user+"look-up-"+strconv.Itoa(i), c.group, `{"verb":"create","group":"","resource":"events","namespace":"garden"}`)
+					if _, answer := post(t, suite.Process, c.path, "application/json", review); !strings.Contains(answer, `"allowed":true`) {
+						return errors.New(answer)
+					}
+					return nil
+				})
+			}
 			before, failed := lookUps(t)
 			for _, verb := range []string{"get", "patch", "delete"} {
 				attributes := fmt.Sprintf(`{"verb":%q,"group":%q,"resource":%q,"namespace":%q,"name":"nobody"}`, verb, read.Kind.Group, read.Resource, namespace)

@@ -4,8 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -266,7 +269,7 @@ func mergePatch(text string) client.Patch {
 // TestSelfHostedShoot is section 8 through the API: the gardenlet of a shoot that hosts itself, its extension, and gardenadm.
 func TestSelfHostedShoot(t *testing.T) {
 	namespaceOf(t, "garden-self", "self")
-	create(t, "Shoot garden-self/mine", "spec: {resources: [{name: x, resourceRef: {apiVersion: v1, kind: Secret, name: referenced}}]}")
+	create(t, "Shoot garden-self/mine", "spec: {provider: {workers: [{controlPlane: {}}]}, resources: [{name: x, resourceRef: {apiVersion: v1, kind: Secret, name: referenced}}]}")
 	create(t, "Shoot garden-self/other", "spec: {resources: [{name: x, resourceRef: {apiVersion: v1, kind: Secret, name: foreign}}]}")
 	create(t, "Secret garden-self/referenced", "")
 	create(t, "Secret garden-self/foreign", "")
@@ -296,9 +299,62 @@ func TestSelfHostedShoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	walk(t, gardenadm, []step{
-		{"CT-SH-7", "create", "Shoot garden-self/new", "", ""},
+		{"CT-SH-7", "create", "Shoot garden-self/new", selfHosted, ""},
 		{"CT-SH-7", "create", "Shoot garden-self/newer", "", "object does not belong to shoot garden-self/new"},
 		{"CT-SH-7", "get", "Shoot garden-self/new", "", "is forbidden"},
 		{"CT-SH-7", "get", "Secret garden-self/referenced", "", "is forbidden"},
 	})
+}
+
+// selfHosted is what makes a Shoot self-hosted.
+const selfHosted = "spec: {provider: {workers: [{controlPlane: {}}]}}"
+
+// TestReservedServiceAccounts: a member of a project, whose role allows ServiceAccounts and tokens, becomes no extension of a Shoot by the choice of a name
+// (T4-1): not of a self-hosted one, whose names are reserved, and not of an ordinary one.
+func TestReservedServiceAccounts(t *testing.T) {
+	const namespace, account = "garden-res", "extension-shoot--mine--res"
+	namespaceOf(t, namespace, "res")
+	create(t, "Shoot garden-res/mine", selfHosted)
+	create(t, "Shoot garden-res/ordinary", "spec: {seedName: res}")
+	create(t, "ControllerInstallation res", "spec: {shootRef: {namespace: garden-res, name: mine}}")
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "serviceaccountmanager"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "serviceaccounts/token", "secrets"}, Verbs: []string{"*"}},
+	}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "alice"}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		if err := suite.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alice, err := suite.As("alice", "system:authenticated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gardenlet, err := suite.As("gardener.cloud:system:shoot:garden-res:mine", "gardener.cloud:system:shoots")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reserved, token = "is reserved for an extension of the self-hosted Shoot garden-res/mine", "type: kubernetes.io/service-account-token\nmetadata: {annotations: {kubernetes.io/service-account.name: "
+	walk(t, alice, []step{
+		{"RSA-1", "create", "ServiceAccount garden-res/" + account, "", reserved},
+		{"RSA-1", "create", "ServiceAccount garden-res/extension-shoot--ordinary--res", "", "is reserved for an extension"},
+		{"RSA-1", "create", "ServiceAccount garden-res/robot", "", ""},
+		{"RSA-3", "create", "Secret garden-res/token", token + account + "}}", reserved},
+	})
+	walk(t, gardenlet, []step{{"RSA-1", "create", "ServiceAccount garden-res/" + account, "", ""}})
+	request := func(cl client.Client, name string) error {
+		return cl.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, &authenticationv1.TokenRequest{})
+	}
+	if err := forbidden(request(alice, account), reserved); err != nil {
+		t.Errorf("RSA-2: %v", err)
+	}
+	if err := request(alice, "robot"); err != nil {
+		t.Errorf("RSA-5: %v", err)
+	}
+	if err := request(gardenlet, account); err != nil {
+		t.Errorf("RSA-2: %v", err)
+	}
 }

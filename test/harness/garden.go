@@ -93,9 +93,9 @@ func (g *Garden) install(ctx context.Context) error {
 	return nil
 }
 
-// Restrict registers the restrictions of a running admission-controller; it should be ready.
+// Restrict registers the restrictions, and the names that are reserved, of a running admission-controller; it should be ready.
 func (g *Garden) Restrict(ctx context.Context, p *Process) error {
-	configurations, err := g.printed(p, "gardener-admission-controller", restriction.SeedName, restriction.ShootName)
+	configurations, err := g.printed(p, "gardener-admission-controller", restriction.SeedName, restriction.ShootName, restriction.ReservedName)
 	if err != nil {
 		return err
 	}

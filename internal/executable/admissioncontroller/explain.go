@@ -117,7 +117,7 @@ func newDeciders(cfg *configuration, of *relation.Garden, selectors rules.Select
 
 // explain asks the authorizer that decides about the user.
 func (d deciders) explain(ctx context.Context, attributes authorizer.Attributes) explain.Answer {
-	if d.shoots.Decides(attributes) {
+	if d.shoots.Names(attributes) {
 		return d.shoots.Explain(ctx, attributes)
 	}
 	return d.seeds.Explain(ctx, attributes)
@@ -127,7 +127,7 @@ func (d deciders) explain(ctx context.Context, attributes authorizer.Attributes)
 func (d deciders) scopes(cfg *configuration, attributes authorizer.Attributes) string {
 	c := &cfg.Server.SeedAuthorizer
 	text := fmt.Sprintf("readScope is %s", c.ReadScope)
-	if !d.shoots.Decides(attributes) {
+	if !d.shoots.Names(attributes) {
 		text += fmt.Sprintf(", writeScope is %s", c.WriteScope)
 	}
 	return text

@@ -26,7 +26,7 @@ var objectsOfGarden = map[string][]string{
 	"seeds":      {`{"metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`},
 	"shoots": {
 		`{"metadata":{"namespace":"garden-dev","name":"web"},"spec":{"seedName":"a","credentialsBindingName":"aws","cloudProfile":{"name":"aws"},"provider":{"type":"hidden"}}}`,
-		`{"metadata":{"namespace":"garden-dev","name":"self"},"spec":{}}`,
+		`{"metadata":{"namespace":"garden-dev","name":"self"},"spec":{"provider":{"workers":[{"controlPlane":{}}]}}}`,
 	},
 	"credentialsbindings": {`{"metadata":{"namespace":"garden-dev","name":"aws"},"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden-dev","name":"aws"}}`},
 }

@@ -18,7 +18,7 @@ func TestLogNames(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"auditpolicy_validator", "authenticationconfig_validator", "authorizationconfig_validator", "internal_domain", "kubeconfig_validator", "namespace_validator",
+		"auditpolicy_validator", "authenticationconfig_validator", "authorizationconfig_validator", "internal_domain", "kubeconfig_validator", "namespace_validator", "reserved_service_accounts",
 		"resource_size_validator", "seedauthorizer", "seedrestriction", "shootauthorizer", "shootkubeconfigsecretref_validator", "shootrestriction",
 		"sync-provider-secret-labels", "update_restriction",
 	}

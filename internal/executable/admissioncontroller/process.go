@@ -146,7 +146,8 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	metrics := garden.NewMetrics(p.Registry, seedGraph, rules.Buckets())
 	seedState := relation.NewState(seedGraph, p.Clock, metrics.Updated)
 	shootState := relation.NewState(shootGraph, p.Clock, metrics.Updated)
-	p.watches = garden.NewWatches(watching, []garden.Graph{{State: seedState, Table: relation.Watches}, {State: shootState, Table: relation.SelfHosted}},
+	// The graph for shoots comes first: a Shoot that only the graph for seeds has is an ordinary one (SHI-3).
+	p.watches = garden.NewWatches(watching, []garden.Graph{{State: shootState, Table: relation.SelfHosted}, {State: seedState, Table: relation.Watches}},
 		p.Clock, metrics, p.Log.WithName("seed-authorizer-graph"))
 	options := rules.Options{
 		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: ofSeeds, Queue: ofSeeds.queue,

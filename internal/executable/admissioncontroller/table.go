@@ -79,6 +79,10 @@ func Table() []Row {
 			h.Log = log
 			return restriction.SelfHosted{Handler: &h}.Decide
 		}),
+		hook(Row{
+			Name: restriction.ReservedName, Doc: "Reserves the names of the ServiceAccounts of self-hosted shoots' extensions, and their tokens, for the gardenlets of the shoots.",
+			Path: restriction.ReservedPath, Validating: one(restriction.ReservedRegistration),
+		}, func(*Process) (admission.Func, error) { return admission.Decide(restriction.Reserved), nil }),
 		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
 			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",

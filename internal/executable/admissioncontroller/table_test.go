@@ -112,6 +112,7 @@ func TestRegistrations(t *testing.T) {
 	}
 	want := []string{
 		"seed-restriction /webhooks/admission/seedrestriction", "shoot-restriction /webhooks/admission/shootrestriction",
+		"reserved-service-accounts /webhooks/admission/reserved-service-accounts",
 		"audit-policies /webhooks/audit-policies", "authentication-configuration /webhooks/authentication-configuration",
 		"authorization-configuration /webhooks/authorization-configuration", "internal-domain-secret /webhooks/admission/validate-internal-domain",
 		"validate-kubeconfig-secrets /webhooks/validate-kubeconfig-secrets", "validate-namespace-deletion /webhooks/validate-namespace-deletion",

@@ -29,9 +29,12 @@ type SeedClient struct {
 type ShootClient struct {
 	Namespace, Name string
 	Type            Type
+	// Installation is the ControllerInstallation whose name an extension carries; others have none.
+	Installation string
 }
 
-// OfShoot returns the self-hosted shoot's client that a user is, if it is one (SHI-1, SHI-2). It allocates nothing.
+// OfShoot returns the self-hosted shoot's client that a user is by its name (SHI-1, SHI-2). Whether the client counts depends on the
+// garden's objects (SHI-3). OfShoot allocates nothing.
 func OfShoot(user string, groups []string) (ShootClient, bool) {
 	if slices.Contains(groups, names.ShootsGroup) {
 		clientType := Gardenlet
@@ -41,26 +44,26 @@ func OfShoot(user string, groups []string) (ShootClient, bool) {
 			rest, found = strings.CutPrefix(user, names.GardenadmPrefix)
 		}
 		namespace, name, split := strings.Cut(rest, ":")
-		return ShootClient{namespace, name, clientType}, found && split && isObjectName(namespace) && isObjectName(name)
+		return ShootClient{Namespace: namespace, Name: name, Type: clientType}, found && split && isObjectName(namespace) && isObjectName(name)
 	}
 	if !slices.Contains(groups, serviceAccountsGroup) {
 		return ShootClient{}, false
 	}
 	rest, found := strings.CutPrefix(user, serviceAccountPrefix)
 	namespace, account, split := strings.Cut(rest, ":")
-	if !found || !split || !inNamespace(groups, namespace) || namespace != names.Garden && !strings.HasPrefix(namespace, names.ProjectPrefix) {
+	if !found || !split || !inNamespace(groups, namespace) {
 		return ShootClient{}, false
 	}
-	shoot, ok := ShootOfExtension(account)
-	return ShootClient{namespace, shoot, Extension}, ok
+	return ExtensionOfShoot(namespace, account)
 }
 
-// ShootOfExtension returns the self-hosted shoot that the name of an extension's ServiceAccount names:
+// ExtensionOfShoot returns the extension of a self-hosted shoot that a ServiceAccount in the namespace of a project is by its name:
 // extension-shoot--<shoot>--<controllerInstallation>.
-func ShootOfExtension(account string) (string, bool) {
+func ExtensionOfShoot(namespace, account string) (ShootClient, bool) {
 	rest, found := strings.CutPrefix(account, names.ExtensionOfShootPrefix)
-	shoot, _, split := strings.Cut(rest, "--")
-	return shoot, found && split && isObjectName(shoot)
+	shoot, installation, split := strings.Cut(rest, "--")
+	inProject := namespace == names.Garden || strings.HasPrefix(namespace, names.ProjectPrefix)
+	return ShootClient{namespace, shoot, Extension, installation}, found && split && inProject && isObjectName(shoot)
 }
 
 const (

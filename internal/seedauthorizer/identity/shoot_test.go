@@ -13,15 +13,15 @@ func TestOfShoot(t *testing.T) {
 		want   ShootClient
 		ok     bool
 	}{
-		"CT-SH-1/SHI-1, gardenlet":             {"gardener.cloud:system:shoot:foo:bar", shoots, ShootClient{"foo", "bar", Gardenlet}, true},
-		"CT-SH-1/SHI-1, gardenadm":             {"gardener.cloud:gardenadm:shoot:foo:bar", shoots, ShootClient{"foo", "bar", Gardenadm}, true},
+		"CT-SH-1/SHI-1, gardenlet":             {"gardener.cloud:system:shoot:foo:bar", shoots, ShootClient{"foo", "bar", Gardenlet, ""}, true},
+		"CT-SH-1/SHI-1, gardenadm":             {"gardener.cloud:gardenadm:shoot:foo:bar", shoots, ShootClient{"foo", "bar", Gardenadm, ""}, true},
 		"SHI-1/without group":                  {user: "gardener.cloud:system:shoot:foo:bar"},
 		"SHI-1/one part":                       {user: "gardener.cloud:system:shoot:foo", groups: shoots},
 		"SHI-1/three parts":                    {user: "gardener.cloud:system:shoot:foo:bar:baz", groups: shoots},
 		"SHI-1/empty parts":                    {user: "gardener.cloud:system:shoot::bar", groups: shoots},
 		"SHI-1/no fall-through":                {user: "system:serviceaccount:garden:extension-shoot--a--b", groups: append(in("garden"), shoots...)},
-		"CT-SH-1/SHI-2, extension":             {"system:serviceaccount:garden-my-project:extension-shoot--myshoot--myext", in("garden-my-project"), ShootClient{"garden-my-project", "myshoot", Extension}, true},
-		"SHI-2/in namespace garden":            {"system:serviceaccount:garden:extension-shoot--myshoot--myext", in("garden"), ShootClient{"garden", "myshoot", Extension}, true},
+		"CT-SH-1/SHI-2, extension":             {"system:serviceaccount:garden-my-project:extension-shoot--myshoot--myext", in("garden-my-project"), ShootClient{"garden-my-project", "myshoot", Extension, "myext"}, true},
+		"SHI-2/in namespace garden":            {"system:serviceaccount:garden:extension-shoot--myshoot--myext", in("garden"), ShootClient{"garden", "myshoot", Extension, "myext"}, true},
 		"CT-SH-1/SHI-2, without extension":     {user: "system:serviceaccount:garden-my-project:extension-shoot--myshoot", groups: in("garden-my-project")},
 		"CT-SH-1/SHI-2, without shoot":         {user: "system:serviceaccount:garden-my-project:extension-shoot----myext", groups: in("garden-my-project")},
 		"CT-SH-1/SHI-2, another namespace":     {user: "system:serviceaccount:foo:extension-bar", groups: in("foo")},

@@ -44,6 +44,6 @@ func (g *Garden) Delete(kind graph.Kind, namespace, name string) {
 }
 
 func (g *Garden) each(do func(*State, Table)) {
+	do(g.Shoots, SelfHosted) // First: a Shoot that only the graph for seeds has is an ordinary one (SHI-3).
 	do(g.Seeds, Watches)
-	do(g.Shoots, SelfHosted)
 }

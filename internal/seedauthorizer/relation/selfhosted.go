@@ -21,9 +21,9 @@ import (
 // SelfHostedSchema is that of the graph for self-hosted shoots: the same kinds, with Shoots for sinks.
 var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Sink: Shoot}
 
-// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). Objects that belong to a Shoot by their name are not in it: the
-// client's own name says that, so that thousands of Shoots that are not self-hosted cost little. The content that the clients of a self-hosted shoot write
-// into their own Gardenlet and ServiceAccounts is not followed, and of what they write into their BackupBucket only what can be theirs.
+// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). It has no other Shoots (SHG-8). Objects that belong to a Shoot by
+// their name are not in it: the client's own name says that. The content that the clients of a self-hosted shoot write into their own
+// Gardenlet and ServiceAccounts is not followed, and of what they write into their BackupBucket only what can be theirs.
 var SelfHosted = Table{
 	derive(backupBuckets, []string{"GE-4"},
 		row[gardencorev1beta1.BackupBucket]{
@@ -91,12 +91,25 @@ var SelfHosted = Table{
 		Row{ID: "SHG-5", Joins: ofShootExtension, From: kinds(ServiceAccount), To: kinds(Shoot), Class: graph.Manages,
 			When: "ServiceAccounts named " + names.ExtensionOfShootPrefix + "<shoot>--…"},
 		func(s *corev1.ServiceAccount, add *collector, _ Facts) {
-			if shoot, ok := identity.ShootOfExtension(s.Name); ok {
-				add.to(Shoot, s.Namespace, shoot)
+			if extension, ok := identity.ExtensionOfShoot(s.Namespace, s.Name); ok {
+				add.to(Shoot, s.Namespace, extension.Name)
 			}
 		},
 	}),
-	derive[gardencorev1beta1.Shoot](shoots, []string{"GE-42", "GE-43", "GE-44", "GE-45", "GE-48", "GE-49", "GE-50", "GE-51", "GE-52", "GE-57"}),
+	derive[gardencorev1beta1.Shoot](only(shoots, isSelfHosted), []string{"GE-42", "GE-43", "GE-44", "GE-45", "GE-48", "GE-49", "GE-50", "GE-51", "GE-52", "GE-57"}),
+}
+
+// isSelfHosted reports whether a pool of the Shoot runs the Shoot's own control plane.
+func isSelfHosted(s *gardencorev1beta1.Shoot) bool {
+	return slices.ContainsFunc(s.Spec.Provider.Workers, func(w gardencorev1beta1.ShootWorker) bool { return w.ControlPlane != nil })
+}
+
+// only returns a watch whose graph has only some of the objects.
+func only[T any](w *Watch, selects func(*T) bool) *Watch {
+	selecting, options := *w, w.options.(watchOptions[T])
+	options.only = selects
+	selecting.options = options
+	return &selecting
 }
 
 // derive makes a watch of another graph out of some rows of a watch, and of more.

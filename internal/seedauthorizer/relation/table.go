@@ -125,6 +125,8 @@ type watchOptions[T any] struct {
 	notFollowed map[string]string
 	// onlyWithEdges says that an object without edges has no vertex.
 	onlyWithEdges bool
+	// only, if set, selects the objects that the graph has; the others have neither a vertex nor edges.
+	only func(*T) bool
 }
 
 func watch[T any, P interface {
@@ -153,6 +155,9 @@ func watch[T any, P interface {
 		typed, ok := object.(P)
 		if !ok {
 			return graph.Vertex{}, nil, false
+		}
+		if o.only != nil && !o.only(typed) {
+			return w.owner(object), nil, false
 		}
 		c := &collector{self: w.owner(object), edges: make([]graph.Edge, 0, 24)}
 		for i := range rows {

@@ -140,7 +140,11 @@ func (q *request) reading(ctx context.Context, read func(context.Context) error)
 	if q.reads++; q.reads > maxReads {
 		return fmt.Errorf("judging %s would take more than %d reads", q.resource(), maxReads)
 	}
-	if !q.Graph.Check(q.of, q.of).Watched {
+	known := q.Graph
+	if q.of.Kind == relation.Shoot {
+		known = q.Shoots // It has only Shoots that are self-hosted (SHI-3).
+	}
+	if !known.Check(q.of, q.of).Watched {
 		return errUnknownSink
 	}
 	if q.Queue == nil {

@@ -54,7 +54,7 @@ func TestQueues(t *testing.T) {
 			reader, queue := &counting{garden: g}, &ratelimittest.Paths{Full: c.full}
 			h := &Handler{Reader: reader, Graph: graphOf(t, g), Shoots: shootsOf(t, g), Queue: queue, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 			if c.unknown {
-				h.Graph = graph.New(relation.Schema)
+				h.Graph, h.Shoots = graph.New(relation.Schema), graph.New(relation.SelfHostedSchema)
 			}
 			decide := h.Decide
 			if strings.HasPrefix(c.question, "S") {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
@@ -63,6 +64,12 @@ var _ authorizer.Authorizer = &Authorizer{}
 // Authorize implements authorizer.Authorizer. It never denies.
 func (a *Authorizer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	return a.authorize(ctx, attributes, asking{live: true, counted: true})
+}
+
+// identify returns the client that a user is, if the client counts.
+func (a *Authorizer) identify(who user.Info) (client, bool) {
+	c, ok := a.table.identify(who.GetName(), who.GetGroups())
+	return c, ok && (a.table.counts == nil || a.table.counts(a, &c))
 }
 
 // asking says how a decision is made.

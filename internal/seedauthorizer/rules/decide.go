@@ -69,7 +69,7 @@ func (q *request) inSeedNamespace() bool {
 // decide walks through the algorithm (section 3 of the authorization contract). The first step that applies decides; nobody is ever denied,
 // only left to the next authorizer ("no opinion", C2):
 //
-//	SA-1   the user is no client of this table: no opinion
+//	SA-1   the user is no client of this table, or one of a Shoot that is not self-hosted (SHI-3): no opinion
 //	SA-2   the request is for no resource: no opinion
 //	SA-3   the table has no rule for the resource: no opinion
 //	SA-4   a special case of the rule applies: as it says
@@ -90,7 +90,7 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	if who == nil {
 		return verdict{step: "SA-1"}, nil
 	}
-	client, ok := a.table.identify(who.GetName(), who.GetGroups())
+	client, ok := a.identify(who)
 	if !ok {
 		return verdict{step: "SA-1"}, nil
 	}

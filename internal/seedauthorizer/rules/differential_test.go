@@ -74,12 +74,12 @@ var askers = func() []*user.DefaultInfo {
 	}
 	for range 8 {
 		add("gardener.cloud:system:shoot:garden-n:s", "gardener.cloud:system:shoots")
-		add("system:serviceaccount:garden-n:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:garden-n")
+		add("system:serviceaccount:garden-n:extension-shoot--s--x", "system:serviceaccounts", "system:serviceaccounts:garden-n")
 	}
 	add("gardener.cloud:system:shoot:garden:s", "gardener.cloud:system:shoots")
 	for range 3 {
 		add("gardener.cloud:gardenadm:shoot:garden-n:s", "gardener.cloud:system:shoots")
-		add("system:serviceaccount:garden:extension-shoot--child--e", "system:serviceaccounts", "system:serviceaccounts:garden")
+		add("system:serviceaccount:garden:extension-shoot--child--s", "system:serviceaccounts", "system:serviceaccounts:garden")
 		add("gardener.cloud:system:shoot:garden:child", "gardener.cloud:system:shoots")
 	}
 	add("gardener.cloud:gardenadm:shoot:garden:a", "gardener.cloud:system:shoots")
@@ -87,10 +87,10 @@ var askers = func() []*user.DefaultInfo {
 	add("gardener.cloud:system:shoot:garden-n:", "gardener.cloud:system:shoots")
 	add("gardener.cloud:system:seed:a", "gardener.cloud:system:shoots")
 	add("gardener.cloud:system:shoot:garden-n:s", "gardener.cloud:system:seeds")
-	add("system:serviceaccount:garden-n:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:garden")
+	add("system:serviceaccount:garden-n:extension-shoot--s--x", "system:serviceaccounts", "system:serviceaccounts:garden")
 	add("system:serviceaccount:garden-n:extension-shoot--s", "system:serviceaccounts", "system:serviceaccounts:garden-n")
 	add("system:serviceaccount:garden-n:extension-shoot----e", "system:serviceaccounts", "system:serviceaccounts:garden-n")
-	add("system:serviceaccount:gardens:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:gardens")
+	add("system:serviceaccount:gardens:extension-shoot--s--x", "system:serviceaccounts", "system:serviceaccounts:gardens")
 	add("system:serviceaccount:garden:extension-shoot--a--e", "system:serviceaccounts", "system:serviceaccounts:garden")
 	add("gardener.cloud:system:seed:a", "system:authenticated")
 	add("gardener.cloud:system:seed:<ambiguous>", "gardener.cloud:system:seeds")
@@ -99,7 +99,7 @@ var askers = func() []*user.DefaultInfo {
 	add("system:serviceaccount:seed-a:bar", "system:serviceaccounts", "system:serviceaccounts:seed-a")
 	add("system:serviceaccount:seed-a:extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-b")
 	add("extension-x", "system:serviceaccounts", "system:serviceaccounts:seed-a")
-	add("system:serviceaccount:n:extension-shoot--s--e", "system:serviceaccounts", "system:serviceaccounts:n")
+	add("system:serviceaccount:n:extension-shoot--s--x", "system:serviceaccounts", "system:serviceaccounts:n")
 	return result
 }()
 
@@ -180,7 +180,7 @@ var specialObjects = []string{
 	"secrets n/x", "secrets garden/x", "secrets garden-n/x", "leases.coordination.k8s.io garden-n/self-hosted-shoot-s", "leases.coordination.k8s.io garden-n/t--x",
 	"clusterrolebindings.rbac.authorization.k8s.io gardener.cloud:system:seed-bootstrapper:garden:a", "clusterrolebindings.rbac.authorization.k8s.io gardener.cloud:system:seed-bootstrapper:n:a",
 	"clusterrolebindings.rbac.authorization.k8s.io gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-a",
-	"serviceaccounts garden/gardenlet-bootstrap-a", "serviceaccounts seed-a/x", "serviceaccounts garden-n/", "leases.coordination.k8s.io garden-n/", "shoots.core.gardener.cloud garden-n/", "serviceaccounts garden-n/extension-shoot--s--e", "serviceaccounts garden-n/extension-shoot--t--e",
+	"serviceaccounts garden/gardenlet-bootstrap-a", "serviceaccounts seed-a/x", "serviceaccounts garden-n/", "leases.coordination.k8s.io garden-n/", "shoots.core.gardener.cloud garden-n/", "serviceaccounts garden-n/extension-shoot--s--x", "serviceaccounts garden-n/extension-shoot--t--e",
 	"secrets seed-a/x", "secrets garden-n/s.kubeconfig", "secrets garden-n/s.ssh-keypair", "secrets garden-n/t.monitoring", "secrets kube-system/bootstrap-token-" + tokenID("garden", "a"),
 	"secrets kube-system/bootstrap-token-" + tokenID("garden-n", "s"), "secrets kube-system/bootstrap-token-" + tokenID("garden", "child"), "secrets kube-system/bootstrap-token-" + tokenID("garden-n", "child"),
 	"secrets garden/", "internalsecrets.core.gardener.cloud garden-n/s.ca-client", "shootstates.core.gardener.cloud garden-n/s", "namespaces garden/garden", "namespaces seed-a/seed-a",

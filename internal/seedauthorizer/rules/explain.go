@@ -18,6 +18,16 @@ func (a *Authorizer) Decides(attributes authorizer.Attributes) bool {
 	return a.clientOf(attributes) != nil
 }
 
+// Names reports whether a user has the name of a client, be it one that counts or not.
+func (a *Authorizer) Names(attributes authorizer.Attributes) bool {
+	who := attributes.GetUser()
+	if who == nil {
+		return false
+	}
+	_, is := a.table.identify(who.GetName(), who.GetGroups())
+	return is
+}
+
 // Explain decides without any request, and says why. Nothing is counted.
 func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) explain.Answer {
 	v, err := a.decide(ctx, attributes, asking{})
@@ -32,6 +42,9 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 	e.StepSays = a.table.meaning(v)
 	c := a.clientOf(attributes)
 	if c == nil {
+		if a.Names(attributes) {
+			e.Notes = append(e.Notes, "the user has the name of a client, but "+a.table.countsIf)
+		}
 		return e
 	}
 	e.Client, e.Of = string(c.Type), relation.Schema.String(c.sink)
@@ -113,7 +126,7 @@ func (a *Authorizer) clientOf(attributes authorizer.Attributes) *client {
 	if who == nil {
 		return nil
 	}
-	c, ok := a.table.identify(who.GetName(), who.GetGroups())
+	c, ok := a.identify(who)
 	if !ok {
 		return nil
 	}

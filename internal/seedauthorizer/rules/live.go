@@ -147,8 +147,8 @@ func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, a
 	case watch == nil:
 		return outcomeThere, graph.Verdict{}, nil
 	}
-	self, edges, _ := watch.Contribute(object, a.Facts)
-	if self != at {
+	self, edges, keep := watch.Contribute(object, a.Facts)
+	if self != at || !keep {
 		return outcomeThere, graph.Verdict{}, nil
 	}
 	return outcomeThere, a.Graph.CheckWith(self, edges, sink), nil

@@ -364,6 +364,9 @@ func (g *naiveGraph) addSelfHosted(kind string, m jsonMap, facts naiveFacts) {
 			}
 		}
 	case "Shoot":
+		if !slices.ContainsFunc(listAt(m, "spec", "provider", "workers"), func(pool any) bool { return at(pool, "controlPlane") != nil }) {
+			return // SHG-8
+		}
 		g.shoot(self, ns, m, facts)
 	default:
 		return // Not watched.

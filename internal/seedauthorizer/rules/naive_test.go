@@ -367,7 +367,7 @@ func naiveShoot(g, seeds *naiveGraph, s naiveSettings, a authorizer.AttributesRe
 	q := &naiveQuestion{AttributesRecord: a}
 	q.who, q.namespace, q.shoot = shootClient(a.User.GetName(), a.User.GetGroups())
 	switch {
-	case q.who == "":
+	case q.who == "" || !q.counts(g, seeds):
 		return ""
 	case q.who == "a":
 		return q.gardenadm()
@@ -392,6 +392,19 @@ func naiveShoot(g, seeds *naiveGraph, s naiveSettings, a authorizer.AttributesRe
 	}
 	s.owned, s.readAll = false, false
 	return q.steps(g, s, rule, v("Shoot", q.namespace, q.shoot), q.namespace+"/"+q.shoot)
+}
+
+// counts is SHI-3.
+func (q *naiveQuestion) counts(g, seeds *naiveGraph) bool {
+	shoot := v("Shoot", q.namespace, q.shoot)
+	_, installation, _ := strings.Cut(q.User.GetName(), ":extension-shoot--"+q.shoot+"--")
+	switch q.who {
+	case "a":
+		return g.watched[shoot] || !seeds.watched[shoot]
+	case "e":
+		return g.watched[shoot] && g.leads(v("ControllerInstallation", "", installation), shoot)
+	}
+	return g.watched[shoot]
 }
 
 func (q *naiveQuestion) shootSpecial(g *naiveGraph, s naiveSettings, rule naiveRule) string {

@@ -67,7 +67,7 @@ func drawCluster(g gardengen.Gen) []present {
 	if g.IntN(2) == 0 {
 		m := g.ObjectNamed(relation.ManagedSeed, names.Garden, "child")
 		mustJSON(merge(jsonOf(m), jsonMap{"spec": jsonMap{"shoot": jsonMap{"name": "child"}}}), m)
-		first = []present{{relation.Shoot, g.ObjectNamed(relation.Shoot, names.Garden, "child")}, {relation.ManagedSeed, m}, {relation.Seed, g.ObjectNamed(relation.Seed, "", "child")}}
+		first = append(drawSelfHosted(g, names.Garden, "child"), present{relation.ManagedSeed, m}, present{relation.Seed, g.ObjectNamed(relation.Seed, "", "child")})
 	}
 	for _, o := range draw(g, 14) {
 		watch := relation.WatchOf(o.kind)
@@ -397,7 +397,7 @@ func (w *world) clientsOfShoot(shoot graph.Vertex) []lawClient {
 		{&user.DefaultInfo{Name: names.ShootUserPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{names.ShootsGroup}}, w.shoots},
 		{&user.DefaultInfo{Name: gardenadmPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{names.ShootsGroup}}, w.shoots},
 		{&user.DefaultInfo{
-			Name:   "system:serviceaccount:" + shoot.Namespace + ":extension-shoot--" + shoot.Name + "--e",
+			Name:   "system:serviceaccount:" + shoot.Namespace + ":extension-shoot--" + shoot.Name + "--" + extensionOf(shoot.Name),
 			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + shoot.Namespace},
 		}, w.shoots},
 	}

@@ -26,8 +26,8 @@ func TestQueues(t *testing.T) {
 		"T3-1/extension":           {client: "E", want: "A", seeds: "Seed:seed | system:serviceaccount:seed-seed:extension-provider-local"},
 		"T3-1/too late":            {client: "G", full: true, want: "N(too many such requests)", seeds: "Seed:seed | gardener.cloud:system:seed:seed"},
 		"T3-1/self-hosted shoot":   {client: "SE", want: "A", shoots: "garden-n | Shoot:garden-n/s | system:serviceaccount:garden-n:extension-shoot--s--e"},
-		"T3-1/delegated":           {client: "GE", want: "A", seeds: "Seed:s | system:serviceaccount:garden:extension-shoot--s--e"},
-		"T3-2/Shoot not known":     {client: "SG", want: "N(the client's seed or shoot is not known)"},
+		"T3-1/delegated":           {client: "GE", want: "A", seeds: "Seed:s | system:serviceaccount:garden:extension-shoot--s--f"},
+		"SHI-3/Shoot not known":    {client: "SG", want: "N()"},
 		"T3-2/Seed does not exist": {client: anotherSeed, want: "N(the client's seed or shoot is not known)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,8 +35,10 @@ func TestQueues(t *testing.T) {
 			w.has(t, relation.Seed, builders.Seed("seed"))
 			w.has(t, relation.Seed, builders.Seed("s"))
 			w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
-			w.has(t, relation.Shoot, builders.Shoot("garden-n", "s"))
-			w.has(t, relation.Shoot, builders.Shoot("garden", "s"))
+			for namespace, installation := range map[string]string{"garden-n": "e", "garden": "f"} {
+				w.has(t, relation.Shoot, builders.Shoot(namespace, "s").SelfHosted())
+				w.has(t, relation.ControllerInstallation, builders.ControllerInstallation(installation, "r").With("spec.shootRef", builders.At(namespace+"/s")))
+			}
 			seeds, shoots := &ratelimittest.Paths{Full: c.full}, &ratelimittest.Paths{Full: c.full}
 			w.seeds.Queue, w.shoots.Queue = seeds, shoots
 			asks, question := w.seeds, ask(t, "G "+gone)
@@ -45,6 +47,9 @@ func TestQueues(t *testing.T) {
 			}
 			if strings.HasPrefix(c.client, "S") || c.client == "GE" {
 				asks = w.shoots
+			}
+			if c.client == "GE" {
+				question.User = &user.DefaultInfo{Name: "system:serviceaccount:garden:extension-shoot--s--f", Groups: gardenExtension.Groups}
 			}
 			if got := decided(asks, question); !matches(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
@@ -59,9 +64,9 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestInventedShoots: members of a project make ServiceAccounts with the names of extensions of self-hosted shoots as they like. For Shoots that
-// there are not nothing is looked up (T3-2); look-ups of such a Shoot itself, which may just have been created, take turns as one client's.
-func TestInventedShoots(t *testing.T) {
+// TestInventedClients: members of a project make ServiceAccounts with the names of extensions of self-hosted shoots as they like. For Shoots that
+// there are not nothing is looked up (SHI-3); look-ups of a Seed for its own clients, which may just have been created, take turns as one client's (T3-2).
+func TestInventedClients(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
 	queue := &ratelimittest.Paths{}
 	w.shoots.Queue = queue
@@ -76,7 +81,11 @@ func TestInventedShoots(t *testing.T) {
 	if w.live.asked != 0 || len(queue.Seen) != 0 {
 		t.Errorf("T3-2: %d objects were looked up", w.live.asked)
 	}
-	if got := decided(w.shoots, ask(t, "SG patch shoots/status n/s")); got == "A" || len(queue.Seen) != 1 || !strings.HasPrefix(queue.Seen[0], " |  | ") {
-		t.Errorf("T3-2: the Shoot itself: got %s, in the queue are %q", got, queue.Seen)
+	if got := decided(w.shoots, ask(t, "SG patch shoots/status n/s")); got != "N()" || len(queue.Seen) != 0 {
+		t.Errorf("SHI-3: the Shoot itself: got %s, in the queue are %q", got, queue.Seen)
+	}
+	w.seeds.Queue = queue
+	if got := decided(w.seeds, ask(t, "G patch seeds/status seed")); got == "A" || len(queue.Seen) != 1 || !strings.HasPrefix(queue.Seen[0], " | ") {
+		t.Errorf("T3-2: the Seed itself: got %s, in the queue are %q", got, queue.Seen)
 	}
 }

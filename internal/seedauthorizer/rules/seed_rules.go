@@ -133,12 +133,12 @@ var (
 	ownShoot = special{"SP-9", "get of garden/<own seed>", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb == verbGet && q.namespace == names.Garden && q.name == q.client.Seed, "SP-9")
 	}}
-	// Under readScope Related, GE-36 leads to each Seed that exists. A self-hosted shoot has no such edge, so that the Shoot itself is asked for.
-	clusterIdentity = special{"D-4", "get, list, watch of " + names.KubeSystem + "/" + names.ClusterIdentity + " by name, under readScope All, and while the own self-hosted Shoot exists", func(q *request) (verdict, bool) {
+	// Under readScope Related, GE-36 leads to each Seed that exists. A self-hosted shoot has no such edge.
+	clusterIdentity = special{"D-4", "get, list, watch of " + names.KubeSystem + "/" + names.ClusterIdentity + " by name, under readScope All, and for clients of self-hosted shoots", func(q *request) (verdict, bool) {
 		if !q.verb.has(reads) || q.namespace != names.KubeSystem || q.name != names.ClusterIdentity {
 			return verdict{}, false
 		}
-		return q.allowIf(q.client.Shoot != "" && q.ownShootExists() || q.readsAll(), "D-4")
+		return q.allowIf(q.client.Shoot != "" || q.readsAll(), "D-4")
 	}}
 	ownLease = special{"C1", "delete of " + names.SeedLease + "/<own seed>", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb == verbDelete && q.namespace == names.SeedLease && q.name == q.client.Seed, "C1")

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gardengen"
@@ -36,9 +37,29 @@ type present struct {
 	object runtime.Object
 }
 
-// draw draws a garden: objects of all watched kinds, each name once.
+// drawSelfHosted draws a self-hosted Shoot, and the ControllerInstallation of its extension.
+func drawSelfHosted(g gardengen.Gen, namespace, name string) []present {
+	shoot, installation := g.ObjectNamed(relation.Shoot, namespace, name), g.ObjectNamed(relation.ControllerInstallation, "", extensionOf(name))
+	mustJSON(merge(jsonOf(shoot), jsonMap{"spec": jsonMap{"provider": jsonMap{"workers": []any{jsonMap{"controlPlane": jsonMap{}}}}}}), shoot)
+	mustJSON(merge(jsonOf(installation), jsonMap{"spec": jsonMap{"shootRef": jsonMap{"namespace": namespace, "name": name}}}), installation)
+	return []present{{relation.Shoot, shoot}, {relation.ControllerInstallation, installation}}
+}
+
+// extensionOf is the name of the ControllerInstallation of a self-hosted Shoot's extension.
+func extensionOf(shoot string) string { return map[string]string{"s": "x", "child": "s"}[shoot] }
+
+// draw draws a garden: objects of all watched kinds, each name once. In most gardens both Shoots that have clients are self-hosted.
 func draw(g gardengen.Gen, n int) (objects []present) {
+	if g.IntN(4) > 0 {
+		objects = drawSelfHosted(g, "garden-n", "s")
+	}
+	if g.IntN(4) > 0 {
+		objects = append(objects, drawSelfHosted(g, names.Garden, "child")...)
+	}
 	seen := map[graph.Vertex]bool{}
+	for _, o := range objects {
+		seen[relation.WatchOf(o.kind).Owner(o.object)] = true
+	}
 	for range n {
 		watch := gardengen.One(g, relation.Watches)
 		object := g.Object(watch.Kind)
@@ -51,7 +72,8 @@ func draw(g gardengen.Gen, n int) (objects []present) {
 }
 
 // TestLawOfUnseen: what a look-up finds is judged as it will be after its event, for any object, client and verb, whatever else has come
-// before it and whatever comes after. For a client whose Seed or Shoot has not come nothing is looked up but that Seed or Shoot (T3-2).
+// before it and whatever comes after. For a client whose Seed has not come nothing is looked up but that Seed (T3-2), and for one whose self-hosted
+// Shoot has not come nothing at all (SHI-3).
 func TestLawOfUnseen(t *testing.T) {
 	checked, allowed := 0, 0
 	for seed := range law(1000) {
@@ -94,8 +116,9 @@ func TestLawOfUnseen(t *testing.T) {
 // known are the clients for which an object is looked up.
 func (w *world) known(v graph.Vertex) (clients []lawClient) {
 	for _, c := range w.lawClients() {
-		identified, _ := c.asks.table.identify(c.user.Name, c.user.Groups)
-		if sink := identified.sink; sink == v || c.asks.Graph.Check(sink, sink).Watched {
+		identified, counts := c.asks.identify(c.user)
+		sink := identified.sink
+		if c.asks == w.shoots && counts && sink != v || c.asks == w.seeds && (sink == v || c.asks.Graph.Check(sink, sink).Watched) {
 			clients = append(clients, c)
 		}
 	}

@@ -84,7 +84,8 @@ func TestParentAndUnseen(t *testing.T) {
 // TestSelfHostedWritesItself: what clients of a self-hosted shoot write into their own Gardenlet and ServiceAccounts opens nothing.
 func TestSelfHostedWritesItself(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	w.has(t, relation.Shoot, builders.Shoot("garden-n", "s"))
+	w.has(t, relation.Shoot, builders.Shoot("garden-n", "s").SelfHosted())
+	w.has(t, relation.ControllerInstallation, builders.ControllerInstallation("e", "r").With("spec.shootRef", builders.At("garden-n/s")))
 	w.has(t, relation.Gardenlet, builders.Gardenlet("garden-n", "self-hosted-shoot-s").Pulls("pull", "ca").SeedSpec("backup.credentialsRef", builders.Ref("Secret", "garden/backup")))
 	w.has(t, relation.ServiceAccount, builders.ServiceAccount("garden-n", "extension-shoot--s--e", "other"))
 	for question, want := range map[string]string{

@@ -32,8 +32,11 @@ func shootTable() *table {
 		if !ok {
 			return client{}, false
 		}
-		sink := graph.Vertex{Kind: relation.Shoot, Namespace: c.Namespace, Name: c.Name}
-		return client{Type: c.Type, Namespace: c.Namespace, Shoot: c.Name, name: c.Namespace + "/" + c.Name, sink: sink}, true
+		return client{
+			Type: c.Type, Namespace: c.Namespace, Shoot: c.Name, name: c.Namespace + "/" + c.Name,
+			sink:         graph.Vertex{Kind: relation.Shoot, Namespace: c.Namespace, Name: c.Name},
+			installation: graph.Vertex{Kind: relation.ControllerInstallation, Name: c.Installation},
+		}, true
 	}, []*rule{
 		{id: "SH-1", group: core, version: "v1beta1", resource: "backupbuckets", kind: relation.BackupBucket,
 			always: verbCreate, path: reads | writes, subresources: []string{"status", "finalizers"}, selectors: ownShootRef},
@@ -78,7 +81,22 @@ func shootTable() *table {
 			path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
 	})
 	t.before = beforeShootTable
+	t.counts, t.countsIf = ofSelfHostedShoot, "no self-hosted Shoot of that name is known, or no ControllerInstallation of the Shoot with the extension's name"
 	return t
+}
+
+// ofSelfHostedShoot is SHI-3. Members of a project choose the names of ServiceAccounts and of Shoots, but neither make a ControllerInstallation nor
+// a Shoot self-hosted. gardenadm counts before the Shoot exists, too, which it creates; a Shoot that only the graph for seeds has is not self-hosted.
+func ofSelfHostedShoot(a *Authorizer, c *client) bool {
+	exists := a.seeds.Graph.Check(c.sink, c.sink).Watched // Asked first: this graph learns of a Shoot last.
+	switch selfHosted := a.Graph.Check(c.sink, c.sink).Watched; c.Type {
+	case identity.Gardenadm:
+		return selfHosted || !exists
+	case identity.Extension:
+		return selfHosted && a.Graph.Check(c.installation, c.sink).Reached
+	default:
+		return selfHosted
+	}
 }
 
 func shootNamespace(c *client) string { return c.Namespace }
@@ -95,9 +113,9 @@ func ownShootField(field, prefix string) []selector {
 
 // The specials of self-hosted shoots.
 var (
-	byShootName = special{"SH-0", "by path: what belongs to the own Shoot by its name, while the Shoot exists", func(q *request) (verdict, bool) {
+	byShootName = special{"SH-0", "by path: what belongs to the own Shoot by its name", func(q *request) (verdict, bool) {
 		r := q.authorizer.table.ruleFor(q.attributes.GetAPIGroup(), q.attributes.GetResource(), q.client.Type)
-		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind) && q.ownShootExists(), "SH-0")
+		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind), "SH-0")
 	}}
 	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--; create, list, watch also without a name", func(q *request) (verdict, bool) {
 		switch {
@@ -124,15 +142,10 @@ var (
 	extensionsOfShoot = special{"SH-18a", "everything in the shoot's namespace for names that start with " + names.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (verdict, bool) {
 		return q.allowIf(q.namespace == q.client.Namespace && strings.HasPrefix(q.name, names.ExtensionOfShootPrefix+q.client.Shoot+"--"), "SH-18a")
 	}}
-	itself = special{"SH-19a", "get, list, watch of the own Shoot, also before it exists", func(q *request) (verdict, bool) {
+	itself = special{"SH-19a", "get, list, watch of the own Shoot", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && q.namespace == q.client.Namespace && q.name == q.client.Shoot, "SH-19a")
 	}}
 )
-
-// ownShootExists says whether the graph has seen the client's Shoot.
-func (q *request) ownShootExists() bool {
-	return q.authorizer.Graph.Check(q.client.sink, q.client.sink).Watched
-}
 
 // belongsByName says whether an object belongs to the client's Shoot by its name (GE-53 to GE-56, and the Lease of the gardenlet).
 func (q *request) belongsByName(kind graph.Kind) bool {

@@ -1,27 +1,32 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/builders"
 )
 
 // shootAuthorizer has a Shoot with what the cases below speak of; its clients are SG, SE (in garden-n) and SA.
 func shootAuthorizer(l *live) *Authorizer {
 	options := Options{Graph: graph.New(relation.SelfHostedSchema), Watches: relation.SelfHosted, Facts: noFacts{}, Selectors: selectors{possible: true}, Live: l, Log: logr.Discard()}
 	a := NewShootAuthorizer(options, newAuthorizer())
-	for _, namespace := range []string{"n", "garden-n"} {
+	for _, namespace := range []string{"n", "garden-n", names.Garden} {
 		shoot := graph.Vertex{Kind: relation.Shoot, Namespace: namespace, Name: "s"}
 		edges := []graph.Edge{}
 		for _, v := range []graph.Vertex{
 			{Kind: relation.BackupBucket, Name: "own"}, {Kind: relation.Secret, Namespace: namespace, Name: "own"}, {Kind: relation.ConfigMap, Namespace: namespace, Name: "own"},
-			{Kind: relation.Bastion, Namespace: namespace, Name: "own"}, {Kind: relation.ControllerInstallation, Name: "own"}, {Kind: relation.ManagedSeed, Namespace: namespace, Name: "own"},
+			{Kind: relation.Bastion, Namespace: namespace, Name: "own"}, {Kind: relation.ControllerInstallation, Name: "own"}, {Kind: relation.ControllerInstallation, Name: "e"}, {Kind: relation.ManagedSeed, Namespace: namespace, Name: "own"},
 			{Kind: relation.Secret, Namespace: "kube-system", Name: "bootstrap-token-known"}, {Kind: relation.Namespace, Name: namespace}, {Kind: relation.ServiceAccount, Namespace: namespace, Name: "own"},
 		} {
 			edges = append(edges, graph.Edge{From: v, To: shoot})
@@ -263,19 +268,73 @@ func TestDelegation(t *testing.T) {
 	}
 }
 
-// TestGone: what belongs to a Shoot by name is nobody's when the Shoot is gone.
-func TestGone(t *testing.T) {
-	a := shootAuthorizer(&live{})
-	a.Graph.Remove(graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "s"})
-	if got := decided(a, ask(t, "SG get secrets n/s.ssh-keypair")); !matches(got, "N(no relationship found)") {
-		t.Errorf("got %s", got)
+// TestCounting: clients of a Shoot count while the Shoot is self-hosted, and gardenadm before the Shoot exists, too; an extension counts while a
+// ControllerInstallation of the Shoot has its name. For all others nothing is looked up.
+func TestCounting(t *testing.T) {
+	selfHosted := builders.Shoot("garden-n", "s").SelfHosted()
+	ordinary := builders.Shoot("garden-n", "s").OnSeed("seed").SecretBinding("b").With("spec.provider.workers", []any{map[string]any{}})
+	installed := builders.ControllerInstallation("e", "r").With("spec.shootRef", builders.At("garden-n/s"))
+	elsewhere := builders.ControllerInstallation("e", "r").With("spec.shootRef", builders.At("garden-n/t"))
+	clients := map[string]*user.DefaultInfo{
+		"gardenlet": {Name: "gardener.cloud:system:shoot:garden-n:s", Groups: shootGardenlet.Groups}, "extension": shootExtension,
+		"gardenadm": {Name: "gardener.cloud:gardenadm:shoot:garden-n:s", Groups: shootGardenadm.Groups},
 	}
-	const identity = "SG get configmaps kube-system/cluster-identity"
-	if got := decided(a, ask(t, identity)); !matches(got, "N(no relationship found)") {
-		t.Errorf("D-4/readScope Related: got %s", got)
+	for name, c := range map[string]struct {
+		shoot, installation *builders.Object
+		counting            string
+	}{
+		"T4-1, SHI-3/no Shoot":                             {nil, nil, "gardenadm"},
+		"T4-1, SHI-3/a ControllerInstallation alone":       {nil, installed, "gardenadm"},
+		"T4-1, SHI-3/an ordinary Shoot":                    {ordinary, installed, ""},
+		"T4-1, SHI-3/self-hosted":                          {selfHosted, nil, "gardenadm gardenlet"},
+		"T4-1, SHI-3/with a ControllerInstallation":        {selfHosted, installed, "extension gardenadm gardenlet"},
+		"T4-1, SHI-3/the ControllerInstallation of others": {selfHosted, elsewhere, "gardenadm gardenlet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(time.Unix(0, 0))
+			w.has(t, relation.SecretBinding, builders.SecretBinding("garden-n", "b", "garden-trial/trial"))
+			if c.shoot != nil {
+				w.has(t, relation.Shoot, c.shoot)
+			}
+			if c.installation != nil {
+				w.has(t, relation.ControllerInstallation, c.installation)
+			}
+			for who, user := range clients {
+				counts := slices.Contains(strings.Fields(c.counting), who)
+				for _, question := range []string{
+					"SG get internalsecrets garden-n/s.ca-client", "SG get secrets garden-trial/trial", "SG get secrets garden-n/own", "SG delete secrets garden-n/gone",
+					"SG get secrets kube-system/" + names.BootstrapTokenSecret("garden-n", "s"), "SG get configmaps kube-system/cluster-identity", "SG get bastions garden-n/new",
+					"SG create secrets garden-n/", "SG list seeds", "SG get shoots garden-n/s", "SG patch shoots garden-n/s", "SG delete backupbuckets new",
+				} {
+					q := ask(t, question)
+					q.User, w.live.asked = user, 0
+					if got := decided(w.shoots, q); !counts && (got != "N()" || w.live.asked > 0) {
+						t.Errorf("%s of %s: got %s after %d look-ups", question, who, got, w.live.asked)
+					}
+				}
+				q := ask(t, map[bool]string{true: "SG create configmaps garden-n/", false: "SG create events garden-n/"}[who == "gardenadm"])
+				q.User = user
+				if got := decided(w.shoots, q); (got == "A") != counts {
+					t.Errorf("%s: got %s, counts %v", who, got, counts)
+				}
+				if notes := w.shoots.Explain(t.Context(), q).Notes; (len(notes) == 0) != (counts && c.shoot != nil) {
+					t.Errorf("SHI-3: %s: the explanation notes %q", who, notes)
+				}
+			}
+		})
 	}
-	a.ReadAll = true
-	if got := decided(a, ask(t, identity)); got != "A" {
-		t.Errorf("D-4/readScope All: got %s", got)
+	w := newWorld(time.Unix(0, 0))
+	w.has(t, relation.Shoot, ordinary)
+	w.has(t, relation.Shoot, selfHosted)
+	if got := decided(w.shoots, ask(t, "SE create events garden-n/")); got != "N()" {
+		t.Errorf("SHI-3/it has become self-hosted, without the extension: got %s", got)
+	}
+	w.has(t, relation.ControllerInstallation, installed)
+	if got := decided(w.shoots, ask(t, "SE create events garden-n/")); got != "A" {
+		t.Errorf("SHI-3/it has become self-hosted: got %s", got)
+	}
+	w.has(t, relation.Shoot, ordinary)
+	if got := decided(w.shoots, ask(t, "SE create events garden-n/")); got != "N()" {
+		t.Errorf("SHI-3/it is no longer self-hosted: got %s", got)
 	}
 }

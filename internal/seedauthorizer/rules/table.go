@@ -13,6 +13,8 @@ type client struct {
 	Type identity.Type
 	// Seed is set for clients of a seed, Namespace and Shoot for those of a self-hosted shoot.
 	Seed, Namespace, Shoot string
+	// installation is the vertex that must lead to the sink so that the client counts, if it is an extension of a self-hosted shoot.
+	installation graph.Vertex
 	// sink is the vertex that objects must lead to, name what texts call it.
 	sink graph.Vertex
 	name string
@@ -80,6 +82,9 @@ type table struct {
 	identify   func(user string, groups []string) (client, bool)
 	rules      []*rule
 	byResource map[string]map[string]*rule
+	// counts, if set, reports whether a client counts by the garden's objects, and countsIf names the condition.
+	counts   func(*Authorizer, *client) bool
+	countsIf string
 	// before, if set, decides some clients' requests apart from the table.
 	before func(ctx context.Context, q *request) (verdict, bool, error)
 }

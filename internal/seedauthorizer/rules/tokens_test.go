@@ -93,7 +93,6 @@ func TestManagedSeedToken(t *testing.T) {
 			}
 			l := &live{objects: map[string]runtime.Object{words[2] + ":" + words[3]: &corev1.Secret{Data: map[string][]byte{"description": []byte(c.description)}}}}
 			a := shootAuthorizer(l)
-			a.Graph.Set(graph.Vertex{Kind: relation.Shoot, Namespace: "garden", Name: "s"}, nil)
 			managedSeed(a, namespace, "s", c.shoot)
 			managedSeed(a.seeds, namespace, "s", c.shoot)
 			a.seeds.Graph.Set(relation.SeedVertex("s"), nil)

@@ -35,7 +35,7 @@ func Validate(c *AdmissionControllerConfiguration) field.ErrorList {
 func Judging() []string {
 	return []string{
 		"auditpolicy_validator", "authenticationconfig_validator", "authorizationconfig_validator", "internal_domain", "kubeconfig_validator",
-		"namespace_validator", "resource_size_validator", "seedrestriction", "shootkubeconfigsecretref_validator", "shootrestriction", "update_restriction",
+		"namespace_validator", "reserved_service_accounts", "resource_size_validator", "seedrestriction", "shootkubeconfigsecretref_validator", "shootrestriction", "update_restriction",
 	}
 }
 
