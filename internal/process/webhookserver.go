@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint"
+	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
 // webhookServer is controller-runtime's server of webhooks, but for the connections: those of controller-runtime share a window of 1 MiB between
@@ -27,8 +29,10 @@ type webhookServer struct {
 	server  *http.Server
 	address string
 	certDir string
-	log     logr.Logger
-	started atomic.Bool
+	// clientCAFile has the CAs of clients; empty means that clients need no certificate.
+	clientCAFile string
+	log          logr.Logger
+	started      atomic.Bool
 }
 
 func newWebhookServer(o *shared.HTTPSServer, log logr.Logger) (*webhookServer, error) {
@@ -39,8 +43,46 @@ func newWebhookServer(o *shared.HTTPSServer, log logr.Logger) (*webhookServer, e
 	}
 	return &webhookServer{
 		Server: webhook.NewServer(webhook.Options{WebhookMux: mux}), server: server,
-		address: net.JoinHostPort(o.BindAddress, strconv.Itoa(o.Port)), certDir: o.TLS.ServerCertDir, log: log.WithName("webhook-server"),
+		address: net.JoinHostPort(o.BindAddress, strconv.Itoa(o.Port)), certDir: o.TLS.ServerCertDir, clientCAFile: o.TLS.ClientCAFile,
+		log: log.WithName("webhook-server"),
 	}, nil
+}
+
+// Register implements webhook.Server. Where clients need a certificate, only handlers that ask for a token serve clients without one.
+func (s *webhookServer) Register(path string, handler http.Handler) {
+	if _, guarded := handler.(guard.Guarded); s.clientCAFile != "" && !guarded {
+		handler = certified(handler)
+	}
+	s.Server.Register(path, handler)
+}
+
+// certified returns a handler for clients whose certificate was verified in the TLS handshake.
+func certified(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 {
+			http.Error(w, "a client certificate is required", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, request)
+	})
+}
+
+// verifyClients verifies the certificates that clients show, by the CAs that the file has at the time of the handshake. A handshake without a
+// certificate succeeds: readiness makes one, and guarded handlers ask for a token. Sessions are not resumed, which could outlast a CA.
+func (s *webhookServer) verifyClients(ctx context.Context, config *tls.Config) error {
+	authorities, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", s.clientCAFile)
+	if err != nil {
+		return fmt.Errorf("reading the CA of clients: %w", err)
+	}
+	go authorities.Run(ctx, 1)
+	config.SessionTicketsDisabled = true
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := config.Clone()
+		options, _ := authorities.VerifyOptions()
+		now.GetConfigForClient, now.ClientAuth, now.ClientCAs = nil, tls.VerifyClientCertIfGiven, options.Roots
+		return now, nil
+	}
+	return nil
 }
 
 // Start implements webhook.Server.
@@ -49,7 +91,13 @@ func (s *webhookServer) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listener, err := tls.Listen("tcp", s.address, &tls.Config{NextProtos: []string{"h2"}, GetCertificate: certificates.GetCertificate, MinVersion: tls.VersionTLS12})
+	config := &tls.Config{NextProtos: []string{"h2"}, GetCertificate: certificates.GetCertificate, MinVersion: tls.VersionTLS12}
+	if s.clientCAFile != "" {
+		if err := s.verifyClients(ctx, config); err != nil {
+			return err
+		}
+	}
+	listener, err := tls.Listen("tcp", s.address, config)
 	if err != nil {
 		return err
 	}

@@ -83,18 +83,25 @@ func New(config *rest.Config, client *http.Client, clock clock.PassiveClock, log
 }
 
 // Wrap returns a handler for those alone who may do what they ask for.
-func (g *Guard) Wrap(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		status := g.judge(request)
-		if status == http.StatusOK {
-			handler.ServeHTTP(w, request)
-			return
-		}
-		if status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		http.Error(w, http.StatusText(status), status)
-	})
+func (g *Guard) Wrap(handler http.Handler) http.Handler { return Guarded{g, handler} }
+
+// Guarded is a handler whose clients show a token.
+type Guarded struct {
+	guard   *Guard
+	handler http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (g Guarded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	status := g.guard.judge(request)
+	if status == http.StatusOK {
+		g.handler.ServeHTTP(w, request)
+		return
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	http.Error(w, http.StatusText(status), status)
 }
 
 // judge returns the status of a request: 200, 401 without a valid token, 403 without the right, 503 if the API server can't be asked.

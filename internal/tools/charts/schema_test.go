@@ -21,7 +21,8 @@ func TestSchema(t *testing.T) {
 		"config.debugging.enableProfiling": "yes", "config.server.webhooks.port.x": 1, "podDisruptionBudget.maxUnavailable": 0, "terminationGracePeriodSeconds": 1,
 		"webhookConfigurations.url": "http://x", "extraArgs": []any{"serve"}, "rbac.remoteSubject.kind": "Other", "serviceAccount.names": "x",
 		"extraEnv": []any{map[string]any{"value": "x"}}, "extraVolumes": []any{map[string]any{}}, "extraVolumeMounts": []any{map[string]any{"name": "x"}}, "nameOverride": "Other", "profile": "other",
-		"defaults.logLevel": "warn", "networkPolicy.ingress": []any{}, "startupProbe.periodSeconds": 0, "commonLabels.a": 1, "securityContext": "x",
+		"networkPolicy.enabled": true, "networkPolicy": map[string]any{"enabled": true, "allowAll": false, "metricsFrom": []any{map[string]any{}}},
+		"tls.clientCA": 1, "defaults.logLevel": "warn", "networkPolicy.ingress": []any{}, "startupProbe.periodSeconds": 0, "commonLabels.a": 1, "securityContext": "x",
 	}
 	own := map[string]map[string]any{
 		"resource-manager": {
@@ -40,6 +41,7 @@ func TestSchema(t *testing.T) {
 	accepted := map[string]map[string]any{
 		"": {
 			"config.logLevel": "debug", "config.logFormat": "text", "config.server.webhooks.port": 0, "config.server.metrics.port": 65535, "image.tag": "v1", "resources.limits.memory": "1Gi", "resources.limits.cpu": 2,
+			"networkPolicy": map[string]any{"enabled": true, "allowAll": true}, "networkPolicy.webhooksFrom": []any{}, "networkPolicy.allowAll": true,
 			"replicaCount": 0, "global.anything": 1, "affinity.nodeAffinity": map[string]any{},
 		},
 		"resource-manager": {

@@ -83,7 +83,7 @@ func TestNameOverride(t *testing.T) {
 // TestCommonLabels: they are on all objects and on the Pods, and select nothing.
 func TestCommonLabels(t *testing.T) {
 	for _, name := range charts(t) {
-		r := render(t, name, with(with(nil, "commonLabels", map[string]any{"team": "a", "app": "x", "role": "x"}), "networkPolicy.enabled", true))
+		r := render(t, name, with(with(nil, "commonLabels", map[string]any{"team": "a", "app": "x", "role": "x"}), "networkPolicy", map[string]any{"enabled": true, "allowAll": true}))
 		for _, object := range r.Objects {
 			// The definition of ManagedResources is that of all releases.
 			if object.GetKind() != "CustomResourceDefinition" && object.GetLabels()["team"] != "a" {
@@ -109,7 +109,7 @@ func TestNetworkPolicy(t *testing.T) {
 		if found := all[networkingv1.NetworkPolicy](t, render(t, name, nil), "NetworkPolicy"); len(found) > 0 {
 			t.Errorf("%s: nobody asked for a policy", name)
 		}
-		values := with(nil, "networkPolicy", map[string]any{"enabled": true, "metricsFrom": []any{peer("prometheus")}})
+		values := with(nil, "networkPolicy", map[string]any{"enabled": true, "allowAll": true, "metricsFrom": []any{peer("prometheus")}})
 		values = with(values, "config.server", map[string]any{"webhooks": map[string]any{"port": 1001}, "healthProbes": map[string]any{"port": 1002}, "metrics": map[string]any{"port": 1003}})
 		r := render(t, name, values)
 		policy := only[networkingv1.NetworkPolicy](t, r, "NetworkPolicy")
@@ -126,10 +126,45 @@ func TestNetworkPolicy(t *testing.T) {
 		if diff := cmp.Diff([]networkingv1.PolicyType{"Ingress"}, policy.Spec.PolicyTypes); diff != "" || policy.Spec.Egress != nil {
 			t.Errorf("%s: %s", name, diff)
 		}
-		values = with(values, "networkPolicy.egress", []any{map[string]any{"to": []any{peer("api")}}})
-		policy = only[networkingv1.NetworkPolicy](t, render(t, name, with(values, "networkPolicy.webhooksFrom", []any{peer("api")})), "NetworkPolicy")
+		values = with(nil, "networkPolicy", map[string]any{"enabled": true, "webhooksFrom": []any{peer("api")}, "egress": []any{map[string]any{"to": []any{peer("api")}}}})
+		policy = only[networkingv1.NetworkPolicy](t, render(t, name, values), "NetworkPolicy")
+		if len(policy.Spec.Ingress) != 2 { // Webhooks and probes: without metricsFrom nobody reads metrics.
+			t.Errorf("%s: DPL-113: got %v", name, policy.Spec.Ingress)
+		}
 		if len(policy.Spec.PolicyTypes) != 2 || len(policy.Spec.Egress) != 1 || policy.Spec.Ingress[0].From[0].PodSelector.MatchLabels["app"] != "api" {
 			t.Errorf("%s: got %v", name, policy.Spec)
+		}
+	}
+}
+
+// TestClientCA: the CA of clients is in the ConfigMap, where the configuration names it, and the kubeconfigs for kube-apiserver have a client certificate
+// then.
+func TestClientCA(t *testing.T) {
+	const ca = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"
+	for _, name := range charts(t) {
+		for _, clientCA := range []string{"", ca} {
+			values := with(nil, "tls.clientCA", clientCA)
+			if name == "node-agent-authorizer" {
+				values = with(values, "kubeAPIServer.create", true)
+			}
+			r := render(t, name, values)
+			found := false
+			for _, cm := range all[corev1.ConfigMap](t, r, "ConfigMap") {
+				if config, is := cm.Data["config.yaml"]; is {
+					found = true
+					if strings.TrimSpace(cm.Data["client-ca.crt"]) != clientCA || strings.Contains(config, "/client-ca.crt") != (clientCA != "") {
+						t.Errorf("CCA-6: %s: the configuration is %s, next to %q", name, config, cm.Data["client-ca.crt"])
+					}
+				}
+			}
+			for file, content := range kubeAPIServer(t, r) {
+				if strings.HasSuffix(file, "-kubeconfig.yaml") && strings.Contains(content, "client-certificate: client.crt") != (clientCA != "") {
+					t.Errorf("CCA-6: %s: %s is %s", name, file, content)
+				}
+			}
+			if !found || strings.Contains(r.Notes, "tls.clientCA") != (clientCA == "") {
+				t.Errorf("CCA-6, DPL-113: %s notes %s", name, r.Notes)
+			}
 		}
 	}
 }

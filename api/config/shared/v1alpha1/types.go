@@ -98,6 +98,10 @@ type TLSServer struct {
 	// Default <temp dir>/k8s-webhook-server/serving-certs.
 	// +optional
 	ServerCertDir string `json:"serverCertDir,omitempty"`
+	// ClientCAFile is a file with the CAs, as PEM, that sign the client certificates of API servers; it is read again when it changes.
+	// Without such a certificate a client gets 401 from authorizers, webhooks and pages that ask for no token. Empty means that no certificate is needed.
+	// +optional
+	ClientCAFile string `json:"clientCAFile,omitempty"`
 }
 
 // Debugging switches on what helps to find faults.

@@ -71,6 +71,7 @@ where certificate and kubeconfigs are mounted, the ports that the Service leads 
 {{- $_ := set $ports $port (printf "config.server.%s" .) -}}
 {{- end -}}
 {{- if $facts.elects }}{{ $config = merge $config (dict "leaderElection" (dict "resourceName" $name "resourceNamespace" .Release.Namespace)) }}{{ end -}}
+{{- if .Values.tls.clientCA }}{{ $config = merge $config (dict "server" (dict "webhooks" (dict "tls" (dict "clientCAFile" (printf "%s/client-ca.crt" (include "chart.configFolder" .)))))) }}{{ end -}}
 {{- range $facts.connections -}}
 {{- $given := get $.Values.kubeconfigs .cluster | default dict -}}
 {{- if or (get $given "secretName") (get $given "content") -}}

@@ -1,0 +1,206 @@
+package process
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/cert"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+)
+
+// authority signs certificates of clients.
+type authority struct {
+	pem  []byte
+	pair tls.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	key, der := signed(t, template, nil)
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: parsed}}
+}
+
+// client returns a certificate for a usage.
+func (a *authority) client(t *testing.T, usage x509.ExtKeyUsage) *tls.Certificate {
+	t.Helper()
+	key, der := signed(t, &x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{usage}}, a)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func signed(t *testing.T, template *x509.Certificate, by *authority) (*ecdsa.PrivateKey, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, parentKey := template, key
+	if by != nil {
+		parent, parentKey = by.pair.Leaf, by.pair.PrivateKey.(*ecdsa.PrivateKey)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, der
+}
+
+// webhooksServed starts a server of webhooks; it returns the folder with its files, the check of readiness, and a GET.
+func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() error, get func(path string, with *tls.Certificate) string) {
+	t.Helper()
+	dir = t.TempDir()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"tls.crt": certificate, "tls.key": key}
+	o := &shared.HTTPSServer{Server: shared.Server{BindAddress: "127.0.0.1", Port: freePort(t)}, TLS: shared.TLSServer{ServerCertDir: dir}}
+	if clientCA != nil {
+		files["client-ca.crt"] = clientCA
+		o.TLS.ClientCAFile = filepath.Join(dir, "client-ca.crt")
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, err := newWebhookServer(o, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := Guard(&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, reviewer(t, "good", map[string]bool{"get /explain": true}), logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
+	server.Register("/webhooks/a", served)
+	server.Register("/explain", keeper.Wrap(served))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	ready = func() error {
+		return server.StartedChecker()((&http.Request{}).WithContext(t.Context()))
+	}
+	eventually(t, "the server does not start", func() bool { return ready() == nil })
+	return dir, ready, func(path string, with *tls.Certificate) string {
+		t.Helper()
+		config := &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if with == nil {
+				return &tls.Certificate{}, nil
+			}
+			return with, nil
+		}}
+		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+server.address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path == "/explain" {
+			request.Header.Set("Authorization", "Bearer good")
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return "no connection"
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, _ := io.ReadAll(response.Body)
+		return strings.TrimSpace(http.StatusText(response.StatusCode) + ": " + string(text))
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return done(), nil }); err != nil {
+		t.Fatal(what)
+	}
+}
+
+// TestClientCertificates: with a CA of clients, authorizers and webhooks are for API servers with a certificate of it; readiness and handlers that ask for
+// a token go on as before, and another CA in the file counts at once.
+func TestClientCertificates(t *testing.T) {
+	first, second := newAuthority(t), newAuthority(t)
+	dir, ready, get := webhooksServed(t, first.pem)
+	api, later := first.client(t, x509.ExtKeyUsageClientAuth), second.client(t, x509.ExtKeyUsageClientAuth)
+	for name, c := range map[string]struct {
+		path string
+		with *tls.Certificate
+		want string
+	}{
+		"CCA-1/its certificate":                 {"/webhooks/a", api, "OK: served"},
+		"CCA-2/no certificate":                  {"/webhooks/a", nil, "Unauthorized: a client certificate is required"},
+		"CCA-2/a certificate of another CA":     {"/webhooks/a", later, "no connection"},
+		"CCA-2/the certificate of a server":     {"/webhooks/a", first.client(t, x509.ExtKeyUsageServerAuth), "no connection"},
+		"CCA-3/a token without a certificate":   {"/explain", nil, "OK: served"},
+		"CCA-3/a token and its certificate":     {"/explain", api, "OK: served"},
+		"CCA-2/nothing is at an unknown path":   {"/webhooks/b", nil, "Not Found: 404 page not found"},
+		"CCA-3/a token and another authority's": {"/explain", later, "no connection"},
+	} {
+		if got := get(c.path, c.with); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if err := ready(); err != nil {
+		t.Errorf("CCA-4: readiness fails without a certificate: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "client-ca.crt"), second.pem, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "CCA-5: the new CA does not count", func() bool { return get("/webhooks/a", later) == "OK: served" })
+	if got := get("/webhooks/a", api); got != "no connection" {
+		t.Errorf("CCA-5: a certificate of the former CA: got %q", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "client-ca.crt"), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := get("/webhooks/a", later); got != "OK: served" {
+		t.Errorf("CCA-5: with an unreadable file: got %q", got)
+	}
+}
+
+// TestNoClientCertificates: without a CA of clients nobody needs a certificate.
+func TestNoClientCertificates(t *testing.T) {
+	_, _, get := webhooksServed(t, nil)
+	if got := get("/webhooks/a", nil); got != "OK: served" {
+		t.Errorf("CCA-1: got %q", got)
+	}
+}
