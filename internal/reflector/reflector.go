@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -130,9 +131,17 @@ func newClient(config *rest.Config, httpClient *http.Client, version schema.Grou
 func (f *Follower) Start(ctx context.Context) {
 	f.contact.start()
 	// It is given no type: the objects of a beginning are of one of our own.
-	reflector := cache.NewReflectorWithOptions(f.listWatch(), nil, store{f}, cache.ReflectorOptions{Name: "follow/" + f.Name, TypeDescription: f.Name})
+	reflector := cache.NewReflectorWithOptions(f.listWatch(), nil, store{f}, cache.ReflectorOptions{
+		Name: "follow/" + f.Name, TypeDescription: f.Name, Backoff: Backoff(),
+	})
 	reflector.WatchListPageSize = pageSize
 	go reflector.RunWithContext(ctx)
+}
+
+// Backoff returns the pauses between two attempts of a reflector: 10 to 15 s at most. An outage may need two, one before a watch and one before the
+// list, and what is known must be right within a minute. The library's own go up to a minute each.
+func Backoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 10 * time.Second}
 }
 
 // Synced says whether the first list has been handed over.
