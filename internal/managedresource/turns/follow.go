@@ -12,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 )
@@ -79,7 +80,7 @@ func (t *Turns) follow(ctx context.Context) {
 		},
 	}
 	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
-		ListerWatcher: toolscache.ToListWatcherWithWatchListSemantics(lists, t.Source),
+		ListerWatcher: toolscache.ToListWatcherWithWatchListSemantics(cluster.Gapless(lists), t.Source),
 		ObjectType:    &corev1.ConfigMap{},
 		Handler: toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(object any) { t.configured(object) },
