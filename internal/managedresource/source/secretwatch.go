@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// watchTimeout is how long a watch lasts; an idle process then sends two requests in that time.
+	// watchTimeout is how long a watch lasts; an idle process then sends one request in that time.
 	watchTimeout = 90 * time.Minute
 	// restartDelay is the pause before a watch that failed, or ended within that time, is started again.
 	restartDelay = 2 * time.Second
@@ -105,23 +105,21 @@ func (s *Secrets) watch(ctx context.Context, namespace string) {
 // follow watches a namespace from a position on, from now on if there is none, and returns the position that it reached; none
 // if the next watch cannot go on from there.
 //
-// It is one watch from its beginning to its end; each branch is a way for it to end.
+// It is one watch from its beginning to its end; each branch is a way for it to end. Only a watch that lasts until its timeout is resumed (MRB-47):
+// an API server whose etcd was restored accepts a watch from a revision that is still to come, and reports nothing until then.
 func (s *Secrets) follow(ctx context.Context, namespace, position string) (string, error) {
-	now, err := s.now(ctx, namespace)
-	if err != nil {
-		return position, explain("list", namespace, err)
-	}
-	// An API server whose present is before the position was restored: a watch from there would wait for its future in silence.
-	if position != "" && !notOlder(now, position) {
-		position = ""
-	}
 	resumed := position != ""
 	if !resumed {
+		now, err := s.now(ctx, namespace)
+		if err != nil {
+			return "", explain("list", namespace, err)
+		}
 		position = now
 	}
+	timeout := s.clock.Now().Add(watchTimeout)
 	watcher, err := s.open(ctx, namespace, position)
 	if err != nil {
-		return lasting(position, resumed, err), explain("watch", namespace, err)
+		return "", explain("watch", namespace, err)
 	}
 	defer watcher.Stop()
 	s.watching(namespace, resumed)
@@ -135,12 +133,14 @@ func (s *Secrets) follow(ctx context.Context, namespace, position string) (strin
 		case <-tidy.C:
 			s.forgetExpired()
 		case event, open := <-watcher.ResultChan():
+			if !open && s.clock.Now().Before(timeout) {
+				return "", nil
+			}
 			if !open {
 				return position, nil
 			}
 			if event.Type == watch.Error {
-				err := apierrors.FromObject(event.Object)
-				return lasting(position, true, err), explain("watch", namespace, err)
+				return "", explain("watch", namespace, apierrors.FromObject(event.Object))
 			}
 			secret, isSecret := event.Object.(*corev1.Secret)
 			if !isSecret {
@@ -161,15 +161,6 @@ func (s *Secrets) take(event watch.EventType, secret *corev1.Secret) {
 	case watch.Deleted:
 		s.deleted(secret)
 	}
-}
-
-// lasting returns the position for the next watch after an error: none if its events are not kept any more, or if it never
-// began, as what happened before it then is not known either.
-func lasting(position string, began bool, err error) string {
-	if !began || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return ""
-	}
-	return position
 }
 
 // now returns the present resource version.

@@ -134,9 +134,17 @@ func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 		from  string
 		words string
 	}{
-		"a watch that ends goes on where it was": {
-			end:  func(s *secretServer) { s.set(func() { s.version = "20" }); s.current().Stop() },
+		"MRB-47/a watch that ends at its timeout goes on where it was": {
+			end: func(s *secretServer) {
+				s.set(func() { s.version = "20" })
+				time.Sleep(watchTimeout)
+				s.current().Stop()
+			},
 			from: "11", words: "a=u/11",
+		},
+		"MRB-47/a watch that breaks begins anew, though the revision is not lower": {
+			end:  func(s *secretServer) { s.set(func() { s.version = "20" }); s.current().Stop() },
+			from: "20", words: "a=u/11 gap",
 		},
 		"a watch whose past is gone begins anew": {
 			end: func(s *secretServer) {
