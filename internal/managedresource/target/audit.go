@@ -46,7 +46,7 @@ func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(co
 			return nil
 		}
 		for _, s := range scopes {
-			if err := w.auditScope(ctx, s, stray); err != nil {
+			if _, err := w.auditScope(ctx, s, stray); err != nil {
 				w.log.Info("Could not audit a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
 			}
 			if !pause(share) {
@@ -69,34 +69,37 @@ func (w *Watches) audited() []scope {
 	return scopes
 }
 
-func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Context, Orphan)) error {
+// auditScope lists a scope, and reports whether its watch missed changes. Orphans are passed to stray, unless it is nil.
+func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Context, Orphan)) (missed bool, err error) {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
 	if a == nil || !a.covers() {
-		return nil // It is listed as soon as it can be.
+		return false, nil // It is listed as soon as it can be.
 	}
 	var differing []objects.Difference
 	var strays []Orphan
-	err := a.list(ctx, func() (err error) {
+	err = a.list(ctx, func() (err error) {
 		differing, strays, err = w.compare(ctx, s, a)
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(differing) > 0 {
 		select {
 		case <-ctx.Done():
-			return nil
+			return false, nil
 		case <-time.After(auditGrace):
 		}
-		w.settle(s, a, differing)
+		missed = w.settle(s, a, differing)
 	}
 	for _, object := range strays {
-		stray(ctx, object)
+		if stray != nil {
+			stray(ctx, object)
+		}
 	}
-	return nil
+	return missed, nil
 }
 
 // compare lists a scope and returns the changes that the tracker does not know yet, and the orphans.
@@ -169,8 +172,8 @@ func (c *comparison) each(object runtime.Object) error {
 	return nil
 }
 
-// settle reports what the watch did not tell of in the meantime, and watches the scope anew.
-func (w *Watches) settle(s scope, a *activeWatch, differing []objects.Difference) {
+// settle reports what the watch did not tell of in the meantime, and watches the scope anew. It returns whether there was anything.
+func (w *Watches) settle(s scope, a *activeWatch, differing []objects.Difference) (missed bool) {
 	number := 0
 	for _, difference := range differing {
 		if w.tracker.Settle(difference) {
@@ -183,4 +186,5 @@ func (w *Watches) settle(s scope, a *activeWatch, differing []objects.Difference
 	if number > 0 {
 		a.renew()
 	}
+	return number > 0
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
@@ -185,10 +186,10 @@ func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterfac
 	for ctx.Err() == nil {
 		following, cancel := context.WithCancel(ctx)
 		sink := &autoscalerSink{a, a.active.follows(cancel)}
-		reflector := cache.NewReflectorWithOptions(sink.requests(resource), nil, a.watches.panicked.store(sink), cache.ReflectorOptions{
-			Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, TypeDescription: autoscalerKind.String(),
+		follower := cache.NewReflectorWithOptions(sink.requests(resource), nil, a.watches.panicked.store(sink), cache.ReflectorOptions{
+			Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(), TypeDescription: autoscalerKind.String(),
 		})
-		reflector.RunWithContext(following)
+		follower.RunWithContext(following)
 		sink.active.end()
 		cancel()
 	}
@@ -216,7 +217,10 @@ func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch 
 	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		s.watches.metrics.count("watch")
 		return resource.Watch(ctx, options)
-	}, s.failed, s.active.resumed)
+	}, s.failed, func(context.Context) (ended func(bool)) {
+		_, ended = s.active.resumed()
+		return ended
+	})
 }
 
 func (s *autoscalerSink) failed(err error) {

@@ -39,6 +39,10 @@ type activeWatch struct {
 	latest string
 	// failed is true if nothing was reported completely yet, and the last attempt failed.
 	failed bool
+	// doubtful is true if the next watch is to be rechecked: it is the first one after a list, or the last one did not last until its timeout.
+	doubtful bool
+	// recheckPause is the pause before the next recheck.
+	recheckPause time.Duration
 	// news is closed, and replaced, when any of these changes.
 	news chan struct{}
 }
@@ -110,7 +114,7 @@ func (a *activeWatch) lost() {
 }
 
 func (a *activeWatch) lostLocked() {
-	a.covered, a.failed = false, true
+	a.covered, a.failed, a.doubtful = false, true, true
 	a.tellLocked()
 }
 
@@ -150,23 +154,29 @@ func (f watchSession) tells(change func()) (heeded bool) {
 
 // listed tells of a complete list, and says whether it counts.
 func (f watchSession) listed(resourceVersion string) bool {
-	return f.tells(func() { f.complete, f.covered, f.failed, f.latest = true, true, false, resourceVersion })
+	return f.tells(func() {
+		f.complete, f.covered, f.failed, f.doubtful, f.latest = true, true, false, true, resourceVersion
+	})
 }
 
 // lost tells that a request failed.
-func (f watchSession) lost() { f.tells(func() { f.covered, f.failed = false, true }) }
+func (f watchSession) lost() { f.tells(func() { f.covered, f.failed, f.doubtful = false, true, true }) }
 
-// resumed tells that a watch goes on from where the last report ended; the function that it returns tells that it has ended. The follower
-// mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
-func (f watchSession) resumed() (ended func()) {
+// resumed tells that a watch goes on from where the last report ended, and returns whether the watch is to be rechecked. The function that it returns
+// tells that the watch has ended. The follower mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
+func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 	number := 0
 	f.tells(func() {
 		f.opened++
 		number = f.opened
 		f.covered, f.failed = f.complete, f.failed && !f.complete
+		doubtful, f.doubtful = f.doubtful, false
 	})
-	return func() {
-		f.tells(func() { f.covered = f.covered && f.opened != number })
+	return doubtful, func(atTimeout bool) {
+		f.tells(func() {
+			f.covered = f.covered && f.opened != number
+			f.doubtful = f.doubtful || !atTimeout
+		})
 	}
 }
 

@@ -18,12 +18,12 @@ func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
 		a := newActiveWatch()
 		followers := []watchSession{a.follows(func() {})}
 		present := true // False after a restore, until somebody follows the scope again.
-		var complete, covered bool
+		var complete, covered, doubtful bool
 		version := ""
 		// watches are those that were opened, by those who opened them; the last one that counts is the open one.
 		type opened struct {
 			by    int
-			ended func()
+			ended func(bool)
 		}
 		var watches []opened
 		open := -1
@@ -36,23 +36,29 @@ func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
 					t.Fatalf("a list of follower %d counts: %t", number, !heeded)
 				}
 				if heeded {
-					complete, covered, version = true, true, "5"
+					complete, covered, doubtful, version = true, true, true, "5"
 				}
 			case "lost":
 				f.lost()
-				covered = covered && !heeded
+				covered, doubtful = covered && !heeded, doubtful || heeded
 			case "resumed":
-				watches = append(watches, opened{number, f.resumed()})
+				recheck, ended := f.resumed()
+				if recheck != (heeded && doubtful) {
+					t.Fatalf("MRB-47: the watch of follower %d is rechecked: %t", number, recheck)
+				}
+				watches = append(watches, opened{number, ended})
 				covered = covered && !heeded || complete && (heeded || covered)
 				if heeded {
-					open = len(watches) - 1
+					open, doubtful = len(watches)-1, false
 				}
 			case "ended":
 				if len(watches) == 0 {
 					continue
 				}
 				i := rapid.IntRange(0, len(watches)-1).Draw(t, "watch")
-				watches[i].ended()
+				atTimeout := rapid.Bool().Draw(t, "at its timeout")
+				watches[i].ended(atTimeout)
+				doubtful = doubtful || !atTimeout && present && watches[i].by == len(followers)-1
 				if i == open && present && watches[i].by == len(followers)-1 {
 					covered = false
 				}
@@ -68,7 +74,7 @@ func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
 				}
 			case "renew":
 				a.renew()
-				present, complete, covered, version = false, false, false, ""
+				present, complete, covered, doubtful, version = false, false, false, true, ""
 			case "follow":
 				followers, present = append(followers, a.follows(func() {})), true
 			}

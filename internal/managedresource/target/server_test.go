@@ -40,6 +40,8 @@ type server struct {
 	selective bool
 	// compacted is the version before which watches can't begin.
 	compacted int
+	// restarts ends the watches that began before.
+	restarts int
 }
 
 type served struct {
@@ -157,11 +159,20 @@ func withVersion(object map[string]any, version int) map[string]any {
 	return copied
 }
 
-// restore turns the versions back, and forgets what was later.
+// restore turns the versions back, forgets what was later, and ends all watches.
 func (s *server) restore(version int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version, s.history, s.compacted = version, nil, version
+	s.restarts++
+	s.news.Broadcast()
+}
+
+// cut ends all watches.
+func (s *server) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.restarts++
 	s.news.Broadcast()
 }
 
@@ -322,8 +333,9 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for r.Context().Err() == nil && s.kinds[gvk] != nil && !s.refused["watch"] {
-		if from < s.compacted || from > s.version {
+	// A watch from a version that is still to come is accepted, and reports nothing until then, as a real API server does.
+	for began := s.restarts; r.Context().Err() == nil && s.kinds[gvk] != nil && !s.refused["watch"] && s.restarts == began; {
+		if from < s.compacted {
 			send("ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410})
 			return
 		}
@@ -332,7 +344,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 				send(e.name, shaped(r, e.object))
 			}
 		}
-		from = s.version
+		from = max(from, s.version)
 		s.news.Wait()
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 // requests are how a scope is listed and watched.
@@ -57,10 +60,13 @@ type listWatch struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported is what reflectors ask: a stream of initial events would be kept by them until its end.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// newListWatch reports what the watch's requests say of its coverage: failed is called with each error, and resumed when a
-// watch goes on from where all that came before it was reported; what it returns is called at the end of that watch.
+// opened is called when a watch goes on from where all that came before it was reported, with a context that ends with the watch. The function that it
+// returns is called at the end of the watch.
+type opened = func(context.Context) (ended func(atTimeout bool))
+
+// newListWatch reports what the watch's requests say of its coverage: failed is called with each error.
 func newListWatch(list func(context.Context) (string, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
-	failed func(error), resumed func() (ended func())) listWatch {
+	failed func(error), resumed opened) listWatch {
 	return listWatch{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			version, err := list(ctx)
@@ -85,8 +91,9 @@ func newListWatch(list func(context.Context) (string, error), follow func(contex
 
 // openWatch opens a watch. That it opens is limited in time; then it ends with its context.
 func openWatch(ctx context.Context, options metav1.ListOptions,
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), failed func(error), resumed func() (ended func())) (watch.Interface, error) {
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), failed func(error), resumed opened) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	timeout := time.Now().Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second)
 	timer := time.AfterFunc(requestTimeout, cancel)
 	inner, err := follow(ctx, options)
 	if err == nil && !timer.Stop() {
@@ -104,10 +111,10 @@ func openWatch(ctx context.Context, options metav1.ListOptions,
 	})
 	events := make(chan watch.Event)
 	done := make(chan struct{})
-	ended := resumed()
+	ended := resumed(ctx)
 	go func() {
 		defer close(events)
-		defer ended()
+		defer func() { ended(!time.Now().Before(timeout)) }()
 		for event := range inner.ResultChan() {
 			if event.Type == watch.Error {
 				failed(apiError(event.Object))
@@ -155,14 +162,20 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 			w.selector(s)(&options)
 			w.metrics.count("watch")
 			return requests.watch(ctx, options)
-		}, failed, watchSession.resumed)
+		}, failed, func(ctx context.Context) (ended func(atTimeout bool)) {
+			doubtful, ended := watchSession.resumed()
+			if doubtful && s.name != countedPods {
+				go w.recheck(ctx, s, a)
+			}
+			return ended
+		})
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()
 	defer w.metrics.watching.Dec()
-	reflector := cache.NewReflectorWithOptions(source, requests.expected, w.panicked.store(sink), cache.ReflectorOptions{
-		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log,
+	follower := cache.NewReflectorWithOptions(source, requests.expected, w.panicked.store(sink), cache.ReflectorOptions{
+		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(),
 	})
-	reflector.RunWithContext(ctx)
+	follower.RunWithContext(ctx)
 	watchSession.end()
 }
 
