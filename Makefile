@@ -62,9 +62,9 @@ laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of ev
 	go test ./internal/seedauthorizer/rules -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
 
 SIMULATED := $(if $(filter 1,$(CONTROLLERS)),TestController,Test)
-HELD := $(if $(filter 1,$(HOLDS)),Hold)$(if $(filter 1,$(ROLLOUTS)),Rollout)
+HELD := $(if $(filter 1,$(HOLDS)),Hold)$(if $(filter 1,$(ROLLOUTS)),Rollout)$(if $(filter 1,$(STORE)),StoreFault)
 .PHONY: simulate
-simulate: ## Run the engine, with HOLDS=1 in scenarios with holds, with ROLLOUTS=1 in those with a roll-out group, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); MINUTES searches for so long on all processors, from the date's seeds; SEED tells the run of one seed.
+simulate: ## Run the engine, with HOLDS=1 in scenarios with holds, with ROLLOUTS=1 in those with a roll-out group, with STORE=1 in those with faults of the store, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); MINUTES searches for so long on all processors, from the date's seeds; SEED tells the run of one seed.
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@export GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1; if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run '$(SIMULATED)Seed$$' -simulate.seed=$(SEED); \
 	elif [ -n "$(MINUTES)" ]; then running=(); for i in $$(seq $$(nproc)); do \

@@ -58,8 +58,8 @@ func TestRestored(t *testing.T) {
 	if err := suite.Client.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); err != nil {
 		t.Fatal(err)
 	}
-	// Reflectors wait up to half a minute before they try again after an outage, and as long again before they list.
-	if err := harness.Poll(t.Context(), 90*time.Second, decided(before)); err != nil {
+	// Reflectors pause before they try again after an outage, and once more before they list.
+	if err := harness.Poll(t.Context(), time.Minute, decided(before)); err != nil {
 		t.Errorf("after the restore: %v", err)
 	}
 	if output := suite.Process.Output(); !strings.Contains(output, "Resource versions were turned back") {

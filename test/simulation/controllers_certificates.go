@@ -290,9 +290,6 @@ func (t *certificates) play(map[apiserver.Key]object) {}
 func (t *certificates) settled() {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.isBlind("target", "certificatesigningrequests") {
-		return
-	}
 	for key, o := range t.target.AllLocked() {
 		if key.Resource == "certificatesigningrequests" && decided(o) == "" && apiserver.Text(o, "spec", "username") != "admin" {
 			t.violateLocked(becomesDecided, "%s is not: %s", key, shown(o))

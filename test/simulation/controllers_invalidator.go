@@ -182,9 +182,6 @@ func (v *invalidator) changed(cluster string, c apiserver.Change) {
 func (v *invalidator) settled() {
 	v.lock.Lock()
 	defer v.lock.Unlock()
-	if v.isBlind("target", "secrets") || v.isBlind("target", "serviceaccounts") {
-		return
-	}
 	for i := range 2 {
 		secret, account := v.target.GetLocked(staticKey(i)), v.target.GetLocked(accountKey(i))
 		if secret == nil || account == nil || apiserver.Text(secret, "metadata", "labels", purposeLabel) == "other" {

@@ -198,11 +198,6 @@ func (n *nodes) changed(cluster string, c apiserver.Change) {
 func (n *nodes) settled() {
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	for _, resource := range []string{"nodes", "pods", "daemonsets", "secrets"} {
-		if n.isBlind("target", resource) {
-			return
-		}
-	}
 	secret := n.target.GetLocked(keyOf("", "secrets", "kube-system", serialSecret))
 	serial := apiserver.Text(secret, "metadata", "annotations", "reconciliation.osc.node-agent.gardener.cloud/serial") == "true"
 	isSerial := func(o object) bool {

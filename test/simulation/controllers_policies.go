@@ -296,12 +296,6 @@ func (p *policies) changed(cluster string, c apiserver.Change) {
 
 func (p *policies) settled() {
 	p.lock.Lock()
-	for _, resource := range []string{"services", "namespaces", "networkpolicies", "ingresses"} {
-		if p.isBlind("target", resource) {
-			p.lock.Unlock()
-			return
-		}
-	}
 	for key := range p.desired {
 		o := p.target.GetLocked(key)
 		if o == nil {

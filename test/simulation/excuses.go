@@ -10,16 +10,15 @@ import (
 // excuses are what the oracle did not judge in the end, of one run or of many.
 type excuses struct {
 	runs int
-	// unjudged are runs of which nothing was judged in the end, leftovers those in which it was not judged what is ours and wanted by nobody, lax those in
-	// which some requests were allowed at rest, and contested and fought those in which some object still was.
-	unjudged, leftovers, lax, contested, fought int
+	// leftovers are runs in which it was not judged what is ours and wanted by nobody, lax those in which some requests were allowed at rest, and contested
+	// and fought those in which some object still was.
+	leftovers, lax, contested, fought int
 	// managedResources are those that somebody looked after in the end, whole those of them that were judged in every respect.
 	managedResources, whole int
 }
 
 func (e *excuses) add(o excuses) {
 	e.runs += o.runs
-	e.unjudged += o.unjudged
 	e.leftovers += o.leftovers
 	e.lax += o.lax
 	e.contested += o.contested
@@ -29,7 +28,7 @@ func (e *excuses) add(o excuses) {
 }
 
 // excuseLimits are the shares of runs, and of ManagedResources, that may be excused, in percent.
-var excuseLimits = struct{ unjudged, leftovers, lax, parts float64 }{unjudged: 0, leftovers: 25, lax: 30, parts: 10}
+var excuseLimits = struct{ leftovers, lax, parts float64 }{leftovers: 25, lax: 30, parts: 10}
 
 // tooMany names the shares that are above their limit; "" if none is.
 func (e *excuses) tooMany() string {
@@ -38,7 +37,6 @@ func (e *excuses) tooMany() string {
 		name      string
 		is, limit float64
 	}{
-		{"runs of which nothing was judged", percent(e.unjudged, e.runs), excuseLimits.unjudged},
 		{"runs whose leftovers were not judged", percent(e.leftovers, e.runs), excuseLimits.leftovers},
 		{"runs in which some requests were allowed at rest", percent(e.lax, e.runs), excuseLimits.lax},
 		{"ManagedResources that were judged in part", percent(e.managedResources-e.whole, e.managedResources), excuseLimits.parts},
@@ -51,8 +49,8 @@ func (e *excuses) tooMany() string {
 }
 
 func (e *excuses) String() string {
-	return fmt.Sprintf("nothing judged in %.1f %% of the runs, leftovers not judged in %.1f %%, no request allowed at rest in %.1f %%, whole ManagedResources judged %.1f %%, objects contested in %.1f %%, fought over in %.1f %%",
-		percent(e.unjudged, e.runs), percent(e.leftovers, e.runs), 100-percent(e.lax, e.runs), percent(e.whole, e.managedResources), percent(e.contested, e.runs), percent(e.fought, e.runs))
+	return fmt.Sprintf("leftovers not judged in %.1f %% of the runs, no request allowed at rest in %.1f %%, whole ManagedResources judged %.1f %%, objects contested in %.1f %%, fought over in %.1f %%",
+		percent(e.leftovers, e.runs), 100-percent(e.lax, e.runs), percent(e.whole, e.managedResources), percent(e.contested, e.runs), percent(e.fought, e.runs))
 }
 
 func percent(part, whole int) float64 {

@@ -226,7 +226,7 @@ func (w *world) certainly(at apiserver.Key) (parts spared) {
 // checkSpared is about what an instance writes to an object of which something is left alone. That is certain of parts that all who want it have left alone for
 // a while, and of those that the object itself names in the very version that is written over, if holds have counted on it for a while.
 func (w *world) checkSpared(c apiserver.Change) {
-	if !w.scenario.Holds.On || w.excused() || w.isBlind("source", "managedresources") || w.isBlind("source", "secrets") {
+	if !w.scenario.Holds.On || w.excused() {
 		return
 	}
 	at := unscoped(c.Key)
@@ -382,7 +382,7 @@ func (w *world) checkHolds() {
 	for at, wishes := range w.wanted {
 		key, _ := w.keyLocked(thingAt(at))
 		o := w.target.GetLocked(key)
-		if parts, _ := holdsOf(o, now); parts != 0 || !saysHold(o) || w.certainly(at)&holdable == 0 || w.isBlind("target", at.Resource) {
+		if parts, _ := holdsOf(o, now); parts != 0 || !saysHold(o) || w.certainly(at)&holdable == 0 {
 			continue
 		}
 		if w.sparing[at].sinceOf(holdable).After(w.touched[at]) {

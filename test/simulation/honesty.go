@@ -188,7 +188,7 @@ func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
 	}
 	for t, value := range wishes {
 		key, served := w.keyLocked(t)
-		if !served || w.isBlind("target", key.Resource) {
+		if !served || w.excused() {
 			continue
 		}
 		// Labels that another ManagedResource injected may be on it. After a restore of the source so may be what a form injected that the source does not

@@ -12,7 +12,7 @@ const mostMissing = 3 * time.Second
 // disturbs are the steps after which instances do not hear of what happens, or cannot say so.
 var disturbs = map[string]bool{
 	"crash": true, "handover": true, "stall": true, "deny": true, "forbid": true, "down": true, "restore": true,
-	"cut":     true,
+	"cut": true, "lose": true, "stale": true, "lag": true,
 	"compact": true, "crd": true, "crd-delete": true, "class": true, "take-finalizer": true,
 }
 

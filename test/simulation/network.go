@@ -70,9 +70,6 @@ func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *htt
 	if w.heard != nil {
 		w.heard(n, r, response != nil && response.StatusCode < http.StatusBadRequest)
 	}
-	if response != nil && response.StatusCode == http.StatusOK {
-		w.asked(n, r)
-	}
 	if response != nil && r.Verb != "watch" {
 		w.tracef("%s %s %s: %d%s", n.instance.name, n.cluster, r, response.StatusCode, suffix(fault))
 	} else {

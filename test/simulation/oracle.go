@@ -2,9 +2,7 @@ package simulation
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,15 +120,6 @@ type oracle struct {
 	lag        time.Duration
 	restored   map[string]bool
 	restoredAt map[string]time.Time
-	// turnedBack is the revision that a cluster was restored to; blind are the resources ("cluster/resource") of which an instance
-	// knows what it has from before, and cannot know otherwise: its watch went on from a revision that the restored store took
-	// for one of its own. Neither Kubernetes nor etcd tells a client then; the next list does.
-	turnedBack map[string]int64
-	// advanced is the revision that a cluster reached when nobody could go on from before any more.
-	advanced map[string]int64
-	blind    map[view]bool
-	// seenSince are those that an instance has listed since the latest restore.
-	seenSince map[view]bool
 	// booted are all instances, guarded by the servers' lock.
 	booted []*instance
 	// superseded are instances that lost their lease and did not know it for a while.
@@ -152,7 +141,7 @@ func newOracle(w *world) *oracle {
 		missingSince: map[apiserver.Key]time.Time{},
 		wanted:       map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
 		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, stirred: map[apiserver.Key]time.Time{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
-		turnedBack: map[string]int64{}, advanced: map[string]int64{}, blind: map[view]bool{}, seenSince: map[view]bool{}, leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
+		leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
 		toKeep: map[apiserver.Key]bool{}, met: coverage{}, superseded: map[string]bool{},
 		sparing: map[apiserver.Key]*sparing{}, thereSince: map[apiserver.Key]time.Time{}, goneSince: map[apiserver.Key]time.Time{}, touched: map[apiserver.Key]time.Time{},
 	}
@@ -370,41 +359,6 @@ func (w *world) untold(cluster string, r *apiserver.Request) {
 	if uid := apiserver.Text(w.target.GetLocked(key), "metadata", "uid"); w.made[uid] == r.By {
 		w.made[uid] = "untold " + r.By
 	}
-}
-
-// view is what an instance knows of a resource of a cluster.
-type view struct{ instance, cluster, resource string }
-
-// asked notes what a list or a watch of an instance lets it know after a restore.
-func (w *world) asked(n *network, r *apiserver.Request) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	at, restored := w.turnedBack[n.cluster]
-	v := view{n.instance.name, n.cluster, r.Resource}
-	revision, err := strconv.ParseInt(r.Query.Get("resourceVersion"), 10, 64)
-	advanced, mended := w.advanced[n.cluster]
-	switch {
-	case asksForRevision(r):
-	case r.Verb == "list", r.Verb == "watch" && r.Query.Get("sendInitialEvents") == "true", r.Verb == "watch" && mended && revision >= advanced:
-		delete(w.blind, v)
-		w.seenSince[v] = true
-	case r.Verb == "watch" && restored && err == nil && revision >= at && !w.seenSince[v]:
-		w.blind[v] = true
-	}
-}
-
-// turnBack notes that a cluster was restored to a revision: what anybody knows of it may be from before.
-func (w *world) turnBack(cluster string, revision int64) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.turnedBack[cluster] = revision
-	maps.DeleteFunc(w.seenSince, func(v view, _ bool) bool { return v.cluster == cluster })
-	w.wantLocked()
-}
-
-// isBlind says whether an instance that runs knows a resource of a cluster from before a restore only.
-func (w *world) isBlind(cluster, resource string) bool {
-	return slices.ContainsFunc(w.runningNow(), func(name string) bool { return w.blind[view{name, cluster, resource}] })
 }
 
 // runningNow are the names of the instances that have not crashed or ended.

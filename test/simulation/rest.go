@@ -22,19 +22,13 @@ func (w *world) checkSettled() {
 	defer w.lock.Unlock()
 	w.settleContested()
 	w.excuses = excuses{runs: 1}
-	if w.isBlind("source", "secrets") || w.isBlind("source", "managedresources") {
-		w.excuses.unjudged = 1
-		return // What is wanted now was not told to anybody.
-	}
 	for key, mr := range w.source.AllLocked() {
 		if key.GroupResource == managedResources {
 			w.checkManagedResource(key, mr)
 		}
 	}
 	for key, wishes := range w.wanted {
-		if !w.isBlind("target", key.Resource) {
-			w.checkObject(key, wishes)
-		}
+		w.checkObject(key, wishes)
 	}
 	// Only an audit finds objects that a restore of the source took from an inventory, or that one of the target brought back.
 	if len(w.restored) > 0 && !w.collects() {
@@ -95,10 +89,9 @@ func (w *world) checkStatus(key apiserver.Key, mr object, wishes map[apiserver.K
 		w.violateLocked(becomesWanted, "%s has generation %s and observed %s, ResourcesApplied is %s: %s", key.Name, generation, observed, applied, marshal(mr["status"]))
 		return true
 	}
-	// Two that want a Deployment differently take turns, and one that was written a moment ago is not rolled out. An object that somebody was not told of after a
-	// restore is judged by what it was before.
+	// Two that want a Deployment differently take turns, and one that was written a moment ago is not rolled out.
 	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
-		return w.isFoughtOver(at) && at.GroupResource == deploymentResource || w.isBlind("target", at.Resource)
+		return w.isFoughtOver(at) && at.GroupResource == deploymentResource
 	}) {
 		return false
 	}
@@ -268,8 +261,7 @@ func (w *world) checkIdle() {
 	}
 	failing := 0
 	for key, mr := range w.source.AllLocked() {
-		// After a restore that nobody told of, an instance goes by the status that it has written, not by the one that is there.
-		if key.GroupResource == managedResources && (w.isBlind("source", "managedresources") || condition(mr, "ResourcesApplied") != "True" || condition(mr, "ResourcesHealthy") != "True") {
+		if key.GroupResource == managedResources && (condition(mr, "ResourcesApplied") != "True" || condition(mr, "ResourcesHealthy") != "True") {
 			failing++
 		}
 	}

@@ -24,11 +24,11 @@ var (
 )
 
 // lineage names a scenario: a seed, and the changes that were made to what it draws, as in 12/7/3. The letter h before the seed has it draw
-// holds, too, as in h12/7/3, and the letter r a roll-out group.
+// holds, too, as in h12/7/3, the letter r a roll-out group, and the letter e faults of the store.
 type lineage string
 
-// withHolds begins the names of scenarios with holds, withRollouts those with a roll-out group.
-const withHolds, withRollouts = "h", "r"
+// withHolds begins the names of scenarios with holds, withRollouts those with a roll-out group, withStoreFaults those with faults of the store.
+const withHolds, withRollouts, withStoreFaults = "h", "r", "e"
 
 func (l lineage) changed(by int) lineage { return lineage(fmt.Sprintf("%s/%d", l, by)) }
 
@@ -41,6 +41,9 @@ func (l lineage) scenario(generator *rapid.Generator[*Scenario]) (*Scenario, err
 	}
 	if rest, rolls := strings.CutPrefix(seed, withRollouts); rolls {
 		seed, generator = rest, rolloutsGenerator
+	}
+	if rest, faulty := strings.CutPrefix(seed, withStoreFaults); faulty {
+		seed, generator = rest, storeFaultsGenerator
 	}
 	for i, text := range strings.Split(seed, "/") {
 		number, err := strconv.Atoi(text)
@@ -100,11 +103,13 @@ func TestSearch(t *testing.T) {
 			collect()
 		}
 		name := lineage(strconv.Itoa(*first + runs))
-		switch runs % 4 {
+		switch runs % 5 {
 		case 1, 2:
 			name = withHolds + name
 		case 3:
 			name = withRollouts + name
+		case 4:
+			name = withStoreFaults + name
 		}
 		if len(kept) > 0 && chance.IntN(2) == 0 {
 			name = kept[chance.IntN(len(kept))].changed(chance.IntN(1 << 20))

@@ -74,6 +74,8 @@ var (
 	generator         = rapid.Custom(drawScenario)
 	holdsGenerator    = rapid.Custom(drawHolds)
 	rolloutsGenerator = rapid.Custom(drawRollouts)
+	// storeFaultsGenerator draws scenarios in which etcd and kube-apiserver lose events and answer with earlier states.
+	storeFaultsGenerator = rapid.Custom(drawStoreFaults)
 )
 
 // TestSeeds runs a number of seeds: one seed is one scenario. Without flags these are always the same.
@@ -84,6 +86,9 @@ func TestHoldSeeds(t *testing.T) { runSeeds(t, holdsGenerator, Run, *runs*2/3) }
 
 // TestRolloutSeeds is TestSeeds for scenarios with a roll-out group (ROL-1 … ROL-9).
 func TestRolloutSeeds(t *testing.T) { runSeeds(t, rolloutsGenerator, RunRollouts, *runs/12) }
+
+// TestStoreFaultSeeds is TestSeeds for scenarios with faults of the store (MRB-47).
+func TestStoreFaultSeeds(t *testing.T) { runSeeds(t, storeFaultsGenerator, Run, *runs/4) }
 
 // collectEvery is how many of many runs share their garbage: to collect after each takes a quarter of the time, and what pools have
 // changes one run in ten.
@@ -105,6 +110,8 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 		letter = withHolds
 	case rolloutsGenerator:
 		letter = withRollouts
+	case storeFaultsGenerator:
+		letter = withStoreFaults
 	}
 	for seed := *first; seed < *first+runs; seed++ {
 		done := seed - *first

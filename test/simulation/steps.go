@@ -108,9 +108,13 @@ func (w *world) take(step Step) {
 		w.restored[cluster], w.restoredAt[cluster] = true, time.Now()
 		w.noteValues()
 		w.lock.Unlock()
-		revision := server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])
-		w.turnBack(cluster, revision)
+		server.Restore(w.backups[cluster][step.B%len(w.backups[cluster])])
+		w.lock.Lock()
+		w.wantLocked()
+		w.lock.Unlock()
 		w.poke()
+	case "lose", "stale", "lag":
+		w.takeStoreFault(step, server, cluster, resource)
 	default:
 		w.takeHold(step, t)
 	}

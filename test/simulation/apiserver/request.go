@@ -170,7 +170,7 @@ func (s *Server) Do(from *http.Request, r *Request, delay func() time.Duration) 
 	code := http.StatusOK
 	switch r.Verb {
 	case "get":
-		answer, err = s.find(k, r.Key())
+		answer, err = s.read(k, r)
 	case "list":
 		var list []byte
 		if list, err = s.list(k, r); err == nil {
@@ -210,6 +210,14 @@ func (s *Server) find(k *Kind, key Key) (Object, error) {
 		return o, nil
 	}
 	return nil, apierrors.NewNotFound(k.groupResource(), key.Name)
+}
+
+// read is find for a client, which may get an earlier state.
+func (s *Server) read(k *Kind, r *Request) (Object, error) {
+	if o := s.at(s.seen(r))[r.Key()]; o != nil {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(k.groupResource(), r.Name)
 }
 
 // selection compiles the selectors of a list or a watch.
@@ -255,7 +263,7 @@ func (s *Server) list(k *Kind, r *Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	revision, after := s.revision, ""
+	revision, after := s.seen(r), ""
 	if token := r.Query.Get("continue"); token != "" {
 		decoded, decodeErr := base64.RawURLEncoding.DecodeString(token)
 		if _, scanErr := fmt.Sscanf(string(decoded), "%d %s", &revision, &after); decodeErr != nil || scanErr != nil {
@@ -304,38 +312,51 @@ func (s *Server) watch(from *http.Request, r *Request, k *Kind, delay func() tim
 		server: s, by: r.By, kind: k, selected: selected, partial: r.Partial, bookmark: bookmark, ctx: from.Context(),
 		deadline: time.Now().Add(timeout), delay: delay, news: make(chan struct{}, 1), marked: time.Now(),
 	}
+	if s.Loses != nil {
+		w.loses = time.Now().Add(s.Loses(k))
+	}
 	revision, _ := strconv.ParseInt(r.Query.Get("resourceVersion"), 10, 64)
 	switch {
 	case initial && revision > s.revision:
 		return Refusal(from, tooLarge(revision, s.revision).(apierrors.APIStatus).Status()) //nolint:errorlint // it is made here
 	case initial || revision == 0:
-		for _, key := range sortedKeys(s.objects, selected) {
-			w.push("ADDED", s.objects[key])
+		seen := s.seen(r)
+		objects := s.at(seen)
+		for _, key := range sortedKeys(objects, selected) {
+			w.push("ADDED", objects[key])
 		}
 		if initial && bookmark {
-			w.pushBookmark(true)
+			w.pushBookmark(seen, true)
 		}
-	case revision < s.compacted || revision > s.revision:
+		s.replay(w, seen)
+	case revision < s.compacted:
 		status := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", revision, s.compacted)).ErrStatus
 		w.send("ERROR", mustMarshal(Object{
 			"kind": "Status", "apiVersion": "v1", "metadata": Object{}, "status": status.Status, "message": status.Message,
 			"reason": string(status.Reason), "code": int64(status.Code),
 		}))
 	default:
-		for _, record := range s.records {
-			if record.revision > revision && record.key.GroupResource == k.groupResource() {
-				last := record.after
-				if last == nil {
-					last = deletedAt(record)
-				}
-				w.deliver(record, last)
-			}
-		}
+		// A revision that is still to come is accepted: kube-apiserver sends what is later, and nothing until then.
+		w.from = revision
+		s.replay(w, revision)
 	}
 	s.watches[w] = struct{}{}
 	response := respond(from, http.StatusOK, nil)
 	response.Body, response.ContentLength = w, -1
 	return response
+}
+
+// replay sends a watch what happened after a revision.
+func (s *Server) replay(w *stream, revision int64) {
+	for _, record := range s.records {
+		if record.revision > revision && record.key.GroupResource == w.kind.groupResource() {
+			last := record.after
+			if last == nil {
+				last = deletedAt(record)
+			}
+			w.deliver(record, last)
+		}
+	}
 }
 
 func decodeBody(body []byte) (Object, error) {

@@ -62,8 +62,38 @@ type Server struct {
 	// QuietEnd has a watch whose client is gone end like one that is over. The library's cache of metadata leaves a goroutine behind for each
 	// that ends with an error.
 	QuietEnd bool
+	// Loses, if it is set, returns for how long a watch of a kind that begins now loses events.
+	Loses func(*Kind) time.Duration
+	// behind is the state that reads get.
+	behind behind
 	// observe is called with every write, in order, while the lock is held.
 	observe func(Change)
+}
+
+// behind is an earlier state, and until when reads get it: all reads, as of an etcd that answers with what it had before it was paused, or only reads that
+// do not ask for the latest state, as of an API server whose cache lags behind another one.
+type behind struct {
+	revision int64
+	until    time.Time
+	all      bool
+}
+
+// StayBehind has reads get the present state for some time.
+func (s *Server) StayBehind(lasts time.Duration, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = behind{s.revision, time.Now().Add(lasts), all}
+}
+
+// seen is the revision whose state a read gets.
+func (s *Server) seen(r *Request) int64 {
+	b, asked := s.behind, r.Query.Get("resourceVersion")
+	known, _ := strconv.ParseInt(asked, 10, 64)
+	lags := b.all || asked != "" && known <= b.revision && r.Query.Get("resourceVersionMatch") != "Exact"
+	if !lags || !time.Now().Before(b.until) || b.revision < s.compacted || b.revision > s.revision {
+		return s.revision
+	}
+	return b.revision
 }
 
 // New returns a server that serves the kinds and has the namespaces. Servers of one world share a lock, so that an observer of
@@ -190,7 +220,7 @@ func (s *Server) Backup() Snapshot {
 func (s *Server) Restore(snapshot Snapshot) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects, s.revision = maps.Clone(snapshot.objects), snapshot.revision+1
+	s.objects, s.revision, s.behind = maps.Clone(snapshot.objects), snapshot.revision+1, behind{}
 	s.compacted, s.records = s.revision, nil
 	for w := range s.watches {
 		w.end()

@@ -26,6 +26,9 @@ type stream struct {
 	deadline time.Time
 	// delay says how late an event that happens now arrives; it may be negative for none.
 	delay func() time.Duration
+	// from is the revision that the client knows: events and bookmarks up to it are not sent. loses is until when events are lost.
+	from  int64
+	loses time.Time
 
 	mu      sync.Mutex
 	queue   []frame
@@ -45,6 +48,9 @@ type frame struct {
 
 // deliver queues what a record means for this watch.
 func (w *stream) deliver(r record, last Object) {
+	if r.revision <= w.from || time.Now().Before(w.loses) {
+		return
+	}
 	was := r.before != nil && w.selected(r.key, r.before)
 	is := r.after != nil && w.selected(r.key, r.after)
 	switch {
@@ -85,8 +91,11 @@ func (w *stream) wakeLocked() {
 	}
 }
 
-func (w *stream) pushBookmark(initialEnd bool) {
-	metadata := Object{"resourceVersion": strconv.FormatInt(w.server.revision, 10), "creationTimestamp": nil}
+func (w *stream) pushBookmark(revision int64, initialEnd bool) {
+	if revision < w.from {
+		return
+	}
+	metadata := Object{"resourceVersion": strconv.FormatInt(revision, 10), "creationTimestamp": nil}
 	if initialEnd {
 		metadata["annotations"] = Object{"k8s.io/initial-events-end": "true"}
 	}
@@ -174,7 +183,7 @@ func (w *stream) tick() {
 		w.end()
 	case w.bookmark && !now.Before(w.marked.Add(bookmarkEvery)):
 		w.marked = now
-		w.pushBookmark(false)
+		w.pushBookmark(w.server.revision, false)
 	}
 }
 

@@ -328,6 +328,7 @@ func TestFidelity(t *testing.T) {
 	}{
 		"from a version, with a selector":       {"labelSelector=in%3Dyes&resourceVersion=START", 12},
 		"metadata of everything from the start": {"fieldSelector=metadata.name%3Dfixed", 1},
+		"a version that is still to come":       {"resourceVersion=99999999&allowWatchBookmarks=true", 1},
 		"initial events":                        {"labelSelector=in%3Dyes&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", 4},
 	} {
 		told := map[string][]string{}
