@@ -187,7 +187,7 @@ func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.Manag
 func (r *Reconciler) reviewHolds(owner objects.Owner) {
 	for _, key := range r.holds.of(owner) {
 		if key != noObject {
-			r.Tracker.HoldEnded(key, r.Clock.Now())
+			r.Tracker.HoldEnded(key)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (t *Triggers) endHolds() time.Duration {
 	due, next := r.holds.due(r.Clock.Now())
 	for _, ended := range due {
 		if ended.key != noObject {
-			r.Tracker.HoldEnded(ended.key, r.Clock.Now())
+			r.Tracker.HoldEnded(ended.key)
 		}
 		t.add(ended.owner, 0)
 	}

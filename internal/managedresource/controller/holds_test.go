@@ -2,16 +2,19 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 )
 
 // heldFixture has ManagedResource m with ConfigMaps a and b, which watches cover, and allows holds.
@@ -112,6 +115,55 @@ func TestHoldOnAnObject(t *testing.T) {
 	if got := f.condition("m"); got != "True/ApplySucceeded: All resources are applied." || total(t, f.Metrics.held)+total(t, f.Metrics.heldUntil) != 0 {
 		t.Errorf("MRF-14: %s; %v holds", got, total(t, f.Metrics.held))
 	}
+}
+
+// MRF-13: whatever ends a hold, the object is repaired at once, also while repairs of drift are delayed or another writer keeps changing it.
+func TestHoldThatEndsIsRepairedAtOnce(t *testing.T) {
+	for name, ends := range map[string]func(f *fixture){
+		"MRF-13/its time":       func(f *fixture) { f.passes(2 * time.Hour) },
+		"MRF-13/it is released": func(f *fixture) { f.edited("a", removeHold) },
+		"MRF-13/it is refused from now on": func(f *fixture) {
+			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneUntil, "tomorrow"))
+		},
+		"MRF-13/it covers another field": func(f *fixture) {
+			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneFields, "/data/other"))
+		},
+		"MRF-13/it does not count any more": func(f *fixture) { f.annotated(map[string]string{resourcesv1alpha1.AnnotationAllowHolds: "false"}) },
+		"MRF-13/it is released with an edit": func(f *fixture) {
+			f.edited("a", func(o *unstructured.Unstructured) { removeHold(o); setValue("again")(o) })
+		},
+	} {
+		for what, fights := range map[string]bool{"": false, " during a fight": true} {
+			t.Run(name+what, func(t *testing.T) {
+				f := heldFixture(t, func(cfg *config.ManagedResourceControllerConfig) {
+					if !fights {
+						cfg.DriftRepairDelay = &metav1.Duration{Duration: 3 * time.Hour}
+					}
+				})
+				for i := range 12 {
+					if fights {
+						f.edited("a", setValue(fmt.Sprint("theirs ", i)))
+						f.settle("m")
+					}
+				}
+				f.passes(time.Minute)
+				f.hold("a", 2*time.Hour, "", setValue("emergency"))
+				f.passes(time.Minute)
+				f.wants("held", "MRF-10", "a", "emergency")
+				ends(f)
+				f.settle("m")
+				f.wants("at the end", "MRF-13", "a", "1")
+			})
+		}
+	}
+}
+
+func removeHold(o *unstructured.Unstructured) {
+	annotations := o.GetAnnotations()
+	for _, name := range hold.Annotations {
+		delete(annotations, name)
+	}
+	o.SetAnnotations(annotations)
 }
 
 // MRF-10: a hold on fields leaves those alone only, and what the ManagedResources know their objects by is never left alone.

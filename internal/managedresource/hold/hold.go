@@ -7,6 +7,7 @@ package hold
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -30,6 +31,17 @@ const (
 // Annotations are the keys of a hold.
 var Annotations = []string{
 	resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationLeaveAloneReason,
+}
+
+// Digest stands for what annotations leave alone and until when; zero if they say nothing of a hold.
+func Digest(annotations map[string]string) uint32 {
+	until, found := annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil]
+	if !found {
+		return 0
+	}
+	digest := fnv.New32a()
+	_, _ = fmt.Fprintf(digest, "%q", []string{until, annotations[resourcesv1alpha1.AnnotationLeaveAloneFields]})
+	return digest.Sum32() | 1
 }
 
 // State is what a hold is at a moment.

@@ -17,10 +17,12 @@ type rare struct {
 	// pending is what the runs of ManagedResources found that were to delete the object.
 	pending []pendingDeletion
 	noop    noopWrite
+	// hold stands for the annotations by which the object is left alone, as it was seen last.
+	hold uint32
 }
 
 func (x *rare) isZero() bool {
-	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == noopWrite{}
+	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == noopWrite{} && x.hold == 0
 }
 
 // rareLocked returns the rare part of a record, made if there is none.

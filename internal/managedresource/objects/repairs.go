@@ -29,6 +29,8 @@ type repairs struct {
 	// open is true while there is a drift; then it may be looked at from look on, until is its time, and told is true if it was told of.
 	open, told  bool
 	look, until time.Time
+	// atOnce is true from when a hold ended until a drift opens: nothing delays its repair.
+	atOnce bool
 }
 
 func (p *repairs) isFight() bool { return p.count >= fightThreshold }
@@ -41,6 +43,10 @@ func (p *repairs) untold(delay time.Duration) bool {
 // opens begins a drift, unless one is open.
 func (p *repairs) opens(now time.Time, delay time.Duration) {
 	if p.open {
+		return
+	}
+	if p.atOnce {
+		*p = repairs{last: now, open: true, told: true, look: now, until: now}
 		return
 	}
 	wait := delay
@@ -82,7 +88,7 @@ func (l *Tracker) isQuietLocked(p *repairs, now time.Time) bool {
 func (l *Tracker) repairsLocked(r *record, now time.Time) *repairs {
 	p := &l.rareLocked(r).repairs
 	if l.isQuietLocked(p, now) {
-		*p = repairs{}
+		*p = repairs{atOnce: p.atOnce}
 	}
 	p.last = now
 	return p
@@ -130,12 +136,26 @@ func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 }
 
 // HoldEnded doubts an object that was left alone until now. It is looked at and repaired at once, whatever paced its repairs before.
-func (l *Tracker) HoldEnded(key Key, now time.Time) {
-	l.updateObject(key, func(r *record, told *notices) {
-		l.rareLocked(r).repairs = repairs{last: now, open: true, told: true, look: now, until: now}
-		r.asked++
-		r.changedLocked(told)
-	})
+func (l *Tracker) HoldEnded(key Key) {
+	l.updateObject(key, func(r *record, told *notices) { l.holdEndedLocked(r, told) })
+}
+
+func (l *Tracker) holdEndedLocked(r *record, told *notices) {
+	l.rareLocked(r).repairs = repairs{atOnce: true}
+	r.asked++
+	r.changedLocked(told)
+}
+
+// setHoldLocked notes the annotations by which an object is left alone. It returns whether others were there before, so that less may be left alone now.
+func (l *Tracker) setHoldLocked(r *record, hold uint32) (ended bool) {
+	if hold == 0 && r.rare == nil {
+		return false
+	}
+	x := l.rareLocked(r)
+	ended = x.hold != 0 && x.hold != hold
+	x.hold = hold
+	l.settleRareLocked(r)
+	return ended
 }
 
 func (p *repairs) drift(now time.Time, delay time.Duration) Drift {

@@ -49,6 +49,8 @@ type Observation struct {
 	RetryPartial time.Time
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
+	// Hold stands for the annotations by which the object is left alone; zero if there are none.
+	Hold uint32
 	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the sighting says nothing of it.
 	Verdict *healthcheck.Verdict
 	Version string
@@ -279,6 +281,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told 
 		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
 	}
 	l.setUIDLocked(r, s.UID)
+	l.setHoldLocked(r, s.Hold)
 	r.state, r.digest, r.desired, r.certainty = present, s.Digest, s.Desired, verified
 	r.missingFromList, r.unlabelledLive, r.passed, r.untold = false, false, 0, false
 	l.notePartialLocked(r, s.RetryPartial)
@@ -312,7 +315,10 @@ func (l *Tracker) seenLocked(r *record, s Observation, told *notices) {
 	r.unlabelledLive = s.Since != (Revision{}) && (r.unlabelledLive || r.state == missing)
 	l.setUIDLocked(r, s.UID)
 	r.state, r.resourceVersion, r.digest, r.terminating, r.missingFromList = present, s.ResourceVersion, s.Digest, s.Terminating, false
-	if known && !same && (r.certainty != suspect || r.retryPartial) {
+	switch ended := l.setHoldLocked(r, s.Hold); {
+	case known && ended:
+		l.holdEndedLocked(r, told)
+	case known && !same && (r.certainty != suspect || r.retryPartial):
 		r.changedLocked(told)
 	}
 	if changed {
@@ -346,6 +352,7 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, t
 	was := r.state
 	r.state, r.unlabelledLive, r.verdicts, r.terminating, r.digest = missing, false, nil, false, 0
 	r.unverifyLocked()
+	l.setHoldLocked(r, 0)
 	if was == present {
 		r.changedLocked(told)
 	}

@@ -8,6 +8,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/schema"
@@ -57,6 +58,7 @@ func sightingOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) object
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
 		Terminating:     object.GetDeletionTimestamp() != nil,
+		Hold:            hold.Digest(object.GetAnnotations()),
 	}
 	if object.GetGeneration() > 0 && (generationTells[gvk.Group] || schema.IsCustom(gvk.Group)) {
 		sighting.Digest = objects.MetadataDigest(object)
