@@ -15,6 +15,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 )
 
+// former and changed are revisions: the content that is applied, and the one that waits.
+var former, changed = strings.Repeat("a", 64), strings.Repeat("b", 64)
+
 // groupMember is a ManagedResource of the group x: its content is let go and unhealthy, or waits.
 func groupMember(name string, waits bool) map[string]any {
 	condition := func(kind, status, message string) map[string]any {
@@ -22,21 +25,21 @@ func groupMember(name string, waits bool) map[string]any {
 	}
 	conditions := []any{condition("ResourcesApplied", "True", "m"), condition("ResourcesHealthy", "False", "the Pod does not start")}
 	if waits {
-		conditions = []any{condition("ResourcesApplied", "True", "m"), condition("ResourcesHealthy", "True", "m"), condition("RolloutHeld", "True", "Revision bbbbbbbbbbbbbbbb (now aaaaaaaaaaaaaaaa) waits")}
+		conditions = []any{condition("ResourcesApplied", "True", "m"), condition("ResourcesHealthy", "True", "m"), condition("RolloutHeld", "True", "Revision "+changed+" (now "+former+") waits")}
 	}
 	return map[string]any{
 		"apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
 		"metadata": map[string]any{"namespace": name, "name": "m", "annotations": map[string]any{
 			resourcesv1alpha1.AnnotationRolloutGroup:   "x",
-			resourcesv1alpha1.AnnotationRolloutApplied: `{"revision":"aaaaaaaaaaaaaaaa","time":"2026-01-01T00:00:01Z"}`,
+			resourcesv1alpha1.AnnotationRolloutApplied: `{"revision":"` + former + `","time":"2026-01-01T00:00:01Z"}`,
 		}},
-		"status": map[string]any{"secretsDataChecksum": strings.Repeat("a", 64), "conditions": conditions},
+		"status": map[string]any{"secretsDataChecksum": former, "conditions": conditions},
 	}
 }
 
 // CLI-31: status tells what resource-manager decides, resume and abort name members with their content.
 func TestRollout(t *testing.T) {
-	failed, waiting := rollout.TokenOf(types.NamespacedName{Namespace: "n1", Name: "m"}, "aaaaaaaaaaaaaaaa"), rollout.TokenOf(types.NamespacedName{Namespace: "n2", Name: "m"}, "bbbbbbbbbbbbbbbb")
+	failed, waiting := rollout.TokenOf(types.NamespacedName{Namespace: "n1", Name: "m"}, rollout.Revision(former)), rollout.TokenOf(types.NamespacedName{Namespace: "n2", Name: "m"}, rollout.Revision(changed))
 	for name, tc := range map[string]struct {
 		word    string
 		output  format
@@ -47,8 +50,8 @@ func TestRollout(t *testing.T) {
 		err     string
 		found   bool
 	}{
-		"CLI-31/status":         {word: "status", out: []string{"Roll-out group n/x is halted", "n1/m of wave 1 failed with revision aaaaaaaaaaaaaaaa: ResourcesHealthy is False, R: the Pod does not start"}, found: true},
-		"CLI-31/status as JSON": {word: "status", output: asJSON, out: []string{`"halted": true`, `"managedResource": "n2/m"`, "bbbbbbbbbbbbbbbb (now"}, found: true},
+		"CLI-31/status":         {word: "status", out: []string{"Roll-out group n/x is halted", "n1/m of wave 1 failed with revision " + former + ": ResourcesHealthy is False, R: the Pod does not start"}, found: true},
+		"CLI-31/status as JSON": {word: "status", output: asJSON, out: []string{`"halted": true`, `"managedResource": "n2/m"`, changed + " (now"}, found: true},
 		"CLI-31/status of one that was resumed": {
 			word: "status", resumed: string(failed), out: []string{"Roll-out group n/x goes on"},
 		},

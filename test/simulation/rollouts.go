@@ -41,6 +41,9 @@ type memberState struct {
 	// there is false for one that is gone or being deleted, isMember true for one of the group; joined is when either changed.
 	there, isMember bool
 	joined          time.Time
+	// ignored is true while nobody looks after it, inattentive while its objects may be left alone, too; attentive is since when neither is the case.
+	ignored, inattentive bool
+	attentive            time.Time
 	// wanted is the revision that its Secret has, applied the one in its status, record what was let go.
 	wanted, applied string
 	record          recordText
@@ -70,7 +73,7 @@ func newMemberState(i int) *memberState {
 func memberToken(i int, revision string) string {
 	key := memberKey(i)
 	digest := sha256.Sum256([]byte(key.Namespace + "/" + key.Name + "\n" + revision))
-	return hex.EncodeToString(digest[:])[:12]
+	return hex.EncodeToString(digest[:16])
 }
 
 // slack is how long it may take until every instance goes by what has happened. Without disturbances that is what ROL-5 allows.
@@ -234,6 +237,11 @@ func (r *rollouts) lookAt(m *memberState, now time.Time) {
 		m.waiting, m.behind, m.failing = time.Time{}, time.Time{}, time.Time{}
 		return
 	}
+	m.ignored = isIgnored(mr)
+	parts, _ := holdsOf(mr, now)
+	if is := m.ignored || parts != 0; is != m.inattentive {
+		m.inattentive, m.attentive = is, now
+	}
 	wanted := r.revisionIn(key, mr)
 	if wanted != m.wanted {
 		m.wanted, m.changed = wanted, now
@@ -242,7 +250,7 @@ func (r *rollouts) lookAt(m *memberState, now time.Time) {
 		m.first[wanted] = now
 	}
 	applied := apiserver.Text(mr, "status", "secretsDataChecksum")
-	m.applied, m.record = applied[:min(len(applied), 16)], recordIn(mr)
+	m.applied, m.record = applied, recordIn(mr)
 	m.conditions = map[resourcesv1alpha1.ConditionType]object{}
 	for _, name := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.RolloutHeld} {
 		m.conditions[name] = conditionIn(mr, name)
@@ -260,7 +268,7 @@ func (r *rollouts) lookAt(m *memberState, now time.Time) {
 	}
 	workload := r.target.GetLocked(workloadKey(m.i))
 	note(&m.broken, m.isLetGo() && isUnavailable(workload) && r.numberOf(m.wanted) == numberIn(workload))
-	if m.isLetGo() && m.passes() {
+	if m.isLetGo() && r.passes(m) {
 		if _, known := m.passed[m.wanted]; !known {
 			m.passed[m.wanted] = now
 		}
@@ -280,7 +288,7 @@ func (r *rollouts) revisionIn(key apiserver.Key, mr object) string {
 		secret := r.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name})
 		data, _ := secret["data"].(map[string]any)
 		if data != nil {
-			return sum([]string{name}, []version{{data: data}})[:16]
+			return sum([]string{name}, []version{{data: data}})
 		}
 	}
 	return ""
@@ -309,8 +317,26 @@ func (m *memberState) isLetGo() bool {
 	return m.isMember && m.wanted != "" && m.wanted == m.record.Revision && !m.record.Time.IsZero()
 }
 
-// passes says whether a member passes the gate with what it wants.
-func (m *memberState) passes() bool {
+func isIgnored(mr object) bool {
+	return apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != ""
+}
+
+// isAttentive reports whether a member has been looked after for a while.
+func (r *rollouts) isAttentive(m *memberState) bool {
+	return !m.inattentive && (m.attentive.IsZero() || longSince(m.attentive, r.slack()))
+}
+
+// passes says whether a member passes the gate with what it wants: its objects have had that (T4-3).
+func (r *rollouts) passes(m *memberState) bool {
+	content := r.revisions[m.wanted]
+	if content == nil {
+		return false
+	}
+	for key, number := range objectsWith(content) {
+		if _, had := r.had[key][number]; !had && numberIn(r.target.GetLocked(key)) != number {
+			return false
+		}
+	}
 	return m.applied == m.wanted && m.conditions[resourcesv1alpha1.ResourcesApplied]["status"] == "True" && m.conditions[resourcesv1alpha1.ResourcesHealthy]["status"] == "True"
 }
 
@@ -334,11 +360,17 @@ func (r *rollouts) isBehind(m *memberState) bool {
 	if !m.isMember || m.wanted == "" || r.group.aborted[memberToken(m.i, m.wanted)] {
 		return false
 	}
+	isResumed := r.group.resumed[memberToken(m.i, m.wanted)]
+	if m.ignored {
+		// Nobody reads its content, which is known by the generation only.
+		isResumed = isResumed || r.group.resumed[memberToken(m.i, "unread")]
+		return m.isWaiting() && !isResumed && r.group.text.MaxFailed == 0 && !r.scenario.Rollouts.InPlace && !r.group.aborted[memberToken(m.i, "unread")]
+	}
 	if m.isWaiting() {
-		return true
+		return !isResumed
 	}
 	_, passed := m.passed[m.wanted]
-	return m.isLetGo() && !passed && !r.group.resumed[memberToken(m.i, m.wanted)] && r.group.text.MaxFailed == 0
+	return m.isLetGo() && !passed && !isResumed && r.group.text.MaxFailed == 0
 }
 
 func longSince(since time.Time, atLeast time.Duration) bool {
@@ -382,7 +414,8 @@ func (r *rollouts) checkRecord(i int, c apiserver.Change) {
 			r.violateLocked(keepsTurns, "%s let %s go for r%d, and r%d of an earlier wave passed only at %v (ROL-4)", c.By, r.named(is.Revision), i, other.i, passed.Sub(r.begin))
 		}
 	}
-	if first, known := m.first[is.Revision]; waves[i] > 0 && known && time.Since(first)+2*time.Second < g.text.Pause {
+	// Content that changes meanwhile waits twice the pause at most.
+	if first, known := m.first[is.Revision]; !longSince(m.waiting, 2*g.text.Pause-2*time.Second) && waves[i] > 0 && known && time.Since(first)+2*time.Second < g.text.Pause {
 		r.violateLocked(keepsTurns, "%s let %s go for r%d of wave %d, which it has only since %v (ROL-4)", c.By, r.named(is.Revision), i, waves[i]+1, first.Sub(r.begin))
 	}
 }
@@ -429,10 +462,13 @@ func (r *rollouts) checkApplied(i int, c apiserver.Change) {
 	if checksum == apiserver.Text(c.Before, "status", "secretsDataChecksum") || checksum == "" || condition(c.After, string(resourcesv1alpha1.ResourcesApplied)) != "True" {
 		return
 	}
-	content := r.revisions[checksum[:16]]
+	content := r.revisions[checksum]
 	if content == nil || content.does == unserved {
 		r.violateLocked(doneAsTold, "%s reported that r%d has the checksum %.16s applied, which cannot be", c.By, i, checksum)
 		return
+	}
+	if !r.isAttentive(r.members[i]) {
+		return // Its objects are left alone.
 	}
 	for key, number := range objectsWith(content) {
 		if _, had := r.had[key][number]; !had && numberIn(r.target.GetLocked(key)) != number {
@@ -488,7 +524,7 @@ func (r *rollouts) checkOutsider(c apiserver.Change) {
 		r.lock.Lock()
 		defer r.lock.Unlock()
 		m := r.members[r.outsider()]
-		if content := r.revisions[m.wanted]; m.there && longSince(m.changed, r.slack()) && m.applied != m.wanted && content != nil && content.does != unserved {
+		if content := r.revisions[m.wanted]; m.there && r.isAttentive(m) && longSince(m.changed, r.slack()) && m.applied != m.wanted && content != nil && content.does != unserved {
 			r.violateLocked(sparesOthers, "%s wants %s since %v, and has %s", c.Key, r.named(m.wanted), m.changed.Sub(r.begin), r.named(m.applied))
 		}
 	})
@@ -515,7 +551,7 @@ func (r *rollouts) awaitHalt(since time.Time) {
 			return
 		}
 		for _, m := range r.members {
-			if !longSince(m.waiting, slack) || !longSince(m.changed, slack) || !longSince(m.joined, slack) || r.group.aborted[memberToken(m.i, m.wanted)] {
+			if !r.isAttentive(m) || !longSince(m.waiting, slack) || !longSince(m.changed, slack) || !longSince(m.joined, slack) || r.group.aborted[memberToken(m.i, m.wanted)] {
 				continue
 			}
 			if is := m.reason(); is != resourcesv1alpha1.ReasonRolloutHalted {
@@ -541,7 +577,7 @@ func (r *rollouts) awaitRepair(i int, key apiserver.Key) {
 		r.lock.Lock()
 		defer r.lock.Unlock()
 		m := r.members[i]
-		if !m.there || m.joined.After(begun) || m.changed.After(begun) || m.touched[key].After(begun) || m.record.Time.After(begun.Add(-time.Second)) {
+		if !m.there || !r.isAttentive(m) || m.attentive.After(begun) || m.joined.After(begun) || m.changed.After(begun) || m.touched[key].After(begun) || m.record.Time.After(begun.Add(-time.Second)) {
 			return
 		}
 		content := r.contentKept(m)
@@ -565,7 +601,7 @@ func (r *rollouts) contentKept(m *memberState) *memberContent {
 	key := memberKey(m.i)
 	secret := r.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: m.record.Secrets[0]})
 	data, _ := secret["data"].(map[string]any)
-	if data == nil || sum([]string{""}, []version{{data: data}})[:16] != m.applied {
+	if data == nil || sum([]string{""}, []version{{data: data}}) != m.applied {
 		return nil
 	}
 	return r.revisions[m.applied]
@@ -578,7 +614,7 @@ func (r *rollouts) checkCollected(unused []apiserver.Key) {
 		return
 	}
 	for _, m := range r.members {
-		if content := r.contentKept(m); content != nil && m.isWaiting() && longSince(m.waiting, r.slack()) && longSince(m.joined, r.slack()) && longSince(m.changed, r.slack()) {
+		if content := r.contentKept(m); content != nil && m.isWaiting() && r.isAttentive(m) && longSince(m.waiting, r.slack()) && longSince(m.joined, r.slack()) && longSince(m.changed, r.slack()) {
 			key := memberKey(m.i)
 			if slices.Contains(unused, apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: m.record.Secrets[0]}) {
 				r.violateLocked(keepsFormer, "nothing refers to Secret %s of r%d, whose content waits since %v", m.record.Secrets[0], m.i, m.waiting.Sub(r.begin))
@@ -628,7 +664,7 @@ func (r *rollouts) checkHeld(m *memberState) {
 		if r.hasFailed(other) {
 			failed = append(failed, name)
 		}
-		if other.isLetGo() && !other.passes() && !g.resumed[memberToken(other.i, other.wanted)] {
+		if other.isLetGo() && !r.passes(other) && !g.resumed[memberToken(other.i, other.wanted)] {
 			maybe = append(maybe, name)
 		}
 	}
@@ -744,17 +780,8 @@ func (r *rollouts) checkIdle() {
 			}
 		}
 	}
-	// Whose former content nobody can read any more is looked at once a sync period, with two reads of its Secret: see corpus/open.txt.
-	const looks = 2 * (int(idle/time.Minute) + 1)
-	unkept := map[string]bool{}
-	for _, m := range r.members {
-		unkept[memberKey(m.i).Name] = m.isWaiting() && r.contentKept(m) == nil
-	}
 	sent := map[ask]int{}
 	for about, n := range asks {
-		if about.key.GroupResource == secretResource && unkept[about.key.Name] && n <= looks {
-			continue
-		}
 		name, _, _ := strings.Cut(about.key.Name, "-")
 		isAboutKinds := about.key.Resource == "" || about.key.GroupResource == crdResource
 		if failing[name] || len(failing) > 0 && (isAboutKinds || about.key.GroupResource == eventResource) {

@@ -2,10 +2,13 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"pgregory.net/rapid"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
 // rollingOut is a scenario of a roll-out group. The letter r before a seed asks for one.
@@ -78,8 +81,16 @@ func drawRollouts(t *rapid.T) *Scenario {
 	for range rapid.IntRange(0, 9).Draw(t, "steps") {
 		s.Steps = append(s.Steps, drawRolloutStep(t, kinds))
 	}
+	if rapid.IntRange(0, 2).Draw(t, "inattentive") == 0 {
+		for range rapid.IntRange(1, 4).Draw(t, "inattentive steps") {
+			s.Steps = slices.Insert(s.Steps, rapid.IntRange(0, len(s.Steps)).Draw(t, "before"), drawRolloutStep(t, inattentions))
+		}
+	}
 	return s
 }
+
+// inattentions keep a member from taking its turn, or its objects from having its content, for a while.
+var inattentions = []string{"ignore-member", "ignore-member", "heed-member", "hold-member", "hold-member", "free-member"}
 
 func drawGroup(t *rapid.T) groupText {
 	g := groupText{
@@ -177,6 +188,15 @@ func (r *rollouts) take(step Step) {
 		r.editGroup(step)
 	case "leave", "join":
 		r.join(i, step.Do == "join")
+	case "ignore-member":
+		r.annotateAll(r.source, memberKey(i), object{resourcesv1alpha1.AnnotationIgnore: "true"})
+	case "heed-member":
+		r.annotateAll(r.source, memberKey(i), object{resourcesv1alpha1.AnnotationIgnore: nil})
+	case "hold-member":
+		lasts := []time.Duration{20 * time.Second, 4 * time.Minute, time.Hour}[step.B%3]
+		r.annotateAll(r.source, memberKey(i), object{resourcesv1alpha1.AnnotationLeaveAloneUntil: time.Now().Add(lasts).UTC().Format(time.RFC3339)})
+	case "free-member":
+		r.annotateAll(r.source, memberKey(i), released)
 	case "member-delete":
 		r.remove(r.source, memberKey(i))
 	case "cut":

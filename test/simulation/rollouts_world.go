@@ -26,7 +26,7 @@ type rollouts struct {
 	*world
 	// number is that of the newest content.
 	number int
-	// revisions are all contents that were ever delivered, by member and number, and by the first digits of their checksum.
+	// revisions are all contents that were ever delivered, by member and number, and by their checksum.
 	contents  map[[2]int]*memberContent
 	revisions map[string]*memberContent
 	group     groupState
@@ -175,6 +175,11 @@ func (r *rollouts) run() {
 	r.begun()
 	r.eachStep(r.take)
 	r.endFaults()
+	for i := range r.members {
+		if mr := r.get(r.source, memberKey(i)); mr != nil && (saysHold(mr) || isIgnored(mr)) {
+			r.annotateAll(r.source, memberKey(i), object{resourcesv1alpha1.AnnotationIgnore: nil, resourcesv1alpha1.AnnotationLeaveAloneUntil: nil})
+		}
+	}
 	time.Sleep(r.settles())
 	r.checkSettled()
 	r.countFrom()
@@ -261,7 +266,7 @@ func (r *rollouts) contentOf(i, number int, bad string) *memberContent {
 		c.data[name] = base64.StdEncoding.EncodeToString([]byte(marshal(o)))
 	}
 	c.sum = sum([]string{""}, []version{{data: c.data}})
-	c.revision = c.sum[:16]
+	c.revision = c.sum
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.contents[[2]int{i, number}], r.revisions[c.revision] = c, c

@@ -64,6 +64,9 @@ const (
 	ReasonRolloutAborted = "RolloutAborted"
 	// ReasonRolloutGroupInvalid with RolloutHeld=True: the ConfigMap of the group is missing or has a fault, which the message names.
 	ReasonRolloutGroupInvalid = "RolloutGroupInvalid"
+	// ReasonRolloutIncomplete with RolloutHeld=False: no content is held back, and objects have their former content still: they are being written, are left
+	// alone, or wait for their repair.
+	ReasonRolloutIncomplete = "RolloutIncomplete"
 	// ReasonRolloutLetGo with RolloutHeld=False: no content is held back.
 	ReasonRolloutLetGo = "RolloutLetGo"
 )

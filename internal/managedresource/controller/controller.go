@@ -155,9 +155,9 @@ func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool
 	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 
-// nothingInDoubt says whether every object of a ManagedResource is known to be in sync.
+// nothingInDoubt reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn of newer content.
 func (r *Reconciler) nothingInDoubt(owner objects.Owner) bool {
-	return len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
+	return r.states.leavesObjects(owner) || len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
 }
 
 // covered says whether watches would report a change of any object of a ManagedResource.

@@ -29,7 +29,7 @@ func (r *Reconciler) settleGroup(ctx context.Context, mr *resourcesv1alpha1.Mana
 			return nil
 		}
 	case isHeld:
-		change = new(rollout.Free(new(rollout.MemberOf(mr))))
+		change = new(rollout.LetGo(rollout.RevisionIn(condition.Message), true))
 	default:
 		return nil
 	}
@@ -78,9 +78,22 @@ func (r *normalRun) heedGroup(ctx context.Context) error {
 		}
 	}
 	if answer.Condition != nil {
-		r.letGo = []meta.ConditionChange{*answer.Condition}
+		r.letGo = record.Revision
 	}
 	return r.annotate(ctx, annotations) // Before anything of the content is written: the next leader knows that it was let go.
+}
+
+// groupChanges returns the condition of a member whose content was let go. Until all objects have had that content, the member does not pass the gate.
+func (r *normalRun) groupChanges(complete bool) []meta.ConditionChange {
+	if r.letGo == "" {
+		return nil
+	}
+	change := rollout.LetGo(r.letGo, true)
+	before := meta.Conditions(r.mr.Status.Conditions).Get(resourcesv1alpha1.RolloutHeld)
+	if had := before != nil && before.Reason == change.Reason && before.Message == change.Message; !had {
+		change = rollout.LetGo(r.letGo, complete)
+	}
+	return []meta.ConditionChange{change}
 }
 
 // annotate changes annotations of the ManagedResource.
@@ -123,10 +136,14 @@ func (r *normalRun) keepFormer(ctx context.Context, condition *meta.ConditionCha
 	reading := r.Secrets.Reading(r.mr.ResourceVersion)
 	decoded, versions, err := read(ctx, &former, reading)
 	applied := r.mr.Status.SecretsDataChecksum
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading the content that was applied last: %w", err)
+	}
 	if len(names) == 0 || err != nil || applied == nil || decoded.Checksum() != *applied {
 		log.FromContext(ctx).V(1).Info("Objects are left alone until their turn, as the content that was applied last is not there any more")
 		r.Tracker.PassDoubts(ownerOf(r.mr), everything)
-		return errDone // Its turn wakes it.
+		r.awaitTurn()
+		return errDone
 	}
 	maps.Copy(versions, r.content.versions)
 	r.decoded, r.reading, r.former = decoded, reading, true
@@ -135,13 +152,28 @@ func (r *normalRun) keepFormer(ctx context.Context, condition *meta.ConditionCha
 	return nil
 }
 
+// awaitTurn ends the run, which left the objects alone: until its turn, or other news, nothing is asked. A process that has not compared the objects yet has
+// no result to keep.
+func (r *normalRun) awaitTurn() {
+	last, status := r.taken.Last, r.mr.Status
+	condition := meta.Conditions(status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	if last == nil || condition == nil || status.SecretsDataChecksum == nil {
+		return
+	}
+	r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: lifecycle.Completed{
+		Generation: r.mr.Generation, Secrets: r.content.versions, Checksum: *status.SecretsDataChecksum, Content: last.Content,
+		Applied:   meta.ConditionChange{Type: condition.Type, Status: condition.Status, Reason: condition.Reason},
+		Inventory: meta.InventoryDigest(status.Resources), Former: true, Observed: status.ObservedGeneration, LeftAlone: true,
+	}})
+}
+
 // formerSecrets are the names of the Secrets with the content that was applied last, none if they are not known.
 func (r *normalRun) formerSecrets() []string {
 	applied := r.mr.Status.SecretsDataChecksum
 	if applied == nil {
 		return nil
 	}
-	if record, found := rollout.RecordOf(r.mr); found && record.Revision == rollout.RevisionOf(*applied) {
+	if record, found := rollout.RecordOf(r.mr); found && record.Revision == rollout.Revision(*applied) {
 		return record.Secrets
 	}
 	if last := r.taken.Last; last != nil && !last.Former && last.Checksum == *applied && len(last.Secrets) == 1 {

@@ -309,3 +309,28 @@ func TestLeavingGroup(t *testing.T) {
 		t.Errorf("ROL-1: %s", held)
 	}
 }
+
+// TestWaitsWithoutFormerContent: a member whose former content was overwritten reads nothing until there is news.
+func TestWaitsWithoutFormerContent(t *testing.T) {
+	g := newGrouped(t)
+	g.secret("late", "2", "late=2")
+	g.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "late"}, "late/2")
+	g.awaitHeld("late", "True/RolloutWaiting")
+	g.settle("late")
+	g.secrets.ClearActions()
+	g.edited("late", setValue("by hand"))
+	g.triggers.sweep()
+	g.settle("late")
+	for _, action := range g.secrets.Actions() {
+		if action.GetResource().Resource == "secrets" {
+			t.Errorf("ROL-7: a member that waits asks without news: %v", action)
+		}
+	}
+	if g.states.inDoubt(ownerOf(g.get("late"))) || !g.nothingInDoubt(ownerOf(g.get("late"))) {
+		t.Error("ROL-7: a member that waits is looked at in each sync period")
+	}
+	g.triggers.Turn(types.NamespacedName{Namespace: "n", Name: "late"}, true)
+	g.clock.SetTime(g.clock.Now().Add(2 * time.Minute))
+	g.gets("canary", "1")
+	g.gets("late", "2")
+}

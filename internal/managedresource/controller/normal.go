@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -76,9 +77,9 @@ type normalRun struct {
 	// decoded is what the manifests have, until it is planned.
 	decoded decode.Result
 	content content
-	// former is true if the content is what was applied last, as a roll-out group holds back the present one. letGo tells that it does not.
+	// former is true if the content is what was applied last, as a roll-out group holds back the present one. letGo is the content that it does not.
 	former  bool
-	letGo   []meta.ConditionChange
+	letGo   rollout.Revision
 	planned *plan.Plan
 	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
 	keys  []plan.Key

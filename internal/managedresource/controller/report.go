@@ -119,7 +119,7 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 			return r.Tracker.OthersClaim(owner, keyOf(d)) || len(others.on(d.Key, r.Tracker)) > 0
 		})
 		return &source.Change{
-			Conditions: append(meta.Conditions(current.Status.Conditions).Invalidation(failedBefore), r.letGo...),
+			Conditions: append(meta.Conditions(current.Status.Conditions).Invalidation(failedBefore), r.groupChanges(false)...),
 			Resources:  &pending,
 		}
 	})
@@ -165,6 +165,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.holds.keep(owner, func(key objects.Key) bool { return describes(r.planned, key) })
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
+	complete := r.applier.held == 0 && len(r.holds.of(owner)) == 0
 	checksum, newer, settled := r.content.checksum(), false, false
 	var change *source.Change
 	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
@@ -172,7 +173,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 			return nil
 		}
 		change = &source.Change{
-			Conditions: append([]meta.ConditionChange{applied}, r.letGo...), Resources: &inventory,
+			Conditions: append([]meta.ConditionChange{applied}, r.groupChanges(complete)...), Resources: &inventory,
 			Reconciled: &source.Reconciled{Generation: r.reconciled(), Checksum: checksum},
 		}
 		var known []meta.ConditionChange

@@ -119,6 +119,14 @@ func (s *states) inDoubt(owner objects.Owner) bool {
 	return s.byOwner[owner].InDoubt()
 }
 
+// leavesObjects reports whether the last run that ended well left all objects of a ManagedResource alone.
+func (s *states) leavesObjects(owner objects.Owner) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.byOwner[owner].Last
+	return last != nil && last.LeftAlone
+}
+
 // contradicts says whether a ManagedResource that no run is due for says something else than the last run that ended well.
 func (s *states) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := s.get(mr)

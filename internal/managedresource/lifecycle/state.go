@@ -155,6 +155,8 @@ type Completed struct {
 	// the status has then.
 	Former   bool
 	Observed int64
+	// LeftAlone is true if the run left all objects alone, as the content of before is not there any more.
+	LeftAlone bool
 }
 
 func (c *Completed) observed() int64 {

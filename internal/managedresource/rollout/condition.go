@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -23,7 +24,11 @@ func Held(group string, standing Standing, m *Member, wave, waves int, bad []Bad
 		change.Message = fmt.Sprintf("is not applied, as it was aborted in roll-out group %s; a newer one will be", group)
 	case Go, Waits:
 		change.Reason = resourcesv1alpha1.ReasonRolloutWaiting
-		change.Message = fmt.Sprintf("waits for its turn in wave %d of %d of roll-out group %s", wave, waves, group)
+		does := "waits for its turn"
+		if slices.ContainsFunc(bad, func(each Bad) bool { return each.Member == m }) {
+			does = "did not take its turn"
+		}
+		change.Message = fmt.Sprintf("%s in wave %d of %d of roll-out group %s", does, wave, waves, group)
 	}
 	change.Message = m.begins() + change.Message
 	return change
@@ -37,12 +42,17 @@ func Unguided(m *Member, why string) meta.ConditionChange {
 	}
 }
 
-// Free is the condition of a member of which no content is held back.
-func Free(m *Member) meta.ConditionChange {
-	return meta.ConditionChange{
+// LetGo is the condition of a member of which no content is held back. It is not complete while objects have, or may have, their former content.
+func LetGo(revision Revision, complete bool) meta.ConditionChange {
+	change := meta.ConditionChange{
 		Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonRolloutLetGo,
-		Message: revisionPrefix + string(m.Wanted) + " is not held back.",
+		Message: revisionPrefix + string(revision) + " is not held back.",
 	}
+	if !complete {
+		change.Reason = resourcesv1alpha1.ReasonRolloutIncomplete
+		change.Message = revisionPrefix + string(revision) + " is not held back, and not in all objects yet."
+	}
+	return change
 }
 
 const revisionPrefix = "Revision "

@@ -39,6 +39,8 @@ type Decision struct {
 	Next time.Time
 
 	states []state
+	// turns are the members whose turn it is.
+	turns []bool
 	// resumed are those that failed, and count no more.
 	resumed sets.Set[Token]
 }
@@ -115,6 +117,7 @@ const (
 	waiting
 	unknown
 	abandoned // Its content is not applied, as that was aborted.
+	absent    // It did not take its turn. It failed, unless that is resumed.
 )
 
 // decision is one under way.
@@ -133,35 +136,49 @@ type decision struct {
 //
 //  1. Nothing holds back the first content of a member, or content that the group has let go already.
 //  2. Content that was aborted is held back.
-//  3. While more than MaxFailed members failed with the content that they want, and are not resumed, all other content is held back.
+//  3. While more than MaxFailed members failed with the content that they want, and are not resumed, all other content is held back. A member fails that does
+//     not pass the gate in time, or does not take its turn in time.
 //  4. A wave begins when each member of the waves before it is through: it has what it wants and passed the gate, or its content was aborted, or its failure is
 //     resumed or allowed. A member whose content is not known holds up the next wave until the timeout, as a member on its way does.
-//  5. A wave begins Pause after the last of these members passed the gate, and content of any but the first wave waits at least Pause.
+//  5. A wave begins Pause after the last of these members passed the gate, and content of any but the first wave waits at least Pause. Content that changes
+//     meanwhile waits twice that at most.
 //  6. At most MaxUnavailable members of the group are on their way at once.
 func (g *Group) Decide(members []*Member, roster *Roster, now time.Time) Decision {
 	d := &decision{Group: g, members: members, now: now}
-	d.states, d.resumed = make([]state, len(members)), sets.New[Token]()
+	d.states, d.turns, d.resumed = make([]state, len(members)), make([]bool, len(members)), sets.New[Token]()
 	d.Standings, d.Progress = make([]Standing, len(members)), make([]Progress, len(roster.waves))
 	d.begin()
+	open := true
+	for k, wave := range roster.waves {
+		if open {
+			d.takeTurns(k, wave)
+		}
+		open = open && d.closes(wave)
+	}
+	d.Halted = d.isHalted()
 	for k, wave := range roster.waves {
 		for _, i := range wave {
 			d.count(&d.Progress[k], i)
+			d.Standings[i] = d.standing(i)
+			d.turns[i] = d.turns[i] && d.Standings[i] == Go
 		}
 	}
 	slices.SortFunc(d.Failed, func(a, b Bad) int { return cmp.Compare(a.String(), b.String()) })
-	d.Halted = len(d.Failed) > g.MaxFailed.Of(len(members))
-	open := true
-	for k, wave := range roster.waves {
-		d.wave(k, wave, open && !d.Halted)
-		open = open && d.closes(wave)
-	}
 	return d.Decision
 }
+
+// isHalted reports whether more members failed than may.
+func (d *decision) isHalted() bool { return len(d.Failed) > d.MaxFailed.Of(len(d.members)) }
 
 // begin finds out what each member does.
 func (d *decision) begin() {
 	for _, m := range d.members {
-		if at := m.waitsSince(); m.IsWaiting() && (d.oldest.IsZero() || at.Before(d.oldest)) {
+		if !m.IsWaiting() {
+			continue
+		}
+		if token := TokenOf(m.NamespacedName, m.Wanted); d.Resumed.Has(token) {
+			d.resumed.Insert(token)
+		} else if at := m.waitsSince(); d.oldest.IsZero() || at.Before(d.oldest) {
 			d.oldest = at
 		}
 	}
@@ -244,6 +261,12 @@ func (d *decision) count(p *Progress, i int) {
 		p.OnTheirWay++
 	case failed:
 		p.Failed++
+	case absent:
+		if m := d.members[i]; d.resumed.Has(TokenOf(m.NamespacedName, m.Wanted)) {
+			p.Waiting++
+		} else {
+			p.Failed++
+		}
 	case waiting, abandoned:
 		p.Waiting++
 	case unknown:
@@ -251,37 +274,90 @@ func (d *decision) count(p *Progress, i int) {
 	}
 }
 
-// wave says how the members of a wave stand; isOpen is true if all before it is through, and nothing is halted.
-func (d *decision) wave(k int, wave []int, isOpen bool) {
+// takeTurns finds the members of a wave whose turn it is, all waves before which are through, and those of them that did not take it. While that halts the
+// group, nobody gets the place of such a member.
+func (d *decision) takeTurns(k int, wave []int) {
 	free := len(wave)
 	if d.MaxUnavailable.Number > 0 {
 		free = d.MaxUnavailable.Of(len(d.members))
-		for _, p := range d.Progress {
-			free -= p.OnTheirWay
+		for _, is := range d.states {
+			if is == onTheirWay {
+				free--
+			}
 		}
 	}
+	if d.isHalted() {
+		return
+	}
 	for _, i := range wave {
-		switch m := d.members[i]; {
-		case d.states[i] == abandoned:
-			d.Standings[i] = Aborted
-		case d.states[i] != waiting:
-			d.Standings[i] = Go
-		case d.Halted:
-			d.Standings[i] = Halted
-		case !isOpen || free <= 0 || !d.isTime(k, m):
-			d.Standings[i] = Waits
-		default:
-			d.Standings[i] = Go
+		m := d.members[i]
+		if d.states[i] != waiting || free <= 0 || !d.isTime(k, m) {
+			continue
+		}
+		d.turns[i] = true
+		if !d.isAbsent(k, m) {
+			free--
+			continue
+		}
+		d.states[i] = absent
+		if !d.resumed.Has(TokenOf(m.NamespacedName, m.Wanted)) {
+			d.Failed = append(d.Failed, Bad{m, "it did not take its turn within " + d.Timeout.String()})
+		}
+		if d.isHalted() {
 			free--
 		}
 	}
 }
 
-// isTime says whether the pauses before a wave are over for one of its members.
+// isAbsent reports whether a member whose turn it is has not taken it in time.
+func (d *decision) isAbsent(k int, m *Member) bool {
+	if d.resumed.Has(TokenOf(m.NamespacedName, m.Wanted)) {
+		return true
+	}
+	began := m.Turn
+	switch {
+	case !began.IsZero():
+	case !m.Seen.IsZero():
+		began = d.now
+	default: // No process follows the group: its turn began then, or later.
+		if began = m.waitsSince(); k > 0 {
+			began = began.Add(d.Pause)
+		}
+		if !d.passed.IsZero() && d.passed.Add(d.Pause).After(began) {
+			began = d.passed.Add(d.Pause)
+		}
+	}
+	until := began.Add(d.Timeout)
+	d.look(until)
+	return !d.now.Before(until)
+}
+
+// standing is how a member stands once it is known whose turn it is.
+func (d *decision) standing(i int) Standing {
+	switch {
+	case d.states[i] == abandoned:
+		return Aborted
+	case d.states[i] != waiting:
+		return Go
+	case d.Halted:
+		return Halted
+	case d.turns[i]:
+		return Go
+	}
+	return Waits
+}
+
+// isTime reports whether the pauses before a wave are over for one of its members.
 func (d *decision) isTime(k int, m *Member) bool {
 	from := d.passed
-	if k > 0 && m.Since.After(from) {
-		from = m.Since
+	if k > 0 {
+		waits := m.Since
+		if !m.HeldSince.IsZero() {
+			waits = earlier(waits, m.HeldSince.Add(d.Pause))
+		}
+		if waits.After(from) {
+			from = waits
+		}
 	}
 	if from.IsZero() || !d.now.Before(from.Add(d.Pause)) {
 		return true
@@ -296,7 +372,7 @@ func (d *decision) closes(wave []int) bool {
 		switch d.states[i] {
 		case onTheirWay, waiting, unknown:
 			return false
-		case through, failed, abandoned: // As many failed as may, or the group is halted.
+		case through, failed, abandoned, absent: // As many failed as may, or the group is halted.
 		}
 		m := d.members[i]
 		if m.Verdict == Passed && m.Applied == m.Wanted && m.Wanted == m.LetGo && !m.LetGoAt.IsZero() {
@@ -329,14 +405,18 @@ func (g *Group) Resume(d Decision) sets.Set[Token] {
 func (g *Group) Abort(members []*Member, d Decision) sets.Set[Token] {
 	tokens := sets.New[Token]()
 	for i, m := range members {
-		if d.states[i] == waiting || d.states[i] == abandoned {
+		if d.IsHeld(i) {
 			tokens.Insert(TokenOf(m.NamespacedName, m.Wanted))
 		}
 	}
 	return tokens
 }
 
-// IsHeld says whether the content of a member is held back: it waits, or was aborted.
+// IsHeld reports whether the content of a member is not applied: it waits, was aborted, or its turn was not taken.
 func (d *Decision) IsHeld(member int) bool {
-	return d.states[member] == waiting || d.states[member] == abandoned
+	is := d.states[member]
+	return is == waiting || is == abandoned || is == absent
 }
+
+// HasTurn reports whether it is the turn of a member, which waits.
+func (d *Decision) HasTurn(member int) bool { return d.turns[member] }

@@ -37,8 +37,8 @@ const (
 	// mostWaves and longestWaves bound what each decision goes through: a wave for each of the regions of a landscape.
 	mostWaves    = 64
 	longestWaves = 64 << 10
-	// mostTokens bounds resumed and aborted members: with 13 bytes each they take a quarter of what the annotations of an object may have.
-	mostTokens = 5000
+	// mostTokens bounds resumed and aborted members: with 33 bytes each, both together take less than the 256 KiB that the annotations of an object may have.
+	mostTokens = 3500
 )
 
 // Group is what a ConfigMap says.

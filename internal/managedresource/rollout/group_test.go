@@ -55,8 +55,9 @@ func TestParse(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	text, err := Tokens(sets.New[Token]("0123456789ab", "000000000000"))
-	if err != nil || text != "000000000000,0123456789ab" {
+	first, second := Token(strings.Repeat("0", tokenLength)), Token(strings.Repeat("1", tokenLength))
+	text, err := Tokens(sets.New(second, first))
+	if err != nil || text != string(first+","+second) {
 		t.Fatal(text, err)
 	}
 	g, err := Parse("g", map[string]string{"waves": "[{untilPercent: 1}]"}, map[string]string{resourcesv1alpha1.AnnotationRolloutAborted: text})
@@ -113,7 +114,7 @@ func TestRecord(t *testing.T) {
 	if _, found := RecordOf(mr); found {
 		t.Error("ROL-9: a record of nothing")
 	}
-	want := NewRecord("0123456789abcdef", start, []string{"a", "b"})
+	want := NewRecord(rev(1), start, []string{"a", "b"})
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationRolloutApplied: want.String()}
 	if got, found := RecordOf(mr); !found || !got.Same(want) {
 		t.Errorf("ROL-9: the record is %v, want %v", got, want)
@@ -129,7 +130,7 @@ func TestRecord(t *testing.T) {
 
 func TestHeldMessages(t *testing.T) {
 	m := member(3)
-	m.Wanted, m.Applied = "0123456789abcdef", "fedcba9876543210"
+	m.Wanted, m.Applied = rev(1), rev(2)
 	var bad []Bad
 	for i := range 7 {
 		bad = append(bad, Bad{member(i), "ResourcesHealthy is False"})
@@ -146,7 +147,7 @@ func TestHeldMessages(t *testing.T) {
 	if got := RevisionIn(Unguided(m, "there is no ConfigMap").Message); got != m.Wanted {
 		t.Errorf("ROL-8: revision %q", got)
 	}
-	for _, text := range []string{"", "Revision ", "Revision 0123456789abcdeg waits", "The revision"} {
+	for _, text := range []string{"", "Revision ", "Revision 0123456789abcdef waits", "The revision"} {
 		if got := RevisionIn(text); got != "" {
 			t.Errorf("ROL-9: %q is a revision in %q", got, text)
 		}

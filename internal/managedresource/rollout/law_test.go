@@ -33,6 +33,8 @@ type thing struct {
 	bad     map[int]bool
 	// touched are the contents of which a part may be in its target.
 	touched map[int]bool
+	// silent is true while it reports that content waits, and never takes its turn.
+	silent bool
 }
 
 // world has a group with members, and a process that decides about them. The process forgets everything when it restarts.
@@ -41,10 +43,10 @@ type world struct {
 	group  *Group
 	things []*thing
 	now    time.Time
-	// wanted, letGo and since are what the process remembers.
-	wanted map[int]Revision
-	since  map[int]time.Time
-	seen   time.Time
+	// wanted, since and turns are what the process remembers.
+	wanted       map[int]Revision
+	since, turns map[int]time.Time
+	seen         time.Time
 }
 
 func newWorld(t *rapid.T) *world {
@@ -78,7 +80,7 @@ func newWorld(t *rapid.T) *world {
 // sum is a checksum whose beginning differs.
 func sum(content int) string { return fmt.Sprintf("%064x", content)[48:] + strings.Repeat("0", 48) }
 
-func rev(content int) Revision { return RevisionOf(sum(content)) }
+func rev(content int) Revision { return Revision(sum(content)) }
 
 func health(status resourcesv1alpha1.ConditionStatus) meta.ConditionChange {
 	return meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Status: status, Reason: "x", Message: "x"}
@@ -89,7 +91,7 @@ func (w *world) say(th *thing, changes ...meta.ConditionChange) {
 }
 
 func (w *world) restart() {
-	w.wanted, w.since, w.seen = map[int]Revision{}, map[int]time.Time{}, w.now
+	w.wanted, w.since, w.turns, w.seen = map[int]Revision{}, map[int]time.Time{}, map[int]time.Time{}, w.now
 }
 
 // members are what the process knows.
@@ -97,12 +99,14 @@ func (w *world) members() []*Member {
 	all := make([]*Member, len(w.things))
 	for i, th := range w.things {
 		m := MemberOf(th.mr)
-		m.Seen = w.seen
+		m.Seen, m.Turn = w.seen, w.turns[i]
 		if known, found := w.wanted[i]; found {
 			if known != m.Wanted || m.Since.IsZero() {
 				m.Since = w.since[i]
 			}
-			m.Wanted = known
+			if m.Wanted = known; m.HeldSince.IsZero() {
+				m.HeldSince = m.Since
+			}
 		}
 		m.Judge(th.mr.Status.Conditions, w.group.Progressing)
 		all[i] = &m
@@ -113,7 +117,31 @@ func (w *world) members() []*Member {
 func (w *world) decide() ([]*Member, *Roster, Decision) {
 	members := w.members()
 	roster := w.group.Assign(members)
-	return members, roster, w.group.Decide(members, roster, w.now)
+	d := w.group.Decide(members, roster, w.now)
+	for i := range members {
+		if _, found := w.turns[i]; !d.HasTurn(i) {
+			delete(w.turns, i)
+		} else if !found {
+			w.turns[i] = w.now
+		}
+	}
+	return members, roster, d
+}
+
+// asked is what somebody decides who reads the cluster, and follows nothing.
+func (w *world) asked() Decision {
+	members := w.members()
+	for i, m := range members {
+		known := MemberOf(w.things[i].mr)
+		m.Since, m.HeldSince, m.Seen, m.Turn = known.Since, known.HeldSince, time.Time{}, time.Time{}
+	}
+	return w.group.Decide(members, w.group.Assign(members), w.now)
+}
+
+// isAbsent says whether a member has not taken its turn for the timeout.
+func (w *world) isAbsent(i int, m *Member) bool {
+	began, found := w.turns[i]
+	return m.IsWaiting() && found && !w.now.Before(began.Add(w.group.Timeout))
 }
 
 // look has the process look at a member, as a run does: it applies what was let go, or says that it is held.
@@ -121,6 +149,7 @@ func (w *world) look(i int, crash bool) {
 	th := w.things[i]
 	if w.wanted[i] != rev(th.content) {
 		w.wanted[i], w.since[i] = rev(th.content), w.now
+		delete(w.turns, i)
 	}
 	members, roster, d := w.decide()
 	m := members[i]
@@ -129,7 +158,10 @@ func (w *world) look(i int, crash bool) {
 		return
 	}
 	if m.Wanted == m.Applied {
-		w.say(th, Free(m))
+		w.say(th, LetGo(m.Wanted, true))
+		return
+	}
+	if th.silent {
 		return
 	}
 	if m.LetGo != m.Wanted {
@@ -140,9 +172,9 @@ func (w *world) look(i int, crash bool) {
 		return
 	}
 	th.touched[th.content] = true
-	w.say(th, append(meta.Conditions(th.mr.Status.Conditions).Invalidation(false), Free(m))...)
+	w.say(th, append(meta.Conditions(th.mr.Status.Conditions).Invalidation(false), LetGo(m.Wanted, false))...)
 	th.mr.Status.SecretsDataChecksum = ptr.To(sum(th.content))
-	w.say(th, meta.Applied(resourcesv1alpha1.ConditionTrue, "x", "x"))
+	w.say(th, meta.Applied(resourcesv1alpha1.ConditionTrue, "x", "x"), LetGo(m.Wanted, true))
 }
 
 // judge says what an applied content is like.
@@ -169,7 +201,8 @@ func (w *world) checkLetGo(i int, members []*Member, roster *Roster, d Decision)
 		}
 		isBad := meta.Conditions(th.mr.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy) == resourcesv1alpha1.ConditionFalse
 		wants := members[j].Wanted != "" && members[j].Wanted == members[j].LetGo
-		if isBad && wants && !w.group.Resumed.Has(TokenOf(members[j].NamespacedName, members[j].Wanted)) {
+		isBad = isBad && wants || w.isAbsent(j, members[j]) && !w.isAbsent(i, members[i]) && !w.group.Aborted.Has(TokenOf(members[j].NamespacedName, members[j].Wanted))
+		if isBad && !w.group.Resumed.Has(TokenOf(members[j].NamespacedName, members[j].Wanted)) {
 			failed++
 		}
 		if unknown := meta.Conditions(th.mr.Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy) == resourcesv1alpha1.ConditionUnknown; unknown && wants && w.now.Before(members[j].LetGoAt.Add(w.group.Timeout)) {
@@ -180,6 +213,10 @@ func (w *world) checkLetGo(i int, members []*Member, roster *Roster, d Decision)
 		}
 		if members[j].Wanted == "" && w.now.Before(w.seen.Add(w.group.Timeout)) {
 			w.t.Fatalf("ROL-4: %s is let go while nobody knows of %s", members[i], members[j])
+		}
+		token := TokenOf(members[j].NamespacedName, members[j].Wanted)
+		if members[j].IsWaiting() && !w.isAbsent(j, members[j]) && !w.group.Resumed.Has(token) && !w.group.Aborted.Has(token) {
+			w.t.Fatalf("T4-3: %s is let go while %s of an earlier wave has not taken its turn since %v", members[i], members[j], w.turns[j])
 		}
 		if d.Standings[j] == Waits || d.Standings[j] == Halted {
 			w.t.Fatalf("ROL-4: %s of wave %d is let go while %s of wave %d waits", members[i], roster.Wave(i), members[j], roster.Wave(j))
@@ -226,6 +263,7 @@ func TestLawOfTurns(t *testing.T) {
 			"look":       func(*rapid.T) { w.look(pick(), false) },
 			"crash":      func(*rapid.T) { w.look(pick(), true); w.restart() },
 			"restart":    func(*rapid.T) { w.restart() },
+			"silence":    func(*rapid.T) { th := w.things[pick()]; th.silent = !th.silent },
 			"judge":      func(*rapid.T) { w.judge(pick()) },
 			"time": func(t *rapid.T) {
 				w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 6 * time.Minute}).Draw(t, "time"))
@@ -246,7 +284,7 @@ func TestLawOfTurns(t *testing.T) {
 // finish has good content for all, which is newer than all before, arrive everywhere.
 func (w *world) finish(content int) {
 	for _, th := range w.things {
-		th.content = content
+		th.content, th.silent = content, false
 	}
 	w.everybody()
 	for i, th := range w.things {
@@ -316,4 +354,80 @@ func TestLawOfHalts(t *testing.T) {
 			t.Fatalf("ROL-6: %s does not get the content though all failures were resumed", members[at])
 		}
 	})
+}
+
+// TestLawOfSilence: whoever does not take its turn fails after the timeout, and halts the group by that. The others get the content once that is resumed,
+// also by somebody who only reads the cluster; after an abort nobody does (T4-3, ROL-5).
+func TestLawOfSilence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.group.MaxFailed = Amount{}
+		w.everybody()
+		silent := sets.New[string]()
+		for _, th := range w.things {
+			th.content = 1
+			if th.silent = rapid.IntRange(0, 2).Draw(t, "silent") == 0; th.silent {
+				silent.Insert(th.mr.Namespace)
+			}
+		}
+		if silent.Len() == 0 {
+			return
+		}
+		w.everybody()
+		_, _, d := w.decide()
+		if !d.Halted {
+			t.Fatalf("ROL-5: %v do not take their turns, and nothing is halted: %+v", silent, d)
+		}
+		for _, bad := range d.Failed {
+			if !silent.Has(bad.Namespace) || !strings.Contains(bad.Why, "did not take its turn") {
+				t.Fatalf("T4-3: %s failed: %s", bad, bad.Why)
+			}
+		}
+		if rapid.Bool().Draw(t, "abort") {
+			members, _, d := w.decide()
+			w.group.Aborted = w.group.Abort(members, d)
+			w.everybody()
+			if _, _, d := w.decide(); d.Halted {
+				t.Fatalf("ROL-6: still halted after the abort: %v", d.Failed)
+			}
+			w.finish(2)
+			return
+		}
+		for range w.things {
+			w.group.Resumed = w.group.Resume(w.asked())
+			if rapid.Bool().Draw(t, "restart") {
+				w.restart()
+			}
+			w.everybody()
+		}
+		for _, th := range w.things {
+			if !th.silent && !th.touched[1] {
+				members, _, d := w.decide()
+				t.Fatalf("T4-3: %s does not get the content though all failures were resumed: %+v, %+v", th.mr.Namespace, members, d)
+			}
+			th.silent = false
+		}
+		w.everybody()
+		if at := slices.IndexFunc(w.things, func(th *thing) bool { return !th.touched[1] }); at >= 0 {
+			t.Fatalf("T4-3: %s takes no turn though it answers again", w.things[at].mr.Namespace)
+		}
+	})
+}
+
+// TestContentThatChanges: content that changes more often than the pause is let go after twice the pause (ROL-4).
+func TestContentThatChanges(t *testing.T) {
+	g := &Group{Waves: []Wave{{Namespaces: []string{"n0"}}}, Pause: 5 * time.Minute, Timeout: 10 * time.Minute}
+	m := member(1)
+	m.Applied, m.Seen, m.HeldSince = rev(0), start, start
+	now := start
+	for content := 1; ; content++ {
+		m.Wanted, m.Since = rev(content), now
+		now = now.Add(4 * time.Minute)
+		d := g.Decide([]*Member{m}, g.Assign([]*Member{m}), now)
+		if is := now.Sub(start); (d.Standings[0] == Go) != (is >= 2*g.Pause) {
+			t.Fatalf("ROL-4: standing %d after %s", d.Standings[0], is)
+		} else if is > time.Hour {
+			return
+		}
+	}
 }

@@ -14,21 +14,20 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// Revision stands for the content of the Secrets of one member: the beginning of its checksum. It is empty for content that is not known, or not there.
+// Revision is the checksum of the Secrets of one member. It is empty for content that is not known, or not there.
 type Revision string
 
+// Unread is the revision of content that nobody reads, because the member is ignored or paused.
+const Unread Revision = "unread"
+
 const (
-	// revisionLength and tokenLength are in hexadecimal digits: 64 bits among the contents of one member, 48 among the members of a group.
-	revisionLength = 16
-	tokenLength    = 12
+	// revisionLength is a whole SHA-256 in hexadecimal digits: the writer of a Secret must not be able to collide a shorter one.
+	revisionLength = 64
+	// tokenLength are 128 bits in hexadecimal digits, so that no writer finds content with a token that was resumed.
+	tokenLength = 32
 	// mostSecrets bounds the Secrets that a record names; content of more is not kept up while a change of it waits.
 	mostSecrets = 32
 )
-
-// RevisionOf is the revision of content with a checksum.
-func RevisionOf(checksum string) Revision {
-	return Revision(checksum[:min(len(checksum), revisionLength)])
-}
 
 // Token stands for one content of one member.
 type Token string
@@ -60,8 +59,9 @@ type Member struct {
 	LetGoAt time.Time
 	// Since is when the wanted content began to wait, or later. HeldSince is when content began to wait without an end, zero if that is the same.
 	Since, HeldSince time.Time
-	// Seen is since when this process knows of the member.
-	Seen time.Time
+	// Seen is when this process first knew of the member, and Turn when it found that the turn of the wanted content has come. Both are zero if no
+	// process follows the group, Turn also while it is not the member's turn.
+	Seen, Turn time.Time
 	// Verdict is the gate's, since when it is like that, and why.
 	Verdict Verdict
 	At      time.Time
@@ -73,23 +73,32 @@ func GroupOf(mr *resourcesv1alpha1.ManagedResource) string {
 	return mr.Annotations[resourcesv1alpha1.AnnotationRolloutGroup]
 }
 
-// IsMember says whether a ManagedResource counts in its group: one that is deleted, ignored or paused applies nothing.
+// IsMember reports whether a ManagedResource counts in its group. One that is ignored or paused counts, so that no wave begins over its former content.
 func IsMember(mr *resourcesv1alpha1.ManagedResource) bool {
-	return GroupOf(mr) != "" && mr.DeletionTimestamp == nil && !meta.Ignored(mr) &&
-		mr.Annotations[resourcesv1alpha1.AnnotationOperation] != resourcesv1alpha1.OperationWaitForState
+	return GroupOf(mr) != "" && mr.DeletionTimestamp == nil
 }
 
-// MemberOf returns the member that a ManagedResource describes. Its wanted content is known only while it is held.
+// isIdle reports whether a ManagedResource applies nothing until somebody changes its annotations.
+func isIdle(mr *resourcesv1alpha1.ManagedResource) bool {
+	return meta.Ignored(mr) || mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
+}
+
+// MemberOf returns the member that a ManagedResource describes. Its wanted content is known only while it is held, or if nobody reads it.
 func MemberOf(mr *resourcesv1alpha1.ManagedResource) Member {
 	m := Member{NamespacedName: types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, Labels: mr.Labels}
 	if sum := mr.Status.SecretsDataChecksum; sum != nil {
-		m.Applied = RevisionOf(*sum)
+		m.Applied = Revision(*sum)
 	}
 	if record, found := RecordOf(mr); found {
 		m.LetGo, m.LetGoAt = record.Revision, record.Time
 	}
 	if condition := held(mr); condition != nil {
 		m.Wanted, m.Since, m.HeldSince = RevisionIn(condition.Message), condition.LastUpdateTime.Time, condition.LastTransitionTime.Time
+	}
+	if m.Wanted == "" && m.Applied != "" && isIdle(mr) && mr.Generation != mr.Status.ObservedGeneration {
+		if m.Wanted = Unread; m.LetGo != "" && m.LetGo != m.Applied {
+			m.Wanted = m.LetGo
+		}
 	}
 	return m
 }
@@ -135,6 +144,13 @@ func (m *Member) Judge(conditions meta.Conditions, progressing bool) {
 	}
 	take(resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, true)
 	take(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, true)
+	switch held := conditions.Get(resourcesv1alpha1.RolloutHeld); {
+	case held == nil:
+	case held.Reason == resourcesv1alpha1.ReasonRolloutIncomplete:
+		take(resourcesv1alpha1.RolloutHeld, "", false) // Objects have their former content still, though nothing failed.
+	case held.Reason == resourcesv1alpha1.ReasonRolloutLetGo && m.Verdict == Passed && held.LastUpdateTime.After(m.At):
+		m.At = held.LastUpdateTime.Time
+	}
 	if progressing {
 		take(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, false)
 	}

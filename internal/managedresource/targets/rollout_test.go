@@ -1,16 +1,19 @@
 package targets
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
@@ -129,4 +132,88 @@ func TestGroupWithHangingTarget(t *testing.T) {
 			return s.revision("canary") == "2" && s.revision("b") == "2" && s.revision("c") == "2"
 		})
 	})
+}
+
+// TestTurnNotTaken: the target, the Secret or the attention of a member goes while it waits. It fails a timeout after its turn began, and halts the group by
+// that, until it is resumed or takes its turn.
+func TestTurnNotTaken(t *testing.T) {
+	for name, leave := range map[string]func(*seed){
+		"T4-3/its target hibernates": func(s *seed) {
+			s.must(s.source, http.MethodDelete, "/api/v1/namespaces/b/secrets/access", nil)
+			s.within(30*time.Second, "TGT-4: b has no target", s.is("b", StateNoAccess))
+		},
+		"T4-3/its Secret is gone": func(s *seed) { s.must(s.source, http.MethodDelete, "/api/v1/namespaces/b/secrets/addons-2", nil) },
+		"T4-3/it is ignored":      func(s *seed) { s.annotate("b", resourcesv1alpha1.AnnotationIgnore, "true") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGroup(t, map[string]any{"waves": `[{namespaces: [canary]}, {namespaces: [b]}]`, "pause": "1m", "timeout": "2m"}, func(s *seed) {
+				for _, target := range []string{"canary", "b", "c"} {
+					s.write(target, "2", revision("2"))
+				}
+				s.within(30*time.Second, "ROL-4: b waits", func() bool { return strings.HasPrefix(s.held("b"), "RolloutWaiting") })
+				wanted := rollout.RevisionIn(strings.TrimPrefix(s.held("b"), "RolloutWaiting: "))
+				leave(s)
+				s.within(5*time.Minute, "T4-3: b halts the group", func() bool {
+					held := s.held("c")
+					return strings.HasPrefix(held, "RolloutHalted: ") && strings.Contains(held, "b/addons failed (it did not take its turn within 2m0s)")
+				})
+				time.Sleep(time.Hour)
+				s.wantRevisions("ROL-5", map[string]string{"canary": "2", "b": "1", "c": "1"})
+				token := rollout.TokenOf(types.NamespacedName{Namespace: "b", Name: "addons"}, wanted)
+				s.must(s.source, http.MethodPatch, "/api/v1/namespaces/garden/configmaps/addons",
+					map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationRolloutResumed: string(token)}}})
+				s.within(3*time.Minute, "ROL-6: c follows once the failure of b is resumed", func() bool { return s.revision("c") == "2" })
+			})
+		})
+	}
+}
+
+// TestHeldCanary: while the canary is ignored, or its objects are left alone, it has its former content, and lets nobody pass. It fails after the timeout.
+func TestHeldCanary(t *testing.T) {
+	for name, tc := range map[string]struct{ annotation, value, why string }{
+		"T4-3/left alone": {resourcesv1alpha1.AnnotationLeaveAloneUntil, "", "it is not through after 2m0s"},
+		"T4-3/ignored":    {resourcesv1alpha1.AnnotationIgnore, "true", "it did not take its turn within 2m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGroup(t, map[string]any{"waves": `[{namespaces: [canary]}]`, "pause": "1m", "timeout": "2m"}, func(s *seed) {
+				if tc.value == "" {
+					tc.value = time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339)
+				}
+				s.annotate("canary", tc.annotation, tc.value)
+				time.Sleep(30 * time.Second)
+				for _, target := range []string{"canary", "b"} {
+					s.write(target, "2", revision("2"))
+				}
+				s.within(5*time.Minute, "T4-3: the canary halts the group", func() bool {
+					held := s.held("b")
+					return strings.HasPrefix(held, "RolloutHalted: ") && strings.Contains(held, "canary/addons failed ("+tc.why)
+				})
+				time.Sleep(time.Hour)
+				s.wantRevisions("ROL-4", map[string]string{"canary": "1", "b": "1"})
+				s.annotate("canary", tc.annotation, nil)
+				s.within(30*time.Second, "MRF-13: the canary gets its content", func() bool { return s.revision("canary") == "2" })
+				s.within(5*time.Minute, "ROL-4: b follows", func() bool { return s.revision("b") == "2" })
+			})
+		})
+	}
+}
+
+// TestContentThatChangesOften: content that changes more often than the pause arrives all the same.
+func TestContentThatChangesOften(t *testing.T) {
+	inGroup(t, map[string]any{"waves": `[{namespaces: [canary]}]`, "pause": "5m", "timeout": "10m"}, func(s *seed) {
+		for i := range 5 {
+			s.write("b", fmt.Sprint(i+2), revision(fmt.Sprint(i+2)))
+			time.Sleep(4 * time.Minute)
+		}
+		if got := s.revision("b"); got == "1" {
+			t.Errorf("ROL-4: after 20 minutes b has its former content: %s", s.held("b"))
+		}
+	})
+}
+
+// annotate sets an annotation of the member of a target, nil for none.
+func (s *seed) annotate(target, name string, value any) {
+	s.t.Helper()
+	s.must(s.source, http.MethodPatch, "/apis/resources.gardener.cloud/v1alpha1/namespaces/"+target+"/managedresources/addons",
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}})
 }

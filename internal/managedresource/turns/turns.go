@@ -143,14 +143,12 @@ func (t *Turns) Ask(mr *resourcesv1alpha1.ManagedResource, checksum string) Answ
 	defer t.mu.Unlock()
 	m := t.takeLocked(mr)
 	if m == nil {
-		return Answer{Go: true, Record: rollout.Record{Revision: rollout.RevisionOf(checksum)}}
+		return Answer{Go: true, Record: rollout.Record{Revision: rollout.Revision(checksum)}}
 	}
 	g := t.groups[rollout.GroupOf(mr)]
-	if wanted := rollout.RevisionOf(checksum); !m.asked || m.Wanted != wanted {
-		if m.Wanted != wanted {
-			m.Wanted, m.Since = wanted, t.nowLocked()
-		}
+	if wanted := rollout.Revision(checksum); !m.asked || m.Wanted != wanted {
 		m.asked = true
+		m.wantsLocked(wanted, t.nowLocked())
 		t.newsLocked(g)
 	}
 	if !m.IsWaiting() {
@@ -158,17 +156,32 @@ func (t *Turns) Ask(mr *resourcesv1alpha1.ManagedResource, checksum string) Answ
 		if m.LetGo == m.Wanted {
 			record.Time = m.LetGoAt
 		}
-		return Answer{Go: true, Record: record, Condition: new(rollout.Free(&m.Member))}
+		return Answer{Go: true, Record: record, Condition: new(rollout.LetGo(m.Wanted, m.Wanted == m.Applied))}
 	}
 	decision, why := t.decideLocked(g)
 	at := g.index[m.NamespacedName]
 	if why == nil && decision.Standings[at] == rollout.Go {
-		m.LetGo, m.LetGoAt, m.ours, m.HeldSince = m.Wanted, t.nowLocked(), true, time.Time{}
+		m.LetGo, m.LetGoAt, m.ours, m.HeldSince, m.Turn = m.Wanted, t.nowLocked(), true, time.Time{}, time.Time{}
 		t.Metrics.turns.WithLabelValues(g.name).Inc()
 		t.newsLocked(g)
-		return Answer{Go: true, Record: rollout.Record{Revision: m.LetGo, Time: m.LetGoAt}, Condition: new(rollout.Free(&m.Member))}
+		return Answer{Go: true, Record: rollout.Record{Revision: m.LetGo, Time: m.LetGoAt}, Condition: new(rollout.LetGo(m.Wanted, m.Wanted == m.Applied))}
 	}
 	return Answer{Condition: t.reportLocked(g, m, at, decision, why)}
+}
+
+// wantsLocked notes the content that a member wants from now on.
+func (m *member) wantsLocked(wanted rollout.Revision, now time.Time) {
+	if m.Wanted == wanted {
+		return
+	}
+	waited := m.IsWaiting()
+	m.Wanted, m.Since, m.Turn = wanted, now, time.Time{}
+	switch waits := m.IsWaiting(); {
+	case !waits:
+		m.HeldSince = time.Time{}
+	case !waited || m.HeldSince.IsZero():
+		m.HeldSince = now
+	}
 }
 
 // Standing returns the condition that a ManagedResource has to report, as far as it is known without reading its Secrets; nil if it is not known.
@@ -180,7 +193,7 @@ func (t *Turns) Standing(mr *resourcesv1alpha1.ManagedResource) *meta.ConditionC
 		return nil
 	}
 	if !m.IsWaiting() {
-		return new(rollout.Free(&m.Member))
+		return new(rollout.LetGo(m.Wanted, m.Wanted == m.Applied))
 	}
 	g := t.groups[rollout.GroupOf(mr)]
 	decision, why := t.decideLocked(g)
@@ -230,7 +243,16 @@ func (t *Turns) decideLocked(g *group) (rollout.Decision, error) {
 	if g.roster == nil {
 		g.roster = found.group.Assign(members)
 	}
-	return found.group.Decide(members, g.roster, t.Clock.Now()), nil
+	now := t.Clock.Now()
+	decision := found.group.Decide(members, g.roster, now)
+	for i, m := range members {
+		if !decision.HasTurn(i) {
+			m.Turn = time.Time{}
+		} else if m.Turn.IsZero() {
+			m.Turn = now
+		}
+	}
+	return decision, nil
 }
 
 // takeLocked takes what a ManagedResource says of itself; nil if it is in no group.
@@ -267,8 +289,15 @@ func (t *Turns) takeLocked(mr *resourcesv1alpha1.ManagedResource) *member {
 		g.roster = nil
 	}
 	m.Labels, m.Applied, m.conditions = says.Labels, says.Applied, mr.Status.Conditions
-	if !m.asked {
-		m.Wanted, m.Since, m.HeldSince = says.Wanted, says.Since, says.HeldSince
+	switch {
+	case says.Wanted == rollout.Unread && m.Wanted == m.Applied:
+		m.asked = false // Until somebody reads it again.
+		m.wantsLocked(rollout.Unread, t.nowLocked())
+	case m.Wanted == rollout.Unread && says.Wanted == "" && mr.Generation != mr.Status.ObservedGeneration: // It is about to be read.
+	case !m.asked && says.Wanted != m.Wanted:
+		m.Wanted, m.Since, m.HeldSince, m.Turn = says.Wanted, says.Since, says.HeldSince, time.Time{}
+	case !m.asked && says.Wanted != rollout.Unread:
+		m.Since, m.HeldSince = says.Since, says.HeldSince
 	}
 	if !m.ours {
 		m.LetGo, m.LetGoAt = says.LetGo, says.LetGoAt

@@ -106,7 +106,7 @@ func TestTurns(t *testing.T) {
 	}
 
 	a = a.DeepCopy()
-	a.Annotations[resourcesv1alpha1.AnnotationRolloutApplied] = rollout.NewRecord(rollout.RevisionOf(sum(2)), clock.Now(), nil).String()
+	a.Annotations[resourcesv1alpha1.AnnotationRolloutApplied] = rollout.NewRecord(rollout.Revision(sum(2)), clock.Now(), nil).String()
 	a.Status.SecretsDataChecksum = ptr.To(sum(2))
 	clock.SetTime(clock.Now().Add(time.Second))
 	say(a, clock.Now(), resourcesv1alpha1.ConditionFalse)
@@ -148,7 +148,7 @@ func TestOlderVersion(t *testing.T) {
 	turns, s := newTurns(t, fake.NewClientset(configMap()), clock)
 	failed, b := managed("a", 2, clock.Now().Add(-time.Hour)), managed("b", 1, clock.Now().Add(-time.Hour))
 	failed.ResourceVersion = "12"
-	failed.Annotations[resourcesv1alpha1.AnnotationRolloutApplied] = rollout.NewRecord(rollout.RevisionOf(sum(2)), clock.Now(), nil).String()
+	failed.Annotations[resourcesv1alpha1.AnnotationRolloutApplied] = rollout.NewRecord(rollout.Revision(sum(2)), clock.Now(), nil).String()
 	clock.SetTime(clock.Now().Add(time.Second))
 	say(failed, clock.Now(), resourcesv1alpha1.ConditionFalse)
 	s.OnAdd(failed, true)
