@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/component-base/version"
+
+	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
 // Command is one of the executables, or without Prepare another name of one, under which it answers for some of its verbs.
@@ -202,6 +204,7 @@ func (c *Command) addRun(root *cobra.Command, stdout io.Writer, started func(log
 // Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for an end in order, 1 for everything else, unless a verb has codes of its
 // own. An error is printed once: on stderr, or in the log if there is one already.
 func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
+	stdout, stderr = plaintext.NewWriter(stdout), plaintext.NewWriter(stderr)
 	var logger *logr.Logger
 	root := c.root(stdout, func(log logr.Logger) { logger = &log })
 	root.SetArgs(arguments)
@@ -250,6 +253,9 @@ func complaints(err error) []string {
 	}
 	return lines
 }
+
+// Stderr returns the writer for everything that does not go through the writer of a verb, such as logs.
+func Stderr() io.Writer { return plaintext.NewWriter(os.Stderr) }
 
 // Main runs a command with the arguments and streams of the process, and ends it.
 func Main(c Command) { os.Exit(Execute(c, os.Args[1:], os.Stdout, os.Stderr)) }

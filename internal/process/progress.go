@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
 // progressAfter is how long a verb works without a word, and then between two of them.
@@ -24,7 +26,7 @@ type Progress struct {
 
 // NewProgress returns a progress that begins now.
 func NewProgress(out io.Writer, now func() time.Time) *Progress {
-	return &Progress{out: out, now: now, last: now(), overwrites: IsTerminal(out)}
+	return &Progress{out: plaintext.Unwrap(out), now: now, last: now(), overwrites: IsTerminal(out)}
 }
 
 // Tell tells of it if it is time to.
@@ -37,10 +39,10 @@ func (p *Progress) Tell(text func() string) {
 	}
 	p.last, p.told = now, true
 	if p.overwrites {
-		_, _ = fmt.Fprintf(p.out, "%s\x1b[K\r", text())
+		_, _ = fmt.Fprintf(p.out, "%s\x1b[K\r", plaintext.Line(text()))
 		return
 	}
-	_, _ = fmt.Fprintln(p.out, text())
+	_, _ = fmt.Fprintln(p.out, plaintext.Line(text()))
 }
 
 // Done leaves the line of the terminal to what is printed.
@@ -54,7 +56,7 @@ func (p *Progress) Done() {
 
 // IsTerminal says whether a writer is one.
 func IsTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
+	file, ok := plaintext.Unwrap(out).(*os.File)
 	if !ok {
 		return false
 	}

@@ -50,7 +50,7 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 			defer cancel()
 			ctx, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 			defer end()
-			r := newRehearsal(os.Stderr)
+			r := newRehearsal(Stderr())
 			failed := rehearse(ctx, set, r)
 			report := r.report()
 			if err := report.print(out, format, failed == nil); err != nil || failed != nil {

@@ -34,6 +34,7 @@ var house = []floor{
 		name: "domain", together: true, without: outside, except: types,
 		rooms: []string{
 			"internal/ratelimit/...",
+			"internal/plaintext",
 			"internal/managedresource/decode",
 			"internal/managedresource/meta",
 			"internal/managedresource/schema",

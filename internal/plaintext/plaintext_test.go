@@ -1,0 +1,118 @@
+package plaintext
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// harmful are all characters that steer a terminal or change the order in which text is seen.
+var harmful = sync.OnceValue(func() []rune {
+	var all []rune
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if utf8.ValidRune(r) && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			all = append(all, r)
+		}
+	}
+	return all
+})
+
+// TestHarmful: no control, format or direction character, and no invalid byte, is printed as it is.
+func TestHarmful(t *testing.T) {
+	var bytes []string
+	for b := 0x80; b <= 0xff; b++ {
+		bytes = append(bytes, string([]byte{byte(b)}))
+	}
+	for _, r := range harmful() {
+		bytes = append(bytes, string(r))
+	}
+	for _, bad := range bytes {
+		var out strings.Builder
+		if _, err := NewWriter(&out).Write([]byte("a" + bad + "b")); err != nil {
+			t.Fatal(err)
+		}
+		if bad != "\n" && bad != "\t" && (out.String() == "a"+bad+"b" || !strings.HasPrefix(out.String(), `a\u`) || !strings.HasSuffix(out.String(), "b")) {
+			t.Errorf("CLI-40: %q is printed as %q", bad, out.String())
+		}
+		for _, line := range []string{Line("a" + bad + "b"), StyledLine("a" + bad + "b")} {
+			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(line) {
+				t.Errorf("CLI-40: the line of %q is %q", bad, line)
+			}
+		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"a name":            "a name",
+		"two\nlines\tand\r": "two lines and ",
+		"\x1b[31mred":       `\u001b[31mred`,
+		"ä 日本 ✓":            "ä 日本 ✓",
+		"\u202eevil\u009b":  `\u202eevil\u009b`,
+		"\xff\xc3":          `\ufffd\ufffd`,
+		"\U000e0041":        `\udb40\udc41`,
+	} {
+		if diff := cmp.Diff([]string{want}, Lines([]string{text})); diff != "" {
+			t.Errorf("CLI-40: %s", diff)
+		}
+	}
+	if got := StyledLine("\x1b[31mred\x1b[0m\x1b[2J\n"); got != "\x1b[31mred\x1b[0m"+`\u001b[2J `+"" {
+		t.Errorf("CLI-40: got %q", got)
+	}
+}
+
+// TestWriter: our colours pass, and a writer of a writer escapes once.
+func TestWriter(t *testing.T) {
+	var out strings.Builder
+	w := NewWriter(NewWriter(&out))
+	n, err := w.Write([]byte("\x1b[1ma\x1b[0m\tb\x1b]0;title\x07\n"))
+	if want := "\x1b[1ma\x1b[0m\tb" + `\u001b]0;title\u0007` + "\n"; err != nil || n != 22 || out.String() != want || Unwrap(w) != &out || Unwrap(&out) != &out {
+		t.Errorf("CLI-40: %d, %v: got %q, want %q", n, err, out.String(), want)
+	}
+	if _, err := NewWriter(iotest.TruncateWriter(nil, 0)).Write(nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := NewWriter(failing{}).Write([]byte("a")); err == nil {
+		t.Error("CLI-40: a failure is lost")
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+// TestLawOfWriter: a text is printed alike however it is cut, printable text stays as it is, and JSON has the same values afterwards.
+func TestLawOfWriter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text") + string(rapid.SampledFrom(harmful()).Draw(t, "harmful"))
+		content, err := json.Marshal(map[string]string{text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var whole, cut strings.Builder
+		_, _ = NewWriter(&whole).Write(content)
+		w := NewWriter(&cut)
+		for rest := content; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
+			if _, err := w.Write(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if whole.String() != cut.String() {
+			t.Fatalf("CLI-40: %q is printed as %q in parts", whole.String(), cut.String())
+		}
+		var read map[string]string
+		if err := json.Unmarshal([]byte(whole.String()), &read); err != nil || read[text] != text {
+			t.Fatalf("CLI-40: %v: %q", err, whole.String())
+		}
+	})
+}
