@@ -46,6 +46,8 @@ type Request struct {
 	Untold bool
 	// Stage is ResponseComplete if it is empty.
 	Stage string
+	// Began is the line of the request's first event, 0 if this is it.
+	Began int
 }
 
 // Seed is a request of the gardenlet of a seed.
@@ -92,14 +94,18 @@ func (l *Log) Add(r Request) {
 	}
 	groups, _ := json.Marshal(r.Groups)
 	l.n++
-	received := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC).Add(time.Duration(l.n) * 10 * time.Millisecond).Format("2006-01-02T15:04:05.000000Z")
+	began := l.n
+	if r.Began > 0 {
+		began = r.Began
+	}
+	received, reached := timeOf(began), timeOf(l.n)
 	at := "/apis/" + group + "/v1beta1/namespaces/" + namespace + "/" + resource + "/" + name
 	level := "Metadata"
 	if r.Object != nil {
 		level = "RequestResponse"
 	}
 	b := l.line[:0]
-	b = fmt.Appendf(b, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":%q,"auditID":"%08x-1a2b-4c3d-8e9f-0123456789ab","stage":%q,"requestURI":%q,"verb":%q,`, level, l.n, stage, at+r.Query, verb)
+	b = fmt.Appendf(b, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":%q,"auditID":"%08x-1a2b-4c3d-8e9f-0123456789ab","stage":%q,"requestURI":%q,"verb":%q,`, level, began, stage, at+r.Query, verb)
 	b = fmt.Appendf(b, `"user":{"username":%q,"uid":"0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9","groups":%s,"extra":{"authentication.kubernetes.io/credential-id":["X509SHA256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]}},`, r.User, groups)
 	b = append(b, `"sourceIPs":["10.11.12.13","192.168.10.20"],"userAgent":"gardenlet/v0.0.0 (linux/amd64) kubernetes/$Format",`...)
 	b = fmt.Appendf(b, `"objectRef":{"resource":%q,"namespace":%q,"name":%q,"apiGroup":%q,"apiVersion":"v1beta1","subresource":%q},"responseStatus":{"metadata":{},"code":%d},`, resource, namespace, name, group, subresource, code)
@@ -113,13 +119,18 @@ func (l *Log) Add(r Request) {
 		}
 		b = append(append(append(b, `"`+name+`":`...), body...), ',')
 	}
-	b = fmt.Appendf(b, `"requestReceivedTimestamp":%q,"stageTimestamp":%q`, received, received)
+	b = fmt.Appendf(b, `"requestReceivedTimestamp":%q,"stageTimestamp":%q`, received, reached)
 	if !r.Untold {
 		b = fmt.Appendf(b, `,"annotations":{"authorization.k8s.io/decision":%q,"authorization.k8s.io/reason":%q}`, decision, r.Reason)
 	}
 	b = append(b, "}\n"...)
 	l.line = b
 	_, _ = l.out.Write(b) // The error stays until Flush.
+}
+
+// timeOf is the time of a line: there are a hundred in a second.
+func timeOf(line int) string {
+	return time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC).Add(time.Duration(line) * 10 * time.Millisecond).Format("2006-01-02T15:04:05.000000Z")
 }
 
 // Landscape writes how a garden came to be, with bodies, and then what its gardenlets asked for. One request of ten is for another seed's object, and is

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,8 +13,13 @@ type Event struct {
 	// File and Line say where it is, for people; lines count from 1.
 	File string
 	Line int
+	// Item is the number of the event in the list of its line, from 1; 0 if the line is an event.
+	Item int
 	// FileNumber is the place of the file among those that are read, from 0.
 	FileNumber int
+
+	// ID is the same for all stages of a request; the client may have chosen it.
+	ID string
 
 	Stage, Verb, RequestURI string
 	// User and Groups are those of the impersonated user, if there is one: kube-apiserver decides about that user.
@@ -27,8 +31,8 @@ type Event struct {
 	Code int
 	// Decision and Reason are what the API server's authorizers said: allow or forbid; empty if the log does not tell.
 	Decision, Reason string
-	// Received is when the request came.
-	Received string
+	// Received is the time at which the request came, Reached the time of the stage.
+	Received, Reached string
 	// RequestObject and ResponseObject are JSON, empty if the log does not have them.
 	RequestObject, ResponseObject string
 }
@@ -42,17 +46,10 @@ func (e *Event) Allowed() (allowed, known bool) {
 	return e.Code != http.StatusForbidden, known
 }
 
-// Wrote says whether the request changed an object, or one of some of its subresources.
-func (e *Event) Wrote(subresources ...string) bool {
-	switch e.Verb {
-	case "create", "update", "patch", "delete":
-		return e.Code >= 200 && e.Code <= 299 && (e.Subresource == "" || slices.Contains(subresources, e.Subresource))
-	}
-	return false
-}
-
-// errNoEvent says that a line is JSON, and no audit event.
+// errNoEvent is the fault of a line that is JSON, but neither an audit event nor a list of them.
 var errNoEvent = errors.New("is no event of audit.k8s.io/v1")
+
+const auditVersion = "audit.k8s.io/v1"
 
 var errNoJSON = errors.New("is no JSON object")
 
@@ -62,17 +59,64 @@ const (
 	reasonAnnotation   = "authorization.k8s.io/reason"
 )
 
-// decode reads a line into an empty event.
-func (e *Event) decode(line string) error {
+// decode reads a line: an event, as log files have them, or a list of events, as webhooks get them.
+func decode(line string, each func(*Event)) error {
 	s := scanner{text: line}
-	var kind, version, impersonated string
+	var e Event
+	head, ok := s.event(&e)
+	switch {
+	case !ok || s.next() != 0:
+		return errNoJSON
+	case head.version != auditVersion:
+		return errNoEvent
+	case head.kind == "Event":
+		each(&e)
+		return nil
+	case head.kind == "EventList":
+		return decodeItems(head.items, each)
+	}
+	return errNoEvent
+}
+
+// decodeItems reads the events of a list. Nothing of a list counts if one of them is no event.
+func decodeItems(items string, each func(*Event)) error {
+	s := scanner{text: items}
+	var all []Event
+	ok := items == "" || s.list(func() bool {
+		var e Event
+		head, ok := s.event(&e)
+		all = append(all, e)
+		// API servers write the items without their type.
+		return ok && (head.kind == "" || head.kind == "Event") && (head.version == "" || head.version == auditVersion)
+	})
+	if !ok {
+		return errNoEvent
+	}
+	for i := range all {
+		all[i].Item = i + 1
+		each(&all[i])
+	}
+	return nil
+}
+
+// head is the type of a line, with its items if it is a list.
+type head struct{ kind, version, items string }
+
+// event reads an object into an empty event.
+func (s *scanner) event(e *Event) (head, bool) {
+	var h head
+	var impersonated string
 	var impersonatedGroups []string
 	ok := s.object(func(field string) bool {
 		switch field {
 		case "kind":
-			return s.string(&kind)
+			return s.string(&h.kind)
 		case "apiVersion":
-			return s.string(&version)
+			return s.string(&h.version)
+		case "items":
+			return s.raw(&h.items)
+		case "auditID":
+			return s.string(&e.ID)
 		case "stage":
 			return s.string(&e.Stage)
 		case "verb":
@@ -81,6 +125,8 @@ func (e *Event) decode(line string) error {
 			return s.string(&e.RequestURI)
 		case "requestReceivedTimestamp":
 			return s.string(&e.Received)
+		case "stageTimestamp":
+			return s.string(&e.Reached)
 		case "user":
 			return s.user(&e.User, &e.Groups)
 		case "impersonatedUser":
@@ -98,16 +144,10 @@ func (e *Event) decode(line string) error {
 		}
 		return s.skip()
 	})
-	switch {
-	case !ok || s.next() != 0:
-		return errNoJSON
-	case kind != "Event" || version != "audit.k8s.io/v1":
-		return errNoEvent
-	}
 	if impersonated != "" {
 		e.User, e.Groups = impersonated, impersonatedGroups
 	}
-	return nil
+	return h, ok
 }
 
 func (s *scanner) user(name *string, groups *[]string) bool {
@@ -238,6 +278,16 @@ func (s *scanner) string(into *string) bool {
 
 // strings reads a list of texts.
 func (s *scanner) strings(into *[]string) bool {
+	return s.list(func() bool {
+		var text string
+		ok := s.string(&text)
+		*into = append(*into, text)
+		return ok
+	})
+}
+
+// list calls item for each item of a list with the value ahead; null has none.
+func (s *scanner) list(item func() bool) bool {
 	if s.next() == 'n' {
 		return s.skip()
 	}
@@ -250,11 +300,9 @@ func (s *scanner) strings(into *[]string) bool {
 		return true
 	}
 	for {
-		var text string
-		if !s.string(&text) {
+		if !item() {
 			return false
 		}
-		*into = append(*into, text)
 		switch s.next() {
 		case ',':
 			s.at++

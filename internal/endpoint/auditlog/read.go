@@ -16,9 +16,9 @@ import (
 const (
 	// chunkSize is how much is scanned at once: some hundred events, which share one string.
 	chunkSize = 256 << 10
-	// lineLimit bounds a line. API servers take requests of 3 MiB, so that an event with request and response has some 6 MiB of them. Eight chunks
-	// are in memory at most, which are 64 MiB if each is such a line.
-	lineLimit = 8 << 20
+	// lineLimit bounds a line. API servers take requests of 3 MiB, so that an event with request and response has some 6 MiB; they send webhooks
+	// lists of up to 10 MiB. The eight chunks in memory have 96 MiB if each is such a line.
+	lineLimit = 12 << 20
 	// atOnce is the number of chunks that are in memory.
 	atOnce = 8
 	// namedLines is the number of malformed lines that are named.
@@ -121,7 +121,7 @@ func (s *Source) Read(each func(*Event) error) (Summary, error) {
 		}
 		for i := range c.events {
 			if err := each(&c.events[i]); err != nil {
-				return summary, fmt.Errorf("%s line %d: %w", c.file, c.events[i].Line, err)
+				return summary, fmt.Errorf("%s: %w", c.events[i].Place(), err)
 			}
 		}
 	}
@@ -156,13 +156,14 @@ func (c *chunk) scan(keep func(*Event) bool) {
 			continue
 		}
 		c.lines++
-		e := Event{File: c.file, FileNumber: c.number, Line: number}
-		if err := e.decode(line); err != nil {
+		err := decode(line, func(e *Event) {
+			e.File, e.FileNumber, e.Line = c.file, c.number, number
+			if keep(e) {
+				c.events = append(c.events, *e)
+			}
+		})
+		if err != nil {
 			c.wrong(number, err)
-			continue
-		}
-		if keep(&e) {
-			c.events = append(c.events, e)
 		}
 	}
 	if c.dropped > 0 {
@@ -283,7 +284,7 @@ func (l *lines) grow() {
 		l.buffer, l.skipping = l.buffer[:0], true
 		return
 	}
-	larger := make([]byte, len(l.buffer), 2*cap(l.buffer))
+	larger := make([]byte, len(l.buffer), min(2*cap(l.buffer), lineLimit))
 	copy(larger, l.buffer)
 	l.buffer = larger
 }

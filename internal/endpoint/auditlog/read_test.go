@@ -30,6 +30,9 @@ func read(t *testing.T, s Source) ([]Event, Summary, error) {
 	return all, summary, err
 }
 
+// decode reads a line with one event.
+func (e *Event) decode(line string) error { return decode(line, func(read *Event) { *e = *read }) }
+
 // TestDecode is what is read of an event.
 func TestDecode(t *testing.T) {
 	whole := Event{
@@ -166,7 +169,7 @@ func TestLongLines(t *testing.T) {
 		lines = append(lines, e.Line)
 	}
 	if diff := cmp.Diff([]int{1, 2, 3, 5}, lines); err != nil || diff != "" || summary.Lines != 6 ||
-		!cmp.Equal(summary.Named, []string{"stdin line 4 is longer than 8 MiB", "stdin line 6 is longer than 8 MiB"}) {
+		!cmp.Equal(summary.Named, []string{"stdin line 4 is longer than 12 MiB", "stdin line 6 is longer than 12 MiB"}) {
 		t.Errorf("RPL-4: %+v, %v: %s", summary, err, diff)
 	}
 }
@@ -267,6 +270,10 @@ func TestOutcomes(t *testing.T) {
 		"RPL-1/the API server failed":     {Event{Verb: "create", Code: 500}, true, false, false},
 		"RPL-1/by the decision":           {Event{Verb: "create", Decision: "allow", Code: 403}, true, true, false},
 		"RPL-1/refused by the decision":   {Event{Verb: "create", Decision: "forbid", Code: 200}, false, true, true},
+		"RPL-10/a dry run":                {Event{Verb: "patch", Code: 200, RequestURI: "/x?fieldManager=k&dryRun=All"}, true, true, false},
+		"RPL-10/a collection":             {Event{Verb: "deletecollection", Code: 200}, true, true, true},
+		"RPL-10/half a collection":        {Event{Verb: "deletecollection", Code: 409}, true, true, true},
+		"RPL-10/no collection":            {Event{Verb: "deletecollection", Code: 404}, true, true, false},
 		"RPL-1/the largest code that did": {Event{Verb: "create", Code: 499}, true, true, false},
 	} {
 		allowed, known := c.event.Allowed()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
 // Key says which decisions are counted together: those of one rule about one client and one resource that differ alike.
@@ -61,7 +63,7 @@ func (t *Table) Add(key Key, e *Event, describe func(*Cell)) {
 	}
 	if cell == nil {
 		key.Rule, key.Client, key.Resource = strings.Clone(key.Rule), strings.Clone(key.Client), strings.Clone(key.Resource)
-		cell = &Cell{Key: key, Example: Request(e), At: fmt.Sprintf("%s line %d", e.File, e.Line)}
+		cell = &Cell{Key: key, Example: Request(e), At: e.Place()}
 		t.cells[key] = cell
 		if key.Client != Other {
 			describe(cell)
@@ -106,6 +108,14 @@ func Request(e *Event) string {
 	return strings.Clone(text)
 }
 
+// Place is the place of the event in the log.
+func (e *Event) Place() string {
+	if e.Item > 0 {
+		return fmt.Sprintf("%s line %d item %d", e.File, e.Line, e.Item)
+	}
+	return fmt.Sprintf("%s line %d", e.File, e.Line)
+}
+
 // Write prints the table for people; was and is are the titles of what is compared.
 func (t *Table) Write(out io.Writer, was, is string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -113,8 +123,10 @@ func (t *Table) Write(out io.Writer, was, is string) error {
 		return err
 	}
 	for _, c := range t.Cells() {
-		if _, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, dash(c.Rule), c.Client, dash(c.Resource), strings.Join(c.Verbs, ","), c.Was, c.Is,
-			dash(c.Known), c.Example+" ("+c.At+")", dash(first(c.Missing))); err != nil {
+		columns := plaintext.Lines([]string{
+			dash(c.Rule), c.Client, dash(c.Resource), strings.Join(c.Verbs, ","), c.Was, c.Is, dash(c.Known), c.Example + " (" + c.At + ")", dash(first(c.Missing)),
+		})
+		if _, err := fmt.Fprintf(w, "%d\t%s\n", c.Count, strings.Join(columns, "\t")); err != nil {
 			return err
 		}
 	}

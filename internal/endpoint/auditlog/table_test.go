@@ -137,6 +137,12 @@ func TestCells(t *testing.T) {
 	if err := small.Write(&out, "was", "is"); err != nil || strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(text), " ") {
 		t.Errorf("RPL-2: %v:\n%s", err, out.String())
 	}
+	harmful := Table{}
+	harmful.Add(Key{Rule: "SR-1", Client: "gardenlet", Was: "Allow", Is: "Deny"}, &Event{File: "f", Line: 1, Verb: "get", Resource: "pods", Namespace: "n\t1\n0 of 6", Name: "\x1b[2J\u009b31m\u202eevil\xff"}, func(*Cell) {})
+	out.Reset()
+	if err := harmful.Write(&out, "was", "is"); err != nil || strings.Count(out.String(), "\n") != 2 || !strings.Contains(out.String(), `get pods n 1 0 of 6/\u001b[2J\u009b31m\u202eevil\ufffd (f line 1)`) {
+		t.Errorf("CLI-40: %v: %q", err, out.String())
+	}
 	for n := range 3 {
 		if err := small.Write(&failingWriter{left: n}, "was", "is"); err == nil {
 			t.Errorf("RPL-2: a write that fails after %d of them is no error", n)

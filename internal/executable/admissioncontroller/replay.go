@@ -140,6 +140,7 @@ func replayed(r *replay.Result, is string) *replaying.Result {
 		was = "first"
 	}
 	notes := []string{fmt.Sprintf("The graph followed %d writes of the log; %d had no body and changed nothing.", r.Writes, r.Bodiless)}
+	notes = append(notes, replaying.Unlisted(r.Followed)...)
 	if !r.Taken.IsZero() {
 		notes = append(notes, fmt.Sprintf("It began as the dump of %s, with %d objects.", r.Taken.Format(time.RFC3339), r.Objects))
 	}

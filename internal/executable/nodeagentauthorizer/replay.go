@@ -50,6 +50,7 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 				return nil, err
 			}
 			notes := []string{fmt.Sprintf("%d objects were there; the facts followed %d writes of the log, and %d had no body and changed nothing.", r.Objects, r.Writes, r.Bodiless)}
+			notes = append(notes, replaying.Unlisted(r.Followed)...)
 			if r.Elsewhere > 0 {
 				notes = append(notes, fmt.Sprintf("%d requests were allowed by another authorizer, as RBAC.", r.Elsewhere))
 			}

@@ -53,8 +53,9 @@ func Command(o Options) process.Subcommand {
 	return process.Subcommand{
 		Name: "replay", Fault: fault,
 		Short: "Repeat the decisions about the requests of an audit log, and print the differences",
-		Long: o.Long + "\n\nA file has an event of audit.k8s.io/v1 a line, as kube-apiserver writes them, and may be compressed by gzip. Only requests that are over count\n" +
-			"(stage ResponseComplete or Panic). A line that is no event is counted, and named by its number; it is an error if all lines are.",
+		Long: o.Long + "\n\nA file has an event of audit.k8s.io/v1 a line, as kube-apiserver writes them, or an EventList, as webhooks get them, and may be compressed\n" +
+			"by gzip. Requests that are over count (stage ResponseComplete or Panic); a watch is decided at its start, if the log has stage ResponseStarted.\n" +
+			"A line that is no event is counted, and named by its number; it is an error if all lines are.",
 		Flags: func(set *pflag.FlagSet) {
 			o.Flags(set)
 			set.StringArrayVar(&files, "audit-log", nil, "`file` with audit events, or - for standard input; may be given several times, in the order of time")
@@ -70,7 +71,7 @@ func Command(o Options) process.Subcommand {
 			}
 			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer cancel()
-			progress := process.NewProgress(os.Stderr, time.Now)
+			progress := process.NewProgress(process.Stderr(), time.Now)
 			r, err := o.Run(ctx, set, auditlog.Source{Files: files, Stdin: os.Stdin, Progress: func(far auditlog.Far) {
 				progress.Tell(func() string { return told(far) })
 			}}, out)
@@ -87,6 +88,14 @@ func Command(o Options) process.Subcommand {
 			return nil
 		},
 	}
+}
+
+// Unlisted returns a note about deletions that were not followed.
+func Unlisted(f auditlog.Followed) []string {
+	if f.Unlisted == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d deletions of collections do not name their objects in the log: these objects count as if they still existed.", f.Unlisted)}
 }
 
 // told is how far a replay is.

@@ -289,55 +289,43 @@ func (f *facts) add(object []byte) error {
 	return err
 }
 
-// isWrite says whether an event changed an object of which there are facts.
+// isWrite reports whether an event changed an object of which there are facts.
 func isWrite(e *auditlog.Event) bool {
-	if !e.Wrote("status", "binding") {
-		return false
-	}
 	for _, resource := range resources {
 		if e.Resource == resource {
-			return true
+			return e.Over() && e.Wrote("status", "binding")
 		}
 	}
 	return false
 }
 
-// write takes note of a write, and says whether the log tells what it made.
+// write takes note of a write, and reports whether the log contains what it made.
 func (f *facts) write(e *auditlog.Event) bool {
-	body := e.ResponseObject
-	if body == "" && (e.Verb == "create" || e.Verb == "update") {
-		body = e.RequestObject
-	}
 	if e.Subresource == "binding" {
 		return f.bind(e)
 	}
-	if body == "" {
-		return false
+	changes, told := e.Changes()
+	for i := range changes {
+		if !f.change(e.Resource, &changes[i]) {
+			return false
+		}
 	}
-	var said struct {
-		Kind     string `json:"kind"`
-		Metadata struct {
-			DeletionTimestamp *string  `json:"deletionTimestamp"`
-			Finalizers        []string `json:"finalizers"`
-			GracePeriod       *int64   `json:"deletionGracePeriodSeconds"`
-		} `json:"metadata"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(body), &said); err != nil {
-		return false
-	}
-	deleting := said.Metadata.DeletionTimestamp != nil && len(said.Metadata.Finalizers) == 0 && (said.Metadata.GracePeriod == nil || *said.Metadata.GracePeriod == 0)
-	if e.Verb == "delete" && said.Kind == "Status" || deleting {
-		f.forget(strings.Clone(e.Resource), strings.Clone(e.Namespace), strings.Clone(e.Name))
+	return told
+}
+
+func (f *facts) change(resource string, c *auditlog.Change) bool {
+	if c.Gone {
+		f.forget(strings.Clone(resource), c.Namespace, c.Name)
 		return true
 	}
-	if said.Kind != "" && resources[said.Kind] != e.Resource {
+	if c.Kind != "" && resources[c.Kind] != resource {
 		return false
 	}
-	key, err := f.set(e.Resource, []byte(body))
+	key, err := f.set(resource, c.Body)
 	if err != nil || key == "" {
 		return false
 	}
-	f.fromLog[e.Resource+" "+key] = true
+	f.fromLog[resource+" "+key] = true
 	return true
 }
 

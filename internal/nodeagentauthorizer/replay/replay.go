@@ -39,15 +39,14 @@ type Result struct {
 	auditlog.Table
 	// Decided are the requests of agents; of these Undecided are about what is not known, and Elsewhere were allowed by another authorizer.
 	Decided, Undecided, Elsewhere int
-	// Writes changed the facts; Bodiless are those without a body, which did not.
-	Writes, Bodiless int
+	auditlog.Followed
 	// Objects are those of the files.
 	Objects int
 }
 
 // Run reads a log and decides about it.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	p := &player{facts: newFacts(), result: &Result{}}
+	p := &player{facts: newFacts(), result: &Result{}, requests: auditlog.NewRequests()}
 	for _, path := range o.Objects {
 		count, err := p.facts.load(path)
 		p.result.Objects += count
@@ -66,10 +65,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 }
 
 func keep(e *auditlog.Event) bool {
-	if e.Resource == "" || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
-		return false
-	}
-	return isAgent(e) || isWrite(e)
+	return e.Resource != "" && e.Answered() && (isAgent(e) || isWrite(e))
 }
 
 func isAgent(e *auditlog.Event) bool {
@@ -81,6 +77,8 @@ type player struct {
 	facts         *facts
 	first, second *rules.Authorizer
 	result        *Result
+	// requests finds the time at which a request was decided.
+	requests *auditlog.Requests
 }
 
 func (p *player) authorizer(set RuleSet) *rules.Authorizer {
@@ -88,14 +86,13 @@ func (p *player) authorizer(set RuleSet) *rules.Authorizer {
 }
 
 func (p *player) play(ctx context.Context, e *auditlog.Event) error {
-	if isAgent(e) {
+	if isAgent(e) && p.requests.Counts(e) {
 		p.decide(ctx, e)
 	}
 	if isWrite(e) {
-		if p.facts.write(e) {
-			p.result.Writes++
-		} else {
-			p.result.Bodiless++
+		told := p.facts.write(e)
+		if p.result.Count(e, told); told {
+			p.requests.Wrote(e)
 		}
 	}
 	return nil
@@ -116,7 +113,7 @@ func (p *player) decide(ctx context.Context, e *auditlog.Event) {
 	}
 	other, err := p.second.Decide(ctx, record)
 	switch {
-	case errors.Is(err, agent.ErrUnseen):
+	case errors.Is(err, agent.ErrUnseen), is.Allowed != other.Allowed && p.requests.Overtaken(e):
 		p.result.Undecided++
 	case is.Allowed != other.Allowed:
 		refused := other
@@ -136,6 +133,8 @@ func (p *player) compareLog(e *auditlog.Event, is rules.Decision) {
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":
 		p.result.Elsewhere++ // RBAC and the Node authorizer come first, and give a reason.
+	case p.requests.Overtaken(e):
+		p.result.Undecided++
 	default:
 		p.differ(e, is.Rule, allowed, is.Allowed, is.Reason)
 	}

@@ -121,6 +121,31 @@ func TestTimeTravel(t *testing.T) {
 	}
 }
 
+// TestDryRunsAndCollections: a dry run changes no fact; the deletion of a collection does, of Pods that are gone at once.
+func TestDryRunsAndCollections(t *testing.T) {
+	pod := object("Pod", "n", "p", map[string]any{"spec": map[string]any{"nodeName": "node-a"}})
+	list := map[string]any{"kind": "PodList", "items": []any{pod}}
+	get := auditgen.Agent("node-a", "get pods n/p")
+	r := run(t, Options{}, func(log *auditgen.Log) {
+		log.Add(auditgen.Operator("create nodes /node-a", object("Node", "", "node-a", nil)))
+		log.Add(auditgen.Operator("create pods n/p", pod))
+		dry := auditgen.Operator("update pods n/p", object("Pod", "n", "p", map[string]any{"spec": map[string]any{"nodeName": "node-b"}}))
+		dry.Query = "?dryRun=All"
+		log.Add(dry)
+		log.Add(auditgen.Operator("deletecollection pods n/", list)) // Their kubelets stop them first.
+		log.Add(get)
+		log.Add(auditgen.Operator("deletecollection pods n/", nil))
+		log.Add(get)
+		atOnce := auditgen.Operator("deletecollection pods n/", list)
+		atOnce.Request = map[string]any{"kind": "DeleteOptions", "gracePeriodSeconds": 0}
+		log.Add(atOnce)
+		log.Add(get.But())
+	})
+	if r.Total != 0 || r.Undecided != 0 || r.Decided != 3 || r.Followed != (auditlog.Followed{Writes: 4, Unlisted: 1}) {
+		t.Errorf("RPL-10, RPL-7: %d undecided of %d, %+v: %q", r.Undecided, r.Decided, r.Followed, cells(r))
+	}
+}
+
 // TestObjects: what is wrong with a file of objects is told by its number, without any content.
 func TestObjects(t *testing.T) {
 	for name, c := range map[string]struct{ content, want string }{

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,11 @@ func Print(out io.Writer, e *auditlog.Event, d rules.Decision) error {
 	if !d.Allowed && d.Unseen {
 		said = unseen
 	}
-	_, err := fmt.Fprintf(out, "%d %d %s %q\n", e.FileNumber, e.Line, said, d.Rule)
+	item := ""
+	if e.Item > 0 { // Executables that read no lists print no number.
+		item = fmt.Sprintf(" %d", e.Item)
+	}
+	_, err := fmt.Fprintf(out, "%d %d %s %q%s\n", e.FileNumber, e.Line, said, d.Rule, item)
 	return err
 }
 
@@ -34,7 +39,7 @@ type Against struct {
 
 // decision is one of another executable.
 type decision struct {
-	file, line int
+	file, line, item int
 	rules.Decision
 }
 
@@ -47,10 +52,11 @@ func (a *Against) next(e *auditlog.Event) (rules.Decision, error) {
 		if err := a.read(); err != nil {
 			return rules.Decision{}, err
 		}
+		order := cmp.Or(cmp.Compare(a.ahead.file, e.FileNumber), cmp.Compare(a.ahead.line, e.Line), cmp.Compare(a.ahead.item, e.Item))
 		switch {
-		case a.ended || a.ahead.file > e.FileNumber || a.ahead.file == e.FileNumber && a.ahead.line > e.Line:
+		case a.ended || order > 0:
 			return rules.Decision{}, nil
-		case a.ahead.file == e.FileNumber && a.ahead.line == e.Line:
+		case order == 0:
 			a.ready = false
 			return a.ahead.Decision, nil
 		}
@@ -72,7 +78,7 @@ func (a *Against) read() error {
 	}
 	var d decision
 	var said string
-	if _, err := fmt.Sscanf(line, "%d %d %s %q", &d.file, &d.line, &said, &d.Rule); err != nil {
+	if n, err := fmt.Sscanf(line, "%d %d %s %q %d", &d.file, &d.line, &said, &d.Rule, &d.item); n < 4 {
 		return fmt.Errorf("the other executable prints no decision: %w", err)
 	}
 	d.Allowed, d.Unseen = said == allow, said == unseen

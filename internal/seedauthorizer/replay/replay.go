@@ -53,8 +53,7 @@ type Result struct {
 	auditlog.Table
 	// Decided are the requests of clients; of these Undecided could not be decided without a read, and Elsewhere were allowed by another authorizer.
 	Decided, Undecided, Elsewhere int
-	// Writes changed the graph; Bodiless are those without a body, which did not.
-	Writes, Bodiless int
+	auditlog.Followed
 	// Objects are those of the dump, which was taken at Taken.
 	Objects int
 	Taken   time.Time
@@ -78,12 +77,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return p.result, err
 }
 
-// keep keeps requests of clients, when they are over, and writes of others that change the graphs.
+// keep keeps requests of clients, when they are answered, and writes of others that change the graphs.
 func keep(e *auditlog.Event) bool {
-	if e.Resource == "" || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
-		return false
-	}
-	return isClient(e) || isWrite(e)
+	return e.Resource != "" && e.Answered() && (isClient(e) || isWrite(e))
 }
 
 func isClient(e *auditlog.Event) bool {
@@ -109,6 +105,8 @@ type player struct {
 	against *Against
 	each    func(*auditlog.Event, rules.Decision) error
 	result  *Result
+	// requests finds the time at which a request was decided.
+	requests *auditlog.Requests
 	// fromLog are the objects that a write of the log has set.
 	fromLog   map[graph.Vertex]struct{}
 	selectors map[rawSelectors]selection
@@ -117,7 +115,7 @@ type player struct {
 }
 
 func newPlayer(o Options) (*player, error) {
-	p := &player{clock: &eventClock{}, result: &Result{}, fromLog: map[graph.Vertex]struct{}{}, selectors: map[rawSelectors]selection{}}
+	p := &player{clock: &eventClock{}, result: &Result{}, requests: auditlog.NewRequests(), fromLog: map[graph.Vertex]struct{}{}, selectors: map[rawSelectors]selection{}}
 	p.first = p.deciders(o.First, o.Selectors)
 	if o.Second != nil {
 		second := p.deciders(*o.Second, o.Selectors)
@@ -178,7 +176,7 @@ func (d *deciders) of(attributes authorizer.Attributes) *rules.Authorizer {
 
 // play decides about an event, and then has its write change the graphs.
 func (p *player) play(ctx context.Context, e *auditlog.Event) error {
-	if isClient(e) {
+	if isClient(e) && p.requests.Counts(e) {
 		if err := p.decide(ctx, e); err != nil {
 			return err
 		}
@@ -190,24 +188,25 @@ func (p *player) play(ctx context.Context, e *auditlog.Event) error {
 }
 
 func (p *player) write(e *auditlog.Event) {
-	w, told := writtenBy(e)
+	changes, told := writtenBy(e)
+	p.result.Count(e, told)
 	if !told {
-		p.result.Bodiless++
 		return
 	}
-	p.result.Writes++
+	p.requests.Wrote(e)
 	if received, err := time.Parse(time.RFC3339Nano, e.Received); err == nil {
 		p.clock.now = received
 	}
-	w.namespace, w.name = strings.Clone(w.namespace), strings.Clone(w.name)
-	for _, world := range p.worlds {
-		if w.gone {
-			world.delete(w.kind, w.namespace, w.name)
-		} else {
-			world.set(w.kind, w.object)
+	for _, w := range changes {
+		for _, world := range p.worlds {
+			if w.object == nil {
+				world.delete(w.kind, w.namespace, w.name)
+			} else {
+				world.set(w.kind, w.object)
+			}
 		}
+		p.fromLog[graph.Vertex{Kind: w.kind, Namespace: w.namespace, Name: w.name}] = struct{}{}
 	}
-	p.fromLog[graph.Vertex{Kind: w.kind, Namespace: w.namespace, Name: w.name}] = struct{}{}
 }
 
 // decide compares decisions about a request.
@@ -246,7 +245,7 @@ func (p *player) differ(ctx context.Context, e *auditlog.Event, is, other rules.
 	if refuses == nil { // Another executable refuses it, whose graph is not here.
 		refused.Vertex, refused.Asked, refuses = is.Vertex, is.Asked, &p.first
 	}
-	if refused.Unseen {
+	if refused.Unseen || (is.Asked || other.Asked) && p.requests.Overtaken(e) {
 		p.result.Undecided++
 		return
 	}
@@ -270,7 +269,7 @@ func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Dec
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":
 		p.result.Elsewhere++ // RBAC gives a reason, and the authorizers here give none for what they allow.
-	case !is.Allowed && is.Unseen:
+	case !is.Allowed && is.Unseen, is.Asked && p.requests.Overtaken(e):
 		p.result.Undecided++
 	default:
 		key := p.key(e, is, text(allowed), text(is.Allowed))

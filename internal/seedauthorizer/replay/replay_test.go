@@ -186,6 +186,102 @@ func TestTimeTravel(t *testing.T) {
 	}
 }
 
+// TestDryRunsAndCollections: a dry run changes nothing, and the deletion of a collection removes what its response lists.
+func TestDryRunsAndCollections(t *testing.T) {
+	get := auditgen.Seed("a", "get shoots"+core+" garden-dev/web")
+	list := map[string]any{"kind": "ShootList", "items": []any{map[string]any{"metadata": map[string]any{"namespace": "garden-dev", "name": "web"}}}}
+	deletion := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": []string{"All"}}
+	status := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}
+	moved := auditgen.Operator("patch shoots"+core+" garden-dev/web", content(builders.Shoot("garden-dev", "web").OnSeed("b")))
+	r := run(t, Options{}, func(log *auditgen.Log) {
+		log.Add(auditgen.Operator("create seeds"+core+" /a", content(builders.Seed("a"))))
+		log.Add(auditgen.Operator("create shoots"+core+" garden-dev/web", content(builders.Shoot("garden-dev", "web").OnSeed("a"))))
+		for _, query := range []string{"?dryRun=All", "?fieldManager=x&dryRun=All&dryRun=All", "?dry%52un=%41ll"} {
+			dry := moved
+			dry.Query = query
+			log.Add(dry)
+		}
+		for _, verb := range []string{"delete", "deletecollection"} {
+			dry := auditgen.Operator(verb+" shoots"+core+" garden-dev/web", status)
+			dry.Request = deletion
+			log.Add(dry)
+		}
+		log.Add(get)
+		unlisted := auditgen.Operator("deletecollection shoots"+core+" garden-dev/", status)
+		log.Add(unlisted)
+		unlisted.Code = 500
+		log.Add(unlisted)
+		log.Add(get)
+		log.Add(auditgen.Operator("deletecollection shoots"+core+" garden-dev/", list))
+		log.Add(get.But())
+	})
+	if r.Total != 0 || r.Undecided != 0 || r.Decided != 3 || r.Followed != (auditlog.Followed{Writes: 3, Unlisted: 2}) {
+		t.Errorf("RPL-10: %d undecided of %d, %+v: %q", r.Undecided, r.Decided, r.Followed, cells(r))
+	}
+}
+
+// TestLongRequests: a watch is decided by the graph of its start, once; where the log does not have that, a difference is undecided.
+func TestLongRequests(t *testing.T) {
+	watch := auditgen.Seed("a", "watch shoots"+core+" garden-dev/web")
+	watch.Query = "?fieldSelector=metadata.name%3Dweb&watch=true"
+	for name, c := range map[string]struct {
+		started                       bool
+		decided, undecided, different int
+	}{
+		"RPL-11/the log has its start":  {true, 1, 0, 0},
+		"RPL-11/the log has its end":    {false, 1, 1, 0},
+		"RPL-11/nothing was written in": {false, 1, 0, 0},
+	} {
+		r := run(t, Options{}, func(log *auditgen.Log) {
+			log.Add(auditgen.Operator("create seeds"+core+" /a", content(builders.Seed("a"))))
+			log.Add(auditgen.Operator("create shoots"+core+" garden-dev/web", content(builders.Shoot("garden-dev", "web").OnSeed("a"))))
+			end := watch
+			end.Began = log.Lines() + 1
+			start := watch
+			if start.Stage = "ResponseStarted"; !c.started {
+				start.Stage = "RequestReceived"
+			}
+			log.Add(start)
+			if c.undecided > 0 || c.started {
+				log.Add(auditgen.Operator("patch shoots"+core+" garden-dev/web", content(builders.Shoot("garden-dev", "web").OnSeed("b"))))
+			}
+			for range 200 {
+				log.Add(auditgen.Operator("get configmaps n/x", nil))
+			}
+			log.Add(end)
+		})
+		if r.Decided != c.decided || r.Undecided != c.undecided || r.Total != c.different {
+			t.Errorf("%s: %d decided, %d undecided: %q", name, r.Decided, r.Undecided, cells(r))
+		}
+	}
+}
+
+// TestDecisionsAboutLists: the decisions of another executable about a list of events are found by their number in it.
+func TestDecisionsAboutLists(t *testing.T) {
+	var printed strings.Builder
+	for item, allowed := range []bool{true, false, true} {
+		if err := Print(&printed, &auditlog.Event{Line: 1 + min(item, 1), Item: item}, rules.Decision{Allowed: allowed, Rule: "SR-1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The line without a number is the one of releases that read no lists.
+	if want := "0 1 Allow \"SR-1\"\n0 2 NoOpinion \"SR-1\" 1\n0 2 Allow \"SR-1\" 2\n"; printed.String() != want {
+		t.Errorf("RPL-8: printed %q", printed.String())
+	}
+	against := NewAgainst(strings.NewReader(printed.String()))
+	var got []bool
+	for _, e := range []auditlog.Event{{Line: 1}, {Line: 2, Item: 1}, {Line: 2, Item: 2}, {Line: 2, Item: 3}} {
+		d, err := against.next(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, d.Allowed)
+	}
+	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
+		t.Errorf("RPL-8: %s", diff)
+	}
+}
+
 // TestSpeed replays a generated log as it would be on disk: RPL-6 wants a million events in ten seconds and 150 MiB. It says how far away that is and
 // fails only where memory grows with the log.
 func TestSpeed(t *testing.T) {

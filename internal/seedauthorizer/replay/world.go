@@ -100,66 +100,51 @@ var kinds = func() map[schema.GroupResource]followed {
 	return all
 }()
 
-// isWrite says whether an event changed an object of a kind that is followed.
+// isWrite reports whether an event changed an object of a kind that is followed.
 func isWrite(e *auditlog.Event) bool {
-	if !e.Wrote("status", "finalizers") {
+	if _, is := kinds[schema.GroupResource{Group: e.APIGroup, Resource: e.Resource}]; !is {
 		return false
 	}
-	_, is := kinds[schema.GroupResource{Group: e.APIGroup, Resource: e.Resource}]
-	return is
+	return e.Over() && e.Wrote("status", "finalizers", "finalize")
 }
 
-// written is what a write made of an object: the object, or that it is gone, or nothing if the log does not tell.
+// written is an object after a write; object is nil if it is gone.
 type written struct {
 	kind            graph.Kind
 	namespace, name string
 	object          runtime.Object
-	gone            bool
 }
 
-// writtenBy reads the body of a write. The response has the object as it is afterwards; a request has it as it was asked for, which is as good for a
-// creation and an update.
-func writtenBy(e *auditlog.Event) (written, bool) {
+// writtenBy returns what a write made of objects; told is false if the log does not contain it.
+func writtenBy(e *auditlog.Event) (all []written, told bool) {
 	of := kinds[schema.GroupResource{Group: e.APIGroup, Resource: e.Resource}]
-	w := written{kind: of.kind, namespace: e.Namespace, name: e.Name}
-	body := e.ResponseObject
-	if body == "" && (e.Verb == "create" || e.Verb == "update") {
-		body = e.RequestObject
+	changes, told := e.Changes()
+	for _, c := range changes {
+		w := written{kind: of.kind, namespace: c.Namespace, name: c.Name}
+		if !c.Gone {
+			if c.Kind != "" && c.Kind != relation.Schema.Names[of.kind] {
+				return nil, false
+			}
+			var err error
+			if w.object, err = of.read(&c); err != nil {
+				return nil, false
+			}
+		}
+		all = append(all, w)
 	}
-	if body == "" {
-		return w, false
+	return all, told
+}
+
+// read decodes the fields of an object that matter.
+func (f followed) read(c *auditlog.Change) (runtime.Object, error) {
+	object := f.fresh()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(f.shape.Cut(nil, c.Body), object); err != nil {
+		return nil, err
 	}
-	var said struct {
-		Kind     string `json:"kind"`
-		Metadata struct {
-			DeletionTimestamp *string  `json:"deletionTimestamp"`
-			Finalizers        []string `json:"finalizers"`
-		} `json:"metadata"`
+	accessor, err := meta.Accessor(object)
+	if err == nil {
+		accessor.SetNamespace(c.Namespace)
+		accessor.SetName(c.Name)
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(body), &said); err != nil {
-		return w, false
-	}
-	if e.Verb == "delete" && said.Kind == "Status" || said.Metadata.DeletionTimestamp != nil && len(said.Metadata.Finalizers) == 0 {
-		w.gone = true
-		return w, w.name != ""
-	}
-	if said.Kind != "" && said.Kind != relation.Schema.Names[of.kind] {
-		return w, false
-	}
-	w.object = of.fresh()
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(of.shape.Cut(nil, []byte(body)), w.object); err != nil {
-		return w, false
-	}
-	accessor, err := meta.Accessor(w.object)
-	if err != nil {
-		return w, false
-	}
-	if accessor.GetName() == "" {
-		accessor.SetName(e.Name)
-	}
-	if accessor.GetNamespace() == "" {
-		accessor.SetNamespace(e.Namespace)
-	}
-	w.namespace, w.name = accessor.GetNamespace(), accessor.GetName()
-	return w, w.name != ""
+	return object, err
 }

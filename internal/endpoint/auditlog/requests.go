@@ -1,0 +1,68 @@
+package auditlog
+
+import (
+	"hash/maphash"
+	"time"
+)
+
+// startedLimit bounds the open requests that are known, to 32 MiB: a thousand seeds have 50,000 watches at a time.
+const startedLimit = 1 << 20
+
+// lasting is the duration from which on a request counts as long: shorter ones race with every write.
+const lasting = time.Second
+
+// Requests finds the event of each request at which its decision counts: ResponseStarted of a long one, such as a watch,
+// if the log has that stage, else the last event. So the decision is made by what was known when the request began.
+type Requests struct {
+	seed    maphash.Seed
+	started map[uint64]struct{}
+	// written is the end of the last write.
+	written time.Time
+}
+
+// NewRequests returns a Requests that knows of none.
+func NewRequests() *Requests {
+	return &Requests{seed: maphash.MakeSeed(), started: map[uint64]struct{}{}}
+}
+
+// Counts reports whether the decision counts at this event. It is called once for each event of a client.
+func (r *Requests) Counts(e *Event) bool {
+	// A client can choose the ID, but not the time.
+	key := maphash.Comparable(r.seed, [4]string{e.ID, e.Received, e.User, e.RequestURI})
+	_, counted := r.started[key]
+	if e.Stage != responseStarted {
+		delete(r.started, key)
+		return !counted
+	}
+	if counted || e.ID == "" || len(r.started) >= startedLimit {
+		return false // It counts when it ends.
+	}
+	r.started[key] = struct{}{}
+	return true
+}
+
+// Wrote notes the end of a write.
+func (r *Requests) Wrote(e *Event) {
+	if at := timeOf(e.Reached); at.After(r.written) {
+		r.written = at
+	}
+}
+
+// Overtaken reports whether a long request began before the end of the last write: what decided it is not known any more.
+func (r *Requests) Overtaken(e *Event) bool {
+	began := timeOf(e.Received)
+	return timeOf(e.Reached).Sub(began) >= lasting && began.Before(r.written)
+}
+
+func timeOf(text string) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, text)
+	return at
+}
+
+const responseStarted = "ResponseStarted"
+
+// Answered reports whether the event tells how the request was answered: it is over, or its answer began.
+func (e *Event) Answered() bool { return e.Over() || e.Stage == responseStarted }
+
+// Over reports whether the request is over.
+func (e *Event) Over() bool { return e.Stage == "ResponseComplete" || e.Stage == "Panic" }

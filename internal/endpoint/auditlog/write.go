@@ -1,0 +1,181 @@
+package auditlog
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// deleteCollection is the verb that deletes all objects that a selector selects.
+const deleteCollection = "deletecollection"
+
+// Wrote reports whether the request changed objects, or one of some subresources. A failed deletion of a collection may
+// have deleted some of them.
+func (e *Event) Wrote(subresources ...string) bool {
+	done := e.Code >= 200 && e.Code <= 299
+	switch e.Verb {
+	case "create", "update", "patch", "delete":
+		return done && (e.Subresource == "" || slices.Contains(subresources, e.Subresource)) && !e.DryRun()
+	case deleteCollection:
+		return (done || e.Code >= http.StatusInternalServerError || e.Code == http.StatusConflict) && !e.DryRun()
+	}
+	return false
+}
+
+// DryRun reports whether the request was a dry run, as the API server reads URI and body.
+func (e *Event) DryRun() bool { return len(e.options().DryRun) > 0 }
+
+// options are those of a write. Of a deletion with a body the API server reads only the body.
+func (e *Event) options() (options metav1.DeleteOptions) {
+	if e.deletes() && e.RequestObject != "" {
+		_ = kjson.UnmarshalCaseSensitivePreserveInts([]byte(e.RequestObject), &options) // Fields that can be read count.
+		return options
+	}
+	_, query, found := strings.Cut(e.RequestURI, "?")
+	if !found {
+		return options
+	}
+	values, _ := url.ParseQuery(query) // The API server ignores faulty parameters, too.
+	options.DryRun = values["dryRun"]
+	if policy := metav1.DeletionPropagation(values.Get("propagationPolicy")); policy != "" {
+		options.PropagationPolicy = &policy
+	}
+	if seconds, err := strconv.ParseInt(values.Get("gracePeriodSeconds"), 10, 64); err == nil {
+		options.GracePeriodSeconds = &seconds
+	}
+	return options
+}
+
+func (e *Event) deletes() bool { return e.Verb == "delete" || e.Verb == deleteCollection }
+
+// Change is an object after a write.
+type Change struct {
+	// Kind is empty if the log does not tell.
+	Kind, Namespace, Name string
+	// Body is the object as JSON. Gone is true if the write removed it.
+	Body []byte
+	Gone bool
+}
+
+// Changes returns the objects that a write changed; told is false if the log does not contain them. The object of the
+// response counts, else that of the request, which is as good for a creation and an update.
+func (e *Event) Changes() (changes []Change, told bool) {
+	if e.Verb == deleteCollection {
+		return e.collection()
+	}
+	body := e.ResponseObject
+	if body == "" && (e.Verb == "create" || e.Verb == "update") {
+		body = e.RequestObject
+	}
+	var head objectHead
+	if body == "" || head.read(body) != nil {
+		return nil, false
+	}
+	c := head.change(e, body)
+	deleting := head.Metadata.DeletionTimestamp != nil
+	c.Gone = e.Verb == "delete" && (head.Kind == "Status" || !deleting) || deleting && !head.held() && head.grace() == 0
+	return []Change{c}, c.Name != ""
+}
+
+// collection returns the objects of a list after the deletion: API servers answer with them as they were before it.
+func (e *Event) collection() (changes []Change, told bool) {
+	var list struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(e.ResponseObject), &list)
+	if err != nil || !strings.HasSuffix(list.Kind, "List") || e.Code > 299 {
+		return nil, false
+	}
+	options := e.options()
+	policy := options.PropagationPolicy
+	stays := policy != nil && *policy != metav1.DeletePropagationBackground // A finalizer is added.
+	for _, item := range list.Items {
+		var head objectHead
+		if head.read(string(item)) != nil {
+			return nil, false
+		}
+		c := head.change(e, string(item))
+		c.Gone = !stays && !head.held() && !(e.Resource == "pods" && head.graceful(&options))
+		changes = append(changes, c)
+	}
+	return changes, true
+}
+
+// objectHead has the fields of an object that tell whether a deletion removes it.
+type objectHead struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Namespace         string   `json:"namespace"`
+		Name              string   `json:"name"`
+		DeletionTimestamp *string  `json:"deletionTimestamp"`
+		Finalizers        []string `json:"finalizers"`
+		GracePeriod       *int64   `json:"deletionGracePeriodSeconds"`
+	} `json:"metadata"`
+	Spec struct {
+		// Finalizers are those of a Namespace, NodeName is that of a Pod.
+		Finalizers any `json:"finalizers"`
+		NodeName   any `json:"nodeName"`
+	} `json:"spec"`
+	Status any `json:"status"`
+}
+
+func (h *objectHead) read(body string) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts([]byte(body), h)
+}
+
+func (h *objectHead) change(e *Event, body string) Change {
+	c := Change{Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, Body: []byte(body)}
+	if c.Name == "" {
+		c.Name = strings.Clone(e.Name)
+	}
+	if c.Namespace == "" {
+		c.Namespace = strings.Clone(e.Namespace)
+	}
+	return c
+}
+
+// held reports whether finalizers keep the object.
+func (h *objectHead) held() bool {
+	ofNamespace, _ := h.Spec.Finalizers.([]any)
+	return len(h.Metadata.Finalizers) > 0 || h.Kind == "Namespace" && len(ofNamespace) > 0
+}
+
+func (h *objectHead) grace() int64 {
+	if h.Metadata.GracePeriod == nil {
+		return 0
+	}
+	return *h.Metadata.GracePeriod
+}
+
+// graceful reports whether a deleted Pod stays until its kubelet has stopped it.
+func (h *objectHead) graceful(options *metav1.DeleteOptions) bool {
+	status, _ := h.Status.(map[string]any)
+	over := status["phase"] == "Succeeded" || status["phase"] == "Failed"
+	return h.Spec.NodeName != nil && !over && (options.GracePeriodSeconds == nil || *options.GracePeriodSeconds > 0)
+}
+
+// Followed counts the writes of a log, for people.
+type Followed struct {
+	// Writes were followed. Bodiless writes have no body in the log, Unlisted deletions of collections no list of objects:
+	// both changed nothing.
+	Writes, Bodiless, Unlisted int
+}
+
+// Count counts a write.
+func (f *Followed) Count(e *Event, told bool) {
+	switch {
+	case told:
+		f.Writes++
+	case e.Verb == deleteCollection:
+		f.Unlisted++
+	default:
+		f.Bodiless++
+	}
+}
