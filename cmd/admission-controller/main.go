@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -29,7 +28,7 @@ func command() process.Command {
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
-			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
+			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, process.Stderr())
 			for _, warning := range warnings {
 				log.Info("The configuration has a key to correct", "warning", warning.Text)
 			}

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"os"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -27,7 +26,7 @@ func command() process.Command {
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
-			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
+			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, process.Stderr())
 			for _, warning := range warnings {
 				log.Info("The configuration has a key to correct", "warning", warning.Text)
 			}

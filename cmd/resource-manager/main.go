@@ -46,7 +46,7 @@ func command() process.Command {
 			if err := resourcemanager.NotBuilt(cfg, nil).ToAggregate(); err != nil {
 				return logr.Discard(), nil, err
 			}
-			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, os.Stderr)
+			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, process.Stderr())
 			for _, warning := range warnings {
 				log.Info("The configuration has a key to correct", "warning", warning.Text)
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -61,7 +61,7 @@ func diff() process.Subcommand {
 				if err != nil {
 					return err
 				}
-				if err := printDiff(out, os.Stderr, styleOf(out), output, found); err != nil {
+				if err := printDiff(out, process.Stderr(), styleOf(out), output, found); err != nil {
 					return err
 				}
 				return found.verdict()
@@ -107,7 +107,7 @@ func answerDiff(ctx context.Context, to *connection, name string, files diffFile
 	if err != nil {
 		return nil, err
 	}
-	r := &runReader{clusters: clusters, given: given, progress: newProgress(os.Stderr, time.Now)}
+	r := &runReader{clusters: clusters, given: given, progress: newProgress(process.Stderr(), time.Now)}
 	defer r.progress.Done()
 	if name == "" && given.managedResource == nil {
 		return r.manifests(ctx)
@@ -182,7 +182,7 @@ func printChange(out, notes io.Writer, s style, f format, c *inspect.Change) err
 		return err
 	}
 	if c.Live == nil && c.Wanted == nil {
-		_, err := fmt.Fprintf(notes, "%s: %s: %s\n", fileOf(c), c.Action, oneLine(c.Why))
+		_, err := fmt.Fprintf(notes, "%s: %s: %s\n", fileOf(c), c.Action, plaintext.Line(c.Why))
 		return err
 	}
 	before, err := text(c.Live)
@@ -216,7 +216,7 @@ func fileOf(c *inspect.Change) string {
 			parts = append(parts, part)
 		}
 	}
-	return strings.Join(parts, ".")
+	return plaintext.Line(strings.Join(parts, "."))
 }
 
 func text(object *unstructured.Unstructured) (string, error) {

@@ -19,6 +19,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	holds "github.com/espalier-project/espalier/internal/managedresource/hold"
+	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -251,7 +252,7 @@ func (h *holdRequest) set(ctx context.Context, to *connection, arguments []strin
 	if isAll {
 		what = "all of " + what
 	}
-	_, err = fmt.Fprintf(out, "%s is left alone %s\n", what, oneLine(read.String()))
+	_, err = fmt.Fprintf(out, "%s is left alone %s\n", what, plaintext.Line(read.String()))
 	return err
 }
 

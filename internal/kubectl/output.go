@@ -97,16 +97,3 @@ func ago(now, then time.Time) string {
 	}
 	return duration.HumanDuration(max(0, now.Sub(then)))
 }
-
-// oneLine is a text that may have several lines, or characters that move a terminal's cursor, as one line.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r == '\r' {
-			return ' '
-		}
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
-}

@@ -18,6 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
+	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -257,7 +258,7 @@ func printGroup(out io.Writer, style style, report *groupReport) error {
 		lines = append(lines, fmt.Sprintf("%-6d %8d %8d %11d %8d %8d %8d", w.Wave, w.Members, w.Through, w.OnTheirWay, w.Failed, w.Waiting, w.Unknown))
 	}
 	for _, m := range report.Failed {
-		lines = append(lines, fmt.Sprintf("%s of wave %d failed with revision %s: %s", m.ManagedResource, m.Wave, m.Revision, oneLine(m.Why)))
+		lines = append(lines, fmt.Sprintf("%s of wave %d failed with revision %s: %s", m.ManagedResource, m.Wave, m.Revision, plaintext.Line(m.Why)))
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -66,7 +66,7 @@ func runTree(ctx context.Context, flags *treeFlags, name string, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	g := &treeReader{clusters: clusters, name: name, within: clusters.namespace, progress: newProgress(os.Stderr, time.Now)}
+	g := &treeReader{clusters: clusters, name: name, within: clusters.namespace, progress: newProgress(process.Stderr(), time.Now)}
 	if flags.all {
 		g.within = ""
 	}
@@ -138,7 +138,7 @@ type row struct {
 const mostState = 70
 
 func (p *treePrinter) state(text string) string {
-	text = oneLine(text)
+	text = plaintext.Line(text)
 	if p.format == asWide || utf8.RuneCountInString(text) <= mostState {
 		return text
 	}
@@ -187,7 +187,7 @@ func (p *treePrinter) leaf(mark string, l *inspect.Leaf, now time.Time) row {
 	if l.Drift != nil {
 		drift = ago(now, l.Drift.Time.Time) + " ago"
 		if l.Drift.By != "" {
-			drift += " by " + oneLine(l.Drift.By)
+			drift += " by " + l.Drift.By
 		}
 	}
 	return row{columns: [4]string{mark + kind + " " + name, p.state(l.State), age, drift}, level: l.Level}
@@ -196,6 +196,9 @@ func (p *treePrinter) leaf(mark string, l *inspect.Leaf, now time.Time) row {
 // table prints rows in columns; colours do not count for their widths.
 func (p *treePrinter) table(rows []row) error {
 	var widths [4]int
+	for i := range rows {
+		rows[i].columns = [4]string(plaintext.Lines(rows[i].columns[:]))
+	}
 	for _, r := range rows {
 		if r.columns[1] == "" {
 			continue // The heading of a class.

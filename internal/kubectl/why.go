@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -131,7 +132,7 @@ func (p *whyPrinter) report(r *inspect.Report) {
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + name
 	}
-	p.text.WriteString(p.in(bold, fmt.Sprintf("%s %s", r.Kind, name)) + fmt.Sprintf(" (%s)", r.APIVersion))
+	p.text.WriteString(p.in(bold, plaintext.Line(r.Kind+" "+name)) + plaintext.Line(" ("+r.APIVersion+")"))
 	if r.Created != nil {
 		p.text.WriteString(", created " + ago(p.now, r.Created.Time) + " ago")
 	}
@@ -146,8 +147,8 @@ func (p *whyPrinter) report(r *inspect.Report) {
 	p.part("Left alone", p.ignored(r)...)
 	p.part("If you edit it", p.edits(r)...)
 	p.part("To change it", r.Lasting...)
-	p.part("Faults", oneLines(r.Faults)...)
-	p.part("Not known", oneLines(r.NotKnown)...)
+	p.part("Faults", r.Faults...)
+	p.part("Not known", r.NotKnown...)
 }
 
 // part prints a part that has lines.
@@ -156,7 +157,7 @@ func (p *whyPrinter) part(title string, lines ...string) {
 		if i > 0 {
 			title = ""
 		}
-		p.text.WriteString(p.in(cyan, fmt.Sprintf("%-15s", title)) + " " + line + "\n")
+		p.text.WriteString(p.in(cyan, fmt.Sprintf("%-15s", title)) + " " + plaintext.StyledLine(line) + "\n")
 	}
 }
 
@@ -216,7 +217,7 @@ func (p *whyPrinter) health(r *inspect.Report) []string {
 	if r.Health == "" {
 		return nil
 	}
-	return []string{oneLine(r.Health)}
+	return []string{plaintext.Line(r.Health)}
 }
 
 func (p *whyPrinter) difference(d *inspect.Difference) string {
@@ -224,9 +225,9 @@ func (p *whyPrinter) difference(d *inspect.Difference) string {
 		if text == "" {
 			text = "(none)"
 		}
-		return p.in(colour, oneLine(text))
+		return p.in(colour, plaintext.Line(text))
 	}
-	line := "  " + oneLine(d.Path)
+	line := "  " + plaintext.Line(d.Path)
 	if d.Live != "" || d.Wanted != "" {
 		line += ": " + value(red, d.Live) + " instead of " + value(green, d.Wanted)
 	}
@@ -237,7 +238,7 @@ func (p *whyPrinter) difference(d *inspect.Difference) string {
 }
 
 func (p *whyPrinter) writer(w *inspect.Writer) string {
-	text := oneLine(w.Manager)
+	text := plaintext.Line(w.Manager)
 	if w.Subresource != "" {
 		text += " (" + w.Subresource + ")"
 	}
@@ -276,7 +277,7 @@ func (p *whyPrinter) news(news []inspect.News) []string {
 	}
 	var lines []string
 	for _, n := range news {
-		lines = append(lines, fmt.Sprintf("%s ago: %s", ago(p.now, n.Time.Time), oneLine(n.Text)))
+		lines = append(lines, fmt.Sprintf("%s ago: %s", ago(p.now, n.Time.Time), plaintext.Line(n.Text)))
 	}
 	return lines
 }
@@ -287,7 +288,7 @@ func (p *whyPrinter) deletion(r *inspect.Report) []string {
 		lines = append(lines, p.in(yellow, "it is being deleted, since "+ago(p.now, r.Deletion.Since.Time)))
 	}
 	for _, hold := range r.Deletion.Holds {
-		lines = append(lines, oneLine(hold))
+		lines = append(lines, plaintext.Line(hold))
 	}
 	return lines
 }
@@ -295,22 +296,14 @@ func (p *whyPrinter) deletion(r *inspect.Report) []string {
 func (p *whyPrinter) ignored(r *inspect.Report) []string {
 	var lines []string
 	for _, i := range r.Ignored {
-		line := fmt.Sprintf("%s (%s=%s %s", oneLine(i.What), i.Annotation, oneLine(i.Value), i.Where)
+		line := fmt.Sprintf("%s (%s=%s %s", plaintext.Line(i.What), i.Annotation, plaintext.Line(i.Value), i.Where)
 		if i.By != "" {
-			line += ", set by " + oneLine(i.By)
+			line += ", set by " + plaintext.Line(i.By)
 		}
 		if i.Since != nil {
 			line += " " + ago(p.now, i.Since.Time) + " ago"
 		}
 		lines = append(lines, line+")")
-	}
-	return lines
-}
-
-func oneLines(texts []string) []string {
-	lines := make([]string, len(texts))
-	for i, text := range texts {
-		lines[i] = oneLine(text)
 	}
 	return lines
 }
@@ -332,7 +325,7 @@ func (p *whyPrinter) edits(r *inspect.Report) []string {
 		case edit.StaysIfHeld:
 			becomes = "stays if the hold counts"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", becomes, edit.Of, oneLine(edit.Path))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", becomes, edit.Of, plaintext.Line(edit.Path))
 	}
 	_ = w.Flush()
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")

@@ -1,6 +1,10 @@
 package explain
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/espalier-project/espalier/internal/plaintext"
+)
 
 // Decisions.
 const (
@@ -106,12 +110,7 @@ func (a *Answer) Summarize(name string) {
 // Text is the answer for people.
 func (a *Answer) Text(q *Question) string {
 	var b strings.Builder
-	line := func(parts ...string) {
-		for _, part := range parts {
-			b.WriteString(part)
-		}
-		b.WriteByte('\n')
-	}
+	line := func(parts ...string) { b.WriteString(plaintext.Line(strings.Join(parts, "")) + "\n") }
 	line(q.Text(), ": ", a.Summary)
 	if a.Client != "" {
 		line("  client: the ", a.Client, " of ", a.Of)

@@ -81,6 +81,11 @@ func TestText(t *testing.T) {
 			t.Errorf("%s: %s", decision, a.Summary)
 		}
 	}
+	harmful := question
+	harmful.Name = "web\x1b]0;title\x07\u009b31m\u202e\nallowed"
+	if text := a.Text(&harmful); !strings.Contains(text, `garden-dev/web\u001b]0;title\u0007\u009b31m\u202e allowed: not allowed by`) {
+		t.Errorf("CLI-40: %q", text)
+	}
 	if text := (&Answer{}).Text(&question); !strings.Contains(text, "is not a client of this authorizer") {
 		t.Errorf("no client: %s", text)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -91,10 +90,11 @@ func readGarden(ctx context.Context, restConfig *rest.Config, each func(graph.Ki
 	if err != nil {
 		return err
 	}
-	log := process.NewLogger("error", "text", os.Stderr)
+	stderr := process.Stderr()
+	log := process.NewLogger("error", "text", stderr)
 	var told func(string)
-	if stderr, unknown := os.Stderr.Stat(); unknown == nil && stderr.Mode()&os.ModeCharDevice != 0 {
-		told = func(kind string) { _, _ = fmt.Fprintf(os.Stderr, "reading %s objects\n", kind) }
+	if process.IsTerminal(stderr) {
+		told = func(kind string) { _, _ = fmt.Fprintf(stderr, "reading %s objects\n", kind) }
 	}
 	return garden.Each(ctx, client, log, told, each)
 }
