@@ -41,15 +41,12 @@ func Compare(desired *plan.Desired, live *unstructured.Unstructured, options mer
 	merged := merge.Merge(desired, live, options)
 	settled := settle(live, merged, defaults)
 	compared := Comparison{Live: withoutManagedFields(live), Wanted: withoutManagedFields(settled)}
+	mask(compared.Live, compared.Wanted)
 	compared.Differences = differences(nil, compared.Live.Object, compared.Wanted.Object)
 	if len(compared.Differences) == 0 && !merge.Equal(live, merged) && !merge.Equal(live, settled) {
 		compared.Differences = []Difference{{Path: merge.Difference(live, merged)}} // It is nothing that can be shown.
 	}
 	attribute(compared.Differences, live)
-	mask(compared.Live, compared.Wanted)
-	for i := range compared.Differences {
-		compared.Differences[i].mask(desired.Key)
-	}
 	return compared
 }
 
@@ -143,6 +140,9 @@ const shownValue = 60
 
 // shown is a value as a report has it, empty for none.
 func shown(value any) string {
+	if text, _ := value.(string); strings.HasPrefix(text, masked) {
+		return masked
+	}
 	if value == nil {
 		return ""
 	}
@@ -159,71 +159,4 @@ func shown(value any) string {
 		cut--
 	}
 	return text[:cut] + "…"
-}
-
-// secretFields are the fields of a Secret whose values are masked. An annotation of kubectl repeats the others.
-var secretFields = []string{"data", "stringData"}
-
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-const masked = "***"
-
-func isSecret(key plan.Key) bool { return key.Group == "" && key.Kind == "Secret" }
-
-// mask hides the values of a Secret: whether two of them differ is still to be seen.
-func (d *Difference) mask(key plan.Key) {
-	if !isSecret(key) || len(d.steps) == 0 || !slices.Contains(secretFields, d.steps[0]) && !slices.Contains(d.steps, lastApplied) {
-		return
-	}
-	for _, value := range []*string{&d.Live, &d.Wanted} {
-		if *value != "" {
-			*value = masked
-		}
-	}
-}
-
-// mask hides the values of the forms of a Secret, in the way of kubectl diff.
-func mask(live, wanted *unstructured.Unstructured) {
-	if form := cmpForm(live, wanted); form == nil || !isSecret(plan.KeyOf(form)) {
-		return
-	}
-	for _, path := range [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}} {
-		before, after := fieldsAt(live, path), fieldsAt(wanted, path)
-		for _, name := range slices.Compact(slices.Sorted(joined(maps.Keys(before), maps.Keys(after)))) {
-			if len(path) == 1 || name == lastApplied {
-				maskValue(before, after, name)
-			}
-		}
-	}
-}
-
-func cmpForm(live, wanted *unstructured.Unstructured) *unstructured.Unstructured {
-	if live != nil {
-		return live
-	}
-	return wanted
-}
-
-func fieldsAt(object *unstructured.Unstructured, path []string) map[string]any {
-	if object == nil {
-		return nil
-	}
-	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
-	fields, _ := value.(map[string]any)
-	return fields
-}
-
-func maskValue(before, after map[string]any, name string) {
-	old, was := before[name]
-	now, is := after[name]
-	switch {
-	case was && is && !same(old, now):
-		before[name], after[name] = masked+" (before)", masked+" (after)"
-	case was && is:
-		before[name], after[name] = masked, masked
-	case was:
-		before[name] = masked
-	case is:
-		after[name] = masked
-	}
 }

@@ -217,11 +217,11 @@ func TestExplain(t *testing.T) {
 func TestSecretsAreMasked(t *testing.T) {
 	facts := webFacts(t)
 	secret := func(value string) string {
-		return fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: Opaque\nmetadata: {name: web, namespace: default, annotations: {%s: '%s'}}\nstringData: {password: '%s'}\n", lastApplied, value, value)
+		return fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: Opaque\nmetadata: {name: web, namespace: default, annotations: {%s: '%s'}}\nstringData: {password: '%s'}\n", corev1.LastAppliedConfigAnnotation, value, value)
 	}
 	live := parsed(t, strings.Replace(webLive, "data: {colour: red, size: big}", "type: Opaque\ndata: {password: aHVzaA==, more: aHVzaA==}", 1))
 	live.SetKind("Secret")
-	live.SetAnnotations(map[string]string{lastApplied: "hush"})
+	live.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "hush"})
 	facts.Live, facts.Kind = live, live.GroupVersionKind()
 	facts.ManagedResource.Status.Resources[0].Kind = "Secret"
 	facts.Secrets["web"].Data["all.yaml"] = []byte(secret("shrill"))
@@ -239,7 +239,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	for _, d := range report.Differences {
 		paths = append(paths, d.Path+" "+d.Live+" "+d.Wanted)
 	}
-	want := []string{"data.more *** ", "data.password *** ***", "metadata.annotations." + lastApplied + " *** ***"}
+	want := []string{"data.more *** ", "data.password *** ***", "metadata.annotations." + corev1.LastAppliedConfigAnnotation + " *** ***"}
 	for _, path := range want {
 		if !strings.Contains(strings.Join(paths, "\n"), path) {
 			t.Errorf("CLI-11: no %q in %v", path, paths)
