@@ -15,10 +15,14 @@ import (
 // A field counts as absent in live where the mapping around it is there, or is one of which absent and empty mean the same, such as labels.
 // If the structure around it is missing, or the item of a list, that is created as the manifest has it, with the field. An item that only live has
 // stays only if a pointer ends at it.
+//
+// All pointers select on merged and live as they are before the first change; an item of live is laid over one at most.
 func Keep(merged, live map[string]any, kind *schema.Type, pointers []Pointer) {
+	var ways [][]step
 	for _, pointer := range pointers {
-		keep(place{of: kind}, there(merged), there(live), pointer.steps)
+		ways = append(ways, pointer.steps)
 	}
+	keep(place{of: kind}, there(merged), there(live), ways)
 }
 
 // place is what the type knows of where a value is.
@@ -62,20 +66,19 @@ func there(v any) value { return value{v, v != nil} }
 
 func in(entries map[string]any, name string) value { return there(entries[name]) }
 
-// keep returns what merged is to have at a place of which steps lead on.
-func keep(at place, merged, live value, steps []step) value {
-	if len(steps) == 0 {
+// keep returns what merged is to have at a place from which ways lead on.
+func keep(at place, merged, live value, ways [][]step) value {
+	if slices.ContainsFunc(ways, func(way []step) bool { return len(way) == 0 }) {
 		if !live.found {
 			return absent
 		}
 		return there(runtime.DeepCopyJSONValue(live.any))
 	}
-	entries, isMap := mapping(at, merged, live)
-	if isMap {
-		return keepEntries(at, merged, entries, steps)
+	if entries, isMap := mapping(at, merged, live); isMap {
+		return keepEntries(at, merged, entries, ways)
 	}
 	if items, isList := list(at, merged, live); isList {
-		return keepItems(at, merged, items, steps)
+		return keepItems(at, merged, items, ways)
 	}
 	return merged
 }
@@ -110,24 +113,26 @@ func list(at place, merged, live value) (pair[[]any], bool) {
 	return pair[[]any]{m, l}, true
 }
 
-func keepEntries(at place, merged value, entries pair[map[string]any], steps []step) value {
-	names := []string{steps[0].name}
-	switch {
-	case steps[0].key != "":
-		return merged // The items of a list are meant.
-	case steps[0].every:
-		names = names[:0]
-		for name := range entries.merged {
-			names = append(names, name)
-		}
-		for name := range entries.live {
-			if _, both := entries.merged[name]; !both {
-				names = append(names, name)
+func keepEntries(at place, merged value, entries pair[map[string]any], ways [][]step) value {
+	onwards := map[string][][]step{}
+	for _, way := range ways {
+		switch first, rest := way[0], way[1:]; {
+		case first.key != "": // The items of a list are meant.
+		case first.every:
+			for name := range entries.merged {
+				onwards[name] = append(onwards[name], rest)
 			}
+			for name := range entries.live {
+				if _, both := entries.merged[name]; !both {
+					onwards[name] = append(onwards[name], rest)
+				}
+			}
+		default:
+			onwards[first.name] = append(onwards[first.name], rest)
 		}
 	}
-	for _, name := range names {
-		kept := keep(at.entry(name), in(entries.merged, name), in(entries.live, name), steps[1:])
+	for name, ways := range onwards {
+		kept := keep(at.entry(name), in(entries.merged, name), in(entries.live, name), ways)
 		if kept.found {
 			entries.merged[name] = kept.any
 		} else {
@@ -140,71 +145,16 @@ func keepEntries(at place, merged value, entries pair[map[string]any], steps []s
 	return there(entries.merged)
 }
 
-func keepItems(at place, merged value, items pair[[]any], steps []step) value {
-	first, rest := steps[0], steps[1:]
-	if len(rest) == 0 && first.every {
-		return there(runtime.DeepCopyJSONValue(items.live))
-	}
-	if len(rest) == 0 && first.key != "" {
-		return keepSelected(merged, items, first)
-	}
-	for i, j := range first.pairs(at, items) {
-		items.merged[i] = keep(at.item(), there(items.merged[i]), there(items.live[j]), rest).any
-	}
-	return merged
-}
-
-// pairs are the indexes of the items in merged that a step leads into, with those of the same items in live.
-func (s step) pairs(at place, items pair[[]any]) map[int]int {
-	pairs := map[int]int{}
-	switch i, isIndex := s.index(); {
-	case s.key != "":
-		live := s.selected(items.live)
-		for n, i := range s.selected(items.merged) {
-			if n < len(live) {
-				pairs[i] = live[n]
-			}
-		}
-	case s.every:
-		return sameItems(at, items)
-	case isIndex && i < len(items.merged) && i < len(items.live):
-		pairs[i] = i
-	}
-	return pairs
-}
+func (s step) selects(item any) bool { return s.key != "" && textAt(item, s.key) == s.value }
 
 func (s step) selected(items []any) []int {
 	var indexes []int
 	for i, item := range items {
-		if textAt(item, s.key) == s.value {
+		if s.selects(item) {
 			indexes = append(indexes, i)
 		}
 	}
 	return indexes
-}
-
-// keepSelected has the items that a step selects as they are in live: where merged has them, or else at their index in live.
-func keepSelected(merged value, items pair[[]any], s step) value {
-	live := s.selected(items.live)
-	kept := make([]any, 0, len(items.merged)+len(live))
-	n := 0 // how many of the selected items of live have their place
-	for _, item := range items.merged {
-		if textAt(item, s.key) != s.value {
-			kept = append(kept, item)
-			continue
-		}
-		if n < len(live) {
-			kept = append(kept, runtime.DeepCopyJSONValue(items.live[live[n]]))
-			n++
-		}
-	}
-	if n < len(live) {
-		kept = inserted(kept, items.live, live[n:])
-	}
-	if len(kept) == 0 && !merged.found {
-		return absent
-	}
-	return there(kept)
 }
 
 // inserted returns items with those of others at the indexes that they have there, or at the end.
@@ -217,33 +167,6 @@ func inserted(items, others []any, indexes []int) []any {
 		all = append(all, runtime.DeepCopyJSONValue(others[i]))
 	}
 	return append(all, items...)
-}
-
-// sameItems pairs the items of two lists: by the key that the type has for that, by name if every item of both has a name, else by index. The n-th
-// items with the same key belong together.
-func sameItems(at place, items pair[[]any]) map[int]int {
-	key := at.mergeKey
-	if key == "" && haveAll(items.merged, "name") && haveAll(items.live, "name") {
-		key = "name"
-	}
-	pairs := map[int]int{}
-	if key == "" {
-		for i := range min(len(items.merged), len(items.live)) {
-			pairs[i] = i
-		}
-		return pairs
-	}
-	byKey := map[string][]int{}
-	for i, item := range items.live {
-		name := textAt(item, key)
-		byKey[name] = append(byKey[name], i)
-	}
-	for i, item := range items.merged {
-		if name := textAt(item, key); name != "" && len(byKey[name]) > 0 {
-			pairs[i], byKey[name] = byKey[name][0], byKey[name][1:]
-		}
-	}
-	return pairs
 }
 
 func haveAll(items []any, key string) bool {

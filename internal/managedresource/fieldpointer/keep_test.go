@@ -68,6 +68,10 @@ func TestKeep(t *testing.T) {
 		"MRF-4/items of a list that only live has":    {deployment, "/spec/template/spec/tolerations/[key=x]", pods(""), pods("tolerations: [{key: y}, {key: x}]"), pods("tolerations: [{key: x}]")},
 		"MRF-4/the only item is gone":                 {deployment, "/spec/template/spec/tolerations/[key=x]", pods("tolerations: [{key: x}]"), pods(""), pods("tolerations: []")},
 		"MRF-2/brackets at a mapping":                 {custom, "/spec/[a=b]", "spec: {a: b}", "spec: {a: c}", "spec: {a: b}"},
+		"MRF-20/by value and by index":                {custom, "/l/[k=a],/l/1", "l: [{k: b}, {k: c}, {k: a}]", "l: [{k: b}, {k: a}]", "l: [{k: b}, {k: c}, {k: a}]"},
+		"MRF-20/by index and by value":                {custom, "/l/1,/l/[k=a]", "l: [{k: b}, {k: c}, {k: a}]", "l: [{k: b}, {k: a}, {k: a, v: 2}]", "l: [{k: b}, {k: c}, {k: a}, {k: a, v: 2}]"},
+		"MRF-20/by two values":                        {custom, "/l/[k=a],/l/[v=1]", "l: [{k: a, v: 1}]", "l: [{k: b, v: 1}, {k: a, v: 2}]", "l: [{k: b, v: 1}, {k: a, v: 2}]"},
+		"MRF-20/by value and every":                   {custom, "/l/*/w,/l/[k=a]", "l: [{k: b, w: 1}]", "l: [{k: a, w: 2}, {k: c, w: 3}]", "l: [{k: a, w: 2}, {k: b, w: 3}]"},
 		"MRF-2/one within the other":                  {custom, "/spec/a,/spec/a/b", "spec: {a: {b: 1}}", "spec: {a: {b: 2, c: 2}}", "spec: {a: {b: 2, c: 2}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
