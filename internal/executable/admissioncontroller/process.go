@@ -3,6 +3,7 @@ package admissioncontroller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -183,8 +184,15 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 	}
 	connection := cluster.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
 	var err error
-	if p.Garden, err = connection.Caching(feature.Garden, cluster.Options{Scheme: scheme, Reads: feature.AllReads(rows, p.Config)}); err != nil {
+	reads := feature.AllReads(rows, p.Config)
+	if p.Garden, err = connection.Caching(feature.Garden, cluster.Options{Scheme: scheme, Reads: reads}); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(reads, func(r feature.Read) bool { return r.Form == feature.Whole && r.Resource == "shoots" }) {
+		references := func(shoot client.Object) []string { return shoot.(*foreign.Shoot).References() }
+		if err := p.Garden.Cache.IndexField(context.Background(), &foreign.Shoot{}, foreign.ReferencesIndex, references); err != nil {
+			return err
+		}
 	}
 	live, err := p.Garden.Live()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Strip removes the fields of objects that no reader of a cache needs: all metadata but what identifies them, when they go, and whether their
-// issuer is managed. All caches of a kind of the garden keep it like this.
+// issuer is managed. Of a Shoot that refers to nothing only those are left. All caches of a kind of the garden keep it like this.
 // +kubebuilder:object:generate=false
 type Strip struct{}
 
@@ -16,6 +16,9 @@ func (Strip) Strip(object any) (any, error) {
 	switch o := object.(type) {
 	case *Shoot:
 		o.ObjectMeta = strip(&o.ObjectMeta)
+		if len(o.References()) == 0 {
+			o.Spec, o.Status = ShootSpec{}, ShootStatus{}
+		}
 	case *SecretBinding:
 		o.ObjectMeta = strip(&o.ObjectMeta)
 	case *CredentialsBinding:

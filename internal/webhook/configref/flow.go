@@ -127,7 +127,7 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 	return f.check(ctx, content, []garden.Shoot{*shoot})
 }
 
-// configMap keeps CV-10 to CV-14.
+// configMap keeps CV-10 to CV-14. The content is compared first: most updates of ConfigMaps are none of a configuration's.
 func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Update {
 		admission.Explain(ctx, "operation is not update, nothing to validate")
@@ -137,8 +137,17 @@ func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) e
 	if err != nil {
 		return err
 	}
+	old, err := admission.Decode[corev1.ConfigMap](configMaps, r.OldObject.Raw, r.Namespace)
+	if err != nil {
+		return admission.Refuse(http.StatusBadRequest, "error decoding old ConfigMap: %s", err)
+	}
+	is, has := configMap.Data[f.Key]
+	if was, had := old.Data[f.Key]; has == had && is == was {
+		admission.Explain(ctx, "%s did not change", f.Purpose)
+		return nil
+	}
 	list := &garden.ShootList{}
-	if err := f.Shoots.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
+	if err := f.Shoots.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingFields{garden.ReferencesIndex: "ConfigMap/" + r.Name}); err != nil {
 		return admission.Refuse(http.StatusInternalServerError, "failed listing shoots in namespace %s: %s", r.Namespace, err)
 	}
 	var users []garden.Shoot
@@ -154,14 +163,6 @@ func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) e
 	content, err := f.content(configMap, r.Namespace, r.Name)
 	if err != nil {
 		return err
-	}
-	old, err := admission.Decode[corev1.ConfigMap](configMaps, r.OldObject.Raw, r.Namespace)
-	if err != nil {
-		return admission.Refuse(http.StatusBadRequest, "error decoding old ConfigMap: %s", err)
-	}
-	if was, found := old.Data[f.Key]; found && was == content {
-		admission.Explain(ctx, "%s did not change", f.Purpose)
-		return nil
 	}
 	return f.check(ctx, content, users)
 }

@@ -79,14 +79,17 @@ func of[T any](k kind[T]) Webhook {
 	return Webhook{Name: Name + "-" + k.resource, Group: k.group.Group, Resource: k.resource, Path: path, Decide: admission.Validate(k.group.WithKind(k.kind), k.judge), kind: k.kind}
 }
 
-// judge keeps the order of EV-1. An object that is being deleted, and of which only metadata changes, need not keep rules that may
-// be stricter than when it was created: otherwise no client could remove its finalizers (WB-18).
+// judge keeps the order of EV-1. An update that changes only metadata need not keep rules that may be stricter than when the object was
+// created (T4-4): otherwise no client could remove its finalizers (WB-18).
 func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error) {
 	meta := any(now).(metav1.Object)
 	var all field.ErrorList
 	if old != nil {
 		all = apivalidation.ValidateObjectMetaAccessorUpdate(meta, any(old).(metav1.Object), field.NewPath("metadata"))
 		if meta.GetDeletionTimestamp() == nil {
+			if reflect.DeepEqual(judgedOf(now), judgedOf(old)) {
+				return all, nil
+			}
 			all = append(all, k.update(now, old)...)
 		} else {
 			changes, err := k.changes(ctx)
@@ -101,6 +104,17 @@ func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error
 	}
 	all = append(all, apivalidation.ValidateObjectMetaAccessor(meta, !k.clusterScoped, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	return append(all, k.spec(now)...), nil
+}
+
+// judgedOf returns the fields of an object that its own rules read: all but the metadata.
+func judgedOf[T any](object *T) map[string]any {
+	fields := map[string]any{}
+	for field, value := range reflect.ValueOf(object).Elem().Fields() {
+		if !field.Anonymous {
+			fields[field.Name] = value.Interface()
+		}
+	}
+	return fields
 }
 
 // changed is the error about a change of what is wanted while the object is being deleted (EV-4, EV-44).

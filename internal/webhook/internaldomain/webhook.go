@@ -51,7 +51,14 @@ func Reads() []feature.Read {
 
 // Decide judges Secrets of internal domains, which are all that it is asked about (IDS-6: whatever label they were selected by). The garden
 // is read live.
-func Decide(garden client.Reader) admission.Func { return admission.Decide(webhook{garden}.decide) }
+func Decide(garden client.Reader) admission.Func {
+	return admission.OnChange(secrets, judged, admission.Decide(webhook{garden}.decide))
+}
+
+// judged returns the parts of a Secret that an update is judged by.
+func judged(secret *metav1.PartialObjectMetadata) any {
+	return [...]string{secret.Labels[RoleLabel], secret.Annotations[domain], secret.Annotations[provider]}
+}
 
 type webhook struct{ garden client.Reader }
 

@@ -40,9 +40,17 @@ type Rejections interface {
 	Count(r *admissionv1.AdmissionRequest, reason string)
 }
 
-// Decide judges Secrets.
+// judged is the part of a Secret that is judged.
+type judged struct {
+	Data struct {
+		Kubeconfig *[]byte `json:"kubeconfig"`
+	} `json:"data"`
+}
+
+// Decide judges Secrets that are created, and updates that change the kubeconfig.
 func Decide(rejections Rejections) admission.Func {
-	return admission.Validate(corev1.SchemeGroupVersion.WithKind("Secret"), func(ctx context.Context, secret, _ *corev1.Secret) (field.ErrorList, error) {
+	secrets := corev1.SchemeGroupVersion.WithKind("Secret")
+	return admission.OnChange(secrets, func(s *judged) any { return s.Data.Kubeconfig }, admission.Validate(secrets, func(ctx context.Context, secret, _ *corev1.Secret) (field.ErrorList, error) {
 		raw, found := secret.Data[key]
 		if !found {
 			return nil, nil
@@ -57,7 +65,7 @@ func Decide(rejections Rejections) admission.Func {
 		}
 		rejections.Count(admission.RequestFrom(ctx), "Rejected Kubeconfig")
 		return field.ErrorList{field.Invalid(field.NewPath("data", key), field.OmitValueType{}, "secret contains invalid kubeconfig: "+why)}, nil
-	})
+	}))
 }
 
 // codec decodes kubeconfigs in JSON. The codec of the client library takes YAML, too, whose expansion it does not bound.

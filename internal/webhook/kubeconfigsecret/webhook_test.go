@@ -100,6 +100,15 @@ func TestNothingTold(t *testing.T) {
 	})
 }
 
+// TestUnchanged: a Secret that was admitted before, with a kubeconfig that is refused now, can be released.
+func TestUnchanged(t *testing.T) {
+	r := secret(admissionv1.Update, user(`"exec":{"command":"/bin/sh","apiVersion":"v1"}`))
+	r.OldObject.Raw = []byte(strings.Replace(string(r.Object.Raw), `"name":"s"`, `"name":"s","finalizers":["x"]`, 1))
+	if response := admissiontest.Respond(Decide(&rejections{}), r); !response.Allowed {
+		t.Errorf("T4-4, KCS-4: %+v", response.Result)
+	}
+}
+
 // TestNamesTwice: the parser repeats all entries of a list where two have the same name; the answer does not (KCS-T4, KCS-1, WB-33).
 func TestNamesTwice(t *testing.T) {
 	const password = "sEcReT123"

@@ -130,7 +130,7 @@ func (o Options) count(ctx context.Context, r *admissionv1.AdmissionRequest, res
 	}
 }
 
-// size limits the size of what a user writes (RSZ-5).
+// size limits the size of what a user writes (RSZ-5). An update that does not add to it is admitted.
 func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVersionResource, limit *config.ResourceLimit) error {
 	if limit.Size == nil {
 		return nil
@@ -141,6 +141,11 @@ func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVers
 	}
 	if size <= limit.Size.Value() {
 		return nil
+	}
+	if r.Operation == admissionv1.Update { // The finalizers of an object that was admitted before can be removed (T4-4).
+		if was, err := sizeOf(r.OldObject.Raw); err == nil && size <= was {
+			return nil
+		}
 	}
 	return o.violation(r, resource, "Size Exceeded", []any{"requestObjectSize", size, "limit", limit.Size.String()}, fmt.Errorf("maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size, limit.Size))
 }

@@ -60,7 +60,10 @@ func by(user string, groups ...string) func(*admissionv1.AdmissionRequest) {
 
 func wide(r *admissionv1.AdmissionRequest)    { r.Namespace = "" }
 func updated(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }
-func core(r *admissionv1.AdmissionRequest)    { r.Resource.Group, r.Resource.Version = "", "v1" }
+func from(old string) func(*admissionv1.AdmissionRequest) {
+	return func(r *admissionv1.AdmissionRequest) { r.Operation, r.OldObject.Raw = admissionv1.Update, []byte(old) }
+}
+func core(r *admissionv1.AdmissionRequest) { r.Resource.Group, r.Resource.Version = "", "v1" }
 
 func TestDecisions(t *testing.T) {
 	large := strings.Replace(small, "xxx", "xxxx", 1)
@@ -79,6 +82,9 @@ func TestDecisions(t *testing.T) {
 		"RSZ-T1/RSZ-5, at the limit":                {"block", request("shoots", small), "", nil, "200  ", ""},
 		"RSZ-T1/RSZ-5, RSZ-6, a byte more":          {"block", request("shoots", large), "", nil, tooLarge, "Size Exceeded"},
 		"RSZ-T1/RSZ-5, a byte more in an update":    {"block", request("shoots", large, updated), "", nil, tooLarge, "Size Exceeded"},
+		"T4-4/RSZ-8, an update that adds nothing":   {"block", request("shoots", large, from(large)), "", nil, "200  ", ""},
+		"T4-4/RSZ-8, a finalizer goes":              {"block", request("shoots", large, from(strings.Replace(large, `"name":"a"`, `"name":"a","finalizers":["x"]`, 1))), "", nil, "200  ", ""},
+		"RSZ-8/an update that adds a byte":          {"block", request("shoots", large, from(small)), "", nil, tooLarge, "Size Exceeded"},
 		"RSZ-T2/RSZ-5, what the system writes":      {"block", request("shoots", strings.Replace(small, `"name":"a"`, `"name":"a","managedFields":[{"manager":"m"}]`, 1)[:len(small)+len(`,"managedFields":[{"manager":"m"}]`)-1]+`,"status":{"a":"bbbbbbb"}}`), "", nil, "200  ", ""},
 		"RSZ-5/spaces do not count":                 {"block", request("shoots", strings.ReplaceAll(small, ":", " : ")), "", nil, "200  ", ""},
 		"RSZ-T3/RSZ-2, a user":                      {"block", request("shoots", large, by("admin")), "", nil, "200  ", ""},

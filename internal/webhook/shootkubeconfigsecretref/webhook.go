@@ -39,8 +39,21 @@ type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
 
-// Decide judges updates of Secrets.
-func Decide(shoots Lister) admission.Func { return admission.Decide(webhook{shoots}.decide) }
+var secrets = corev1.SchemeGroupVersion.WithKind("Secret")
+
+// secret is the part of a Secret that the rule reads.
+type secret struct {
+	Data struct {
+		Kubeconfig []byte `json:"kubeconfig"`
+	} `json:"data"`
+}
+
+func (s *secret) isEmpty() any { return len(s.Data.Kubeconfig) == 0 }
+
+// Decide judges updates that remove the kubeconfig of a Secret.
+func Decide(shoots Lister) admission.Func {
+	return admission.OnChange(secrets, (*secret).isEmpty, admission.Decide(webhook{shoots}.decide))
+}
 
 type webhook struct{ shoots Lister }
 
@@ -49,19 +62,17 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	if r.Operation != admissionv1.Update {
 		return nil
 	}
-	secret, err := admission.Decode[corev1.Secret](corev1.SchemeGroupVersion.WithKind("Secret"), r.Object.Raw, r.Namespace)
-	if err != nil || len(secret.Data["kubeconfig"]) > 0 {
+	now, err := admission.Decode[secret](secrets, r.Object.Raw, r.Namespace)
+	if err != nil || len(now.Data.Kubeconfig) > 0 {
 		return err
 	}
 	list := &garden.ShootList{}
-	if err := w.shoots.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
+	if err := w.shoots.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingFields{garden.ReferencesIndex: "Secret/" + r.Name}); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("unable to list shoot in namespace: %s: %w", r.Namespace, err))
 	}
 	var users []string
 	for i := range list.Items {
-		if slices.Contains(secretsOf(&list.Items[i]), r.Name) {
-			users = append(users, list.Items[i].Name)
-		}
+		users = append(users, list.Items[i].Name)
 	}
 	if len(users) == 0 {
 		return nil
@@ -69,24 +80,6 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	slices.Sort(users)
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "Secret"}, r.Name,
 		fmt.Errorf("data kubeconfig can't be removed from secret or set to empty because secret is in use by shoots: [%s]", strings.Join(users, ", ")))
-}
-
-// secretsOf are the Secrets with kubeconfigs that a Shoot refers to.
-func secretsOf(shoot *garden.Shoot) []string {
-	server := shoot.Spec.Kubernetes.KubeAPIServer
-	if server == nil {
-		return nil
-	}
-	var all []string
-	for _, plugin := range server.AdmissionPlugins {
-		all = append(all, ptr.Deref(plugin.KubeconfigSecretName, ""))
-	}
-	if server.StructuredAuthorization != nil {
-		for _, kubeconfig := range server.StructuredAuthorization.Kubeconfigs {
-			all = append(all, kubeconfig.SecretName)
-		}
-	}
-	return all
 }
 
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.

@@ -52,6 +52,11 @@ func TestDecisions(t *testing.T) {
 			}
 		})
 	}
+	empty := update("s", `{}`)
+	empty.OldObject.Raw = []byte(`{"metadata":{"finalizers":["x"]},"data":{"kubeconfig":""}}`)
+	if response := admissiontest.Respond(Decide(admissiontest.NewReader(t, shoots)), empty); !response.Allowed {
+		t.Errorf("T4-4, SKR-3: a Secret that was empty before: %+v", response.Result)
+	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Delete} {
 		r := update("s", `{}`)
 		r.Operation = operation
@@ -75,7 +80,7 @@ func TestDocument(t *testing.T) {
 	r := update("authorizer", `{}`)
 	garden := admissiontest.NewReader(t, "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {structuredAuthorization: {kubeconfigs: [{secretName: authorizer}]}}}}")
 	t.Run("ADM-17 as it is registered", func(t *testing.T) {
-		admissiontest.Judged{Decide: Decide(garden), Request: r, Other: r, Old: []byte(`{}`)}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 	})
 }
 

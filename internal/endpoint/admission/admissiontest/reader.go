@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/internal/externalapi/garden"
 )
 
 // Reader is a cluster with a few objects, for webhooks that read. Kinds are told apart by their names alone.
@@ -97,6 +100,13 @@ func (r *Reader) fails(ctx context.Context, kind string) error {
 func fieldsOf(object *unstructured.Unstructured, selector fields.Selector) fields.Set {
 	set := fields.Set{}
 	for _, requirement := range selector.Requirements() {
+		if requirement.Field == garden.ReferencesIndex {
+			var shoot garden.Shoot
+			if convert(object.Object, &shoot) == nil && slices.Contains(shoot.References(), requirement.Value) {
+				set[requirement.Field] = requirement.Value
+			}
+			continue
+		}
 		set[requirement.Field], _, _ = unstructured.NestedString(object.Object, strings.Split(requirement.Field, ".")...)
 	}
 	return set

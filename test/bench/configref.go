@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/landscape"
+)
+
+// crowded is a garden as large as the largest, with 5,000 Shoots in each of two projects.
+var crowded = landscape.Options{Seeds: largest.Seeds, Projects: 2, Shoots: largest.Shoots}
+
+// references measures the webhook of audit policies while a ConfigMap among 5,000 Shoots is written 100 times a second.
+func references(ctx context.Context, b *bench) error {
+	garden, err := harness.StartGarden(ctx, filepath.Join(b.dir, "references"), nil)
+	if err != nil {
+		return err
+	}
+	defer garden.Stop()
+	if _, err := fill(ctx, garden, crowded); err != nil {
+		return err
+	}
+	g := &gate{bench: b, garden: garden, certificates: filepath.Join(b.dir, "references", "ca.crt")}
+	if err := g.startUp(ctx); err != nil {
+		return err
+	}
+	defer g.process.Stop()
+	web, err := garden.HTTPS()
+	if err != nil {
+		return err
+	}
+	namespace, _ := crowded.ShootName(0)
+	const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: "
+	for _, c := range []struct{ what, name, content, want string }{
+		{"that no Shoot refers to", "of-nobody", policy + "Metadata", `"allowed":true`},
+		{"that all of them refer to", "audit-policy", policy + "Metadata", `"allowed":true`},
+	} {
+		review, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
+			"uid": "u", "kind": map[string]any{"version": "v1", "kind": "ConfigMap"}, "namespace": namespace, "name": c.name, "operation": "UPDATE",
+			"object": map[string]any{"data": map[string]any{"policy": c.content}}, "oldObject": map[string]any{"data": map[string]any{"policy": policy + "None"}},
+		}})
+		if err != nil {
+			return err
+		}
+		var took []time.Duration
+		for pace := time.Tick(10 * time.Millisecond); len(took) < 1000; <-pace {
+			began := time.Now()
+			if _, answer, err := g.process.Ask(web, http.MethodPost, "/webhooks/audit-policies", "application/json", review); err != nil || !strings.Contains(answer, c.want) {
+				return fmt.Errorf("a ConfigMap %s: %s: %w", c.what, answer, err)
+			}
+			took = append(took, time.Since(began))
+		}
+		g.add(fmt.Sprintf("a ConfigMap among 5,000 Shoots, %s, is changed 100 times a second: p99", c.what), milliseconds(quantile(took, 0.99)), "ms",
+			fmt.Sprintf("p50 %.2f ms (n=%d)", milliseconds(quantile(took, 0.5)), len(took)), "target ≤ 50")
+	}
+	u, err := usageOf(g.process)
+	if err != nil {
+		return err
+	}
+	g.add("… memory, peak", u.Peak, "MiB", "", "target ≤ 200")
+	return nil
+}
