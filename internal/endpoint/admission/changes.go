@@ -61,6 +61,8 @@ func (d *differ) field(at *place, f *fieldOf, was, is reflect.Value) error {
 	case !f.deep || !w.IsValid() || !i.IsValid():
 	case f.element == noList:
 		err = d.structs(at, w, i)
+	case f.element == traced:
+		err = d.origins(at, w, i)
 	case w.Len() == i.Len() && (f.element == placed || sameNames(f.name, w, i)):
 		err = d.elements(at, w, i)
 	}
@@ -248,6 +250,8 @@ const (
 	byName
 	// placed: elements are identified by their places. These are lists of types that were made for one rule, which changes elements and moves none.
 	placed
+	// traced: elements tell their origin.
+	traced
 )
 
 // omits says whether a value is left out.
@@ -319,7 +323,9 @@ func (f *fieldOf) know(t reflect.Type) {
 		f.plainMap = to == t && (t.ConvertibleTo(textsType) || t.ConvertibleTo(bytesType))
 	case reflect.Slice:
 		if element := to.Elem(); to == t && element.Kind() == reflect.Struct && !marshals(element) {
-			if f.name = nameOfElements(element); f.name != nil {
+			if reflect.PointerTo(element).Implements(originatedType) {
+				f.deep, f.element = true, traced
+			} else if f.name = nameOfElements(element); f.name != nil {
 				f.deep, f.element = true, byName
 			} else if isOwn(element) {
 				f.deep, f.element = true, placed

@@ -11,6 +11,8 @@ type place struct {
 	name string
 	// n is the number of an element in a list of so many; length is zero for a member of an object.
 	n, length int
+	// to is the number of the element in the changed list.
+	to int
 
 	looked, found bool
 	raw           []byte
@@ -19,7 +21,7 @@ type place struct {
 
 func (p *place) member(name string) *place { return &place{up: p, name: name} }
 
-func (p *place) element(n, length int) *place { return &place{up: p, n: n, length: length} }
+func (p *place) element(n, length int) *place { return &place{up: p, n: n, length: length, to: n} }
 
 // look returns what is there.
 func (p *place) look() ([]byte, bool) {
@@ -76,7 +78,7 @@ func (p *place) path() string {
 	case p.up == nil:
 		return ""
 	case p.length > 0:
-		return p.up.path() + "/" + strconv.Itoa(p.n)
+		return p.up.path() + "/" + strconv.Itoa(p.to)
 	}
 	return p.up.path() + "/" + escape.Replace(p.name)
 }

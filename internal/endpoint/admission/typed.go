@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"net/http"
+	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,7 @@ func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
 		if err != nil {
 			return nil, err
 		}
+		trace(reflect.ValueOf(before).Elem())
 		after := copied(before)
 		if err := change(ctx, after); err != nil {
 			return nil, denied(err)

@@ -40,17 +40,18 @@ func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit f
 		if err != nil {
 			return err
 		}
-		*constraints = slices.DeleteFunc(*constraints, func(c corev1.TopologySpreadConstraint) bool {
+		*constraints = slices.DeleteFunc(*constraints, func(c spreadConstraint) bool {
 			return c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone
 		})
-		*constraints, load.respread = append(*constraints, host), true
+		*constraints = append(*constraints, spreadConstraint{TopologySpreadConstraint: host})
 		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // Zones are for those who tolerate the loss of one, or do not say (HA-42, HA-48).
-			*constraints = append(*constraints, constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most)))
+			zone := constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most))
+			*constraints = append(*constraints, spreadConstraint{TopologySpreadConstraint: zone})
 		}
 	}
 	if load.generations {
 		for i := range *constraints {
-			countGenerations(&(*constraints)[i])
+			countGenerations(&(*constraints)[i].TopologySpreadConstraint)
 		}
 	}
 	return nil

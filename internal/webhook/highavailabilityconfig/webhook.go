@@ -55,17 +55,14 @@ func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces livefall
 	w := webhook{cfg, namespaces, target}
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admission.Patch, error) {
 		var change admission.Func
-		var load *workload
 		switch kind := schema.GroupVersionKind(r.Kind); kind.GroupKind() {
 		case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
 			change = admission.Mutate(kind, func(ctx context.Context, d *deployment) error {
-				load = d.workload()
-				return w.spread(ctx, load)
+				return w.spread(ctx, d.workload())
 			})
 		case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
 			change = admission.Mutate(kind, func(ctx context.Context, s *statefulSet) error {
-				load = s.workload()
-				return w.spread(ctx, load)
+				return w.spread(ctx, s.workload())
 			})
 		case schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}:
 			change = admission.Mutate(kind, w.autoscaler)
@@ -77,9 +74,6 @@ func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces livefall
 			return nil, undecodable(admission.Refuse(http.StatusBadRequest, "there is no content to decode"))
 		}
 		patch, err := change(ctx, r)
-		if err == nil && load != nil && load.respread {
-			patch, err = replacing(patch, r.Object.Raw, load.pods.TopologySpreadConstraints)
-		}
 		return patch, undecodable(err)
 	}
 }

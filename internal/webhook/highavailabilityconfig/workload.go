@@ -46,9 +46,15 @@ type podTemplate struct {
 }
 
 type podSpec struct {
-	Affinity                  *corev1.Affinity                  `json:"affinity,omitempty"`
-	Tolerations               []corev1.Toleration               `json:"tolerations,omitempty"`
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	Affinity                  *corev1.Affinity    `json:"affinity,omitempty"`
+	Tolerations               []corev1.Toleration `json:"tolerations,omitempty"`
+	TopologySpreadConstraints []spreadConstraint  `json:"topologySpreadConstraints,omitempty"`
+}
+
+// spreadConstraint keeps the fields that the type does not have, as long as the constraint stays.
+type spreadConstraint struct {
+	corev1.TopologySpreadConstraint `json:",inline"`
+	admission.Origin                `json:"-"`
 }
 
 // workload is what Deployments and StatefulSets have in common.
@@ -60,8 +66,6 @@ type workload struct {
 	selector *metav1.LabelSelector
 	// generations says that Pods of different generations run at once, each with a label that tells its generation.
 	generations bool
-	// respread says that constraints about hosts and zones were dropped, and others put in their place.
-	respread bool
 }
 
 func (d *deployment) workload() *workload {

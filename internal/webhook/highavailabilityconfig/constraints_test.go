@@ -2,12 +2,61 @@ package highavailabilityconfig
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/internal/endpoint/admission"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
+
+// TestKeptConstraints: a constraint about anything else keeps the fields that the types do not have, wherever it goes, while others are dropped, put
+// in and changed.
+func TestKeptConstraints(t *testing.T) {
+	const kept = `{"topologyKey":"%s","maxSkew":2,"whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"x"}},"future":{"deep":[1.50]}%s}`
+	const host = `{"topologyKey":"kubernetes.io/hostname","maxSkew":5,"whenUnsatisfiable":"DoNotSchedule","future":"b"}`
+	rapid.Check(t, func(rt *rapid.T) {
+		var before, want []string
+		for n := range rapid.IntRange(1, 4).Draw(rt, "constraints") {
+			if rapid.Bool().Draw(rt, "about hosts") {
+				before = append(before, host)
+				continue
+			}
+			before = append(before, fmt.Sprintf(kept, strconv.Itoa(n), ""))
+			want = append(want, fmt.Sprintf(kept, strconv.Itoa(n), `,"matchLabelKeys":["pod-template-hash"]`))
+		}
+		want = append(want, `{"topologyKey":"kubernetes.io/hostname","maxSkew":1,"whenUnsatisfiable":"ScheduleAnyway","labelSelector":{"matchLabels":{"app":"x"}},"matchLabelKeys":["pod-template-hash"]}`)
+		object := workloadOf(deployments, nil, nil, `{"replicas":2,"template":{"metadata":{"labels":{"app":"x"}},"spec":{"topologySpreadConstraints":[`+strings.Join(before, ",")+`]}}}`)
+		for range 2 { // The second time nothing is left to be done.
+			result, admitted, err := admissiontest.Apply(Decide(plain, in("failure-tolerance-type", ""), in("failure-tolerance-type", "")), object)
+			if err != nil || !admitted {
+				rt.Fatalf("admitted %t, %v", admitted, err)
+			}
+			if diff := cmp.Diff(constraintsOf(rt, []byte(`{"spec":{"template":{"spec":{"topologySpreadConstraints":[`+strings.Join(want, ",")+`]}}}}`)), constraintsOf(rt, result)); diff != "" {
+				rt.Errorf("FM-8, HA-T23: -want, +got:\n%s", diff)
+			}
+			object = result
+		}
+	})
+}
+
+func constraintsOf(t rapid.TB, object []byte) []any {
+	tree, err := admission.Tree(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := unstructured.NestedFieldNoCopy(tree.(map[string]any), "spec", "template", "spec", "topologySpreadConstraints")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.([]any)
+}
 
 // HA-44: constraints about hosts and zones are dropped and put anew, so that fields that the types do not know go with those that are dropped;
 // constraints about anything else keep theirs, and so do all where none is dropped.
