@@ -37,13 +37,10 @@ func references(ctx context.Context, b *bench) error {
 	}
 	namespace, _ := crowded.ShootName(0)
 	const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: "
-	for _, c := range []struct{ what, name, content, want string }{
-		{"that no Shoot refers to", "of-nobody", policy + "Metadata", `"allowed":true`},
-		{"that all of them refer to", "audit-policy", policy + "Metadata", `"allowed":true`},
-	} {
+	for _, c := range []struct{ what, name string }{{"that no Shoot refers to", "of-nobody"}, {"that all of them refer to", "audit-policy"}} {
 		review, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
 			"uid": "u", "kind": map[string]any{"version": "v1", "kind": "ConfigMap"}, "namespace": namespace, "name": c.name, "operation": "UPDATE",
-			"object": map[string]any{"data": map[string]any{"policy": c.content}}, "oldObject": map[string]any{"data": map[string]any{"policy": policy + "None"}},
+			"object": map[string]any{"data": map[string]any{"policy": policy + "Metadata"}}, "oldObject": map[string]any{"data": map[string]any{"policy": policy + "None"}},
 		}})
 		if err != nil {
 			return err
@@ -51,8 +48,12 @@ func references(ctx context.Context, b *bench) error {
 		var took []time.Duration
 		for pace := time.Tick(10 * time.Millisecond); len(took) < 1000; <-pace {
 			began := time.Now()
-			if _, answer, err := g.process.Ask(web, http.MethodPost, "/webhooks/audit-policies", "application/json", review); err != nil || !strings.Contains(answer, c.want) {
-				return fmt.Errorf("a ConfigMap %s: %s: %w", c.what, answer, err)
+			_, answer, err := g.process.Ask(web, http.MethodPost, "/webhooks/audit-policies", "application/json", review)
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(answer, `"allowed":true`) {
+				return fmt.Errorf("a ConfigMap %s is refused: %s", c.what, answer)
 			}
 			took = append(took, time.Since(began))
 		}

@@ -140,7 +140,7 @@ func (g *gate) startUp(ctx context.Context) error {
 	if u, err = usageOf(g.process); err != nil {
 		return err
 	}
-	g.settled = append(g.settled, u.RSS)
+	g.settled, g.anonymous = append(g.settled, u.RSS), append(g.anonymous, u.Anonymous)
 	g.peak = max(g.peak, u.Peak)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/espalier-project/espalier/test/harness"
 	"github.com/espalier-project/espalier/test/landscape"
@@ -25,10 +24,8 @@ type sized struct {
 	*gate
 	landscape.Options
 	garden *harness.Streamed
-	// title and name say which landscape it is, and in which form it comes.
-	title, name string
-	// anonymous is what of the settled memory is not the program itself.
-	anonymous []float64
+	// title says which landscape it is, and in which form it comes.
+	title string
 }
 
 func measureSize(ctx context.Context, b *bench, o landscape.Options, protobuf bool) error {
@@ -49,7 +46,7 @@ func measureSize(ctx context.Context, b *bench, o landscape.Options, protobuf bo
 	runtime.GC()
 	s := &sized{
 		gate: &gate{bench: b, garden: garden.Garden, certificates: filepath.Join(dir, "ca.crt")}, Options: o, garden: garden,
-		title: fmt.Sprintf("%d shoots, %s: ", o.Shoots, form), name: name,
+		title: fmt.Sprintf("%d shoots, %s: ", o.Shoots, form),
 	}
 	s.asAdmin = true
 	s.add(s.title+"objects", float64(garden.Objects), "", fmt.Sprintf("%d MB of %s", garden.Bytes>>20, form), "")
@@ -65,30 +62,9 @@ func measureSize(ctx context.Context, b *bench, o landscape.Options, protobuf bo
 // starts measures the start and the memory, three times.
 func (s *sized) starts(ctx context.Context) error {
 	for range 3 {
-		if s.process != nil {
-			s.process.Stop()
-		}
-		if err := s.start(ctx); err != nil {
+		if err := s.startUp(ctx); err != nil {
 			return err
 		}
-		u, err := usageOf(s.process)
-		if err != nil {
-			return err
-		}
-		s.cpu = append(s.cpu, u.CPU)
-		if err := settle(ctx, s.process); err != nil {
-			return err
-		}
-		if u, err = usageOf(s.process); err != nil {
-			return err
-		}
-		if s.profile != "" {
-			_, heap := s.process.Get(s.process.Metrics, "/debug/pprof/heap")
-			if err := os.WriteFile(filepath.Join(s.profile, fmt.Sprintf("%s-%d.heap", s.name, s.processes)), []byte(heap), 0o600); err != nil {
-				return err
-			}
-		}
-		s.settled, s.anonymous, s.peak = append(s.settled, u.RSS), append(s.anonymous, u.Anonymous), max(s.peak, u.Peak)
 	}
 	target := map[int][3]string{10_000: {"target ≤ 2.5", "target ≤ 60", "target ≤ 120"}, 100_000: {"target ≤ 25", "target ≤ 300", "target ≤ 400"}}[s.Shoots]
 	s.add(s.title+"start to ready", median(s.ready), "s", spreadOf(s.ready), target[0])
@@ -96,28 +72,6 @@ func (s *sized) starts(ctx context.Context) error {
 	s.add(s.title+"memory, settled", median(s.settled), "MiB", spreadOf(s.settled), target[1])
 	s.add(s.title+"… of it anonymous", median(s.anonymous), "MiB", spreadOf(s.anonymous), "")
 	s.add(s.title+"memory, peak of the start", s.peak, "MiB", "", target[2])
-	return nil
-}
-
-func (s *sized) start(ctx context.Context) (err error) {
-	s.processes++
-	config := map[string]any{}
-	if s.profile != "" {
-		config["debugging"] = map[string]any{"enableProfiling": true}
-	}
-	began := time.Now()
-	if s.process, err = s.garden.Run(harness.GardenProcessOptions{
-		Binary: filepath.Join(filepath.Dir(s.binary), "admission-controller"), Dir: filepath.Join(s.dir, fmt.Sprintf("sized-%d", s.processes)), Config: config, AsAdmin: true,
-	}); err != nil {
-		return err
-	}
-	if s.profile != "" {
-		go s.saveProfile(s.process, filepath.Join(s.profile, fmt.Sprintf("%s-%d.pprof", s.name, s.processes)))
-	}
-	if err := awaitReady(ctx, s.process); err != nil {
-		return err
-	}
-	s.ready = append(s.ready, time.Since(began).Seconds())
 	return nil
 }
 
