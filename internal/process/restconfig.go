@@ -3,12 +3,15 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 // RESTConfig returns the configuration of the client of a cluster. Of a kubeconfig only what is harmless is used (CCH-1 … CCH-3).
@@ -33,7 +36,11 @@ func load(path string) (*rest.Config, error) {
 		}
 		return config, nil
 	}
-	kubeconfig, err := clientcmd.LoadFromFile(path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	kubeconfig, err := cluster.DecodeKubeconfig(content)
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
@@ -53,7 +60,10 @@ func checked(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 // Kubeconfig returns the configuration of a kubeconfig from another writer, such as one of a Secret. The kubeconfig must not name any file: the
 // process would send the token in the file to a server that the writer chooses.
 func Kubeconfig(content []byte) (*rest.Config, error) {
-	kubeconfig, err := clientcmd.Load(content)
+	kubeconfig, err := cluster.DecodeKubeconfig(content)
+	if boundedyaml.IsLimit(err) {
+		return nil, fmt.Errorf("it is no kubeconfig: %w", err)
+	}
 	if err != nil {
 		return nil, errors.New("it is no kubeconfig") // The error may have content of a Secret.
 	}
@@ -62,11 +72,11 @@ func Kubeconfig(content []byte) (*rest.Config, error) {
 			return nil, fmt.Errorf("token files are not supported in the kubeconfig of a target (user %q)", name)
 		}
 	}
-	for name, cluster := range kubeconfig.Clusters {
+	for name, named := range kubeconfig.Clusters {
 		switch {
-		case cluster.CertificateAuthority != "":
+		case named.CertificateAuthority != "":
 			return nil, fmt.Errorf("files of certificate authorities are not supported in the kubeconfig of a target (cluster %q)", name)
-		case cluster.ProxyURL != "":
+		case named.ProxyURL != "":
 			return nil, fmt.Errorf("proxies are not supported in the kubeconfig of a target (cluster %q)", name)
 		}
 	}

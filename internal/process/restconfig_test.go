@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
 // Origins are proven by managed fields, whose manager is the name of the client, so that each client needs that name: also those over an
@@ -87,4 +88,21 @@ func TestKubeconfig(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKubeconfigsAreBounded: a kubeconfig whose aliases expand is refused at the cost of its size, in a Secret and in a file.
+func TestKubeconfigsAreBounded(t *testing.T) {
+	sizes := []int{20 << 10, 80 << 10, 1 << 20}
+	yamltest.RefusesCheaply(t, "T3-6/TGT-15", sizes, func(content []byte) error {
+		_, err := Kubeconfig(content)
+		return err
+	})
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	yamltest.RefusesCheaply(t, "T3-6/CCH-1", sizes, func(content []byte) error {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := RESTConfig(&shared.ClientConnection{Kubeconfig: file})
+		return err
+	})
 }

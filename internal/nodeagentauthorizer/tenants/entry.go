@@ -6,9 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"sigs.k8s.io/yaml"
-
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 // suffix is what the files of entries end with.
@@ -23,7 +22,7 @@ func readEntry(folder, name string) (*config.ShootEntry, [sha256.Size]byte, erro
 		return nil, none, err
 	}
 	entry := &config.ShootEntry{}
-	if err := yaml.UnmarshalStrict(content, entry); err != nil {
+	if err := boundedyaml.UnmarshalStrict(content, entry); err != nil {
 		return nil, none, fmt.Errorf("error decoding entry: %w", err)
 	}
 	config.SetDefaultsEntry(entry)

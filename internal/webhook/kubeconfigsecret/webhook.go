@@ -14,16 +14,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubejson "k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apimachinery/pkg/runtime/serializer/versioning"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/client-go/tools/clientcmd/api/latest"
 	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
 const (
@@ -55,7 +51,7 @@ func Decide(rejections Rejections) admission.Func {
 		if !found {
 			return nil, nil
 		}
-		kubeconfig, err := load(raw)
+		kubeconfig, err := cluster.DecodeKubeconfig(raw)
 		if err != nil {
 			return nil, admission.Refuse(http.StatusBadRequest, "%s", quoted.ReplaceAllString(err.Error(), "$1<not shown>"))
 		}
@@ -66,26 +62,6 @@ func Decide(rejections Rejections) admission.Func {
 		rejections.Count(admission.RequestFrom(ctx), "Rejected Kubeconfig")
 		return field.ErrorList{field.Invalid(field.NewPath("data", key), field.OmitValueType{}, "secret contains invalid kubeconfig: "+why)}, nil
 	}))
-}
-
-// codec decodes kubeconfigs in JSON. The codec of the client library takes YAML, too, whose expansion it does not bound.
-var codec = func() runtime.Codec {
-	json := kubejson.NewSerializerWithOptions(kubejson.DefaultMetaFactory, latest.Scheme, latest.Scheme, kubejson.SerializerOptions{})
-	return versioning.NewDefaultingCodecForScheme(latest.Scheme, json, json, latest.ExternalVersion, runtime.InternalGroupVersioner)
-}()
-
-// load decodes a kubeconfig as the client library does, within limits: any member of a project may have written it.
-func load(raw []byte) (*clientcmdapi.Config, error) {
-	kubeconfig := clientcmdapi.NewConfig()
-	if len(raw) == 0 {
-		return kubeconfig, nil
-	}
-	text, err := boundedyaml.ToJSON(raw)
-	if err != nil {
-		return nil, err
-	}
-	_, _, err = codec.Decode(text, ptr.To(latest.ExternalVersion.WithKind("Config")), kubeconfig)
-	return kubeconfig, err
 }
 
 // quoted is what a parser repeats of what it read, from the first quote on: it may go on without one, as where it repeats all users of a list
