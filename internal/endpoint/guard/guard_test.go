@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -168,20 +169,140 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Guessed tokens fill no memory.
+// Guessed tokens fill no memory, and take none from tokens that were accepted.
 func TestBounds(t *testing.T) {
 	_, g, _, clock := guarded(t)
+	owner := question{"owner", "get", "/metrics"}
+	g.remember(g.strangers, owner, http.StatusOK)
 	for i := range 3 * remembered {
-		g.remember(question{byte(i), byte(i >> 8)}, http.StatusUnauthorized)
-		if want := min(i+1, remembered); len(g.known) != want {
-			t.Fatalf("OPB-25: %d answers are kept, want %d", len(g.known), want)
+		g.remember(g.strangers, question{token: fmt.Sprint(i)}, http.StatusUnauthorized)
+		if want := min(i+1, remembered); len(g.strangers.known) != want {
+			t.Fatalf("OPB-25: %d answers are kept, want %d", len(g.strangers.known), want)
+		}
+	}
+	if status, found, _ := g.recall(g.accepted, owner); !found || status != http.StatusOK {
+		t.Error("LIM-4: guesses displace a right")
+	}
+	for i := range 3 * remembered {
+		if g.remember(g.strangers, question{token: fmt.Sprint(i)}, http.StatusOK); len(g.owners) > remembered || len(g.accepted.known) > remembered {
+			t.Fatalf("LIM-4: %d owners and %d rights are kept", len(g.owners), len(g.accepted.known))
 		}
 	}
 	clock.SetTime(clock.Now().Add(refusedFor))
-	g.remember(question{1, 2, 3}, http.StatusOK)
-	if len(g.known) != 1 {
-		t.Errorf("OPB-25: %d answers are kept that count no more", len(g.known)-1)
+	g.remember(g.strangers, question{token: "another"}, http.StatusUnauthorized)
+	if len(g.strangers.known) != 1 {
+		t.Errorf("OPB-25: %d answers are kept that count no more", len(g.strangers.known)-1)
 	}
+}
+
+// from asks as a client of a host.
+func from(handler http.Handler, host, token string) int {
+	request, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
+	request.RemoteAddr = host + ":1234"
+	request.Header.Set("Authorization", "Bearer "+token)
+	handler.ServeHTTP(w, request)
+	return w.Code
+}
+
+// guessing has strangers of a host guess tokens until the function that it returns is called.
+func guessing(handler http.Handler, host string, guessers int) (stop func()) {
+	var stopped atomic.Bool
+	var wg sync.WaitGroup
+	for g := range guessers {
+		wg.Go(func() {
+			for n := 0; !stopped.Load(); n++ {
+				from(handler, host, fmt.Sprintf("guess-%s-%d-%d", host, g, n))
+				time.Sleep(time.Second)
+			}
+		})
+	}
+	return func() { stopped.Store(true); wg.Wait() }
+}
+
+// A token that was accepted once is always answered, however many strangers guess, from its own host too.
+func TestAcceptedTokensHaveTheirOwnTurns(t *testing.T) {
+	for _, guessers := range []int{0, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := &apiServer{}
+			handler := fleeting(t, asked)
+			if code := from(handler, "10.0.0.1", "token-of-prometheus"); code != 200 {
+				t.Fatalf("LIM-4: got %d", code)
+			}
+			stop := guessing(handler, "10.0.0.1", guessers)
+			codes := map[int]int{}
+			for range 12 {
+				time.Sleep(30 * time.Second)
+				codes[from(handler, "10.0.0.1", "token-of-prometheus")]++
+			}
+			stop()
+			if codes[200] != 12 {
+				t.Errorf("LIM-4/%d strangers: answers to Prometheus are %v", guessers, codes)
+			}
+		})
+	}
+}
+
+// A scraper that starts during the attack takes turns with the other hosts; of the strangers of one host at most a queue waits.
+func TestStrangersTakeTurnsByHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler := fleeting(t, &apiServer{})
+		stop := guessing(handler, "10.0.0.66", 200)
+		time.Sleep(15 * time.Second)
+		began := time.Now()
+		if code := from(handler, "10.0.0.1", "token-of-prometheus"); code != 200 || time.Since(began) > 2*time.Second {
+			t.Errorf("LIM-4: got %d after %s", code, time.Since(began))
+		}
+		stop()
+	})
+}
+
+// Strangers beyond those who are asked about and those who wait are refused at once.
+func TestStrangersBeyondTheQueueAreRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := &apiServer{hang: make(chan struct{})}
+		handler, codes := fleeting(t, asked), make(chan int, 200)
+		for n := range 200 {
+			go func() { codes <- from(handler, "10.0.0.66", fmt.Sprint("guess-", n)) }()
+		}
+		synctest.Wait()
+		if got, want := len(codes), 200-asking-waiting; got != want {
+			t.Errorf("LIM-4: %d strangers are refused at once, want %d", got, want)
+		}
+		for range len(codes) {
+			if code := <-codes; code != 503 {
+				t.Errorf("LIM-4: got %d", code)
+			}
+		}
+		close(asked.hang)
+		for range asking + waiting {
+			<-codes
+		}
+	})
+}
+
+// A right is asked about again before it ends, while the former answer serves.
+func TestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := &apiServer{}
+		handler := fleeting(t, asked)
+		for n := range 10 {
+			if n > 0 {
+				asked.hang = make(chan struct{})
+			}
+			began := time.Now()
+			if code := from(handler, "10.0.0.1", "token-of-prometheus"); code != 200 || time.Since(began) > 0 {
+				t.Errorf("LIM-4: scrape %d gets %d after %s", n, code, time.Since(began))
+			}
+			synctest.Wait()
+			if asked.hang != nil {
+				close(asked.hang)
+			}
+			time.Sleep(refreshAfter)
+		}
+		if n := asked.tokens.Load(); n != 10 {
+			t.Errorf("LIM-4: the API server was asked %d times", n)
+		}
+	})
 }
 
 // A right that is denied is none, and an answer that did not come is not kept.
