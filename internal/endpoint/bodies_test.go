@@ -51,7 +51,7 @@ func endpoint(t *testing.T, handler http.Handler, http2 bool) (*http.Client, str
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "s"}, nil)
 	server := httptest.NewUnstartedServer(nil)
 	var err error
-	if server.Config, err = NewServer(promhttp.InstrumentHandlerDuration(seconds, handler)); err != nil {
+	if server.Config, err = NewServer(promhttp.InstrumentHandlerDuration(seconds, handler), HeaderBytes); err != nil {
 		t.Fatal(err)
 	}
 	server.EnableHTTP2 = http2

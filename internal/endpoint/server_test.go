@@ -26,7 +26,7 @@ func oneConnection(t *testing.T, handler http.Handler) (*http.Client, string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	var err error
-	if server.Config, err = NewServer(handler); err != nil {
+	if server.Config, err = NewServer(handler, HeaderBytes); err != nil {
 		t.Fatal(err)
 	}
 	var connections atomic.Int32
@@ -218,7 +218,7 @@ func TestUnreadAnswers(t *testing.T) {
 					Answering(w)
 					_, _ = w.Write(make([]byte, 600<<10))
 				})
-				server, err := NewServer(handler)
+				server, err := NewServer(handler, HeaderBytes)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,18 +8,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
@@ -55,33 +52,31 @@ func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Log
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := metricsOptions(&ManagerOptions{
-		Guard: keeper, Webhooks: &shared.HTTPSServer{TLS: shared.TLSServer{ServerCertDir: t.TempDir()}}, Metrics: &shared.Server{BindAddress: "127.0.0.1"}, Debugging: d,
-		Configuration: map[string]string{"a": "b"}, Log: log,
-	})
+	handler, err := metricsHandler(&ManagerOptions{Guard: keeper, Debugging: d, Configuration: map[string]string{"a": "b"}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := metricsserver.NewServer(options, config, http.DefaultClient)
+	var secure *tls.Config
+	if keeper != nil {
+		tested := httptest.NewUnstartedServer(nil)
+		tested.StartTLS()
+		tested.Close()
+		secure = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12, Certificates: tested.TLS.Certificates}
+	}
+	port, err := newPort("metrics", "127.0.0.1:0", handler, secure)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Start(ctx) }()
+	go func() { ended <- port.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	address := ""
-	for deadline := time.Now().Add(20 * time.Second); address == ""; {
-		if address = server.(interface{ GetBindAddr() string }).GetBindAddr(); time.Now().After(deadline) {
-			t.Fatal("the server does not start")
-		}
-		runtime.Gosched()
-	}
+	address := port.Listener.Addr().String()
 	scheme := map[bool]string{true: "https", false: "http"}[keeper != nil]
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	return func(method, path, token, body string) (int, string) {
@@ -134,6 +129,28 @@ func TestAuthentication(t *testing.T) {
 		if status, _ := profiles("GET", path, "", ""); status != want {
 			t.Errorf("OPB-25: with profiles alone %s: %d", path, status)
 		}
+	}
+}
+
+// Each port refuses headers that are longer than it needs: 16 KiB, and 32 KiB with tokens.
+func TestHeadersAreBounded(t *testing.T) {
+	config := reviewer(t, "good", map[string]bool{"get /metrics": true})
+	for name, c := range map[string]struct {
+		debugging *shared.Debugging
+		bytes     int
+		want      int
+	}{
+		"LIM-3/headers of usual length":             {nil, 8 << 10, 200},
+		"LIM-3/headers that are longer":             {nil, 24 << 10, 431},
+		"LIM-3/headers with a token":                {&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, 15 << 10, 401},
+		"LIM-3/headers with a token that is longer": {&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, 40 << 10, 431},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, body := served(t, c.debugging, config, logr.Discard())("GET", "/metrics", strings.Repeat("a", c.bytes), "")
+			if status != c.want {
+				t.Errorf("got %d %s", status, body)
+			}
+		})
 	}
 }
 

@@ -50,11 +50,8 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 	if err := registerOwn(metrics.Registry); err != nil {
 		return nil, fmt.Errorf("registering the metrics of the process: %w", err)
 	}
-	served, err := metricsOptions(&o)
-	if err != nil {
-		return nil, err
-	}
-	webhooks, err := newWebhookServer(o.Webhooks, o.Log)
+	certificate := newCertificate(o.Webhooks.TLS.ServerCertDir)
+	webhooks, err := newWebhookServer(&o, certificate)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the webhook server: %w", err)
 	}
@@ -63,8 +60,8 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 		Logger:                        o.Log,
 		Cache:                         o.Cache,
 		MapperProvider:                o.Mapper,
-		Metrics:                       served,
-		HealthProbeBindAddress:        address(o.HealthProbes),
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // withPorts serves metrics and probes.
+		HealthProbeBindAddress:        "0",
 		GracefulShutdownTimeout:       ptr.To(GracePeriod),
 		LeaderElectionReleaseOnCancel: true,
 		WebhookServer:                 webhooks,
@@ -80,34 +77,20 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
-	return mgr, nil
+	return withPorts(mgr, &o, certificate)
 }
 
-// metricsOptions are the server of metrics, and of what helps to find faults if that is wanted or guarded.
-func metricsOptions(o *ManagerOptions) (metricsserver.Options, error) {
-	served := metricsserver.Options{BindAddress: address(o.Metrics)}
-	profiles := o.Debugging != nil && ptr.Deref(o.Debugging.EnableProfiling, false)
-	if !profiles && o.Guard == nil {
-		return served, nil
-	}
-	var err error
-	if served.ExtraHandlers, err = debugHandlers(o.Configuration); err != nil {
-		return served, fmt.Errorf("showing the configuration: %w", err)
-	}
-	if profiles && ptr.Deref(o.Debugging.EnableContentionProfiling, false) {
+// profiles reports whether profiles are wanted, and begins those of contention.
+func profiles(o *ManagerOptions) bool {
+	wanted := o.Debugging != nil && ptr.Deref(o.Debugging.EnableProfiling, false)
+	if wanted && ptr.Deref(o.Debugging.EnableContentionProfiling, false) {
 		goruntime.SetBlockProfileRate(1)
 	}
-	if o.Guard != nil {
-		guarded(&served, o)
-	}
-	return served, nil
+	return wanted
 }
 
-// address is where a server listens; "0" if there is none.
+// address is where a server listens.
 func address(server *shared.Server) string {
-	if server == nil {
-		return "0"
-	}
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
 }
 

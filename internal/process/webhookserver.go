@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
@@ -28,23 +25,26 @@ type webhookServer struct {
 	webhook.Server
 	server  *http.Server
 	address string
-	certDir string
+	secure  *certificate
 	// clientCAFile has the CAs of clients; empty means that clients need no certificate.
 	clientCAFile string
 	log          logr.Logger
 	started      atomic.Bool
 }
 
-func newWebhookServer(o *shared.HTTPSServer, log logr.Logger) (*webhookServer, error) {
-	mux := http.NewServeMux()
-	server, err := endpoint.NewServer(mux)
+func newWebhookServer(o *ManagerOptions, secure *certificate) (*webhookServer, error) {
+	mux, headers := http.NewServeMux(), endpoint.HeaderBytes
+	if o.Guard != nil {
+		headers = endpoint.TokenHeaderBytes // Clients of /explain send tokens.
+	}
+	server, err := endpoint.NewServer(mux, headers)
 	if err != nil {
 		return nil, err
 	}
 	return &webhookServer{
 		Server: webhook.NewServer(webhook.Options{WebhookMux: mux}), server: server,
-		address: net.JoinHostPort(o.BindAddress, strconv.Itoa(o.Port)), certDir: o.TLS.ServerCertDir, clientCAFile: o.TLS.ClientCAFile,
-		log: log.WithName("webhook-server"),
+		address: net.JoinHostPort(o.Webhooks.BindAddress, strconv.Itoa(o.Webhooks.Port)), secure: secure, clientCAFile: o.Webhooks.TLS.ClientCAFile,
+		log: o.Log.WithName("webhook-server"),
 	}, nil
 }
 
@@ -87,11 +87,11 @@ func (s *webhookServer) verifyClients(ctx context.Context, config *tls.Config) e
 
 // Start implements webhook.Server.
 func (s *webhookServer) Start(ctx context.Context) error {
-	certificates, err := certwatcher.New(filepath.Join(s.certDir, "tls.crt"), filepath.Join(s.certDir, "tls.key"))
+	certificates, err := s.secure.watcher()
 	if err != nil {
 		return err
 	}
-	config := &tls.Config{NextProtos: []string{"h2"}, GetCertificate: certificates.GetCertificate, MinVersion: tls.VersionTLS12}
+	config := s.secure.config()
 	if s.clientCAFile != "" {
 		if err := s.verifyClients(ctx, config); err != nil {
 			return err

@@ -87,7 +87,7 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 			t.Fatal(err)
 		}
 	}
-	server, err := newWebhookServer(o, logr.Discard())
+	server, err := newWebhookServer(&ManagerOptions{Webhooks: o, Log: logr.Discard()}, newCertificate(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,140 @@
+package process
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/endpoint"
+)
+
+// probed is a manager whose probes have a server of this package. That of controller-runtime takes headers of a megabyte.
+type probed struct {
+	manager.Manager
+	live, ready *healthz.Handler
+}
+
+// AddHealthzCheck implements manager.Manager.
+func (p *probed) AddHealthzCheck(name string, check healthz.Checker) error {
+	p.live.Checks[name] = check
+	return nil
+}
+
+// AddReadyzCheck implements manager.Manager.
+func (p *probed) AddReadyzCheck(name string, check healthz.Checker) error {
+	p.ready.Checks[name] = check
+	return nil
+}
+
+// withPorts returns a manager that serves metrics and probes.
+func withPorts(mgr manager.Manager, o *ManagerOptions, certificate *certificate) (manager.Manager, error) {
+	p := &probed{mgr, &healthz.Handler{Checks: map[string]healthz.Checker{}}, &healthz.Handler{Checks: map[string]healthz.Checker{}}}
+	probes := http.NewServeMux()
+	for path, handler := range map[string]http.Handler{"/healthz": p.live, "/readyz": p.ready} {
+		probes.Handle(path, http.StripPrefix(path, handler))
+		probes.Handle(path+"/", http.StripPrefix(path, handler))
+	}
+	served, err := metricsHandler(o)
+	if err != nil {
+		return nil, err
+	}
+	var secure *tls.Config
+	if o.Guard != nil {
+		secure = certificate.config()
+	}
+	for _, port := range []struct {
+		name    string
+		at      *shared.Server
+		handler http.Handler
+		secure  *tls.Config
+	}{{"health probe", o.HealthProbes, probes, nil}, {"metrics", o.Metrics, served, secure}} {
+		if port.at == nil {
+			continue
+		}
+		server, err := newPort(port.name, address(port.at), port.handler, port.secure)
+		if err != nil {
+			return nil, err
+		}
+		if err := mgr.Add(server); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// newPort returns the server of a port. Tokens come in where there is TLS.
+func newPort(name, address string, handler http.Handler, secure *tls.Config) (*manager.Server, error) {
+	headers := endpoint.HeaderBytes
+	if secure != nil {
+		headers = endpoint.TokenHeaderBytes
+	}
+	server, err := endpoint.NewServer(handler, headers)
+	if err != nil {
+		return nil, err
+	}
+	server.WriteTimeout = 0 // A profile takes as long as its reader wants.
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: error listening on %s: %w", name, address, err)
+	}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	}
+	return &manager.Server{Name: name, Server: server, Listener: listener}, nil
+}
+
+// metricsHandler serves metrics, and what helps to find faults if that is wanted or guarded. With a guard it serves only clients that the guard
+// admits; only they can set the log level.
+func metricsHandler(o *ManagerOptions) (http.Handler, error) {
+	handlers := map[string]http.Handler{}
+	if profiles := profiles(o); profiles || o.Guard != nil {
+		var err error
+		if handlers, err = debugHandlers(o.Configuration); err != nil {
+			return nil, fmt.Errorf("showing the configuration: %w", err)
+		}
+	}
+	handlers["/metrics"] = promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	if level, found := levelOf(o.Log); found && o.Guard != nil {
+		handlers[LogLevelPath] = &logLevel{level, o.Log}
+	}
+	mux := http.NewServeMux()
+	for path, handler := range handlers {
+		if o.Guard != nil {
+			handler = o.Guard.Wrap(handler)
+		}
+		mux.Handle(path, handler)
+	}
+	return mux, nil
+}
+
+// certificate is that of the serving ports, which is read again when its files change (once the webhook server runs).
+type certificate struct {
+	watcher func() (*certwatcher.CertWatcher, error)
+}
+
+func newCertificate(dir string) *certificate {
+	return &certificate{sync.OnceValues(func() (*certwatcher.CertWatcher, error) {
+		return certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	})}
+}
+
+// config returns a configuration of TLS with the certificate.
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		watcher, err := c.watcher()
+		if err != nil {
+			return nil, err
+		}
+		return watcher.GetCertificate(hello)
+	}}
+}
