@@ -22,7 +22,7 @@ func TestTargets(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v, %v", err, warnings)
 	}
-	if c := cfg.Targets; c.CA.Key != "bundle.crt" || c.Token.Key != "token" || *c.AwaitLease != "gardener-resource-manager" || *c.Limits.RequestsInFlight != 32 || c.Limits.BytesInFlight.Value() != 32<<20 {
+	if c := cfg.Targets; c.CA.Key != "bundle.crt" || c.Token.Key != "token" || *c.AwaitLease != "gardener-resource-manager" || cfg.LeaderElection.ResourceNamespace != "default" || *c.Limits.RequestsInFlight != 32 || c.Limits.BytesInFlight.Value() != 32<<20 {
 		t.Errorf("TGT-14: got %+v", c)
 	}
 	for name, c := range map[string]struct{ content, want string }{
@@ -39,6 +39,7 @@ func TestTargets(t *testing.T) {
 		"TGT-14/no requests":         {"targets: {directory: /d, limits: {requestsInFlight: 0}}", "targets.limits.requestsInFlight: Invalid value: 0: must be at least 1"},
 		"TGT-14/few bytes":           {"targets: {directory: /d, limits: {bytesInFlight: 1Mi}}", `targets.limits.bytesInFlight: Invalid value: "1Mi": must be at least 4Mi`},
 		"TGT-14/a lease":             {"targets: {directory: /d, awaitLease: 'a b'}", `targets.awaitLease: Invalid value: "a b"`},
+		"TGT-8/no lease":             {"targets: {directory: /d, awaitLease: ''}", `targets.awaitLease: Invalid value: "": must name the Lease by which a process holds a target`},
 		"TGT-14/one target":          {"targets: {directory: /d}\ntargetClientConnection: {kubeconfig: /k}", "targetClientConnection.kubeconfig: Forbidden"},
 		"TGT-14/one namespace":       {"targets: {directory: /d}\nsourceClientConnection: {namespaces: [a]}", "sourceClientConnection.namespaces: Forbidden"},
 		"TGT-16/no election":         {"targets: {directory: /d, sharding: {enabled: true}}", "targets.sharding.enabled: Forbidden: must not be set without leaderElection.leaderElect"},
@@ -53,6 +54,10 @@ func TestTargets(t *testing.T) {
 	sharded := "targets: {directory: /d, sharding: {enabled: true}}\nleaderElection: {resourceNamespace: garden, resourceName: " + strings.Repeat("a", 64) + "}\n"
 	if _, _, err := load(t, sharded); err == nil || !strings.Contains(err.Error(), "leaderElection.resourceName: Invalid value") {
 		t.Errorf("TGT-16: a name that labels no Lease: %v", err)
+	}
+	late := "targets: {directory: /d}\nleaderElection: {leaderElect: false, renewDeadline: 3s}\n"
+	if _, _, err := load(t, late); err == nil || !strings.Contains(err.Error(), "leaderElection.renewDeadline: Invalid value") {
+		t.Errorf("TGT-16: a deadline before the second list: %v", err)
 	}
 	if cfg, _, err := load(t, strings.Replace(sharded, "a}", "}", 1)); err != nil || !cfg.Sharded() {
 		t.Errorf("TGT-16: %v", err)

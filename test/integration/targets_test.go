@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -242,8 +243,8 @@ func runningTargets(p *harness.Process) (n int) {
 	return n
 }
 
-// TestSharedTargets: three processes share targets; the targets of one that is killed, and of one that ends in order, run elsewhere, and drift is repaired
-// all along (TGT-16, TGT-18, TGT-19).
+// TestSharedTargets: three processes share targets; the targets of one that stands still, of one that is killed, and of one that ends in order, run
+// elsewhere, and drift is repaired all along (TGT-16, TGT-18, TGT-19).
 func TestSharedTargets(t *testing.T) {
 	const label, n = "shared", 9
 	var worlds []*manyWorld
@@ -291,6 +292,11 @@ func TestSharedTargets(t *testing.T) {
 	repaired("three processes")
 
 	slices.SortFunc(processes, func(a, b *harness.Process) int { return runningTargets(b) - runningTargets(a) })
+	worlds[0].must(processes[0].Signal(syscall.SIGSTOP))
+	repaired("one stands still")
+	worlds[0].must(processes[0].Signal(syscall.SIGCONT))
+	worlds[0].eventually(all(processes...))
+	repaired("it goes on")
 	processes[0].Kill()
 	repaired("one is killed")
 	worlds[0].eventually(all(processes[1:]...))
@@ -299,10 +305,10 @@ func TestSharedTargets(t *testing.T) {
 	}
 	repaired("one is stopped")
 	worlds[0].eventually(all(processes[2]))
-	leases := &coordinationv1.LeaseList{}
-	worlds[0].must(landscape.SeedClient.List(t.Context(), leases, client.InNamespace("default"), client.MatchingLabels{"resources.gardener.cloud/shared-targets": "many-shared"}))
-	if len(leases.Items) != 1 {
-		t.Errorf("TGT-16: %d Leases, of one process", len(leases.Items))
+	lease := &coordinationv1.Lease{}
+	worlds[0].must(landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: worlds[0].namespace, Name: "gardener-resource-manager"}, lease))
+	if !strings.HasPrefix(*lease.Spec.HolderIdentity, "default/many-shared-") || *lease.Spec.LeaseDurationSeconds != 300 {
+		t.Errorf("TGT-16: the lease of a target is %v", lease.Spec)
 	}
 	for _, w := range worlds {
 		w.remove()

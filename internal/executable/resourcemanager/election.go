@@ -20,16 +20,21 @@ func electionWrites(cfg *configuration) []feature.Write {
 	}
 }
 
-// shardingReads are the Leases of all replicas that share targets.
-func shardingReads(cfg *configuration) []feature.Read {
-	return []feature.Read{{
-		Cluster: feature.Source, Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Resource: "leases", Namespace: cfg.LeaderElection.ResourceNamespace, Form: feature.Stream,
-	}}
+// targetLeaseReads are the Leases of all replicas of a process with many targets, and those of its targets.
+func targetLeaseReads(cfg *configuration) []feature.Read {
+	kind := coordinationv1.SchemeGroupVersion.WithKind("Lease")
+	return []feature.Read{
+		{Cluster: feature.Source, Kind: kind, Resource: "leases", Namespace: cfg.LeaderElection.ResourceNamespace, Form: feature.List},
+		{Cluster: feature.Source, Kind: kind, Resource: "leases", Names: []string{*cfg.Targets.AwaitLease}, Form: feature.List},
+		{Cluster: feature.Source, Kind: kind, Resource: "leases", Names: []string{*cfg.Targets.AwaitLease}, Form: feature.Live},
+	}
 }
 
-// shardingWrites are the own Lease, whose name is drawn, and the expired ones of others.
-func shardingWrites(cfg *configuration) []feature.Write {
-	return []feature.Write{{
-		Cluster: feature.Source, Group: coordinationv1.GroupName, Resource: "leases", Namespace: cfg.LeaderElection.ResourceNamespace, Verbs: []string{"create", "update", "delete"},
-	}}
+// targetLeaseWrites are the replica's own Lease, whose name is drawn, those of replicas that are gone, and those of targets.
+func targetLeaseWrites(cfg *configuration) []feature.Write {
+	return []feature.Write{
+		{Cluster: feature.Source, Group: coordinationv1.GroupName, Resource: "leases", Namespace: cfg.LeaderElection.ResourceNamespace, Verbs: []string{"create", "get", "update", "delete"}},
+		{Cluster: feature.Source, Group: coordinationv1.GroupName, Resource: "leases", Verbs: []string{"create"}},
+		{Cluster: feature.Source, Group: coordinationv1.GroupName, Resource: "leases", Names: []string{*cfg.Targets.AwaitLease}, Verbs: []string{"update"}},
+	}
 }

@@ -9,11 +9,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
@@ -22,7 +20,7 @@ import (
 )
 
 // withTargets are the features that go with many targets.
-var withTargets = map[string]bool{"managedresource": true, "leader-election": true, "sharding": true, "guard": true}
+var withTargets = map[string]bool{"managedresource": true, "leader-election": true, "guard": true}
 
 // notWithTargets returns an error for each feature that is switched on and is about one target.
 func notWithTargets(cfg *configuration) field.ErrorList {
@@ -50,12 +48,16 @@ func managedResourceReads(cfg *configuration) []feature.Read {
 			Form: feature.Metadata, Selector: metav1.FormatLabelSelector(cfg.Targets.NamespaceSelector),
 		})
 	}
-	if lease := ptr.Deref(cfg.Targets.AwaitLease, ""); lease != "" {
-		reads = append(reads, feature.Read{
-			Cluster: feature.Source, Kind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Resource: "leases", Names: []string{lease}, Form: feature.Live,
-		})
+	return append(reads, targetLeaseReads(cfg)...)
+}
+
+// managedResourceWrites are those of the engine, and the Leases of many targets.
+func managedResourceWrites(cfg *configuration) []feature.Write {
+	writes := engine.Writes(cfg)
+	if cfg.Targets != nil {
+		writes = append(writes, targetLeaseWrites(cfg)...)
 	}
-	return reads
+	return writes
 }
 
 // startManagedResources runs the engine, or those of all targets.
@@ -87,6 +89,9 @@ func assembleMany(cfg *configuration, rows []Row, reached connections, registry 
 		Config: cfg, Manager: p.Manager, Source: p.Clientset, Load: process.Kubeconfig,
 		Identified: func() { close(p.identified) }, Tidy: giveBack, Clock: p.Clock, Registry: registry, Log: log,
 	})
+	if err := p.Manager.Add(p.Targets.Leases()); err != nil {
+		return nil, err
+	}
 	return p, p.add(rows)
 }
 

@@ -158,7 +158,7 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, keepe
 	}
 	election := &cfg.LeaderElection
 	if cfg.Sharded() {
-		election = nil // Each process has a Lease of its own (targets).
+		election = nil // The Leases of targets are all that the processes share.
 	}
 	return process.NewManager(process.ManagerOptions{
 		Guard: keeper, REST: sourceConfig, Scheme: scheme, LeaderElection: election, Webhooks: &cfg.Server.Webhooks,

@@ -46,17 +46,12 @@ func Table() []Row {
 		{
 			Name: "managedresource", Runs: feature.Leader,
 			Doc:   "Applies the objects of ManagedResources, keeps them so, and judges their health and progress.",
-			Reads: managedResourceReads, Writes: engine.Writes, Metrics: managedResourceMetrics, Start: startManagedResources,
+			Reads: managedResourceReads, Writes: managedResourceWrites, Metrics: managedResourceMetrics, Start: startManagedResources,
 		},
 		{
 			Name: "leader-election", Runs: feature.EveryReplica,
 			Doc:    "Elects the replica that runs the features of the leader.",
 			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
-		},
-		{
-			Name: "sharding", Switch: "targets.sharding.enabled", Runs: feature.EveryReplica,
-			Doc:   "Shares the targets of a process for many with other replicas, in place of a leader.",
-			Reads: shardingReads, Writes: shardingWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the targets.
 		},
 		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,17 +13,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // period is the time between two looks at a folder: mounted Secrets change within a minute anyway.
 const period = 5 * time.Second
 
-// followNamespaces manages the namespaces with the labels until the context ends; it calls join once it follows the namespaces. When the work for a removed
-// namespace has ended, followNamespaces decides about it once more: the namespace may have its labels again. It decides about all namespaces when the process
-// may own other targets.
-func (t *Targets) followNamespaces(ctx context.Context, join func() error) error {
+// followNamespaces offers the namespaces with the labels until the context ends. A namespace that is being deleted stays a target until it is gone,
+// because its ManagedResources wait for their objects.
+func (t *Targets) followNamespaces(ctx context.Context) error {
 	selected, err := metav1.LabelSelectorAsSelector(t.Config.Targets.NamespaceSelector)
 	if err != nil {
 		return err
@@ -33,59 +33,33 @@ func (t *Targets) followNamespaces(ctx context.Context, join func() error) error
 	if err != nil {
 		return err
 	}
-	queue := workqueue.NewTyped[string]()
-	defer queue.ShutDown()
-	context.AfterFunc(ctx, queue.ShutDown)
-	latest := newLatest()
-	registration, err := informer.AddEventHandler(latest.handler(queue.Add))
+	note := func(told any, there bool) {
+		if lost, is := told.(toolscache.DeletedFinalStateUnknown); is {
+			told = lost.Obj
+		}
+		namespace, is := told.(metav1.Object)
+		if !is || ctx.Err() != nil {
+			return
+		}
+		name := namespace.GetName()
+		if !there || !selected.Matches(labels.Set(namespace.GetLabels())) {
+			t.withdraw(name)
+			return
+		}
+		_ = t.offer(ctx, name, name, namespace.GetUID(), t.fromSecrets(name), "") // No two namespaces have one name.
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { note(object, true) }, UpdateFunc: func(_, object any) { note(object, true) }, DeleteFunc: func(object any) { note(object, false) },
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = informer.RemoveEventHandler(registration) }()
-	if t.sharing != nil {
-		t.sharing.changed = func() {
-			for _, name := range latest.names() {
-				queue.Add(name)
-			}
-		}
-	}
-	if err := join(); err != nil {
-		return err
-	}
-	for {
-		name, over := queue.Get()
-		if over {
-			return nil
-		}
-		t.decide(ctx, name, latest.get(name), selected, func() { queue.Add(name) })
-		queue.Done(name)
-	}
+	<-ctx.Done()
+	return informer.RemoveEventHandler(registration)
 }
 
-// decide manages a namespace, or removes it if it does not have the labels. A namespace that is being deleted is managed until it is gone, because its
-// ManagedResources wait for their objects.
-func (t *Targets) decide(ctx context.Context, name string, namespace metav1.Object, selected labels.Selector, removed func()) {
-	if namespace == nil || !selected.Matches(labels.Set(namespace.GetLabels())) || !t.sharing.keeps(name) {
-		t.remove(name, removed)
-		return
-	}
-	t.add(ctx, name, name, namespace.GetUID(), t.fromSecrets(name))
-}
-
-// followDirectory manages the entries of a folder until the context ends; it calls join before it reads the folder.
-func (t *Targets) followDirectory(ctx context.Context, join func() error) error {
-	changed := make(chan struct{}, 1)
-	if t.sharing != nil {
-		t.sharing.changed = func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		}
-	}
-	if err := join(); err != nil {
-		return err
-	}
+// followDirectory offers the entries of a folder until the context ends.
+func (t *Targets) followDirectory(ctx context.Context) error {
 	for {
 		if err := t.look(ctx); err != nil {
 			t.Log.Error(err, "Folder of targets cannot be read; the targets known before are kept", "path", t.Config.Targets.Directory)
@@ -93,70 +67,51 @@ func (t *Targets) followDirectory(ctx context.Context, join func() error) error 
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-changed:
 		case <-t.Clock.After(period):
 		}
 	}
 }
 
-// look compares the folder with the targets that are managed.
+// look compares the folder with the targets.
 func (t *Targets) look(ctx context.Context) error {
 	files, err := os.ReadDir(t.Config.Targets.Directory)
 	if err != nil {
 		return err
 	}
-	present := []string{}
+	present := map[string]string{}
 	for _, file := range files {
-		name, is := strings.CutSuffix(file.Name(), suffix)
-		if !is || name == "" || strings.HasPrefix(name, ".") {
-			continue
-		}
-		present = append(present, name)
-		if err := t.lookAt(ctx, name, filepath.Join(t.Config.Targets.Directory, file.Name())); err != nil {
-			t.Log.Error(err, "Entry of a target cannot be used; its former entry is used", "target", name)
+		if name, is := strings.CutSuffix(file.Name(), suffix); is && name != "" && !strings.HasPrefix(name, ".") {
+			present[name] = filepath.Join(t.Config.Targets.Directory, file.Name())
 		}
 	}
-	for _, name := range t.names() {
-		if !slices.Contains(present, name) || !t.sharing.keeps(name) {
-			t.remove(name, func() {})
+	former := map[string]string{}
+	for _, c := range t.offered() {
+		former[c.name] = c.namespace
+		if present[c.name] == "" {
+			t.withdraw(c.namespace)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		if err := t.lookAt(ctx, name, former[name], present[name]); err != nil {
+			t.Log.Error(err, "Entry of a target cannot be used; its former entry is used", "target", name)
 		}
 	}
 	return nil
 }
 
-// lookAt compares an entry with the target that is managed. An entry that names another namespace is another target: lookAt removes the former target, and
-// the next look begins the new one.
-func (t *Targets) lookAt(ctx context.Context, name, file string) error {
+// lookAt offers the namespace of an entry, in place of the namespace that it named before.
+func (t *Targets) lookAt(ctx context.Context, name, former, file string) error {
 	namespace, resolve, err := t.fromEntry(file)
 	if err != nil {
 		return err
+	}
+	if former != "" && former != namespace {
+		t.withdraw(former)
 	}
 	found, err := resolve(ctx)
 	seen := fmt.Sprint(err)
 	if err == nil {
 		seen = fmt.Sprintf("%x", sha256.Sum256(append([]byte(found.token), found.digest[:]...)))
 	}
-	t.mu.Lock()
-	m, other := t.members[name], ""
-	for _, its := range t.members {
-		if its != m && its.namespace == namespace {
-			other = its.name
-		}
-	}
-	changed := m != nil && m.seen != seen
-	if changed {
-		m.seen = seen
-	}
-	t.mu.Unlock()
-	switch {
-	case other != "" && (m == nil || m.namespace != namespace):
-		return fmt.Errorf("namespace %s is that of target %s", namespace, other)
-	case m == nil:
-		t.add(ctx, name, namespace, "", resolve)
-	case m.namespace != namespace:
-		t.remove(name, func() {})
-	case changed:
-		m.notify()
-	}
-	return nil
+	return t.offer(ctx, name, namespace, "", resolve, seen)
 }

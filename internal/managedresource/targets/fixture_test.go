@@ -89,6 +89,7 @@ func newSeed(t *testing.T, names []string) *seed {
 		apiserver.BuiltInKind("coordination.k8s.io", "v1", "Lease", "leases", true))
 	s.source = apiserver.New(&s.lock, kinds, nil)
 	s.source.QuietEnd = true
+	s.must(s.source, http.MethodPost, "/api/v1/namespaces", object("v1", "Namespace", "", "garden"))
 	for i, name := range names {
 		server := apiserver.New(&s.lock, apiserver.BuiltIn(), nil, "default")
 		server.Cluster, server.QuietEnd = i+1, true
@@ -108,7 +109,9 @@ func (s *seed) count(cluster string, request *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	verb := request.Method
-	if verb == http.MethodGet {
+	if strings.Contains(request.URL.Path, "/leases") {
+		verb = "lease " + verb
+	} else if verb == http.MethodGet {
 		verb = "read"
 		if isWatch(request) {
 			verb = "watch " + request.URL.Path
@@ -248,8 +251,10 @@ func (s *seed) launch(change func(*config.ResourceManagerConfiguration), by func
 			return &Connections{wrapped, wrapped, func() {}}, err
 		},
 	})
-	if err := mgr.Add(s.Targets); err != nil {
-		s.t.Fatal(err)
+	for _, part := range []manager.Runnable{s.Targets, s.Leases()} {
+		if err := mgr.Add(part); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)

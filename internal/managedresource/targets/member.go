@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
+	"github.com/espalier-project/espalier/internal/managedresource/targets/holding"
 )
 
 const (
@@ -56,23 +58,20 @@ var (
 	errPanicked    = errors.New("the engine of the target panicked")
 )
 
-// member supervises one target: one goroutine, and one engine at a time.
+// member supervises one target whose Lease the process takes: one goroutine, and one engine at a time.
 type member struct {
 	*Targets
-	name, namespace string
-	resolve         resolver
-	log             logr.Logger
-	// news is that the credentials may be others.
-	news chan struct{}
-	stop context.CancelFunc
-	done chan struct{}
-	// leaving says that the target is being removed; seen is what a folder said last of the target. The lock of Targets guards both.
-	leaving bool
-	seen    string
+	*candidate
+	// news is that the credentials may be others; settled is closed once the engine may start.
+	news, settled chan struct{}
+	stop          context.CancelFunc
+	done          chan struct{}
+	pause         time.Duration
 
-	pause time.Duration
-	// warned says that an Event has reported that the target is not managed.
-	warned bool
+	// renewal guards the Lease of the target.
+	renewal sync.Mutex
+	lock    resourcelock.Interface
+	record  resourcelock.LeaderElectionRecord
 }
 
 // notify tells that credentials may be others.
@@ -83,11 +82,20 @@ func (m *member) notify() {
 	}
 }
 
-// run manages the target until the context ends.
-func (m *member) run(ctx context.Context) {
+// run takes the Lease of the target and manages the target until the context ends.
+func (m *member) run(ctx context.Context, take holding.Take) {
 	defer close(m.done)
-	defer m.metrics.forget(m.name)
 	ctx = of(ctx, m.name)
+	defer m.left(ctx)
+	if !m.take(ctx, take) {
+		return
+	}
+	m.state(ctx, StateStarting, nil)
+	select {
+	case <-ctx.Done():
+		return
+	case <-m.settled:
+	}
 	for ctx.Err() == nil {
 		m.state(ctx, StateStarting, nil)
 		began := m.Clock.Now()
@@ -101,6 +109,17 @@ func (m *member) run(ctx context.Context) {
 		m.state(ctx, state, err)
 		m.wait(ctx, state, m.Clock.Now().Sub(began))
 	}
+}
+
+// left ends the work for the target, and releases its Lease.
+func (m *member) left(ctx context.Context) {
+	m.giveBack(ctx)
+	m.Metrics.Forget(m.namespace)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.metrics.forget(m.name)
+	delete(m.members, m.namespace)
+	m.holdings.Drop(m.namespace)
 }
 
 // wait rests until it makes sense to try again.
@@ -134,11 +153,6 @@ func (m *member) attempt(ctx context.Context) (State, error) {
 		return StateNoAccess, err
 	case err != nil:
 		return StateInvalid, err
-	}
-	if holder, err := m.leaseHolder(ctx, m.namespace); err != nil {
-		return StateFailed, err
-	} else if holder != "" {
-		return StateLeased, fmt.Errorf("lease %s/%s is held by %s", m.namespace, *m.Config.Targets.AwaitLease, holder)
 	}
 	reached, err := m.connect(found)
 	if err != nil {
@@ -182,7 +196,7 @@ func (m *member) connect(found *credentials) (*reached, error) {
 	rateOfWatches := limits.WatchBytesPerSecond.Value()
 	t := &transport{
 		inner: dialled.Inner, bulk: dialled.Bulk, places: make(chan struct{}, *limits.RequestsInFlight), bodies: m.bodies.share(limits.BytesInFlight.Value()),
-		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.sharing.expired,
+		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.refused,
 	}
 	t.token.Store(&found.token)
 	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: t}}, t, dialled.End}, nil
@@ -329,24 +343,36 @@ func (m *member) renew(ctx context.Context, found *credentials, reached *reached
 	return nil
 }
 
-// state notes and logs what the target is doing. It writes an Event when the target is not managed, and when it is managed again.
+// state notes and logs the state of the target, and writes the Event about it.
 func (m *member) state(ctx context.Context, state State, why error) {
-	if !m.metrics.set(m.name, state, m.Clock.Now()) {
-		return
+	m.mu.Lock()
+	tell := m.stateLocked(ctx, m.candidate, state, why)
+	m.mu.Unlock()
+	tell()
+}
+
+// stateLocked notes and logs the state of a target. The function that it returns writes an Event if the target is not managed, or managed again.
+func (t *Targets) stateLocked(ctx context.Context, c *candidate, state State, why error) (tell func()) {
+	if !t.metrics.set(c.name, state, t.Clock.Now()) {
+		return func() {}
 	}
-	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: m.namespace, Namespace: m.namespace, UID: m.uid()}
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.namespace, Namespace: c.namespace, UID: c.uid}
+	warned := c.warned
 	switch state {
 	case StateStarting:
 	case StateRunning:
-		m.log.Info("The target is managed")
-		if !m.warned {
-			return // A start is no news.
+		c.log.Info("The target is managed")
+		if c.warned = false; warned { // A start is no news.
+			return func() {
+				t.notes.Tell(ctx, about, corev1.EventTypeNormal, "Target"+string(state), "The ManagedResources of the target are looked after")
+			}
 		}
-		m.warned = false
-		m.notes.Tell(ctx, about, corev1.EventTypeNormal, "Target"+string(state), "The ManagedResources of the target are looked after")
 	default:
-		m.warned = true
-		m.log.Info("The target is not managed", "state", state, "reason", why.Error())
-		m.notes.Tell(ctx, about, corev1.EventTypeWarning, "Target"+string(state), "The ManagedResources of the target are not looked after: "+why.Error())
+		c.warned = true
+		c.log.Info("The target is not managed", "state", state, "reason", why.Error())
+		return func() {
+			t.notes.Tell(ctx, about, corev1.EventTypeWarning, "Target"+string(state), "The ManagedResources of the target are not looked after: "+why.Error())
+		}
 	}
+	return func() {}
 }

@@ -40,7 +40,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		members: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "espalier_targets_processes",
-			Help: "Processes that share targets, this one included; 0 without targets.sharding.",
+			Help: "Replicas of the process that are alive, this one included.",
 		}),
 		current: map[string]State{},
 	}

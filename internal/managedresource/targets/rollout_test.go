@@ -23,7 +23,6 @@ func inGroup(t *testing.T, data map[string]any, test func(*seed)) {
 		cfg.Controllers.ManagedResource.RolloutGroupNamespace = ptr.To("garden")
 	}
 	inBubble(t, change, []string{"canary", "b", "c"}, func(s *seed) {
-		s.must(s.source, http.MethodPost, "/api/v1/namespaces", object("v1", "Namespace", "", "garden"))
 		s.must(s.source, http.MethodPost, "/api/v1/namespaces/garden/configmaps", object("v1", "ConfigMap", "garden", "addons",
 			"metadata.labels", map[string]any{resourcesv1alpha1.LabelRolloutGroup: ""}, "data", data))
 		for name := range s.targets {

@@ -12,16 +12,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -32,6 +29,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/managedresource/targets/holding"
 	"github.com/espalier-project/espalier/internal/managedresource/turns"
 )
 
@@ -70,15 +68,21 @@ type Targets struct {
 	notes    *kit.Notes
 	identity string
 	started  atomic.Pointer[error]
-	// sharing divides the targets between this process and others; nil if this process has all targets.
-	sharing *membership
 	// begun is that a target has begun.
 	begun chan struct{}
+	// holder is the name of the process in the Leases of its targets, and own the Lease of that name. news is that there are other targets.
+	holder string
+	own    resourcelock.Interface
+	news   chan struct{}
 
-	mu      sync.Mutex
-	members map[string]*member
-	uids    map[string]types.UID
-	running sync.WaitGroup
+	mu sync.Mutex
+	// candidates are all targets, and members those that the process takes or holds, by namespace.
+	candidates map[string]*candidate
+	members    map[string]*member
+	holdings   *holding.Holdings
+	// observed says that the Leases have been listed, and gone that the process has deleted its own.
+	observed, gone bool
+	running        sync.WaitGroup
 }
 
 // New returns targets that Start manages. It sends no requests.
@@ -88,14 +92,12 @@ func New(o Options) *Targets {
 	}
 	t := &Targets{
 		Options: o, Metrics: controller.NewMetrics(o.Registry), Requests: target.NewMetrics(o.Registry), metrics: NewMetrics(o.Registry), feed: newFeed(),
-		Secrets: source.NewSecrets(o.Source.CoreV1(), nil, o.Clock, o.Log.WithName("secrets")),
-		notes:   kit.NewNotes(o.Manager.GetClient(), o.Clock, "gardener-resource-manager"),
-		members: map[string]*member{}, uids: map[string]types.UID{}, begun: make(chan struct{}, 1),
+		Secrets:    source.NewSecrets(o.Source.CoreV1(), nil, o.Clock, o.Log.WithName("secrets")),
+		notes:      kit.NewNotes(o.Manager.GetClient(), o.Clock, "gardener-resource-manager"),
+		candidates: map[string]*candidate{}, members: map[string]*member{}, begun: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		Turns: engine.NewTurns(engine.Options{Config: o.Config, Source: o.Source, Clock: o.Clock, Registry: o.Registry, Log: o.Log}),
 	}
-	if o.Config.Sharded() {
-		t.sharing = newMembership(t)
-	}
+	t.newHoldings()
 	t.bodies = newBodies(o.Config.Targets.Limits.TotalBytesInFlight.Value(), t.metrics.exceeded.Inc)
 	return t
 }
@@ -108,6 +110,12 @@ func (t *Targets) Ready() error {
 	if waiting := t.started.Load(); waiting != nil && *waiting != nil {
 		return *waiting
 	}
+	t.mu.Lock()
+	observed := t.observed
+	t.mu.Unlock()
+	if !observed {
+		return errUnobserved
+	}
 	return t.Secrets.Watching()
 }
 
@@ -118,8 +126,9 @@ func (t *Targets) Start(ctx context.Context) error {
 
 func (t *Targets) start(group *kit.Group) error {
 	ctx := group.Context()
-	defer t.sharing.leave(ctx)
+	defer t.leave(ctx)
 	defer t.running.Wait()
+	defer t.withdrawAll()
 	if err := t.identifySource(ctx); err != nil {
 		return err
 	}
@@ -139,26 +148,11 @@ func (t *Targets) start(group *kit.Group) error {
 		return err
 	}
 	t.running.Go(func() { t.tidy(ctx) })
-	follow := t.followNamespaces
-	if t.Config.Targets.Directory != "" {
-		follow = t.followDirectory
-	}
-	return follow(ctx, func() error { return t.join(ctx, group) })
-}
-
-// join has the process share targets with others, if it is to, and ready.
-func (t *Targets) join(ctx context.Context, group *kit.Group) error {
-	if t.sharing != nil {
-		t.waits(errJoining)
-		if err := t.sharing.join(ctx); err != nil {
-			return err
-		}
-		if err := group.Add(manager.RunnableFunc(t.sharing.run)); err != nil {
-			return err
-		}
-	}
 	t.waits(nil)
-	return nil
+	if t.Config.Targets.Directory != "" {
+		return t.followDirectory(ctx)
+	}
+	return t.followNamespaces(ctx)
 }
 
 // identifySource requests the identity of the source until the source answers. An answer without a usable identity ends the process.
@@ -200,55 +194,84 @@ func (t *Targets) followManagedResources(ctx context.Context) error {
 	return nil
 }
 
-// Reasons why the start is not over.
-var (
-	errWaiting = errors.New("waiting for the ManagedResources of the source cluster")
-	errJoining = errors.New("waiting for the lease by which the process shares targets with others")
-)
+// errWaiting is the reason why the start is not over.
+var errWaiting = errors.New("waiting for the ManagedResources of the source cluster")
 
-// add starts to manage a target, unless another process owns it; a target that is managed already stays as it is.
-func (t *Targets) add(ctx context.Context, name, namespace string, uid types.UID, resolve resolver) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.members[name] != nil {
-		t.uids[name] = uid
-		return
-	}
-	if !t.sharing.owns(name) {
-		return
-	}
-	t.uids[name] = uid
-	own, stop := context.WithCancel(ctx)
-	m := &member{
-		Targets: t, name: name, namespace: namespace, resolve: resolve, log: t.Log.WithValues("target", name),
-		news: make(chan struct{}, 1), stop: stop, done: make(chan struct{}),
-	}
-	t.members[name] = m
-	t.running.Go(func() { m.run(own) })
+// candidate is a target that the process may hold: a namespace of the source with credentials.
+type candidate struct {
+	name, namespace string
+	resolve         resolver
+	log             logr.Logger
+	begin           func(holding.Take)
+	// uid is that of the namespace, if it is known. seen is the last content of an entry, and foreign the holder of the Lease that is no process of ours.
+	uid           types.UID
+	seen, foreign string
+	// warned says that an Event has reported that the target is not managed. The lock of Targets guards all that changes.
+	warned bool
 }
 
-// remove stops the work for a target. The target cannot be added again until the work has ended; remove then calls removed, unless the target was already
-// being removed.
-func (t *Targets) remove(name string, removed func()) {
+// offer makes a namespace a target; another entry for the same namespace is an error.
+func (t *Targets) offer(ctx context.Context, name, namespace string, uid types.UID, resolve resolver, seen string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := t.members[name]
-	if m == nil || m.leaving {
+	c := t.candidates[namespace]
+	switch {
+	case c == nil:
+		c = &candidate{name: name, namespace: namespace, resolve: resolve, log: t.Log.WithValues("target", name), seen: seen}
+		c.begin = func(take holding.Take) { t.beginLocked(ctx, c, take) }
+		t.candidates[namespace] = c
+		t.notify()
+	case c.name != name:
+		return fmt.Errorf("namespace %s is that of target %s", namespace, c.name)
+	case c.seen != seen && t.members[namespace] != nil:
+		t.members[namespace].notify()
+	}
+	c.uid, c.seen = uid, seen
+	return nil
+}
+
+// withdraw ends the work for a target.
+func (t *Targets) withdraw(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.candidates[namespace]
+	if c == nil {
 		return
 	}
-	m.leaving = true
-	m.log.Info("The target is not managed any more")
-	m.stop()
-	t.running.Go(func() {
-		<-m.done
-		t.Metrics.Forget(m.namespace)
-		t.mu.Lock()
-		delete(t.members, name)
-		delete(t.uids, name)
-		t.mu.Unlock()
-		removed()
-		t.sharing.notify()
-	})
+	delete(t.candidates, namespace)
+	t.endLocked(namespace, "It is no target any more")
+	if c.foreign != "" {
+		t.metrics.forget(c.name)
+	}
+}
+
+func (t *Targets) withdrawAll() {
+	for _, c := range t.offered() {
+		t.withdraw(c.namespace)
+	}
+}
+
+// offered returns all targets.
+func (t *Targets) offered() []*candidate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.candidates))
+}
+
+// beginLocked has a member take the Lease of a target, and run its engine then.
+func (t *Targets) beginLocked(ctx context.Context, c *candidate, take holding.Take) {
+	own, stop := context.WithCancel(ctx)
+	m := &member{Targets: t, candidate: c, news: make(chan struct{}, 1), settled: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	t.members[c.namespace] = m
+	t.running.Go(func() { m.run(own, take) })
+}
+
+// endLocked ends the engine of a target; its Lease is released then.
+func (t *Targets) endLocked(namespace, why string) {
+	if m := t.members[namespace]; m != nil {
+		m.log.Info("The target is not managed any more", "reason", why)
+		m.stop()
+	}
 }
 
 // tidyAfter is for how long no target must have begun before memory is given back: a thousand targets are verified within that time.
@@ -274,20 +297,6 @@ func (t *Targets) tidy(ctx context.Context) {
 	}
 }
 
-// names returns the targets that are managed, and the targets that are being removed.
-func (t *Targets) names() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Sorted(maps.Keys(t.members))
-}
-
-// uid is that of the namespace of a target, as far as it is known.
-func (m *member) uid() types.UID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.uids[m.name]
-}
-
 // secretChanged is called when a Secret was written or deleted.
 func (t *Targets) secretChanged(key types.NamespacedName, _ string) {
 	c := t.Config.Targets
@@ -311,36 +320,6 @@ func (t *Targets) secretsMissed() {
 	for _, m := range t.members {
 		m.notify()
 	}
-}
-
-// leaseHolder returns the holder of the Lease that a target waits for; empty if the Lease has no holder.
-func (t *Targets) leaseHolder(ctx context.Context, namespace string) (string, error) {
-	name := ptr.Deref(t.Config.Targets.AwaitLease, "")
-	if name == "" {
-		return "", nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	lease, err := t.Source.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading lease %s/%s: %w", namespace, name, err)
-	}
-	if lease.Namespace == t.Config.LeaderElection.ResourceNamespace && lease.Name == t.Config.LeaderElection.ResourceName || t.expired(lease) {
-		return "", nil
-	}
-	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
-}
-
-// expired says whether a Lease has not been renewed for its duration.
-func (t *Targets) expired(lease *coordinationv1.Lease) bool {
-	if lease.Spec.RenewTime == nil {
-		return true
-	}
-	lasts := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-	return t.Clock.Now().After(lease.Spec.RenewTime.Add(lasts))
 }
 
 var _ manager.LeaderElectionRunnable = &Targets{}

@@ -43,7 +43,7 @@ var house = []floor{
 			"internal/managedresource/merge",
 			"internal/managedresource/healthcheck",
 			"internal/managedresource/inspect",
-			"internal/managedresource/targets/sharding",
+			"internal/managedresource/targets/holding",
 			"internal/managedresource/objects", "internal/managedresource/ownership", "internal/managedresource/lifecycle",
 			"internal/seedauthorizer/relation",
 			"internal/seedauthorizer/identity",

@@ -44,8 +44,8 @@ type TargetsConfiguration struct {
 	// Overrides is the Secret with a TargetOverrides in YAML: what is different for one target. A target may have none.
 	// +optional
 	Overrides *SecretKey `json:"overrides,omitempty"`
-	// AwaitLease is the name of a Lease in the namespace of the target. While somebody holds it, as a resource-manager for this target
-	// alone does, the target is not begun. Empty means that nothing is waited for. Default gardener-resource-manager.
+	// AwaitLease is the name of the Lease in the namespace of the target by which a process holds the target: the Lease of a resource-manager for
+	// this target alone. The process waits while another process holds it. Default gardener-resource-manager.
 	// +optional
 	AwaitLease *string `json:"awaitLease,omitempty"`
 	// Limits are what one target, and all of them, may use of the process.
@@ -56,10 +56,9 @@ type TargetsConfiguration struct {
 	Sharding TargetSharding `json:"sharding,omitempty"`
 }
 
-// TargetSharding has several processes share targets. Each process has a Lease in leaderElection.resourceNamespace, named after
-// leaderElection.resourceName, and renews it by the durations there; there is no leader then.
+// TargetSharding has several processes share targets. There is no leader then.
 type TargetSharding struct {
-	// Enabled switches it on. Default false: one process leads and has all targets, and others wait.
+	// Enabled switches it on: each process holds an equal share of the targets. Default false: one process leads and holds all targets, and others wait.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 }
@@ -158,29 +157,42 @@ func validateTargets(c *ResourceManagerConfiguration, path *field.Path) field.Er
 		all = append(all, validateTargetDirectory(t, path)...)
 	}
 	all = append(all, validateTargetLimits(&t.Limits, path.Child("limits"))...)
-	if lease := ptr.Deref(t.AwaitLease, ""); lease != "" {
-		for _, msg := range validation.IsDNS1123Subdomain(lease) {
-			all = append(all, field.Invalid(path.Child("awaitLease"), lease, msg))
-		}
+	lease := ptr.Deref(t.AwaitLease, "")
+	for _, msg := range validation.IsDNS1123Subdomain(lease) {
+		all = append(all, field.Invalid(path.Child("awaitLease"), lease, "must name the Lease by which a process holds a target: "+msg))
 	}
 	if t.Sharding.Enabled {
 		all = append(all, validateSharding(c, path.Child("sharding"))...)
 	}
+	all = append(all, validateProcessLeases(c)...)
 	return append(all, validateOneTarget(c)...)
 }
 
-// validateSharding returns the faults of the election whose Lease is that of each process, and of roll-out groups, which one process decides about.
+// validateSharding returns the faults of settings for one process.
 func validateSharding(c *ResourceManagerConfiguration, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	if ptr.Deref(c.Controllers.ManagedResource.RolloutGroupNamespace, "") != "" {
 		all = append(all, field.Forbidden(path.Child("enabled"), "must not be set with controllers.managedResource.rolloutGroupNamespace: each process would know its own members of a group only"))
 	}
-	l := &c.LeaderElection
-	if !ptr.Deref(l.LeaderElect, true) {
+	if !ptr.Deref(c.LeaderElection.LeaderElect, true) {
 		all = append(all, field.Forbidden(path.Child("enabled"), "must not be set without leaderElection.leaderElect: each process has a Lease, by the settings of the election"))
 	}
+	return all
+}
+
+// validateProcessLeases returns the faults of the settings of the Lease that each process has, whether there is an election or not.
+func validateProcessLeases(c *ResourceManagerConfiguration) field.ErrorList {
+	l, path := c.LeaderElection, field.NewPath("leaderElection")
+	var all field.ErrorList
+	if !ptr.Deref(l.LeaderElect, true) {
+		l.LeaderElect = ptr.To(true)
+		all = shared.ValidateLeaderElection(&l, path)
+	}
 	for _, msg := range validation.IsValidLabelValue(l.ResourceName) {
-		all = append(all, field.Invalid(field.NewPath("leaderElection", "resourceName"), l.ResourceName, "labels the Leases of processes that share targets: "+msg))
+		all = append(all, field.Invalid(path.Child("resourceName"), l.ResourceName, "labels the Leases of processes with many targets: "+msg))
+	}
+	if l.RenewDeadline.Duration < 2*l.RetryPeriod.Duration {
+		all = append(all, field.Invalid(path.Child("renewDeadline"), l.RenewDeadline.Duration.String(), "must be at least twice retryPeriod with targets"))
 	}
 	return all
 }
