@@ -2,7 +2,6 @@
 package main
 
 import (
-
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 

@@ -79,9 +79,9 @@ type Holdings struct {
 	times Times
 	// sent is the time of the last list, and since the time from which there are lists without a gap.
 	sent, since time.Time
-	processes      map[string]sighting[uint64]
-	leases         map[string]sighting[Lease]
-	held           map[string]*hold
+	processes   map[string]sighting[uint64]
+	leases      map[string]sighting[Lease]
+	held        map[string]*hold
 }
 
 // New returns the holdings of a process, which has seen nothing yet; ours reports whether a holder is a process of the same kind.
