@@ -25,12 +25,12 @@ func startAuthorizer(bin, dir string, landscape *harness.Landscape, agents *harn
 }
 
 // showAgents shows what the agents of two nodes may do in the shoot.
-func showAgents(ctx context.Context, authorizer *harness.Process, landscape *harness.Landscape, agents *harness.Agents) error {
-	heading("The agents of two nodes work through the shoot's kube-apiserver, which asks node-agent-authorizer")
+func showAgents(ctx context.Context, out *script, authorizer *harness.Process, landscape *harness.Landscape, agents *harness.Agents) error {
+	out.heading("The agents of two nodes work through the shoot's kube-apiserver, which asks node-agent-authorizer")
 	if err := authorizer.AwaitReady(ctx); err != nil {
 		return err
 	}
-	step("ready; it logs to %s", relative(authorizer.Log))
+	out.step("ready; it logs to %s", relative(authorizer.Log))
 	for _, name := range []string{"one", "two"} {
 		machine := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", harness.MachineNamespace, "machine-"+name)
 		machine.SetLabels(map[string]string{"node": "node-" + name})
@@ -64,11 +64,11 @@ func showAgents(ctx context.Context, authorizer *harness.Process, landscape *har
 			err := agent.Get(ctx, client.ObjectKeyFromObject(a.object), a.object)
 			switch {
 			case a.allowed && err == nil:
-				step("machine-one  allowed  %s", a.what)
+				out.step("machine-one  allowed  %s", a.what)
 				return nil
 			case !a.allowed && apierrors.IsForbidden(err):
 				_, reason, _ := strings.Cut(err.Error(), ": ")
-				step("machine-one  refused  %s\n               %s", a.what, reason)
+				out.step("machine-one  refused  %s\n               %s", a.what, reason)
 				return nil
 			case err == nil:
 				return fmt.Errorf("the agent is allowed to %s", a.what)

@@ -27,7 +27,7 @@ func controllers() map[string]any {
 	return map[string]any{
 		"clusterID":        "local-seed",
 		"managedResource":  map[string]any{"syncPeriod": "1h"},
-		"garbageCollector": map[string]any{"enabled": true, "syncPeriod": "15s", "minimumAge": "5s"},
+		"garbageCollector": map[string]any{"enabled": true, "syncPeriod": "5s", "minimumAge": "5s"},
 		"tokenRequestor":   map[string]any{"enabled": true},
 		"csrApprover":      map[string]any{"enabled": true, "machineNamespace": harness.MachineNamespace},
 		"networkPolicy":    map[string]any{"enabled": true},
@@ -60,7 +60,7 @@ func (t *tour) leaveGarbage(ctx context.Context) error {
 }
 
 func (t *tour) showGarbage(ctx context.Context) error {
-	heading("Garbage: two immutable ConfigMaps that may be collected, one of which a Deployment needs")
+	t.heading("Garbage: two immutable ConfigMaps that may be collected, one of which a Deployment needs")
 	exists := func(name string) (bool, error) {
 		err := t.ShootClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{})
 		return err == nil, client.IgnoreNotFound(err)
@@ -73,16 +73,16 @@ func (t *tour) showGarbage(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	step("ConfigMap %s/%s is collected, %s after it was written; the period is 15s, the minimum age 5s", namespace, oldContent, since(t.littered))
+	t.step("ConfigMap %s/%s is collected, %s after it was written; both the period and the minimum age are 5s", namespace, oldContent, since(t.littered))
 	if there, err := exists(newContent); err != nil || !there {
 		return errors.Join(err, fmt.Errorf("ConfigMap %s/%s was collected, and Deployment reader refers to it", namespace, newContent))
 	}
-	step("ConfigMap %s/%s stays: Deployment reader refers to it", namespace, newContent)
+	t.step("ConfigMap %s/%s stays: Deployment reader refers to it", namespace, newContent)
 	return nil
 }
 
 func (t *tour) showRenewal(ctx context.Context) error {
-	heading("A Secret in the seed asks for a token of a ServiceAccount in the shoot")
+	t.heading("A Secret in the seed asks for a token of a ServiceAccount in the shoot")
 	const renewAt = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "access-dashboard",
@@ -118,7 +118,7 @@ func (t *tour) showRenewal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	step("issued after %s, accepted by the shoot as %s, to be renewed at %s", since(started), user, secret.Annotations[renewAt])
+	t.step("issued after %s, accepted by the shoot as %s, to be renewed at %s", since(started), user, secret.Annotations[renewAt])
 	first := secret.Data["token"]
 	started = time.Now()
 	if err := t.SeedClient.Patch(ctx, secret, harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{renewAt: nil}}})); err != nil {
@@ -127,14 +127,14 @@ func (t *tour) showRenewal(ctx context.Context) error {
 	if user, err = issued(first); err != nil {
 		return err
 	}
-	step("renewed %s after somebody took away the time of renewal, accepted as %s", since(started), user)
+	t.step("renewed %s after somebody took away the time of renewal, accepted as %s", since(started), user)
 	return nil
 }
 
 const worker = "worker-one"
 
 func (t *tour) showCertificates(ctx context.Context) error {
-	heading("A kubelet asks for a serving certificate; kube-controller-manager signs what is approved")
+	t.heading("A kubelet asks for a serving certificate; kube-controller-manager signs what is approved")
 	machine := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", harness.MachineNamespace, "machine-of-"+worker)
 	machine.SetLabels(map[string]string{"node": worker})
 	if err := t.SeedClient.Create(ctx, machine); err != nil {
@@ -203,13 +203,13 @@ func (t *tour) askForCertificate(ctx context.Context, kubelet client.Client, wha
 		if c.Type != want || signed != (want == certificatesv1.CertificateApproved) {
 			return fmt.Errorf("%s with %s is %s, signed %t: %s", request.Name, what, c.Type, signed, c.Message)
 		}
-		step("%-8s  for %s: %s", c.Type, what, c.Message)
+		t.step("%-8s  for %s: %s", c.Type, what, c.Message)
 		return nil
 	})
 }
 
 func (t *tour) showPolicies(ctx context.Context) error {
-	heading("A Service says who may reach its Pods; NetworkPolicies follow")
+	t.heading("A Service says who may reach its Pods; NetworkPolicies follow")
 	const prefix = "networking.resources.gardener.cloud/"
 	started := time.Now()
 	if err := t.ShootClient.Create(ctx, &corev1.Service{
@@ -233,9 +233,9 @@ func (t *tour) showPolicies(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	step("%d NetworkPolicies after %s:", want, since(started))
+	t.step("%d NetworkPolicies after %s:", want, since(started))
 	for _, p := range policies.Items {
-		step("%s/%s\n     %s", p.Namespace, p.Name, p.Annotations["gardener.cloud/description"])
+		t.step("%s/%s\n     %s", p.Namespace, p.Name, p.Annotations["gardener.cloud/description"])
 	}
 	return nil
 }

@@ -18,35 +18,39 @@ import (
 // gardenTour shows what admission-controller does.
 type gardenTour struct {
 	*harness.Garden
+	*script
 	gatekeeper *harness.Process
 	size       landscape.Options
 }
 
-// startGarden starts the garden with admission-controller in it, and two seeds with shoots.
-func startGarden(ctx context.Context, bin, dir string) (*gardenTour, error) {
-	heading("Starting a garden that asks admission-controller about seeds")
-	garden, err := harness.StartGarden(ctx, filepath.Join(dir, "garden"), func(text string) { step("%s", text) })
-	if err != nil {
-		return nil, err
+// play starts the garden with admission-controller in it and seeds with shoots, and shows what they may do.
+func (g *gardenTour) play(ctx context.Context, bin, dir string) (err error) {
+	g.heading("Starting a garden that asks admission-controller about seeds")
+	if g.Garden, err = harness.StartGarden(ctx, filepath.Join(dir, "garden"), func(text string) { g.step("%s", text) }); err != nil {
+		return err
 	}
-	g := &gardenTour{Garden: garden, size: landscape.Options{Seeds: 3, Projects: 2, Shoots: 6}}
-	if g.gatekeeper, err = garden.Run(harness.GardenProcessOptions{
+	if g.gatekeeper, err = g.Run(harness.GardenProcessOptions{
 		Binary: filepath.Join(bin, "admission-controller"), Dir: filepath.Join(dir, "admission-controller"),
 		Config: map[string]any{"logFormat": "text", "server": map[string]any{"enableDebugHandlers": true}},
 	}); err != nil {
-		garden.Stop()
-		return nil, err
+		return err
 	}
-	if err := g.prepare(ctx); err != nil {
-		g.stop()
-		return nil, err
+	g.size = landscape.Options{Seeds: 3, Projects: 2, Shoots: 6}
+	for _, part := range []func(context.Context) error{g.prepare, g.run, g.showWebhooks} {
+		if err := part(ctx); err != nil {
+			return err
+		}
 	}
-	return g, nil
+	return nil
 }
 
 func (g *gardenTour) stop() {
-	g.gatekeeper.Stop()
-	g.Stop()
+	if g.gatekeeper != nil {
+		g.gatekeeper.Stop()
+	}
+	if g.Garden != nil {
+		g.Stop()
+	}
 }
 
 func (g *gardenTour) prepare(ctx context.Context) error {
@@ -76,7 +80,7 @@ func (g *gardenTour) prepare(ctx context.Context) error {
 	if err := g.Client.Create(ctx, harness.Object("core.gardener.cloud/v1beta1", "CloudProfile", "", landscape.CloudProfile)); err != nil {
 		return err
 	}
-	step("ready; %d seeds, %d shoots, %d objects in all; it logs to %s", g.size.Seeds, g.size.Shoots, objects, relative(g.gatekeeper.Log))
+	g.step("ready; %d seeds, %d shoots, %d objects in all; it logs to %s", g.size.Seeds, g.size.Shoots, objects, relative(g.gatekeeper.Log))
 	return nil
 }
 
@@ -90,7 +94,7 @@ type attempt struct {
 
 // run lets gardenlets try what they may and what they must not do; what comes out as it should not is an error.
 func (g *gardenTour) run(ctx context.Context) error {
-	heading("Gardenlets of two seeds work through the garden's kube-apiserver")
+	g.heading("Gardenlets of two seeds work through the garden's kube-apiserver")
 	mine, other, idle := g.size.SeedOf(0), g.size.SeedOf(1), g.size.IdleSeed()
 	namespace, shoot := g.size.ShootName(0)
 	get := func(object *unstructured.Unstructured) func(client.Client) error {
@@ -134,11 +138,11 @@ func (g *gardenTour) attempt(ctx context.Context, a attempt) error {
 		err := a.do(cl)
 		switch {
 		case a.allowed && err == nil:
-			step("%s  allowed  %s", a.seed, a.what)
+			g.step("%s  allowed  %s", a.seed, a.what)
 			return nil
 		case !a.allowed && apierrors.IsForbidden(err):
 			_, reason, _ := strings.Cut(err.Error(), ": ")
-			step("%s  refused  %s\n               %s", a.seed, a.what, reason)
+			g.step("%s  refused  %s\n               %s", a.seed, a.what, reason)
 			return nil
 		case err == nil:
 			return fmt.Errorf("%s is allowed to %s", a.seed, a.what)
@@ -149,7 +153,7 @@ func (g *gardenTour) attempt(ctx context.Context, a attempt) error {
 
 func (g *gardenTour) explain() {
 	page := fmt.Sprintf("https://127.0.0.1:%d/debug/resource-dependency-graph", g.Web)
-	step("kubectl --kubeconfig %s get shoots,seeds -A", relative(g.Kubeconfig))
-	step("curl -sk '%s?kind=Seed&format=json'", page)
-	step("in a browser: %s (the certificate is of a local authority)", page)
+	g.step("kubectl --kubeconfig %s get shoots,seeds -A", relative(g.Kubeconfig))
+	g.step("curl -sk '%s?kind=Seed&format=json'", page)
+	g.step("in a browser: %s (the certificate is of a local authority)", page)
 }

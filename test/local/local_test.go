@@ -29,7 +29,7 @@ func TestTour(t *testing.T) {
 	t.Chdir(work)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	if err := run(ctx, bin, true); err != nil {
+	if err := run(ctx, bin, true, &times{}); err != nil {
 		t.Fatal(err)
 	}
 }

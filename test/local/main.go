@@ -9,28 +9,36 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/espalier-project/espalier/test/harness"
 )
 
 func main() {
 	bin := flag.String("bin", "bin", "folder with the executables")
 	once := flag.Bool("once", false, "end after the tour, with its result as exit code")
+	before := flag.String("before", "", "phases that ended before, with their seconds, for the line at the end")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *bin, *once); err != nil && ctx.Err() == nil {
+	times := &times{}
+	if *before != "" {
+		times.ended = append(times.ended, *before)
+	}
+	if err := run(ctx, *bin, *once, times); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "\nfailed:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, once bool) error {
+// run plays both parts of the tour at the same time, as they have no cluster in common. The garden's is shown first.
+func run(ctx context.Context, bin string, once bool, times *times) error {
 	dir, err := filepath.Abs(".local")
 	if err != nil {
 		return err
@@ -38,75 +46,57 @@ func run(ctx context.Context, bin string, once bool) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	garden, err := startGarden(ctx, bin, dir)
-	if err != nil {
-		return err
-	}
+	fmt.Println("the tour takes about half a minute; parts run at the same time and are shown one after the other")
+	garden, shoot := &gardenTour{script: &script{}}, &tour{script: &script{}}
 	defer garden.stop()
-	for _, part := range []func(context.Context) error{garden.run, garden.showWebhooks} {
-		if err := part(ctx); err != nil {
-			return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
-		}
-	}
-
-	heading("Starting a seed and a shoot")
-	landscape, agents, err := harness.StartLandscapeWithAgents(ctx, dir, func(text string) { step("%s", text) })
-	if err != nil {
-		return err
-	}
-	defer landscape.Stop()
-	kubelet, stopKubelet := context.WithCancel(ctx)
-	defer stopKubelet()
-	go harness.PlayKubelet(kubelet, landscape.ShootClient)
-
-	heading("Starting resource-manager between them")
-	manager, err := harness.Run(harness.ProcessOptions{
-		Binary: filepath.Join(bin, "resource-manager"), Dir: filepath.Join(dir, "resource-manager"), Source: landscape.Seed, Target: landscape.Shoot,
-		Config: map[string]any{
-			"logFormat":      "text",
-			"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "kube-system"},
-			"controllers":    controllers(),
-			"webhooks":       webhooks,
-		},
+	defer shoot.stop()
+	garden.show(os.Stdout)
+	parts, partsContext := errgroup.WithContext(ctx)
+	parts.Go(func() error {
+		defer shoot.show(os.Stdout)
+		defer times.measure("garden")()
+		return garden.play(partsContext, bin, dir)
 	})
-	if err != nil {
-		return err
-	}
-	defer manager.Stop()
-	if err := manager.AwaitReady(ctx); err != nil {
-		return err
-	}
-	step("ready; it logs to %s", relative(manager.Log))
-
-	tour := &tour{Landscape: landscape, manager: manager}
-	if err := tour.register(ctx, filepath.Join(bin, "resource-manager"), filepath.Join(dir, "resource-manager")); err != nil {
-		return err
-	}
-	if err := tour.run(ctx); err != nil {
-		return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
-	}
-	authorizer, err := startAuthorizer(bin, dir, landscape, agents)
-	if err != nil {
-		return err
-	}
-	defer authorizer.Stop()
-	if err := showAgents(ctx, authorizer, landscape, agents); err != nil {
+	parts.Go(func() error { return shoot.play(partsContext, bin, dir, times) })
+	if err := parts.Wait(); err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, relative(dir))
 	}
 	if once {
-		heading("Everything was as it should be")
+		shoot.heading("Everything was as it should be")
+	} else {
+		shoot.explain()
+		garden.explain()
+	}
+	shoot.step("seconds: %s", times)
+	if once {
 		return nil
 	}
-	tour.explain()
-	garden.explain()
 	<-ctx.Done()
-	heading("Stopping")
+	shoot.heading("Stopping")
 	return nil
 }
 
-func heading(text string) { fmt.Printf("\n== %s\n", text) }
+// times are the durations of phases, in the order in which they ended.
+type times struct {
+	mu    sync.Mutex
+	ended []string
+}
 
-func step(format string, arguments ...any) { fmt.Printf("   "+format+"\n", arguments...) }
+// measure measures a phase until the returned function is called.
+func (t *times) measure(phase string) (end func()) {
+	started := time.Now()
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.ended = append(t.ended, fmt.Sprintf("%s %.0f", phase, time.Since(started).Seconds()))
+	}
+}
+
+func (t *times) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.ended, ", ")
+}
 
 func relative(path string) string {
 	if wd, err := os.Getwd(); err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,17 +21,42 @@ const (
 	patience  = 60 * time.Second
 )
 
-// tour shows what resource-manager does.
+// tour shows what resource-manager and node-agent-authorizer do.
 type tour struct {
 	*harness.Landscape
+	*script
 	manager *harness.Process
 	// littered is when the garbage was left.
 	littered time.Time
+	stops    []func()
 }
 
-func (t *tour) run(ctx context.Context) error {
+// play starts a seed and a shoot with the executables, and shows what they do. The garbage of the beginning is looked at last, so that
+// nothing waits for the garbage collector.
+func (t *tour) play(ctx context.Context, bin, dir string, times *times) (err error) {
+	started := times.measure("seed and shoot")
+	t.heading("Starting a seed and a shoot")
+	var agents *harness.Agents
+	if t.Landscape, agents, err = harness.StartLandscapeWithAgents(ctx, dir, func(text string) { t.step("%s", text) }); err != nil {
+		return err
+	}
+	t.stops = append(t.stops, t.Landscape.Stop)
+	started()
+	defer times.measure("resource-manager and node-agent-authorizer")()
+	kubelet, stopKubelet := context.WithCancel(context.WithoutCancel(ctx)) // It goes on after the tour.
+	t.stops = append(t.stops, stopKubelet)
+	go harness.PlayKubelet(kubelet, t.ShootClient)
+	if err := t.startManager(ctx, bin, dir); err != nil {
+		return err
+	}
+	authorizer, err := startAuthorizer(bin, dir, t.Landscape, agents)
+	if err != nil {
+		return err
+	}
+	t.stops = append(t.stops, func() { authorizer.Stop() })
 	for _, part := range []func(context.Context) error{
-		t.leaveGarbage, t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRenewal, t.showCertificates, t.showPolicies, t.showGarbage, t.showRequests,
+		t.leaveGarbage, t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRenewal, t.showCertificates, t.showPolicies,
+		func(ctx context.Context) error { return showAgents(ctx, t.script, authorizer, t.Landscape, agents) }, t.showGarbage, t.showRequests,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -39,8 +65,36 @@ func (t *tour) run(ctx context.Context) error {
 	return nil
 }
 
+func (t *tour) startManager(ctx context.Context, bin, dir string) (err error) {
+	t.heading("Starting resource-manager between them")
+	if t.manager, err = harness.Run(harness.ProcessOptions{
+		Binary: filepath.Join(bin, "resource-manager"), Dir: filepath.Join(dir, "resource-manager"), Source: t.Seed, Target: t.Shoot,
+		Config: map[string]any{
+			"logFormat":      "text",
+			"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "kube-system"},
+			"controllers":    controllers(),
+			"webhooks":       webhooks,
+		},
+	}); err != nil {
+		return err
+	}
+	t.stops = append(t.stops, func() { t.manager.Stop() })
+	if err := t.manager.AwaitReady(ctx); err != nil {
+		return err
+	}
+	t.step("ready; it logs to %s", relative(t.manager.Log))
+	return t.register(ctx, filepath.Join(bin, "resource-manager"), filepath.Join(dir, "resource-manager"))
+}
+
+// stop ends everything, what started last first.
+func (t *tour) stop() {
+	for _, stop := range slices.Backward(t.stops) {
+		stop()
+	}
+}
+
 func (t *tour) applyExamples(ctx context.Context) error {
-	heading("Applying docs/examples: Secrets and ManagedResources in the seed, objects in the shoot")
+	t.heading("Applying docs/examples: Secrets and ManagedResources in the seed, objects in the shoot")
 	for _, example := range []string{"coredns", "widgets", "web"} {
 		manifests, err := os.ReadFile(filepath.Join("docs", "examples", example, example+".yaml"))
 		if err != nil {
@@ -70,7 +124,7 @@ func (t *tour) applyExamples(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		step("%-8s %d objects applied, healthy and rolled out after %s%s", example, len(mr.Status.Resources), since(started), note)
+		t.step("%-8s %d objects applied, healthy and rolled out after %s%s", example, len(mr.Status.Resources), since(started), note)
 	}
 	return nil
 }
@@ -84,7 +138,7 @@ func (t *tour) follow(ctx context.Context, name string, started time.Time) error
 			return err
 		}
 		if now := conditions(mr); now != shown {
-			step("%-8s %8s  %s", name, since(started), now)
+			t.step("%-8s %8s  %s", name, since(started), now)
 			shown = now
 		}
 		return harness.Settled(mr)
@@ -104,7 +158,7 @@ func conditions(mr *resourcesv1alpha1.ManagedResource) string {
 }
 
 func (t *tour) showDrift(ctx context.Context) error {
-	heading("Somebody edits and deletes in the shoot (the sync period is an hour)")
+	t.heading("Somebody edits and deletes in the shoot (the sync period is an hour)")
 	configMap := harness.Object("v1", "ConfigMap", "kube-system", "coredns")
 	if err := t.ShootClient.Get(ctx, client.ObjectKeyFromObject(configMap), configMap); err != nil {
 		return err
@@ -122,7 +176,7 @@ func (t *tour) showDrift(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	step("ConfigMap kube-system/coredns was edited and put right after %s", since(started))
+	t.step("ConfigMap kube-system/coredns was edited and put right after %s", since(started))
 
 	service := harness.Object("v1", "Service", "kube-system", "kube-dns")
 	if err := t.ShootClient.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
@@ -141,12 +195,12 @@ func (t *tour) showDrift(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	step("Service kube-system/kube-dns was deleted and put back after %s", since(started))
+	t.step("Service kube-system/kube-dns was deleted and put back after %s", since(started))
 	return nil
 }
 
 func (t *tour) showAutoscaler(ctx context.Context) error {
-	heading("The HorizontalPodAutoscaler's replicas are left to it")
+	t.heading("The HorizontalPodAutoscaler's replicas are left to it")
 	deployment := harness.Object("apps/v1", "Deployment", namespace, "web")
 	if err := t.ShootClient.Patch(ctx, deployment, harness.MergePatch(map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"resources.gardener.cloud/managed-by": nil}}, "spec": map[string]any{"replicas": 3}})); err != nil {
@@ -164,12 +218,12 @@ func (t *tour) showAutoscaler(ctx context.Context) error {
 	if err != nil || replicas != 3 {
 		return fmt.Errorf("the Deployment has %d replicas, want 3 (%w)", replicas, err)
 	}
-	step("scaled to 3 and stripped of a label: the label is back, the replicas stay (the manifest says 1)")
+	t.step("scaled to 3 and stripped of a label: the label is back, the replicas stay (the manifest says 1)")
 	return nil
 }
 
 func (t *tour) showBroken(ctx context.Context) error {
-	heading("A broken manifest is reported, its neighbours are applied")
+	t.heading("A broken manifest is reported, its neighbours are applied")
 	manifests, err := os.ReadFile(filepath.Join("docs", "examples", "broken", "broken.yaml"))
 	if err != nil {
 		return err
@@ -194,12 +248,12 @@ func (t *tour) showBroken(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	step("ResourcesApplied=False/ApplyFailed: %s", message)
+	t.step("ResourcesApplied=False/ApplyFailed: %s", message)
 	neighbour := harness.Object("v1", "ConfigMap", namespace, "neighbour")
 	if err := t.await(ctx, neighbour, func() error { return nil }); err != nil {
 		return fmt.Errorf("its neighbour: %w", err)
 	}
-	step("ConfigMap default/neighbour of the same ManagedResource is there")
+	t.step("ConfigMap default/neighbour of the same ManagedResource is there")
 	for _, name := range []string{"coredns", "widgets"} {
 		mr, err := t.mr(ctx, name)
 		if err != nil {
@@ -209,32 +263,32 @@ func (t *tour) showBroken(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	step("the other ManagedResources are as they were")
+	t.step("the other ManagedResources are as they were")
 	return nil
 }
 
 func (t *tour) showRequests(context.Context) error {
 	_, metrics := t.manager.Get(t.manager.Metrics, "/metrics")
-	heading("Requests to the shoot so far, and drift corrected")
+	t.heading("Requests to the shoot so far, and drift corrected")
 	for _, line := range strings.Split(metrics, "\n") {
 		if strings.HasPrefix(line, "espalier_target_requests_total") || strings.HasPrefix(line, "espalier_managedresource_drift_corrected_total") {
-			step("%s", line)
+			t.step("%s", line)
 		}
 	}
 	return nil
 }
 
 func (t *tour) explain() {
-	heading("Try it yourself; Ctrl-C ends everything")
+	t.heading("Try it yourself; Ctrl-C ends everything")
 	seed, shoot := relative(t.Seed.Kubeconfig), relative(t.Shoot.Kubeconfig)
-	step("kubectl --kubeconfig %s get managedresources -A", seed)
-	step("kubectl --kubeconfig %s apply -f docs/examples/managedresource.yaml", seed)
-	step("kubectl --kubeconfig %s -n kube-system delete configmap coredns", shoot)
-	step("kubectl --kubeconfig %s -n kube-system get configmap coredns -o yaml", shoot)
-	step("kubectl --kubeconfig %s get networkpolicies -A -l networking.resources.gardener.cloud/service-name=echo", shoot)
-	step("kubectl --kubeconfig %s get csr", shoot)
-	step("curl -s http://127.0.0.1:%d/metrics | grep espalier", t.manager.Metrics)
-	step("curl -s http://127.0.0.1:%d/readyz?verbose", t.manager.Health)
+	t.step("kubectl --kubeconfig %s get managedresources -A", seed)
+	t.step("kubectl --kubeconfig %s apply -f docs/examples/managedresource.yaml", seed)
+	t.step("kubectl --kubeconfig %s -n kube-system delete configmap coredns", shoot)
+	t.step("kubectl --kubeconfig %s -n kube-system get configmap coredns -o yaml", shoot)
+	t.step("kubectl --kubeconfig %s get networkpolicies -A -l networking.resources.gardener.cloud/service-name=echo", shoot)
+	t.step("kubectl --kubeconfig %s get csr", shoot)
+	t.step("curl -s http://127.0.0.1:%d/metrics | grep espalier", t.manager.Metrics)
+	t.step("curl -s http://127.0.0.1:%d/readyz?verbose", t.manager.Health)
 }
 
 func (t *tour) mr(ctx context.Context, name string) (*resourcesv1alpha1.ManagedResource, error) {

@@ -49,7 +49,7 @@ func (t *tour) register(ctx context.Context, binary, dir string) error {
 				return err
 			}
 			entries, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-			step("%d webhooks registered in the %s", len(entries), to.name)
+			t.step("%d webhooks registered in the %s", len(entries), to.name)
 		}
 	}
 	return nil
@@ -57,14 +57,14 @@ func (t *tour) register(ctx context.Context, binary, dir string) error {
 
 // showWebhooks shows what becomes of objects that the API servers of shoot and seed ask about.
 func (t *tour) showWebhooks(ctx context.Context) error {
-	heading("The shoot's kube-apiserver has resource-manager complete what is created")
+	t.heading("The shoot's kube-apiserver has resource-manager complete what is created")
 	if err := t.showSpread(ctx); err != nil {
 		return err
 	}
 	if err := t.showToken(ctx); err != nil {
 		return err
 	}
-	heading("The seed's kube-apiserver has resource-manager judge extension resources")
+	t.heading("The seed's kube-apiserver has resource-manager judge extension resources")
 	return t.showJudged(ctx)
 }
 
@@ -100,7 +100,7 @@ func (t *tour) showSpread(ctx context.Context) error {
 	if replicas != 2 || len(over) != 2 {
 		return fmt.Errorf("the Deployment has %d replicas, spread over %v; want 2, over hosts and zones", replicas, over)
 	}
-	step("Deployment %s/dashboard was sent with 1 replica; it has %d, spread over %s", dashboard, replicas, strings.Join(over, " and "))
+	t.step("Deployment %s/dashboard was sent with 1 replica; it has %d, spread over %s", dashboard, replicas, strings.Join(over, " and "))
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (t *tour) showToken(ctx context.Context) error {
 	if len(volumes) != 1 || len(env) != 1 {
 		return fmt.Errorf("the Pod has the volumes %v and the environment %v; want one each", volumes, env)
 	}
-	step("Pod kube-system/agent was sent without them; it has the volume %v and the variable %v=%v", volumes[0].(values)["name"], env[0].(values)["name"], env[0].(values)["value"])
+	t.step("Pod kube-system/agent was sent without them; it has the volume %v and the variable %v=%v", volumes[0].(values)["name"], env[0].(values)["name"], env[0].(values)["value"])
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (t *tour) showJudged(ctx context.Context) error {
 		}},
 		{"delete it", "", func(cl client.Client) error { return cl.Delete(ctx, good) }},
 	} {
-		if err := a.show(ctx, t.SeedClient); err != nil {
+		if err := a.show(ctx, t.script, t.SeedClient); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (t *tour) showJudged(ctx context.Context) error {
 
 // showWebhooks shows what admission-controller makes of what users write.
 func (g *gardenTour) showWebhooks(ctx context.Context) error {
-	heading("What users write in the garden is judged, too")
+	g.heading("What users write in the garden is judged, too")
 	configurations, err := g.Webhooks(g.gatekeeper, "gardener-admission-controller-users")
 	if err != nil {
 		return err
@@ -187,14 +187,14 @@ func (g *gardenTour) showWebhooks(ctx context.Context) error {
 			return err
 		}
 	}
-	step("their webhooks are registered")
+	g.step("their webhooks are registered")
 	kubeconfig := harness.Object("v1", "Secret", project, "kubeconfig")
 	kubeconfig.Object["data"] = values{"kubeconfig": base64.StdEncoding.EncodeToString([]byte(`{"apiVersion":"v1","kind":"Config","users":[{"name":"me","user":{"exec":{"apiVersion":"v1","command":"sh"}}}]}`))}
 	for _, a := range []attempted{
 		{"create a Secret with a kubeconfig that runs a program", "exec configurations are not supported", func(cl client.Client) error { return cl.Create(ctx, kubeconfig.DeepCopy()) }},
 		{"delete the namespace of a project", "direct deletion of namespace", func(cl client.Client) error { return cl.Delete(ctx, inProject) }},
 	} {
-		if err := a.show(ctx, g.Client); err != nil {
+		if err := a.show(ctx, g.script, g.Client); err != nil {
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func (g *gardenTour) showWebhooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	step("Secret %s/credentials was sent without a label; it has %s", project, strings.Join(slices.Sorted(maps.Keys(credentials.GetLabels())), ", "))
+	g.step("Secret %s/credentials was sent without a label; it has %s", project, strings.Join(slices.Sorted(maps.Keys(credentials.GetLabels())), ", "))
 	return nil
 }
 
@@ -216,7 +216,7 @@ type attempted struct {
 
 // show does it, and says what came of it. An API server learns of registrations and definitions soon, and not at once: it is tried until it
 // comes out as it should before it is done.
-func (a attempted) show(ctx context.Context, cl client.Client) error {
+func (a attempted) show(ctx context.Context, out *script, cl client.Client) error {
 	dry := client.NewDryRunClient(cl)
 	if err := harness.Poll(ctx, patience, func() error { return a.judge(a.do(dry)) }); err != nil {
 		return err
@@ -226,10 +226,10 @@ func (a attempted) show(ctx context.Context, cl client.Client) error {
 		return wrong
 	}
 	if err == nil {
-		step("done     %s", a.what)
+		out.step("done     %s", a.what)
 		return nil
 	}
-	step("refused  %s\n            %s", a.what, err)
+	out.step("refused  %s\n            %s", a.what, err)
 	return nil
 }
 
