@@ -7,6 +7,9 @@ TOOLS        := $(CACHE)/tools
 # wants what follows to be no number with zeros before it, as the name of a commit may be.
 VERSION      ?= $(shell git describe --tags --match 'v[0-9]*.[0-9]*.[0-9]*' --dirty 2>/dev/null || echo v0.0.0-g$$(git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown))
 LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(shell git rev-parse HEAD 2>/dev/null)
+# One set of flags for all that is built here: executables, control plane and tests share one compilation, in every clone.
+export GOFLAGS     := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
+export CGO_ENABLED := 0
 # Without DWARF a test links in three quarters of the time.
 GOFLAGS_TEST ?= -ldflags=-w -timeout 10m
 # The race detector runs where goroutines share memory. It needs a C compiler; where there is none the tests run without it.
@@ -31,8 +34,10 @@ help: ## Explain the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: build controlplane ## Start a local garden, seed and shoot, run the executables there, and show what they do; ONCE=1 exits afterwards.
-	@go run ./test/local -bin bin $(if $(filter 1,$(ONCE)),-once)
+up: ## Start a local garden, seed and shoot, run the executables there, and show what they do; ONCE=1 exits afterwards.
+	@echo "$(if $(wildcard $(CACHE)/controlplane/*/kube-controller-manager),about a minute,the first time on this machine: about ten minutes on two cores, less if the control plane can be downloaded)"
+	@SECONDS=0; go run -C test/controlplane ./build -meanwhile '$(MAKE) --no-print-directory -C $(CURDIR) build TOUR=./test/local' >/dev/null; \
+	bin/local -bin bin -before "build $$SECONDS" $(if $(filter 1,$(ONCE)),-once)
 
 .PHONY: cluster
 cluster: controlplane ## Start an empty API server on this machine, with a Node that runs the executables of bin/, for docs/quickstart.md and docs/walkthrough.md, until Ctrl-C.
@@ -50,6 +55,13 @@ test: controlplane ## Run all tests: unit, property, integration and process tes
 test-unit: ## Run the tests that need no control plane.
 	$(RACE) -parallel 8 $(RACED)
 	go test $(GOFLAGS_TEST) -parallel 8 $(filter-out $(shell go list $(RACED)),$(shell go list ./api/... ./cmd/... ./internal/...))
+
+# The suites whose results depend on the version of the API server.
+VERSIONED := ./test/dropin ./test/integration ./test/garden
+.PHONY: versions
+versions: ## Run the drop-in, integration and webhook suites against control planes of Kubernetes K8S (default "1.32 1.37"), which are built first.
+	@for version in $(or $(K8S),1.32 1.37); do assets=$$(go run -C test/controlplane ./build -kubernetes $$version); \
+		"$$assets/kube-apiserver" --version; KUBEBUILDER_ASSETS=$$assets go test -count=1 -timeout 30m $(VERSIONED) || exit 1; done
 
 .PHONY: fuzz
 fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
@@ -136,12 +148,13 @@ docs: $(TOOLS)/hugo ## Build the documents as static pages with a search into bi
 $(TOOLS)/hugo: internal/tools/site/go.mod
 	@echo "building Hugo into $(TOOLS) (some minutes, once)"
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 go build -C internal/tools/site -o $@ github.com/gohugoio/hugo
+	@go build -C internal/tools/site -o $@ github.com/gohugoio/hugo
 
 .PHONY: build
 build: ## Build the executables into bin/.
 	@mkdir -p bin
-	@for c in $(COMMANDS); do echo "building bin/$$c"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$c ./cmd/$$c; done
+	@echo "building $(COMMANDS:%=bin/%)"
+	@GOGC=200 go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... $(TOUR)
 	@for l in $(PLUGINS); do ln -sf resource-manager bin/$$l; done
 
 .PHONY: clients
@@ -178,7 +191,7 @@ bin/oras: internal/tools/release/go.mod
 	@go build -C internal/tools/release -o $(CURDIR)/bin/oras oras.land/oras/cmd/oras
 
 .PHONY: controlplane
-controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes).
+controlplane: ## Download or build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes if built).
 	@go run -C test/controlplane ./build >/dev/null
 
 .PHONY: clean
@@ -188,5 +201,5 @@ clean: ## Remove what was built here; the cache stays.
 $(TOOLS)/.stamp: internal/tools/go.mod internal/tools/go.sum
 	@echo "building the linter and the generators into $(TOOLS) (some minutes, once)"
 	@mkdir -p $(TOOLS)
-	cd internal/tools && CGO_ENABLED=0 go build -o $(TOOLS)/ tool
+	cd internal/tools && go build -o $(TOOLS)/ tool
 	@touch $@

@@ -1,11 +1,6 @@
 //go:build tools
 
-// Package controlplane pins the control plane that tests and the local run start; build builds it.
+// Package controlplane pins the version of kubectl, which build builds from its own package.
 package controlplane
 
-import (
-	_ "go.etcd.io/etcd/server/v3"
-	_ "k8s.io/kubernetes/cmd/kube-apiserver"
-	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
-	_ "k8s.io/kubernetes/cmd/kubectl"
-)
+import _ "k8s.io/kubernetes/cmd/kubectl"

@@ -281,7 +281,7 @@ const sharedBinaries = "ESPALIER_BINARIES"
 func Build(dir, name string) (string, error) {
 	shared := os.Getenv(sharedBinaries)
 	if shared == "" {
-		return build(dir, name, nil, buildFlags...)
+		return build(dir, name, buildEnvironment, buildFlags...)
 	}
 	binary := filepath.Join(dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -11,7 +11,8 @@
 // still.
 //
 // And it fails if a figure that pages repeat is not the one of docs/performance.md, if a page names the version of the reference in another
-// way than all others, or if a version on the page about versions is not the one of go.mod. And it fails if a message of the log at level
+// way than all others, or if a version on the page about versions is not the one of go.mod. It fails if a module has one version in go.mod
+// and another in that of the control plane. And it fails if a message of the log at level
 // error or info is not constant, or not on the page about logs.
 //
 // It is told where the repository is:
@@ -54,6 +55,7 @@ func check(root string) error {
 	}
 	problems = append(problems, checkFigures(root)...)
 	problems = append(problems, checkVersions(root)...)
+	problems = append(problems, checkShared(root)...)
 	problems = append(problems, checkHeadless(root, pages)...)
 	problems = append(problems, checkMessages(root, pages)...)
 	return errors.Join(problems...)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // versionsPage has rows with a module, in code, and its version.
@@ -12,12 +14,43 @@ const versionsPage = "docs/operations/versions.md"
 
 // versioned are the modules whose versions are documented, by the go.mod that says which it is.
 var versioned = map[string]string{
-	"k8s.io/kubernetes":                "test/controlplane/go.mod",
-	"go.etcd.io/etcd/server/v3":        "test/controlplane/go.mod",
+	"k8s.io/kubernetes":                controlplaneMod,
+	"go.etcd.io/etcd/server/v3":        controlplaneMod,
 	"helm.sh/helm/v4":                  "internal/tools/charts/go.mod",
 	"github.com/prometheus/prometheus": "internal/tools/monitoring/go.mod",
 	"k8s.io/client-go":                 "go.mod",
 	"sigs.k8s.io/controller-runtime":   "go.mod",
+}
+
+// controlplaneMod is the go.mod of the control plane that the repository builds for tests and the local run.
+const controlplaneMod = "test/controlplane/go.mod"
+
+// requirement is a line of a go.mod with a module and its version.
+var requirement = regexp.MustCompile(`(?m)^\s*(?:require )?([a-z0-9.-]+\.[a-z]+/\S+) (v\S+)(?: // indirect)?$`)
+
+// checkShared returns an error for each module that the executables and the control plane require in different versions:
+// its packages and all packages that import them are compiled twice.
+func checkShared(root string) (problems []error) {
+	required := func(file string) map[string]string {
+		content, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil && !os.IsNotExist(err) {
+			problems = append(problems, err)
+		}
+		modules := map[string]string{}
+		for _, found := range requirement.FindAllStringSubmatch(string(content), -1) {
+			modules[found[1]] = found[2]
+		}
+		return modules
+	}
+	ours := required("go.mod")
+	controlplane := required(controlplaneMod)
+	for _, module := range slices.Sorted(maps.Keys(ours)) {
+		if other := controlplane[module]; other != "" && other != ours[module] {
+			problems = append(problems, fmt.Errorf("%s is %s in go.mod and %s in %s: require the newer version in both",
+				module, ours[module], other, controlplaneMod))
+		}
+	}
+	return problems
 }
 
 // checkVersions returns an error for each module whose row has another version than its go.mod, or that has no row. Without the page there is

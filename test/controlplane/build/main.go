@@ -1,120 +1,139 @@
-// build builds etcd, kube-apiserver and kube-controller-manager from their modules into the user's cache, once a version,
-// and prints the folder. Programs in the folder KUBEBUILDER_ASSETS are not built. With kubectl as argument it builds that, too. It must be run in its
-// module.
+// build provides etcd, kube-apiserver and kube-controller-manager in a folder of the user's cache, once a version, and
+// prints the folder. It takes each program from the first place that has it:
+//
+//  1. the folder KUBEBUILDER_ASSETS, where test/cluster finds it by itself,
+//  2. an installed envtest of the same minor version of Kubernetes,
+//  3. the official releases, with their published checksums,
+//  4. the module of this folder, from which it builds one executable for all programs that are still missing.
+//
+// With kubectl as argument it provides that, too. With -kubernetes 1.34 it builds the newest control plane of another minor
+// version that the module proxy serves. It must be run in its module.
 package main
 
 import (
+	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
-type program struct{ name, path string }
+const (
+	etcd              = "etcd"
+	apiserver         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	kubectl           = "kubectl"
+)
 
-// programs are built in this order: the longest first, as it also builds what the others share.
-var programs = []program{
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-}
+// versions are those of the control plane's two modules.
+type versions struct{ kubernetes, etcd string }
 
-// kubectl is built where it is asked for.
-const kubectl = "kubectl"
+func (v versions) folder() string { return v.kubernetes + "-etcd-" + v.etcd }
 
 func main() {
-	if slices.Contains(os.Args[1:], kubectl) {
-		programs = append(programs, program{kubectl, "k8s.io/kubernetes/cmd/kubectl"})
+	minor := flag.String("kubernetes", "", "minor version of Kubernetes, for example 1.34; empty means the one of this module")
+	twice := flag.Bool("twice", false, "only print how many packages are compiled for the executables and again for the control plane")
+	during := flag.String("meanwhile", "", "shell command to run while the control plane is linked, or when it need not be built")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	if *twice {
+		if err := sayTwice(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
-	folder, err := build()
+	folder, err := run(ctx, *minor, meanwhile(*during), flag.Args())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "building the control plane:", err)
+		fmt.Fprintln(os.Stderr, "providing the control plane:", err)
 		os.Exit(1)
 	}
 	fmt.Println(folder)
 }
 
-func build() (string, error) {
-	kubernetes, err := moduleVersion("k8s.io/kubernetes")
-	if err != nil {
-		return "", err
-	}
-	etcd, err := moduleVersion("go.etcd.io/etcd/server/v3")
-	if err != nil {
-		return "", err
-	}
+func run(ctx context.Context, minor string, during meanwhile, also []string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(cache, "espalier", "controlplane", kubernetes+"-etcd-"+etcd)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	cache = filepath.Join(cache, "espalier")
+	wanted, err := pinned(ctx, ".")
+	if err != nil {
 		return "", err
 	}
-	for i, program := range programs {
-		binary := filepath.Join(folder, program.name)
-		if exists(binary) || exists(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), program.name)) {
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "[%d/%d] building %s (once; some minutes in all)\n", i+1, len(programs), program.name)
-		if err := buildOne(program.path, binary, kubernetes); err != nil {
-			return "", err
-		}
+	if minor != "" && !strings.HasPrefix(wanted.kubernetes, "v"+minor+".") {
+		return buildOther(ctx, filepath.Join(cache, "versions"), minor)
 	}
-	return folder, nil
+	folder := filepath.Join(cache, "controlplane", wanted.folder())
+	p := provider{folder: folder, versions: wanted, compile: compile{dir: ".", meanwhile: during}.run, meanwhile: during}
+	return p.folder, p.provide(ctx, append([]string{etcd, apiserver, controllerManager}, also...))
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil && filepath.IsAbs(path)
+// provider fills a folder with programs.
+type provider struct {
+	folder   string
+	versions versions
+	// compile builds programs into the folder, with the command meanwhile; without a build the command runs alone.
+	compile   func(context.Context, versions, string, []string) error
+	meanwhile meanwhile
 }
 
-// buildOne builds into a temporary name first, so that an interrupted build leaves nothing that looks finished. The version
-// is stamped, or clients would see a v0.0.0 server and some refuse it.
-func buildOne(path, binary, version string) error {
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	if len(parts) != 3 {
-		return fmt.Errorf("unexpected version %q", version)
+func (p provider) provide(ctx context.Context, programs []string) error {
+	missing := slices.DeleteFunc(programs, func(name string) bool {
+		return isProgram(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), name)) || isProgram(filepath.Join(p.folder, name))
+	})
+	if len(missing) > 0 {
+		if err := os.MkdirAll(p.folder, 0o755); err != nil {
+			return err
+		}
+		missing = linkInstalled(p.folder, p.versions, missing)
 	}
-	const pkg = "k8s.io/component-base/version."
-	flags := fmt.Sprintf("-s -w -X %[1]sgitVersion=%[2]s -X %[1]sgitMajor=%[3]s -X %[1]sgitMinor=%[4]s -X %[1]sgitTreeState=clean -X %[1]sgitCommit=%[2]s",
-		pkg, version, parts[0], parts[1])
-	unfinished := fmt.Sprintf("%s.%d", binary, os.Getpid())
-	defer func() { _ = os.Remove(unfinished) }()
-	command := exec.Command("go", "build", "-trimpath", "-ldflags", flags, "-o", unfinished, path)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	if err := command.Start(); err != nil {
+	if len(missing) > 0 {
+		missing = download(ctx, p.folder, p.versions, missing)
+	}
+	if len(missing) > 0 {
+		return p.compile(ctx, p.versions, p.folder, missing)
+	}
+	end, err := p.meanwhile.start(ctx)
+	if err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	go func() { done <- command.Wait() }()
-	started := time.Now()
-	for {
-		select {
-		case err := <-done:
-			if err != nil {
-				return fmt.Errorf("go build %s: %w", path, err)
-			}
-			return os.Rename(unfinished, binary)
-		case <-time.After(30 * time.Second):
-			fmt.Fprintf(os.Stderr, "      still building after %s\n", time.Since(started).Round(time.Second))
-		}
-	}
+	return end()
 }
 
-func moduleVersion(module string) (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module).Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return "", fmt.Errorf("version of %s: %s", module, exit.Stderr)
-		}
-		return "", err
-	}
-	return strings.TrimSpace(string(out)), nil
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && filepath.IsAbs(path) && info.Mode().IsRegular()
 }
+
+// pinned returns the versions that a module requires.
+func pinned(ctx context.Context, dir string) (versions, error) {
+	out, err := goOutput(ctx, dir, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes", "go.etcd.io/etcd/server/v3")
+	if err != nil {
+		return versions{}, err
+	}
+	found := strings.Fields(out)
+	if len(found) != 2 {
+		return versions{}, fmt.Errorf("unexpected versions %q", out)
+	}
+	return versions{kubernetes: found[0], etcd: found[1]}, nil
+}
+
+// goOutput runs the go command in a folder.
+func goOutput(ctx context.Context, dir string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = dir
+	out, err := command.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(arguments, " "), err, exit.Stderr)
+	}
+	return string(out), err
+}
+
+func say(format string, arguments ...any) { fmt.Fprintf(os.Stderr, format+"\n", arguments...) }
