@@ -282,7 +282,7 @@ func TestSelfHostedShoot(t *testing.T) {
 		{"8.2", "patch/status", "Shoot garden-self/mine", "", ""},
 		{"8.2", "patch", "Shoot garden-self/other", "", "no relationship found"},
 		{"8.2", "get", "Secret garden-self/referenced", "", ""},
-		{"8.2", "get", "Secret garden-self/foreign", "", "no relationship found: Secret:garden-self/foreign does not lead to Shoot:garden-self/mine"},
+		{"8.2", "get", "Secret garden-self/foreign", "", "no relationship found: Secret:garden-self/foreign is not known to lead to Shoot:garden-self/mine"},
 		{"CT-SH-8", "create", "Secret garden-self/mine.ssh-keypair", "", ""},
 		{"CT-SH-8", "create", "Secret garden-self/other.ssh-keypair", "", "object does not belong to shoot garden-self/mine"},
 		{"8.2", "get", "Secret garden-self/mine.ssh-keypair", "", ""},
