@@ -116,6 +116,10 @@ versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-h
 hostile: build ## Play hostile clients against the executables, within three minutes, and print what becomes of honest ones; ONLY selects scenarios.
 	@go run ./test/hostile -bin bin -only '$(ONLY)'
 
+.PHONY: exhaust
+exhaust: ## Ask everything in all small worlds: whether the rules decide as the second reading of the contract, and whether each fault in a rule or an edge shows.
+	go test ./internal/seedauthorizer/rules -run 'Small|Mutants' -count=1 -timeout 30m -v -exhaust
+
 .PHONY: lint
 lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
 	$(TOOLS)/golangci-lint run ./...

@@ -339,14 +339,24 @@ func written(part string, old, drawn runtime.Object) jsonMap {
 		if before["status"] != nil {
 			result["status"] = before["status"]
 		}
-		merge(result, jsonMap{"metadata": jsonMap{"uid": textAt(before, "metadata", "uid")}})
+		merge(result, jsonMap{"metadata": jsonMap{"uid": textAt(before, "metadata.uid")}})
 	case status:
 		before := jsonOf(old)
-		merge(before, jsonMap{"metadata": jsonMap{"annotations": at(result, "metadata", "annotations"), "ownerReferences": at(result, "metadata", "ownerReferences")}})
+		merge(before, jsonMap{"metadata": jsonMap{"annotations": first(values(result, "metadata.annotations")), "ownerReferences": result["metadata"].(jsonMap)["ownerReferences"]}})
 		before["status"] = result["status"]
 		result = before
 	}
 	return result
+}
+
+type jsonMap = map[string]any
+
+// first returns the first of some values, nil for none.
+func first(all []any) any {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
 }
 
 func merge(into, from jsonMap) jsonMap {
