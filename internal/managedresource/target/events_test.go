@@ -22,10 +22,10 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// answers are those of a target by path; a code of zero is none at all.
-type answers func(path string) (body any, code int)
+// byPath are the answers of a target by path; a code of zero is none at all.
+type byPath func(path string) (body any, code int)
 
-func (f answers) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f byPath) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, code := f(r.URL.Path)
 	if code == 0 {
 		<-r.Context().Done()
@@ -39,7 +39,7 @@ func kindsOf(gv, resource, kind string) (any, int) {
 	return map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": []any{map[string]any{"name": resource, "namespaced": true, "kind": kind}}}, 200
 }
 
-func assessorOf(t *testing.T, target answers) *Assessor {
+func assessorOf(t *testing.T, target byPath) *Assessor {
 	t.Helper()
 	client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: target}, NewMetrics(prometheus.NewRegistry()))
 	if err != nil {

@@ -31,7 +31,7 @@ func (w *Watches) requestsFor(s scope, served *mapping) scopeRequests {
 		namespace = ""
 	}
 	objects := w.client.dynamic.Resource(served.resource).Namespace(namespace)
-	requests := scopeRequests{whole: pagesOf(w.metrics, objects.List)}
+	requests := scopeRequests{whole: pagesOf(w.metrics, w.client.listInPieces(served, namespace))}
 	switch {
 	case s.gvk == podKind && (s.name == "" || s.name == countedPods):
 		// Typed Pods: there may be many, and Protocol Buffers cost a fifth of what JSON costs.

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
@@ -137,7 +136,7 @@ func readEntry(file string) (*config.TargetEntry, error) {
 		return nil, err
 	}
 	entry := &config.TargetEntry{}
-	if err := yaml.UnmarshalStrict(content, entry); err != nil {
+	if err := boundedyaml.UnmarshalStrict(content, entry); err != nil {
 		return nil, fmt.Errorf("error decoding entry %s: %w", filepath.Base(file), err)
 	}
 	if entry.Namespace == "" {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
@@ -36,7 +37,7 @@ type fair struct {
 
 // RoundTrip implements http.RoundTripper. A place is taken until the head of the answer is there.
 func (f *fair) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	if isWatch(request) || len(ratelimit.ClientOf(request.Context())) == 0 {
+	if answers.IsWatch(request) || len(ratelimit.ClientOf(request.Context())) == 0 {
 		return f.RoundTripper.RoundTrip(request)
 	}
 	sent := false
@@ -55,10 +56,4 @@ func (f *fair) RoundTrip(request *http.Request) (response *http.Response, err er
 		return nil, refused
 	}
 	return response, err
-}
-
-// isWatch says whether a request is answered by a stream.
-func isWatch(request *http.Request) bool {
-	watch := request.URL.Query().Get("watch")
-	return watch == "true" || watch == "1"
 }

@@ -31,6 +31,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
@@ -113,7 +114,7 @@ func (s *seed) count(cluster string, request *http.Request) {
 		verb = "lease " + verb
 	} else if verb == http.MethodGet {
 		verb = "read"
-		if isWatch(request) {
+		if answers.IsWatch(request) {
 			verb = "watch " + request.URL.Path
 		}
 	} else if strings.HasSuffix(request.URL.Path, "/events") {

@@ -9,13 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/test/simulation/apiserver"
 )
 
 // inTrouble runs a test with five targets, of which the first one gets into trouble once all are applied.
 func inTrouble(t *testing.T, test func(s *seed, hostile *shoot, others []string)) {
 	names := []string{"hostile", "shoot-a", "shoot-b", "shoot-c", "shoot-d"}
-	inBubble(t, nil, names, func(s *seed) {
+	fewBytes := func(c *config.ResourceManagerConfiguration) {
+		c.Targets.Limits.BytesInFlight = ptr.To(resource.MustParse("4Mi")) // So that an endless answer ends soon.
+	}
+	inBubble(t, fewBytes, names, func(s *seed) {
 		for _, name := range names {
 			s.access(name, "first")
 			for _, mr := range []string{"addons", "system"} {
@@ -91,7 +99,7 @@ func TestFloodingTarget(t *testing.T) {
 // TestPanickingTarget: a panic in the work for a target ends its engine, and no other; it begins again after a pause.
 func TestPanickingTarget(t *testing.T) {
 	for name, on := range map[string]func(*http.Request) bool{
-		"TGT-12/a list":    func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/configmaps") && !isWatch(r) },
+		"TGT-12/a list":    func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/configmaps") && !answers.IsWatch(r) },
 		"TGT-12/discovery": func(r *http.Request) bool { return r.URL.Path == "/api/v1" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,13 +133,8 @@ func TestPanickingTarget(t *testing.T) {
 // TestEndlessBody: an answer without an end fails at the limit of its target, and the others' answers do not.
 func TestEndlessBody(t *testing.T) {
 	inTrouble(t, func(s *seed, hostile *shoot, others []string) {
-		s.bodies.mu.Lock()
-		for share := range s.bodies.shares {
-			share.limit = 4 << 20 // So that the test is fast.
-		}
-		s.bodies.mu.Unlock()
 		hostile.meets(func(r *http.Request) (*http.Response, error) {
-			if isWatch(r) {
+			if answers.IsWatch(r) {
 				return nil, nil
 			}
 			return answer(r, endless{}), nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/managedresource/targets/holding"
@@ -169,11 +170,12 @@ func (m *member) attempt(ctx context.Context) (State, error) {
 type reached struct {
 	cluster.Connection
 	transport *transport
+	share     *answers.Share
 	end       func()
 }
 
 func (r *reached) close() {
-	r.transport.bodies.leave()
+	r.share.Leave()
 	r.end()
 }
 
@@ -195,11 +197,18 @@ func (m *member) connect(found *credentials) (*reached, error) {
 	}
 	rateOfWatches := limits.WatchBytesPerSecond.Value()
 	t := &transport{
+<<<<<<< HEAD
 		inner: dialled.Inner, bulk: dialled.Bulk, places: make(chan struct{}, *limits.RequestsInFlight), bodies: m.bodies.share(limits.BytesInFlight.Value()),
 		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.refused,
+=======
+		inner: dialled.Inner, bulk: dialled.Bulk, places: make(chan struct{}, *limits.RequestsInFlight),
+		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.sharing.expired,
+>>>>>>> 1142d145 (answers: bound what answers of targets take once they are decoded)
 	}
 	t.token.Store(&found.token)
-	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: t}}, t, dialled.End}, nil
+	share := m.budget.Share(limits.BytesInFlight.Value())
+	bounded := &answers.Transport{Inner: t, Types: m.types, Share: share}
+	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: bounded}}, t, share, dialled.End}, nil
 }
 
 // watchBurst is for how many seconds of its rate a target may send events at once.

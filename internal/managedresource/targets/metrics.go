@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/espalier-project/espalier/internal/cluster/answers"
 )
 
 // Metrics are those of a process with many targets.
@@ -34,17 +36,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "espalier_target_panics_total",
 			Help: "Panics in the work for a target, each of which ended its engine.",
 		}, []string{"target"}),
-		exceeded: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "espalier_target_answers_exceeded_total",
-			Help: "Answers of targets that were read no further, as they exceeded bytesInFlight or totalBytesInFlight.",
-		}),
+		exceeded: answers.NewExceeded(registry),
 		members: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "espalier_targets_processes",
 			Help: "Replicas of the process that are alive, this one included.",
 		}),
 		current: map[string]State{},
 	}
-	registry.MustRegister(m.states, m.waiting, m.panics, m.exceeded, m.members)
+	registry.MustRegister(m.states, m.waiting, m.panics, m.members)
 	return m
 }
 

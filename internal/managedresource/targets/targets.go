@@ -24,6 +24,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
@@ -63,7 +64,8 @@ type Targets struct {
 	Requests *target.Metrics
 
 	metrics  *Metrics
-	bodies   *bodies
+	budget   *answers.Budget
+	types    *answers.Types
 	feed     *feed
 	notes    *kit.Notes
 	identity string
@@ -98,7 +100,7 @@ func New(o Options) *Targets {
 		Turns: engine.NewTurns(engine.Options{Config: o.Config, Source: o.Source, Clock: o.Clock, Registry: o.Registry, Log: o.Log}),
 	}
 	t.newHoldings()
-	t.bodies = newBodies(o.Config.Targets.Limits.TotalBytesInFlight.Value(), t.metrics.exceeded.Inc)
+	t.budget, t.types = answers.NewBudget(o.Config.Targets.Limits.TotalBytesInFlight.Value(), t.metrics.exceeded.Inc), answers.NewTypes()
 	return t
 }
 

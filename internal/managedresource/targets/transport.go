@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
+	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
@@ -27,7 +28,6 @@ type transport struct {
 	token atomic.Pointer[string]
 	// places are those of requests under way, watches aside.
 	places chan struct{}
-	bodies *bodyShare
 	// watched limits what is read of all watches.
 	watched *rate.Limiter
 	clock   clock.PassiveClock
@@ -48,7 +48,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if token := t.token.Load(); token != nil && *token != "" {
 		sent.Header.Set("Authorization", "Bearer "+*token)
 	}
-	stream := isWatch(request)
+	stream := answers.IsWatch(request)
 	if !stream {
 		select {
 		case t.places <- struct{}{}:
@@ -82,7 +82,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if stream {
 		response.Body = &watched{response.Body, t.watched, ctx, cancel}
 	} else {
-		response.Body = t.bodies.read(response.Body, cancel)
+		response.Body = &placed{response.Body, cancel}
 	}
 	return response, nil
 }
@@ -132,13 +132,26 @@ func (w *watched) Close() error {
 	return err
 }
 
+// placed is an answer whose request keeps its place until the end of the answer.
+type placed struct {
+	io.ReadCloser
+	leave func()
+}
+
+// Close implements io.Closer.
+func (p *placed) Close() error {
+	err := p.ReadCloser.Close()
+	p.leave()
+	return err
+}
+
 // of returns a context whose requests to the source are those of a target.
 func of(ctx context.Context, target string) context.Context { return ratelimit.WithClient(ctx, target) }
 
 // isBulk says whether a request reads a list or what the API server serves, and not a single object: by its path, which ends with a resource then, or
 // before one.
 func isBulk(request *http.Request) bool {
-	if request.Method != http.MethodGet || isWatch(request) {
+	if request.Method != http.MethodGet || answers.IsWatch(request) {
 		return false
 	}
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")

@@ -62,7 +62,7 @@ var house = []floor{
 	{
 		name: "access", together: true,
 		rooms: []string{
-			"internal/cluster",
+			"internal/cluster/...",
 			"internal/reflector",
 			"internal/livefallback",
 			"internal/condemned",

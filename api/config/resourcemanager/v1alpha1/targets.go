@@ -78,7 +78,7 @@ type TargetLimits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	RequestsInFlight *int `json:"requestsInFlight,omitempty"`
-	// BytesInFlight is how large all answers of one target may be that are being read, watches aside; a request that exceeds it fails.
+	// BytesInFlight limits all answers of one target at once, as text and decoded, watches aside; a request that exceeds it fails.
 	// Default 64Mi.
 	// +optional
 	BytesInFlight *resource.Quantity `json:"bytesInFlight,omitempty"`

@@ -1,10 +1,12 @@
-package targets
+package answers
 
 import (
 	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -14,14 +16,14 @@ func TestLawOfBodies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		total, limit := int64(rapid.IntRange(10, 100).Draw(rt, "total")), int64(rapid.IntRange(5, 100).Draw(rt, "limit"))
 		var cut atomic.Int32
-		all := newBodies(total, func() { cut.Add(1) })
-		var shares []*bodyShare
+		all := NewBudget(total, func() { cut.Add(1) })
+		var shares []*Share
 		for range rapid.IntRange(1, 4).Draw(rt, "targets") {
-			shares = append(shares, all.share(limit))
+			shares = append(shares, all.Share(limit))
 		}
 		type reading struct {
 			io.ReadCloser
-			share *bodyShare
+			share *Share
 		}
 		var open []reading
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
@@ -35,7 +37,7 @@ func TestLawOfBodies(t *testing.T) {
 				}
 				at := rapid.IntRange(0, len(open)-1).Draw(rt, "body")
 				its := open[at]
-				before := map[*bodyShare]int64{}
+				before := map[*Share]int64{}
 				for _, share := range shares {
 					before[share] = share.used
 				}
@@ -87,17 +89,52 @@ func TestLawOfBodies(t *testing.T) {
 
 // TestLeaving: the answers of a target that is let go are read no further, and count no more.
 func TestLeaving(t *testing.T) {
-	all := newBodies(1000, func() {})
-	share := all.share(1000)
+	all := NewBudget(1000, func() {})
+	share := all.Share(1000)
 	its := share.read(io.NopCloser(endless{}), func() {})
 	if _, err := its.Read(make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	share.leave()
+	share.Leave()
 	if _, err := its.Read(make([]byte, 10)); !errors.Is(err, errLeft) || all.used != 0 || len(all.shares) != 0 {
 		t.Errorf("got %v, %d bytes", err, all.used)
 	}
 	if err := its.Close(); err != nil || all.used != 0 {
 		t.Errorf("got %v, %d bytes", err, all.used)
 	}
+}
+
+// endless is a body that never ends.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestCharges: what answers take decoded counts for as long as decoding may take, and one that would exceed a limit is refused.
+func TestCharges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := 0
+		all := NewBudget(100<<20, func() { failed++ })
+		one, other := all.Share(64<<20), all.Share(64<<20)
+		if err := one.charge(60 << 20); err != nil {
+			t.Fatal(err)
+		}
+		if err := one.charge(10 << 20); err == nil || failed != 1 {
+			t.Errorf("LIM-2: a target exceeds its share: %v", err)
+		}
+		if err := other.charge(50 << 20); err == nil || failed != 2 {
+			t.Errorf("LIM-2: all targets exceed their limit: %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := other.charge(50 << 20); err != nil {
+			t.Errorf("LIM-2: what was decoded still counts: %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		if all.used != 0 || one.used != 0 || other.used != 0 {
+			t.Errorf("LIM-2: %d bytes are left", all.used)
+		}
+		one.Leave()
+		if err := one.charge(1); err == nil {
+			t.Error("LIM-2: a target that is let go is charged")
+		}
+	})
 }

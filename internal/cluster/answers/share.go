@@ -1,31 +1,33 @@
-package targets
+package answers
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
-// bodies bounds how much of the answers of all targets is in memory at once.
+// Budget bounds how much of the answers of all targets is in memory at once, as text and decoded.
 //
 // Invariants:
 //   - All open bodies of a target together stay within the limit of the target, and the bodies of all targets within the limit of all.
 //   - A body that would exceed the limit of its target fails. When a body would exceed the limit of all, the largest body of the target that has most
 //     fails, which may be the same body: a target that has little never fails for a target that has much.
 //   - No reader waits, so that a body that hangs holds up nothing.
-type bodies struct {
+//   - What an answer takes once it is decoded counts from the check of its text on, for as long as decoding may take.
+type Budget struct {
 	total int64
 
 	mu     sync.Mutex
 	used   int64
-	shares map[*bodyShare]struct{}
+	shares map[*Share]struct{}
 	failed func()
 }
 
-// bodyShare is what one target has.
-type bodyShare struct {
-	of    *bodies
+// Share is the part of one target.
+type Share struct {
+	of    *Budget
 	limit int64
 	used  int64
 	open  map[*body]struct{}
@@ -34,31 +36,32 @@ type bodyShare struct {
 // body is an answer that is being read.
 type body struct {
 	io.ReadCloser
-	share *bodyShare
+	share *Share
 	used  int64
 	// failure is why it is read no further; it counts no more then.
 	failure error
 	cancel  func()
 }
 
-// newBodies returns the bound for all targets; failed is called for each answer that exceeds one.
-func newBodies(total int64, failed func()) *bodies {
-	return &bodies{total: total, shares: map[*bodyShare]struct{}{}, failed: failed}
+// NewBudget returns the bound for all targets; failed is called for each answer that exceeds one.
+func NewBudget(total int64, failed func()) *Budget {
+	return &Budget{total: total, shares: map[*Share]struct{}{}, failed: failed}
 }
 
 // errLeft is the error of reading an answer after the connection to its target has ended.
 var errLeft = errors.New("the target is let go")
 
-// share returns that of one target; leave ends it.
-func (b *bodies) share(limit int64) *bodyShare {
-	s := &bodyShare{of: b, limit: limit, open: map[*body]struct{}{}}
+// Share returns the share of one target; Leave ends it.
+func (b *Budget) Share(limit int64) *Share {
+	s := &Share{of: b, limit: limit, open: map[*body]struct{}{}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shares[s] = struct{}{}
 	return s
 }
 
-func (s *bodyShare) leave() {
+// Leave ends the share: its answers are read no further.
+func (s *Share) Leave() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	for its := range s.open {
@@ -70,7 +73,7 @@ func (s *bodyShare) leave() {
 }
 
 // read returns a body that counts; cancel ends its request.
-func (s *bodyShare) read(inner io.ReadCloser, cancel func()) io.ReadCloser {
+func (s *Share) read(inner io.ReadCloser, cancel func()) *body {
 	b := &body{ReadCloser: inner, share: s, cancel: cancel}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -113,18 +116,69 @@ func (b *body) grow(n int64) error {
 		b.failLocked(fmt.Errorf("the answers of the target are larger than %d bytes at once", b.share.limit))
 	}
 	for all.used > all.total {
-		all.largestLocked().failLocked(fmt.Errorf("the answers of all targets are larger than %d bytes at once, and this target has most", all.total))
+		all.largestLocked().failLocked(all.exceeded())
 	}
 	return b.failure
 }
 
-// largestLocked returns the largest body of the target that has most.
-func (b *bodies) largestLocked() *body {
-	var most *bodyShare
+// decodedPerSecond is how fast answers are decoded at least, in bytes of their decoded form.
+const decodedPerSecond = 32 << 20
+
+// charge counts what an answer takes once it is decoded, or returns why it must not be.
+func (s *Share) charge(n int64) error {
+	if n == 0 {
+		return nil
+	}
+	all := s.of
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, there := all.shares[s]; !there {
+		return errLeft
+	}
+	if s.used+n > s.limit {
+		all.failed()
+		return fmt.Errorf("the answers of the target take more than %d bytes at once", s.limit)
+	}
+	s.used, all.used = s.used+n, all.used+n
+	for all.used > all.total {
+		largest := all.largestLocked()
+		if largest == nil || largest.share == s {
+			s.used, all.used = s.used-n, all.used-n
+			all.failed()
+			return fmt.Errorf("the answers of all targets take more than %d bytes at once, and this target has most", all.total)
+		}
+		largest.failLocked(all.exceeded())
+	}
+	time.AfterFunc(time.Duration(n)*time.Second/decodedPerSecond, func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		s.used, all.used = s.used-n, all.used-n
+	})
+	return nil
+}
+
+// done counts bytes no more that were handed on.
+func (b *body) done(n int64) {
+	b.share.of.mu.Lock()
+	defer b.share.of.mu.Unlock()
+	n = min(n, b.used)
+	b.used, b.share.used, b.share.of.used = b.used-n, b.share.used-n, b.share.of.used-n
+}
+
+func (b *Budget) exceeded() error {
+	return fmt.Errorf("the answers of all targets are larger than %d bytes at once, and this target has most", b.total)
+}
+
+// largestLocked returns the largest body of the target that has most, of those with bodies; nil if none has one.
+func (b *Budget) largestLocked() *body {
+	var most *Share
 	for s := range b.shares {
-		if most == nil || s.used > most.used {
+		if len(s.open) > 0 && (most == nil || s.used > most.used) {
 			most = s
 		}
+	}
+	if most == nil {
+		return nil
 	}
 	var largest *body
 	for its := range most.open {

@@ -1,0 +1,71 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/espalier-project/espalier/internal/cluster/answers"
+)
+
+// page is a page of whole objects, each of which is decoded when it is looked at: its memory is that of its text and of one object. The dynamic client
+// decodes the page, and then each object once more.
+type page struct {
+	unstructured.UnstructuredList
+	text []byte
+}
+
+// EachListItem implements runtime.Unstructured.
+func (p *page) EachListItem(each func(runtime.Object) error) error {
+	for text := range answers.Items(p.text) {
+		object := &unstructured.Unstructured{}
+		if json.Unmarshal(text, &object.Object) != nil || object.Object == nil {
+			return errors.New("an object of the list is malformed") // The error may have content of a Secret.
+		}
+		if object.GetKind() == "" && object.GetAPIVersion() == "" {
+			object.SetKind(strings.TrimSuffix(p.GetKind(), "List"))
+			object.SetAPIVersion(p.GetAPIVersion())
+		}
+		if err := each(object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listInPieces returns how pages of whole objects are asked for.
+func (c *Client) listInPieces(served *mapping, namespace string) func(context.Context, metav1.ListOptions) (*page, error) {
+	path := resourcePath(served.resource, namespace)
+	return func(ctx context.Context, options metav1.ListOptions) (*page, error) {
+		result := c.rest.Get().AbsPath(path...).SetHeader("Accept", runtime.ContentTypeJSON).
+			SpecificallyVersionedParams(&options, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(answers.InPieces(ctx))
+		if err := result.Error(); err != nil {
+			return nil, err
+		}
+		text, err := result.Raw()
+		if err != nil {
+			return nil, err
+		}
+		head := metav1.PartialObjectMetadataList{}
+		if err := json.Unmarshal(text, &struct {
+			*metav1.TypeMeta
+			*metav1.ListMeta `json:"metadata"`
+		}{&head.TypeMeta, &head.ListMeta}); err != nil {
+			return nil, fmt.Errorf("the list of %s is malformed", served.resource.Resource)
+		}
+		p := &page{text: text}
+		p.SetAPIVersion(head.APIVersion)
+		p.SetKind(head.Kind)
+		p.SetResourceVersion(head.ResourceVersion)
+		p.SetContinue(head.Continue)
+		return p, nil
+	}
+}
