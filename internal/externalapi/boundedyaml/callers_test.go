@@ -31,21 +31,19 @@ var methods = []string{"UniversalDecoder", "UniversalDeserializer", "UniversalSt
 
 // own are the files that decode what the operator, or the project itself, has written.
 var own = map[string]string{
-	"internal/externalapi/boundedyaml/":               "this package",
-	"internal/managedresource/decode/stream.go":       "has the same bounds for many documents, Brotli and a budget for all (MR-7)",
-	"internal/process/config.go":                      "the process's configuration",
-	"internal/process/configlines.go":                 "the process's configuration",
-	"internal/process/effective.go":                   "what the process has printed itself",
-	"internal/process/restconfig.go":                  "the process's kubeconfig",
-	"internal/gen/docs/":                              "profiles of the project",
-	"internal/gen/charts/":                            "charts of the project",
-	"internal/nodeagentauthorizer/tenants/entry.go":   "the operator's folder",
-	"internal/managedresource/targets/credentials.go": "the operator's folder",
-	"internal/kubectl/complete.go":                    "the user's own kubeconfig",
-	"internal/kubectl/connection.go":                  "the user's own kubeconfig",
-	"internal/executable/explaining/source.go":        "the user's own kubeconfig",
-	"internal/shadow/write.go":                        "what the clients of this process have encoded",
-	"internal/endpoint/admission/admissiontest/":      "tests",
+	"internal/externalapi/boundedyaml/":          "this package",
+	"internal/managedresource/decode/stream.go":  "has the same bounds for many documents, Brotli and a budget for all (MR-7)",
+	"internal/process/config.go":                 "the process's configuration",
+	"internal/process/configlines.go":            "the process's configuration",
+	"internal/process/effective.go":              "what the process has printed itself",
+	"internal/process/restconfig.go":             "the process's kubeconfig",
+	"internal/gen/docs/":                         "profiles of the project",
+	"internal/gen/charts/":                       "charts of the project",
+	"internal/kubectl/complete.go":               "the user's own kubeconfig",
+	"internal/kubectl/connection.go":             "the user's own kubeconfig",
+	"internal/executable/explaining/source.go":   "the user's own kubeconfig",
+	"internal/shadow/write.go":                   "what the clients of this process have encoded",
+	"internal/endpoint/admission/admissiontest/": "tests",
 }
 
 // TestNoOtherDecoder: foreign YAML is decoded here, and nowhere else (T3-6).
