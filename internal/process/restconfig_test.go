@@ -93,12 +93,12 @@ func TestKubeconfig(t *testing.T) {
 // TestKubeconfigsAreBounded: a kubeconfig whose aliases expand is refused at the cost of its size, in a Secret and in a file.
 func TestKubeconfigsAreBounded(t *testing.T) {
 	sizes := []int{20 << 10, 80 << 10, 1 << 20}
-	yamltest.RefusesCheaply(t, "T3-6/TGT-15", sizes, func(content []byte) error {
+	yamltest.RefusesCheaply(t, "LIM-1/TGT-15", sizes, func(content []byte) error {
 		_, err := Kubeconfig(content)
 		return err
 	})
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	yamltest.RefusesCheaply(t, "T3-6/CCH-1", sizes, func(content []byte) error {
+	yamltest.RefusesCheaply(t, "LIM-1/CCH-1", sizes, func(content []byte) error {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

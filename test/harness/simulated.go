@@ -34,6 +34,8 @@ type Simulated struct {
 	Latency func(*apiserver.Request) time.Duration
 	// Late is how late the events of a watch arrive; nil means at once. It is set before the first request.
 	Late func(*apiserver.Request) time.Duration
+	// Answer answers requests in place of the API server if it returns true; nil answers none. It is set before the first request.
+	Answer func(http.ResponseWriter, *http.Request) bool
 
 	lock *sync.Mutex
 	stop func()
@@ -167,6 +169,9 @@ func (s *Simulated) send(method, path string, body []byte) error {
 
 // ServeHTTP implements http.Handler.
 func (s *Simulated) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if s.Answer != nil && s.Answer(w, request) {
+		return
+	}
 	switch request.URL.Path {
 	case "/version":
 		w.Header().Set("Content-Type", "application/json")
