@@ -75,7 +75,7 @@ func (f *fleet) target(namespace string, simulated *harness.Simulated) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.access(namespace, string(content)), f.label(namespace))
+	return errors.Join(f.label(namespace), f.access(namespace, string(content)))
 }
 
 func (f *fleet) label(namespace string) error {
@@ -124,7 +124,7 @@ func kubeconfigs(s *stage) error {
 		return err
 	}
 	const size = 80 << 10
-	if err := errors.Join(f.access(hostileTarget, kubeconfig(size)), f.label(hostileTarget)); err != nil {
+	if err := errors.Join(f.label(hostileTarget), f.access(hostileTarget, kubeconfig(size))); err != nil {
 		return err
 	}
 	err = s.phases(f.process, f.applying, func(ctx context.Context, t *tally) {
