@@ -17,7 +17,6 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/livefallback"
-	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"

@@ -35,9 +35,11 @@ var (
 
 // Leases are the part of Targets that each replica runs, whether it leads or not: it renews the Lease of the process, lists those of all targets, and takes,
 // renews and releases those of targets that this process may hold.
-func (t *Targets) Leases() manager.LeaderElectionRunnable { return leases{t} }
+func (t *Targets) Leases() manager.Runnable { return leases{t} }
 
 type leases struct{ *Targets }
+
+var _ manager.LeaderElectionRunnable = leases{}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (leases) NeedLeaderElection() bool { return false }

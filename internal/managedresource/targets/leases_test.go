@@ -272,7 +272,7 @@ func TestLeasesOfProcesses(t *testing.T) {
 		w.must(w.source, http.MethodDelete, leasesPath+"garden/leases/"+second.leaseName(), nil)
 		for range 60 {
 			time.Sleep(time.Second)
-			if !slices.EqualFunc(had, w.shares(), maps.Equal[map[string]bool]) {
+			if !slices.EqualFunc(had, w.shares(), maps.Equal[map[string]bool, map[string]bool]) {
 				t.Fatalf("TGT-19: the shares were %v, and are %v", had, w.shares())
 			}
 		}
@@ -344,7 +344,7 @@ func TestLeaseHeld(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		s.must(s.source, http.MethodPatch, path, map[string]any{"spec": held()})
-		s.within(3*time.Second, "TGT-8: the target's own process is back", s.is("shoot-a", StateLeased))
+		s.within(5*time.Second, "TGT-8: the target's own process is back", s.is("shoot-a", StateLeased))
 		before := s.sent("shoot-a ")
 		s.must(s.targets["shoot-a"].Server, http.MethodPatch, "/api/v1/namespaces/default/configmaps/addons-0", map[string]any{"data": map[string]any{"of": "somebody"}})
 		hold()

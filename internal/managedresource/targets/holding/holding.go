@@ -91,6 +91,7 @@ func New(self string, ours func(string) bool, times Times) *Holdings {
 
 // Observe takes a list. It returns the targets whose engines start, and those whose Lease is lost.
 func (h *Holdings) Observe(o Observation) (settled, lost []string) {
+	lost = h.Fence(o.Received)
 	if o.Received.Sub(h.sent) > h.times.settle() {
 		h.processes, h.leases, h.since = nil, nil, o.Received // Something may have changed and changed back between both lists.
 	}
@@ -117,16 +118,14 @@ func (h *Holdings) Observe(o Observation) (settled, lost []string) {
 func look[T comparable](before map[string]sighting[T], now map[string]T, at time.Time) map[string]sighting[T] {
 	after := make(map[string]sighting[T], len(now))
 	for name, s := range before {
-		if _, there := now[name]; !there && at.Sub(s.since) < Lasts {
-			after[name] = s.see(*new(T), at)
+		if s = s.see(now[name], at); s.is != *new(T) || at.Sub(s.since) < Lasts {
+			after[name] = s
 		}
 	}
 	for name, is := range now {
-		s, known := before[name]
-		if !known {
-			s = sighting[T]{is: is, since: at}
+		if _, known := before[name]; !known {
+			after[name] = sighting[T]{is: is, since: at}
 		}
-		after[name] = s.see(is, at)
 	}
 	return after
 }
@@ -173,8 +172,8 @@ func (h *Holdings) Active(target string, now time.Time) bool {
 type Take struct {
 	Target string
 	Seen   Lease
-	// start is the earliest time for the engine, by what was seen; decided is the time of the decision.
-	start, decided time.Time
+	// start is the earliest time for the engine, by what was seen; listed is the time of the last list.
+	start, listed time.Time
 }
 
 // Decision is what a process does next.
@@ -203,9 +202,9 @@ func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision
 		}
 	}
 	for name, s := range h.processes {
-		switch age := now.Sub(s.since); {
+		switch age := h.sent.Sub(s.since); {
 		case name == h.self || s.is == 0:
-		case age < h.times.Lease:
+		case age < h.times.Deadline:
 			d.Live++
 		case age > Lasts:
 			d.Dead[name] = s.is
@@ -237,8 +236,8 @@ func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision
 		}
 		holder := h.leases[target].is.Holder
 		switch from, start := h.free(target); {
-		case !now.Before(from):
-			free = append(free, Take{target, h.leases[target].is, start, now})
+		case !h.sent.Before(from):
+			free = append(free, Take{target, h.leases[target].is, start, h.sent})
 		case h.ours(holder):
 			wake(from)
 		default:
@@ -269,15 +268,15 @@ func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision
 	return d
 }
 
-// free returns the time from which the process may take the Lease of a target, and the earliest time for its engine.
+// free returns the time that a list must reach before the process takes the Lease of a target, and the earliest time for its engine.
 func (h *Holdings) free(target string) (from, start time.Time) {
 	s := sightingOf(h.leases, target, h.since)
 	expiry := s.since.Add(max(s.is.Lasts, h.times.Lease))
 	switch holder := s.is.Holder; {
 	case s.is.released() && s.was.Holder != "" && s.was.Version < s.is.Version:
-		return s.since, s.since
+		return time.Time{}, s.since
 	case holder == "" || holder == h.self:
-		return s.since, s.since.Add(h.times.Lease)
+		return time.Time{}, s.since.Add(h.times.Lease)
 	case h.ours(holder):
 		since := sightingOf(h.processes, holder, h.since).since
 		if since.Before(s.since) {
@@ -293,7 +292,7 @@ func (h *Holdings) free(target string) (from, start time.Time) {
 // Taken notes that the Lease of a target was written, by a request with these times; renew is the time of the next renewal.
 func (h *Holdings) Taken(t Take, sent, answered, renew time.Time) {
 	start := answered.Add(h.times.settle())
-	if answered.Sub(t.decided) > h.times.settle() {
+	if answered.Sub(t.listed) > h.times.settle() {
 		start = answered.Add(h.times.Lease) // What was seen is too old to be relied on.
 	}
 	if start.Before(t.start) {

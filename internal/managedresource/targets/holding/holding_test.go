@@ -203,12 +203,19 @@ func (w *world) check() {
 	}
 }
 
-// edits reports whether somebody may edit the store again: nobody does so twice while processes wait.
+// edits has somebody edit the store, unless that was done a moment ago. The processes with engines may not notice.
 func (w *world) edits(t *rapid.T) {
 	if w.now.Sub(w.touched) < times.Lease {
 		t.Skip("somebody has just edited the store")
 	}
 	w.touched = w.now
+	if rapid.Bool().Draw(t, "unnoticed") {
+		for _, target := range w.targets {
+			for _, name := range w.active(target) {
+				w.processes[name].cutOff = true
+			}
+		}
+	}
 }
 
 // actions are all that may happen to processes and Leases.
@@ -241,7 +248,11 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"join up": func(t *rapid.T) {
 			one(t, "reaches the source", func(p *process) bool { return p.cutOff }).cutOff = false
 		},
-		"delete": func(t *rapid.T) { w.edits(t); delete(w.leases, target(t)) },
+		"delete": func(t *rapid.T) {
+			w.edits(t)
+			delete(w.leases, target(t))
+			w.pass(8 * time.Second)
+		},
 		"edit": func(t *rapid.T) {
 			w.edits(t)
 			name := target(t)
