@@ -53,7 +53,10 @@ func TestRollout(t *testing.T) {
 		"CLI-31/status":         {word: "status", out: []string{"Roll-out group n/x is halted", "n1/m of wave 1 failed with revision " + former + ": ResourcesHealthy is False, R: the Pod does not start"}, found: true},
 		"CLI-31/status as JSON": {word: "status", output: asJSON, out: []string{`"halted": true`, `"managedResource": "n2/m"`, changed + " (now"}, found: true},
 		"CLI-31/status of one that was resumed": {
-			word: "status", resumed: string(failed), out: []string{"Roll-out group n/x goes on"},
+			word: "status", resumed: string(failed + "," + waiting), out: []string{"Roll-out group n/x goes on"},
+		},
+		"ROL-10/status of one that did not take its turn": {
+			word: "status", resumed: string(failed), out: []string{"is halted", "n2/m of wave 2 failed with revision " + changed + ": it did not take its turn within 10m0s"}, found: true,
 		},
 		"CLI-31/resume": {word: "resume", out: []string{"Roll-out group n/x goes on in spite of 1 members that failed\n"}, after: map[string]any{resourcesv1alpha1.AnnotationRolloutResumed: string(failed)}},
 		"CLI-31/abort":  {word: "abort", out: []string{"Roll-out group n/x does not apply what 1 members wait for\n"}, after: map[string]any{resourcesv1alpha1.AnnotationRolloutAborted: string(waiting)}},

@@ -81,7 +81,7 @@ func drawRollouts(t *rapid.T) *Scenario {
 	for range rapid.IntRange(0, 9).Draw(t, "steps") {
 		s.Steps = append(s.Steps, drawRolloutStep(t, kinds))
 	}
-	if rapid.IntRange(0, 2).Draw(t, "inattentive") == 0 {
+	if rapid.IntRange(0, 2).Draw(t, "inattentive") == 2 {
 		for range rapid.IntRange(1, 4).Draw(t, "inattentive steps") {
 			s.Steps = slices.Insert(s.Steps, rapid.IntRange(0, len(s.Steps)).Draw(t, "before"), drawRolloutStep(t, inattentions))
 		}

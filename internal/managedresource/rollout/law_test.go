@@ -380,7 +380,7 @@ func TestLawOfSilence(t *testing.T) {
 		}
 		for _, bad := range d.Failed {
 			if !silent.Has(bad.Namespace) || !strings.Contains(bad.Why, "did not take its turn") {
-				t.Fatalf("T4-3: %s failed: %s", bad, bad.Why)
+				t.Fatalf("ROL-10: %s failed: %s", bad, bad.Why)
 			}
 		}
 		if rapid.Bool().Draw(t, "abort") {
@@ -409,7 +409,7 @@ func TestLawOfSilence(t *testing.T) {
 		}
 		w.everybody()
 		if at := slices.IndexFunc(w.things, func(th *thing) bool { return !th.touched[1] }); at >= 0 {
-			t.Fatalf("T4-3: %s takes no turn though it answers again", w.things[at].mr.Namespace)
+			t.Fatalf("ROL-10: %s takes no turn though it answers again", w.things[at].mr.Namespace)
 		}
 	})
 }

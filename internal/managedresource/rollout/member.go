@@ -73,7 +73,7 @@ func GroupOf(mr *resourcesv1alpha1.ManagedResource) string {
 	return mr.Annotations[resourcesv1alpha1.AnnotationRolloutGroup]
 }
 
-// IsMember reports whether a ManagedResource counts in its group. One that is ignored or paused counts, so that no wave begins over its former content.
+// IsMember reports whether a ManagedResource counts in its group. An ignored or paused ManagedResource counts, so that no wave begins over its former content.
 func IsMember(mr *resourcesv1alpha1.ManagedResource) bool {
 	return GroupOf(mr) != "" && mr.DeletionTimestamp == nil
 }
