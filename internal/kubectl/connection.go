@@ -3,6 +3,9 @@ package kubectl
 import (
 	"cmp"
 	"fmt"
+	"io"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,9 +47,22 @@ func (c *connection) load(a access) (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	config.Timeout = c.timeout
+	config.Timeout, config.WarningHandler = c.timeout, &warningPrinter{out: os.Stderr}
 	namespace, _, err := loader.Namespace()
 	return config, namespace, err
+}
+
+// warningPrinter prints the warnings of an API server, each text once, as kubectl does.
+type warningPrinter struct {
+	out  io.Writer
+	told sync.Map
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (p *warningPrinter) HandleWarningHeader(code int, _, text string) {
+	if _, told := p.told.LoadOrStore(text, true); code == 299 && text != "" && !told {
+		_, _ = fmt.Fprintln(p.out, "Warning:", oneLine(text))
+	}
 }
 
 // clusters are the source and the target as they were found.

@@ -186,7 +186,6 @@ func isManagedResource(word string) bool {
 // newPatcher returns a client that reads and patches, and does nothing else.
 func newPatcher(config *rest.Config) (dynamic.Interface, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patches{next} })
 	return dynamic.NewForConfig(config)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
@@ -22,17 +23,20 @@ func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
 	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
-	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.WarningHandlerWithContext = cluster.NewWarnings(clock.RealClock{})
 	// The libraries set a name only for the HTTP clients that they make themselves; managed fields and audit logs need it of all.
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	return config, nil
 }
 
+var errNoConfiguration = errors.New("invalid configuration: no configuration has been provided, " +
+	"set kubeconfig of the client connection, or KUBECONFIG, or TARGET_KUBECONFIG for a target")
+
 func load(path string) (*rest.Config, error) {
 	if path == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("invalid configuration: %w", clientcmd.ErrEmptyConfig)
+			return nil, errNoConfiguration
 		}
 		return config, nil
 	}

@@ -53,7 +53,7 @@ func TestRESTConfig(t *testing.T) {
 	t.Setenv("KUBECONFIG", elsewhere)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	if config, err := RESTConfig(&shared.ClientConnection{}); err == nil ||
-		err.Error() != "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable" {
+		err.Error() != "invalid configuration: no configuration has been provided, set kubeconfig of the client connection, or KUBECONFIG, or TARGET_KUBECONFIG for a target" {
 		t.Errorf("CCH-1: without a path: %v, %v", config, err)
 	}
 	config, err := RESTConfig(&shared.ClientConnection{Kubeconfig: named, QPS: 7, Burst: 9, AcceptContentTypes: "a/b", ContentType: "c/d"})

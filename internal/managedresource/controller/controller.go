@@ -119,6 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
+	ctx = target.WarningsTo(ctx, func(message string) { r.Events.Warn(ctx, mr, reasonWarning, message) })
 	result, err := r.run(ctx, mr)
 	if errors.Is(err, errSuperseded) {
 		command, _ := r.states.step(mr, lifecycle.RunSuperseded{}).Find(lifecycle.RequeueAfter)

@@ -143,6 +143,8 @@ var ErrMisplaced = errors.New("its kind is now served with another scope")
 // write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
 // decoding the rest would be a third of the work on both sides.
 func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (answer Answer, err error) {
+	ctx, collected := cluster.CollectWarnings(ctx)
+	defer func() { c.warned(ctx, object, collected) }()
 	err = c.request(ctx, object.GroupVersionKind(), verb, func(ctx context.Context, served *mapping) error {
 		if served.namespaced != (object.GetNamespace() != "") {
 			return ErrMisplaced
@@ -214,6 +216,8 @@ func resourcePath(resource schema.GroupVersionResource, namespace string) []stri
 
 // Patch sends a JSON merge patch; a subresource may follow.
 func (c *Client) Patch(ctx context.Context, object *unstructured.Unstructured, patch []byte, subresources ...string) error {
+	ctx, collected := cluster.CollectWarnings(ctx)
+	defer c.warned(ctx, object, collected)
 	return c.request(ctx, object.GroupVersionKind(), "patch", func(ctx context.Context, served *mapping) error {
 		resource, err := c.object(served, object.GetNamespace(), object.GetName())
 		if err == nil {

@@ -7,6 +7,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	watching prometheus.Gauge
 	missed   *prometheus.CounterVec
+	warnings *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics that a registry knows.
@@ -24,8 +25,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "espalier_managedresource_missed_total",
 			Help: "Changes of objects that an audit found and no watch had reported, by kind. Each is a lost event or a defect.",
 		}, []string{"kind"}),
+		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "espalier_target_warnings_total",
+			Help: "Warnings of the target's API server about objects that were written, by kind: field (dropped, or there twice), deprecation, podsecurity, other.",
+		}, []string{"kind"}),
 	}
-	registry.MustRegister(m.requests, m.watching, m.missed)
+	registry.MustRegister(m.requests, m.watching, m.missed, m.warnings)
 	return m
 }
 

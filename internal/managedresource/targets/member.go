@@ -190,7 +190,7 @@ func (m *member) connect(found *credentials) (*reached, error) {
 	connection := own.TargetClientConnection
 	restConfig.QPS, restConfig.Burst = connection.QPS, int(connection.Burst)
 	restConfig.AcceptContentTypes, restConfig.ContentType = connection.AcceptContentTypes, connection.ContentType
-	restConfig.WarningHandlerWithContext = rest.NoWarnings{}
+	restConfig.WarningHandlerWithContext = cluster.NewWarnings(m.Clock)
 	restConfig.UserAgent = rest.DefaultKubernetesUserAgent()
 	if restConfig.QPS > 0 {
 		restConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(restConfig.QPS, restConfig.Burst)

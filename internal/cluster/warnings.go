@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// repeated is the time after which a warning is told again.
+	repeated = time.Hour
+	// remembered bounds the warnings that are known to have been told: at most a MiB with texts of shownWarning bytes. Beyond that nothing is told
+	// until an hour has passed, and metrics still count.
+	remembered = 4096
+	// shownWarning is the longest text of a warning in a log, and mostWarnings the most that one answer can have.
+	shownWarning, mostWarnings = 256, 32
+)
+
+// Warnings takes the warnings that an API server sends with its answers (CCH-5, CCH-61). Those of a context from CollectWarnings go there, others into the log,
+// each text once an hour.
+type Warnings struct{ hourly hourly }
+
+// NewWarnings returns a handler of warnings.
+func NewWarnings(c clock.PassiveClock) *Warnings {
+	return &Warnings{hourly{clock: c, told: map[string]time.Time{}}}
+}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w *Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {
+	if text = oneLine(text); code != 299 || text == "" {
+		return
+	}
+	if collected, is := ctx.Value(collectedKey{}).(*Collected); is {
+		collected.add(&w.hourly, text)
+		return
+	}
+	if w.hourly.isDue(text) {
+		klog.FromContext(ctx).Info("The API server warns", "warning", text)
+	}
+}
+
+// oneLine returns the beginning of a text in one line, without characters that are not printed.
+func oneLine(text string) string {
+	if len(text) > shownWarning {
+		text = strings.ToValidUTF8(text[:shownWarning], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+// Collected are the warnings about requests with one context.
+type Collected struct {
+	mu     sync.Mutex
+	texts  []string
+	hourly *hourly
+}
+
+type collectedKey struct{}
+
+// CollectWarnings returns a context whose requests leave their warnings with Collected.
+func CollectWarnings(ctx context.Context) (context.Context, *Collected) {
+	collected := &Collected{}
+	return context.WithValue(ctx, collectedKey{}, collected), collected
+}
+
+func (c *Collected) add(all *hourly, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hourly = all
+	if len(c.texts) < mostWarnings {
+		c.texts = append(c.texts, text)
+	}
+}
+
+// Texts returns the warnings.
+func (c *Collected) Texts() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.texts
+}
+
+// IsDue reports whether a warning was not told within the last hour, and notes that it is told now.
+func (c *Collected) IsDue(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hourly.isDue(key)
+}
+
+// hourly has the texts that were told within the last hour.
+type hourly struct {
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	told  map[string]time.Time
+}
+
+func (h *hourly) isDue(text string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.clock.Now()
+	if at, known := h.told[text]; known && now.Sub(at) < repeated {
+		return false
+	}
+	if len(h.told) >= remembered {
+		for text, at := range h.told {
+			if now.Sub(at) >= repeated {
+				delete(h.told, text)
+			}
+		}
+		if len(h.told) >= remembered {
+			return false
+		}
+	}
+	h.told[text] = now
+	return true
+}

@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// TestWarnings: each text is logged once an hour, in one short line; what is remembered is bounded; a context can take the warnings of its requests.
+func TestWarnings(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	var lines []string
+	ctx := klog.NewContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	w := NewWarnings(clock)
+	warn := func(ctx context.Context, code int, text string) int {
+		lines = nil
+		w.HandleWarningHeaderWithContext(ctx, code, "-", text)
+		return len(lines)
+	}
+	if warn(ctx, 299, "a") != 1 || warn(ctx, 299, "a") != 0 || warn(ctx, 299, "b") != 1 || warn(ctx, 199, "c") != 0 || warn(ctx, 299, "") != 0 {
+		t.Error("CCH-61: each text is logged once")
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	if warn(ctx, 299, "a") != 1 {
+		t.Error("CCH-61: a text is logged again after an hour")
+	}
+	if warn(ctx, 299, "x\x1b[2J\u202e\n"+strings.Repeat("y", 1000)); len(lines) != 1 || len(lines[0]) > 2*shownWarning || strings.ContainsAny(lines[0], "\x1b\u202e") {
+		t.Errorf("CCH-61: got %q", lines)
+	}
+	for i := range 2 * remembered {
+		warn(ctx, 299, fmt.Sprint("text ", i))
+	}
+	if len(w.hourly.told) > remembered {
+		t.Errorf("CCH-61: %d texts are remembered", len(w.hourly.told))
+	}
+	collecting, collected := CollectWarnings(ctx)
+	for i := range 2 * mostWarnings {
+		if warn(collecting, 299, fmt.Sprint("of a request ", i)) != 0 {
+			t.Error("CCH-61: a warning that is collected is logged")
+		}
+	}
+	if got := collected.Texts(); len(got) != mostWarnings || got[0] != "of a request 0" {
+		t.Errorf("CCH-61: collected %q", got)
+	}
+}

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/managedresource/target"
+)
+
+// TestWarnings: an Event names the fields that the API server drops, and no text that may quote a value; a metric counts.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			for _, text := range []string{`unknown field \"metadata.lables\"`, `unknown field \"dta\"`, `policy p denied: password is hunter2`} {
+				w.Header().Add("Warning", `299 - "`+text+`"`)
+			}
+		}
+		f.target.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	registry := prometheus.NewRegistry()
+	var err error
+	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1, WarningHandlerWithContext: cluster.NewWarnings(f.clock)}, server.Client(), target.NewMetrics(registry))
+	f.must(err)
+	f.managed("m", "a=1", "b=2")
+	f.settle("m")
+	f.Events.Flush(f.ctx)
+	told := ""
+	for _, action := range f.secrets.Actions() { // The clock stands still, so that Events have one name, and the store keeps the first one.
+		if create, is := action.(ktesting.CreateAction); is && action.GetResource().Resource == "events" {
+			event := create.GetObject().(*corev1.Event)
+			told += event.Reason + ": " + event.Message + "\n"
+		}
+	}
+	for _, object := range []string{"n/a", "n/b"} {
+		want := `APIWarning: The API server drops fields of ConfigMap "` + object + `" that it does not know, or that are there twice: dta, metadata.lables`
+		if strings.Count(told, want) != 1 {
+			t.Errorf("CCH-5, MRB-46: there is no Event %s among\n%s", want, told)
+		}
+	}
+	if strings.Count(told, "The API server warns about ConfigMap") != 1 || strings.Contains(told, "hunter2") {
+		t.Errorf("CCH-5, MRB-46: a text that comes twice is told once, and without the text:\n%s", told)
+	}
+	families, err := registry.Gather()
+	f.must(err)
+	counted := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == "espalier_target_warnings_total" {
+			for _, m := range family.GetMetric() {
+				counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"field": 4, "other": 2}, counted); diff != "" {
+		t.Errorf("MRB-46: %s", diff)
+	}
+}
