@@ -141,7 +141,7 @@ func TestConfigurationDefaults(t *testing.T) {
 
 // R1, R8 by profile: gardener is never laxer or heavier than Gardener v1.150.0-dev (b312835d), and what a configuration says counts before it.
 func TestProfiles(t *testing.T) {
-	const enabled = noElection + "controllers: {networkPolicy: {enabled: true}, csrApprover: {enabled: true}}\n"
+	const enabled = noElection + "controllers: {networkPolicy: {enabled: true}, csrApprover: {enabled: true}, tokenRequestor: {enabled: true}}\n"
 	for name, tc := range map[string]struct {
 		content               string
 		arguments             []string
@@ -165,6 +165,9 @@ func TestProfiles(t *testing.T) {
 			}
 			if got := cfg.Controllers.NetworkPolicy.DescriptionFormat; got != tc.descriptions {
 				t.Errorf("T3-12: descriptionFormat %q", got)
+			}
+			if got, want := *cfg.Controllers.TokenRequestor.Class, map[bool]string{true: "", false: "shoot"}[tc.arguments == nil]; got != want {
+				t.Errorf("T4-5, SW-8: class %q, want %q", got, want)
 			}
 			if got := cfg.Controllers.ManagedResource; got.AlwaysUpdateScope != tc.updates || *got.AlwaysUpdate {
 				t.Errorf("MRC-3c: alwaysUpdate %v, alwaysUpdateScope %q", *got.AlwaysUpdate, got.AlwaysUpdateScope)

@@ -210,10 +210,10 @@ func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, err
 		return q.noOpinion(step, unreadToken), reading, nil
 	case err != nil:
 		return verdict{}, false, err
-	case secret == nil && q.verb.has(verbGet|verbList):
-		return q.allow(step), true, nil // The client gets its 404, or an empty list; a watch would also show what comes later.
+	case secret == nil && reading:
+		return q.allow(step), true, nil // The client gets its 404, an empty list, or a watch of the token that it is about to create (T4-11).
 	case secret == nil:
-		return q.noOpinion(step, "there is no such bootstrap token"), reading, nil
+		return q.noOpinion(step, "there is no such bootstrap token"), false, nil
 	}
 	namespace, shoot, known := shootOfDescription(string(secret.Data["description"]))
 	switch {

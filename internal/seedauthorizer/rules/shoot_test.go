@@ -52,7 +52,7 @@ CT-SH-3: SG list gardenlets n/ field:metadata.name=self-hosted-shoot-t => N(must
 CT-SH-3: SG list managedseeds n/ field:spec.shoot.name=s => A
 CT-SH-5: SG get secrets kube-system/bootstrap-token-TOKEN => A
 CT-SH-5: SG get secrets kube-system/bootstrap-token-abcdef => N(bootstrap token secret name bootstrap-token-abcdef does not match expected name bootstrap-token-TOKEN for shoot n/s)
-CT-SH-5: SG watch secrets kube-system/bootstrap-token-TOKEN => N(there is no such bootstrap token)
+CT-SH-5: SG watch secrets kube-system/bootstrap-token-TOKEN => A
 CT-SH-5: SE get secrets kube-system/bootstrap-token-abcdef => N(does not match expected name)
 CT-SH-5: SE list secrets kube-system/bootstrap-token-known => N(does not match expected name)
 CT-SH-5: SG list secrets kube-system/bootstrap-token-TOKEN => A

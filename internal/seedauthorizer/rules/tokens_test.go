@@ -42,6 +42,9 @@ func TestOwnToken(t *testing.T) {
 			if c.live.asked != 1 {
 				t.Errorf("looked up %d times", c.live.asked)
 			}
+			if got := decided(shootAuthorizer(c.live), ask(t, "SG watch secrets kube-system/"+token)); !matches(got, c.want) {
+				t.Errorf("T4-11, SH-16b: watch: got %s, want %s", got, c.want)
+			}
 			a := shootAuthorizer(c.live)
 			if got := decided(a, ask(t, "SG delete secrets kube-system/"+token)); name == "the Gardenlet of a seed" && got == "A" {
 				t.Errorf("SH-16c: delete: got %s", got)

@@ -68,7 +68,7 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	}
 	if c.TokenRequestor.Enabled {
 		shared.SetDefault(&c.TokenRequestor.ConcurrentSyncs, 5)
-		shared.SetDefault(&c.TokenRequestor.Class, "shoot")
+		shared.SetDefault(&c.TokenRequestor.Class, "")
 		shared.SetDefault(&c.TokenRequestor.ReviewTokens, true)
 	}
 	if c.NetworkPolicy.Enabled {

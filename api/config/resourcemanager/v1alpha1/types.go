@@ -151,7 +151,7 @@ type TokenRequestorControllerConfig struct {
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 	// Class is the value that the label resources.gardener.cloud/class of Secrets must have; empty means all Secrets. Default
-	// shoot when enabled.
+	// empty, and shoot in the profile gardener.
 	// +optional
 	Class *string `json:"class,omitempty"`
 	// ReviewTokens has the target judge the tokens that are there, and renews those that it does not accept. Default true when
