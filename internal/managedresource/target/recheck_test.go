@@ -9,7 +9,7 @@ import (
 
 // TestRecheck: what happened while a watch was away is found although the watch is resumed without an error (MRB-47).
 func TestRecheck(t *testing.T) {
-	for name, break_ := range map[string]func(*server){
+	for name, interrupt := range map[string]func(*server){
 		"MRB-47/etcd was restored, and the revision of the watch is still to come": func(s *server) {
 			s.put(configMaps, "n", "changes", map[string]any{"data": map[string]any{"a": "future"}})
 			s.restore(s.version - 2)
@@ -38,7 +38,7 @@ func TestRecheck(t *testing.T) {
 			end := s.gap(t, func() bool { return !w.Covered(changes) }, func() {
 				s.put(configMaps, "n", "changes", map[string]any{"data": map[string]any{"a": "2"}})
 				s.delete(configMaps, "n", "goes")
-				break_(s)
+				interrupt(s)
 			})
 			s.mu.Lock()
 			s.compacted = 0
