@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
@@ -216,8 +217,16 @@ func (p *pruner) noteTerminating(key objects.Key, live *unstructured.Unstructure
 	if after, err := finalizeAfter(live); err == nil && after != 0 {
 		due = live.GetDeletionTimestamp().Add(after)
 	}
-	finalizers := strings.Join(slices.Sorted(slices.Values(live.GetFinalizers())), ", ")
-	p.Tracker.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), finalizers, due)
+	p.Tracker.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), holdsOf(live), due)
+}
+
+// holdsOf returns the finalizers and conditions that hold an object that is terminating.
+func holdsOf(live *unstructured.Unstructured) string {
+	holds := healthcheck.HoldsDeletion(live)
+	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		holds = slices.Insert(holds, 0, "it waits for the finalizers "+strings.Join(slices.Sorted(slices.Values(finalizers)), ", "))
+	}
+	return strings.Join(holds, "; ")
 }
 
 // propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).

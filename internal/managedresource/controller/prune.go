@@ -319,8 +319,8 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 	return unknown, open
 }
 
-// detail is what holds an object that is not gone: finalizers, if nothing else is known to, and what the Events of a Service say (MRX-12). An Event that can't be
-// read in time is left out.
+// detail is what holds an object that is not gone: finalizers and conditions, if nothing else is known to, and what the Events of a Service say (MRX-12).
+// An Event that can't be read in time is left out.
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
 	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
 	if p.waiting[ref] == nil {
@@ -331,8 +331,8 @@ func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 			}
 			p.noteTerminating(key, live)
 		}
-		if finalizers := p.Tracker.HoldingFinalizers(owner, key); finalizers != "" {
-			detail = ": it waits for the finalizers " + finalizers
+		if holds := p.Tracker.Holds(owner, key); holds != "" {
+			detail = ": " + holds
 		}
 	}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -66,7 +67,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	if a.Tracker.DriftOf(key, a.Clock.Now()).Fight {
 		what = "is changed repeatedly, and repaired at most twice a minute"
 	}
-	a.tell(desired, live, merged, what)
+	a.tell(ctx, desired, live, merged, what)
 }
 
 // repaired tells of an object that was repaired.
@@ -78,12 +79,12 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
 	if a.Tracker.DriftRepaired(keyOf(desired), now) {
-		a.tell(desired, done.before, done.after, "was repaired")
+		a.tell(ctx, desired, done.before, done.after, "was repaired")
 	}
 }
 
 // tell notes what to tell of an object: who changed it, and where. live is nil for one that was deleted.
-func (a *applier) tell(desired *plan.Desired, live, merged *unstructured.Unstructured, what string) {
+func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, what string) {
 	news := desired.Name() + " was deleted"
 	if live != nil {
 		news = desired.Name() + " was changed"
@@ -97,10 +98,30 @@ func (a *applier) tell(desired *plan.Desired, live, merged *unstructured.Unstruc
 		if path != "" {
 			news += " at " + path
 		}
+	} else if owner := a.missingOwner(ctx, desired); owner != "" {
+		what += "; the garbage collector deletes it again, as its manifest has the owner " + owner + ", which does not exist"
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.news = append(a.news, news+"; it "+what)
+}
+
+// missingOwner returns the first owner of a manifest, if the target has none of them: then Kubernetes deletes the object each time it is created (MRB-50).
+func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (missing string) {
+	for _, owner := range desired.GetOwnerReferences() {
+		gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+		live, err := a.Target.Get(ctx, gvk, desired.GetNamespace(), owner.Name)
+		if target.Gone(err) && desired.GetNamespace() != "" { // Or it is cluster-scoped.
+			live, err = a.Target.Get(ctx, gvk, "", owner.Name)
+		}
+		if err == nil && live.GetUID() == owner.UID || err != nil && !target.Gone(err) {
+			return ""
+		}
+		if missing == "" {
+			missing = fmt.Sprintf("%s with UID %q", plan.ObjectName(owner.APIVersion, owner.Kind, desired.GetNamespace(), owner.Name), owner.UID)
+		}
+	}
+	return missing
 }
 
 // tellNews records one Event for all that a run noticed, so that a storm of changes is not followed by one of Events.

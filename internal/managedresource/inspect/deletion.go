@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
@@ -26,6 +27,9 @@ func deletionOf(live *unstructured.Unstructured, mr *resourcesv1alpha1.ManagedRe
 	d := Deletion{Since: live.GetDeletionTimestamp()}
 	for _, finalizer := range live.GetFinalizers() {
 		d.Holds = append(d.Holds, fmt.Sprintf("finalizer %s%s", finalizer, addedBy(writerOf(live, "metadata", "finalizers"))))
+	}
+	if d.Since != nil {
+		d.Holds = append(d.Holds, healthcheck.HoldsDeletion(live)...)
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) {
 		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager does not delete it", resourcesv1alpha1.AnnotationKeepObject))

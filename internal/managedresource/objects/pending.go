@@ -31,8 +31,9 @@ type pendingDeletion struct {
 	next  time.Time
 	tries int
 	// err is why it could not be deleted or finalized, nil if it only takes time.
-	err        error
-	finalizers string
+	err error
+	// holds are the finalizers and conditions that held it when it was read.
+	holds string
 	// events is what its Events said, nil if they were not read.
 	events *string
 	// done is true if nothing remained to be done about it when it was read, and mark what was on record before.
@@ -90,10 +91,10 @@ func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 
 // Terminating notes that a run of a ManagedResource read an object that is terminating, and what holds it. due is when its finalizers may be
 // removed (MRX-9), zero for never.
-func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID, finalizers string, due time.Time) {
+func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID, holds string, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := pendingDeletion{uid: uid, next: now.Add(pendingRetry), finalizers: finalizers}
+	p := pendingDeletion{uid: uid, next: now.Add(pendingRetry), holds: holds}
 	if before := l.pendingLocked(owner, key); before != nil && (before.uid == uid || before.uid == "") {
 		p.tries = before.tries
 	}
@@ -180,12 +181,12 @@ func (l *Tracker) DeletionAccepted(owner Owner, key Key) {
 	}
 }
 
-// HoldingFinalizers are the finalizers that held an object when it was read last.
-func (l *Tracker) HoldingFinalizers(owner Owner, key Key) string {
+// Holds returns the finalizers and conditions that held an object when it was read last.
+func (l *Tracker) Holds(owner Owner, key Key) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil {
-		return p.finalizers
+		return p.holds
 	}
 	return ""
 }

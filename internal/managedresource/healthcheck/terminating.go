@@ -1,0 +1,36 @@
+package healthcheck
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// holding are the conditions by which Kubernetes says that an object of a kind cannot be deleted yet, by group and kind.
+var holding = map[[2]string][]string{
+	{"", "Namespace"}: {
+		"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceContentRemaining",
+		"NamespaceFinalizersRemaining",
+	},
+	{"apiextensions.k8s.io", "CustomResourceDefinition"}: {"Terminating"},
+}
+
+// mostMessage bounds the message of a condition: a Namespace names each kind and each finalizer that is left.
+const mostMessage = 300
+
+// HoldsDeletion returns reason and message of the conditions that say what holds an object that is being deleted (MRX-12).
+func HoldsDeletion(object *unstructured.Unstructured) (holds []string) {
+	gk := object.GroupVersionKind().GroupKind()
+	for _, conditionType := range holding[[2]string{gk.Group, gk.Kind}] {
+		c := conditionOf(object, conditionType)
+		if c.status != "True" {
+			continue
+		}
+		message := []rune(c.message)
+		if len(message) > mostMessage {
+			message = append(message[:mostMessage], '…')
+		}
+		holds = append(holds, fmt.Sprintf("%s: %s", c.reason, string(message)))
+	}
+	return holds
+}

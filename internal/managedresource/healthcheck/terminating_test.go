@@ -1,0 +1,28 @@
+package healthcheck
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestHoldsDeletion(t *testing.T) {
+	condition := func(conditionType, status, reason, message string) any {
+		return map[string]any{"type": conditionType, "status": status, "reason": reason, "message": message}
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "status": map[string]any{"conditions": []any{
+		condition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", strings.Repeat("ä", 301)),
+		condition("NamespaceDeletionDiscoveryFailure", "True", "DiscoveryFailed", "metrics.k8s.io/v1beta1 is stale"),
+		condition("NamespaceDeletionContentFailure", "False", "ContentDeleted", "all is gone"), condition("Ready", "True", "x", "y"),
+	}}}}
+	want := []string{"DiscoveryFailed: metrics.k8s.io/v1beta1 is stale", "SomeFinalizersRemain: " + strings.Repeat("ä", 300) + "…"}
+	if diff := cmp.Diff(want, HoldsDeletion(namespace)); diff != "" {
+		t.Errorf("MRX-12: %s", diff)
+	}
+	namespace.SetKind("ConfigMap")
+	if got := HoldsDeletion(namespace); got != nil {
+		t.Errorf("MRX-12: another kind: %v", got)
+	}
+}
