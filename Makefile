@@ -112,6 +112,10 @@ bench: build controlplane ## Run the benchmarks and print a table; ONLY selects 
 versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.
 	@go build -o $(CACHE)/versus ./test/versus && $(CACHE)/versus -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(ONLY),-only='$(ONLY)') $(if $(TURNS),-turns=$(TURNS)) $(if $(DRAW),-draw=$(DRAW)) $(if $(ALWAYS_UPDATE),-always-update=$(ALWAYS_UPDATE))
 
+.PHONY: follow
+follow: ## List what changed in the reference, by a clone of it (REF), each with its answer in docs/reference-log.md; fails on a change without one.
+	@go run -C internal/tools ./follow ../.. '$(abspath $(or $(REF),$(error want REF=<clone of the reference>)))'
+
 .PHONY: hostile
 hostile: build ## Play hostile clients against the executables, within three minutes, and print what becomes of honest ones; ONLY selects scenarios.
 	@go run ./test/hostile -bin bin -only '$(ONLY)'
