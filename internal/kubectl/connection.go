@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/espalier-project/espalier/internal/process"
 )
 
 // connection are the flags that lead to the source and to the target.
@@ -47,22 +47,14 @@ func (c *connection) load(a access) (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	config.Timeout, config.WarningHandler = c.timeout, &warningPrinter{out: os.Stderr}
+	config.Timeout, config.WarningHandler = c.timeout, warningWriter(process.Stderr())
 	namespace, _, err := loader.Namespace()
 	return config, namespace, err
 }
 
-// warningPrinter prints the warnings of an API server, each text once, as kubectl does.
-type warningPrinter struct {
-	out  io.Writer
-	told sync.Map
-}
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (p *warningPrinter) HandleWarningHeader(code int, _, text string) {
-	if _, told := p.told.LoadOrStore(text, true); code == 299 && text != "" && !told {
-		_, _ = fmt.Fprintln(p.out, "Warning:", oneLine(text))
-	}
+// warningWriter prints the warnings of an API server, each text once, as kubectl does.
+func warningWriter(out io.Writer) rest.WarningHandler {
+	return rest.NewWarningWriter(out, rest.WarningWriterOptions{Deduplicate: true})
 }
 
 // clusters are the source and the target as they were found.

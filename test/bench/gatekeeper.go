@@ -105,7 +105,9 @@ type gate struct {
 	process      *harness.Process
 	ready, cpu   []float64
 	settled      []float64
-	peak         float64
+	// anonymous is the part of the settled memory that is not pages of the program.
+	anonymous []float64
+	peak      float64
 }
 
 func (g *gate) startUp(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/espalier-project/espalier/test/harness"
 	"github.com/espalier-project/espalier/test/landscape"

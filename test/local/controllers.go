@@ -27,7 +27,7 @@ func controllers() map[string]any {
 	return map[string]any{
 		"clusterID":        "local-seed",
 		"managedResource":  map[string]any{"syncPeriod": "1h"},
-		"garbageCollector": map[string]any{"enabled": true, "syncPeriod": "5s", "minimumAge": "5s"},
+		"garbageCollector": map[string]any{"enabled": true, "syncPeriod": "15s", "minimumAge": "1s"},
 		"tokenRequestor":   map[string]any{"enabled": true},
 		"csrApprover":      map[string]any{"enabled": true, "machineNamespace": harness.MachineNamespace},
 		"networkPolicy":    map[string]any{"enabled": true},
@@ -39,7 +39,7 @@ const (
 	newContent = "content-of-today"
 )
 
-// leaveGarbage creates what the garbage collector may collect, with a Deployment that needs one of the two. It is looked at much later.
+// leaveGarbage creates two ConfigMaps for the garbage collector, and a Deployment that needs one of them.
 func (t *tour) leaveGarbage(ctx context.Context) error {
 	t.littered = time.Now()
 	for _, name := range []string{oldContent, newContent} {
@@ -73,7 +73,7 @@ func (t *tour) showGarbage(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.step("ConfigMap %s/%s is collected, %s after it was written; both the period and the minimum age are 5s", namespace, oldContent, since(t.littered))
+	t.step("ConfigMap %s/%s is collected, %s after it was written; the period is 15s, the minimum age 1s", namespace, oldContent, since(t.littered))
 	if there, err := exists(newContent); err != nil || !there {
 		return errors.Join(err, fmt.Errorf("ConfigMap %s/%s was collected, and Deployment reader refers to it", namespace, newContent))
 	}

@@ -48,8 +48,12 @@ func run(ctx context.Context, bin string, once bool, times *times) error {
 	}
 	fmt.Println("the tour takes about half a minute; parts run at the same time and are shown one after the other")
 	garden, shoot := &gardenTour{script: &script{}}, &tour{script: &script{}}
-	defer garden.stop()
-	defer shoot.stop()
+	defer func() {
+		var stopping sync.WaitGroup
+		stopping.Go(garden.stop)
+		stopping.Go(shoot.stop)
+		stopping.Wait()
+	}()
 	garden.show(os.Stdout)
 	parts, partsContext := errgroup.WithContext(ctx)
 	parts.Go(func() error {

@@ -46,6 +46,9 @@ func (t *tour) play(ctx context.Context, bin, dir string, times *times) (err err
 	kubelet, stopKubelet := context.WithCancel(context.WithoutCancel(ctx)) // It goes on after the tour.
 	t.stops = append(t.stops, stopKubelet)
 	go harness.PlayKubelet(kubelet, t.ShootClient)
+	if err := t.leaveGarbage(ctx); err != nil { // The first run of the garbage collector marks it, and the second deletes it.
+		return err
+	}
 	if err := t.startManager(ctx, bin, dir); err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (t *tour) play(ctx context.Context, bin, dir string, times *times) (err err
 	}
 	t.stops = append(t.stops, func() { authorizer.Stop() })
 	for _, part := range []func(context.Context) error{
-		t.leaveGarbage, t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRenewal, t.showCertificates, t.showPolicies,
+		t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRenewal, t.showCertificates, t.showPolicies,
 		func(ctx context.Context) error { return showAgents(ctx, t.script, authorizer, t.Landscape, agents) }, t.showGarbage, t.showRequests,
 	} {
 		if err := part(ctx); err != nil {

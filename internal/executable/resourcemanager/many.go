@@ -20,7 +20,7 @@ import (
 )
 
 // withTargets are the features that go with many targets.
-var withTargets = map[string]bool{"managedresource": true, "leader-election": true, "guard": true}
+var withTargets = map[string]bool{"managedresource": true, "leader-election": true, "sharding": true, "guard": true}
 
 // notWithTargets returns an error for each feature that is switched on and is about one target.
 func notWithTargets(cfg *configuration) field.ErrorList {

@@ -53,6 +53,11 @@ func Table() []Row {
 			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
 		},
 		{
+			Name: "sharding", Switch: "targets.sharding.enabled", Runs: feature.EveryReplica,
+			Doc:   "Shares the targets of a process for many with other replicas, in place of a leader.",
+			Start: func(context.Context, *Process) error { return nil }, // It is part of the targets.
+		},
+		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
 			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
 			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Source) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.

@@ -69,7 +69,7 @@ func (t *Targets) notify() {
 	}
 }
 
-// Start observes Leases and decides until the context ends. What the process must end comes before anything that takes time.
+// Start observes Leases and decides until the context ends. It ends lost engines before it does anything that takes time.
 func (l leases) Start(ctx context.Context) error {
 	defer l.leave(ctx)
 	period := l.Config.LeaderElection.RetryPeriod.Duration

@@ -197,13 +197,8 @@ func (m *member) connect(found *credentials) (*reached, error) {
 	}
 	rateOfWatches := limits.WatchBytesPerSecond.Value()
 	t := &transport{
-<<<<<<< HEAD
-		inner: dialled.Inner, bulk: dialled.Bulk, places: make(chan struct{}, *limits.RequestsInFlight), bodies: m.bodies.share(limits.BytesInFlight.Value()),
-		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.refused,
-=======
 		inner: dialled.Inner, bulk: dialled.Bulk, places: make(chan struct{}, *limits.RequestsInFlight),
-		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.sharing.expired,
->>>>>>> 1142d145 (answers: bound what answers of targets take once they are decoded)
+		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.refused,
 	}
 	t.token.Store(&found.token)
 	share := m.budget.Share(limits.BytesInFlight.Value())
