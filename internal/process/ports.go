@@ -83,14 +83,52 @@ func newPort(name, address string, handler http.Handler, secure *tls.Config) (*m
 		return nil, err
 	}
 	server.WriteTimeout = 0 // A profile takes as long as its reader wants.
-	listener, err := net.Listen("tcp", address)
+	return &manager.Server{Name: name, Server: server, Listener: &lateListener{address: address, secure: secure}}, nil
+}
+
+// lateListener listens as soon as it is used, so that a manager that is never started holds no port.
+type lateListener struct {
+	address string
+	secure  *tls.Config
+	once    sync.Once
+	inner   net.Listener
+	err     error
+}
+
+func (l *lateListener) open() (net.Listener, error) {
+	l.once.Do(func() {
+		if l.inner, l.err = net.Listen("tcp", l.address); l.err == nil && l.secure != nil {
+			l.inner = tls.NewListener(l.inner, l.secure)
+		}
+	})
+	return l.inner, l.err
+}
+
+// Accept implements net.Listener.
+func (l *lateListener) Accept() (net.Conn, error) {
+	inner, err := l.open()
 	if err != nil {
-		return nil, fmt.Errorf("%s: error listening on %s: %w", name, address, err)
+		return nil, err
 	}
-	if secure != nil {
-		listener = tls.NewListener(listener, secure)
+	return inner.Accept()
+}
+
+// Close implements net.Listener.
+func (l *lateListener) Close() error {
+	inner, err := l.open()
+	if err != nil {
+		return err
 	}
-	return &manager.Server{Name: name, Server: server, Listener: listener}, nil
+	return inner.Close()
+}
+
+// Addr implements net.Listener.
+func (l *lateListener) Addr() net.Addr {
+	inner, err := l.open()
+	if err != nil {
+		return &net.TCPAddr{}
+	}
+	return inner.Addr()
 }
 
 // metricsHandler serves metrics, and what helps to find faults if that is wanted or guarded. With a guard it serves only clients that the guard

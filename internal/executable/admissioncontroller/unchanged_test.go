@@ -42,7 +42,7 @@ func (r recorder) Register(path string, handler http.Handler) {
 }
 
 // judgeUsers are the webhooks that judge the user of a request, whatever it changes.
-var judgeUsers = []string{updaterestriction.Name, restriction.SeedName, restriction.ShootName}
+var judgeUsers = []string{updaterestriction.Name, restriction.SeedName, restriction.ShootName, restriction.ReservedName}
 
 // TestUnchanged is the law of all validating webhooks that are asked about updates: an object that is admitted already, however wrong, keeps the
 // fields that are judged, and its finalizers and labels change (T4-4). Nothing is read: the garden does not answer.
