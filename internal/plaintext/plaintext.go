@@ -7,6 +7,7 @@ package plaintext
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -66,7 +67,7 @@ func (w *Writer) Write(content []byte) (int, error) {
 	defer w.mu.Unlock()
 	all := content
 	if len(w.rest) > 0 {
-		all = append(w.rest, content...)
+		all = slices.Concat(w.rest, content)
 	}
 	end := len(all)
 	for n := 1; n < utf8.UTFMax && n <= len(all); n++ {

@@ -89,13 +89,13 @@ func sendHeaders(address, path string, size int) (*silent, error) {
 		stream, rest := uint32(2*i+1), block.Bytes() //nolint:gosec // There are 250.
 		first := rest[:min(frame, len(rest))]
 		if client.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: first, EndHeaders: len(first) == len(rest)}) != nil {
-			return client, nil // The server takes no more of it, which is fine.
+			return client, nil //nolint:nilerr // The server takes no more of it, which is fine.
 		}
 		for rest = rest[len(first):]; len(rest) > 0; {
 			part := rest[:min(frame, len(rest))]
 			rest = rest[len(part):]
 			if client.framer.WriteContinuation(stream, len(rest) == 0, part) != nil {
-				return client, nil
+				return client, nil //nolint:nilerr // The same.
 			}
 		}
 	}

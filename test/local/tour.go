@@ -40,7 +40,7 @@ func (t *tour) play(ctx context.Context, bin, dir string, times *times) (err err
 	if t.Landscape, agents, err = harness.StartLandscapeWithAgents(ctx, dir, func(text string) { t.step("%s", text) }); err != nil {
 		return err
 	}
-	t.stops = append(t.stops, t.Landscape.Stop)
+	t.stops = append(t.stops, t.Stop)
 	started()
 	defer times.measure("resource-manager and node-agent-authorizer")()
 	kubelet, stopKubelet := context.WithCancel(context.WithoutCancel(ctx)) // It goes on after the tour.

@@ -98,7 +98,7 @@ func dense(way []step, size int) (protobuf []byte, text string) {
 			protobuf = protowire.AppendBytes(protowire.AppendTag(protobuf, last.number, protowire.BytesType), entry)
 			fmt.Fprintf(&j, `"%d":{},`, i)
 		}
-		b.WriteString(fmt.Sprintf(`%q:{%s}`, last.name, strings.TrimSuffix(j.String(), ",")))
+		fmt.Fprintf(&b, `%q:{%s}`, last.name, strings.TrimSuffix(j.String(), ","))
 		text = b.String()
 	}
 	for _, s := range slices.Backward(way[:len(way)-1]) {

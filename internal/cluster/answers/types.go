@@ -132,7 +132,7 @@ func (t *Types) event(q *question, protobuf bool, text []byte) (int64, error) {
 	if len(text) <= small {
 		return 0, nil
 	}
-	object := text
+	var object []byte
 	if protobuf {
 		var err error
 		if object, err = second(text); err == nil {

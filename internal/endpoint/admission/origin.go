@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Origin, embedded in the elements of a list with the tag `json:"-"`, tells a patch which element of the list that was sent each one comes from.
+// Origin is embedded in the elements of a list with the tag `json:"-"`. It gives a patch the element of the sent list from which each one comes.
 // A rule can drop, move, change and add elements without names: those that stay keep the fields that their type does not have.
 type Origin struct{ number int }
 

@@ -102,7 +102,7 @@ func (e *Event) collection() (changes []Change, told bool) {
 			return nil, false
 		}
 		c := head.change(e, string(item))
-		c.Gone = !stays && !head.held() && !(e.Resource == "pods" && head.graceful(&options))
+		c.Gone = !stays && !head.held() && (e.Resource != "pods" || !head.graceful(&options))
 		changes = append(changes, c)
 	}
 	return changes, true

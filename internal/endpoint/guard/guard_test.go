@@ -197,7 +197,7 @@ func TestBounds(t *testing.T) {
 
 // from asks as a client of a host.
 func from(handler http.Handler, host, token string) int {
-	request, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
+	request, w := httptest.NewRequest(http.MethodGet, "/metrics", nil), httptest.NewRecorder()
 	request.RemoteAddr = host + ":1234"
 	request.Header.Set("Authorization", "Bearer "+token)
 	handler.ServeHTTP(w, request)

@@ -150,7 +150,7 @@ func (c *contract) shoot(a authorizer.AttributesRecord) bool {
 	sink, own, itself := v("Shoot", q.ns, q.shoot), q.Namespace == q.ns, q.Namespace == q.ns && q.Name == q.shoot
 	_, installation, _ := strings.Cut(a.User.GetName(), ":extension-shoot--"+q.shoot+"--")
 	switch counts := c.shoots.watched[sink]; { // SHI-3
-	case q.who == "", q.who == "g" && !counts, q.who == "e" && !(counts && c.shoots.leads(v("ControllerInstallation", "", installation), sink)):
+	case q.who == "", q.who == "g" && !counts, q.who == "e" && (!counts || !c.shoots.leads(v("ControllerInstallation", "", installation), sink)):
 		return false
 	case q.who == "a": // SH-22
 		whole, patched := q.Subresource == "", itself && q.is("patch")

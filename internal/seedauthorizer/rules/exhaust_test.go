@@ -75,9 +75,9 @@ func (w *smallWorld) setting(bits int) {
 func (e *exhaustion) differs(w *smallWorld, q *authorizer.AttributesRecord) bool {
 	a, want := w.world.seeds, false
 	if who, _, _ := shootClient(q.User.GetName(), q.User.GetGroups()); who != "" {
-		a, want = w.world.shoots, w.contract.shoot(*q)
+		a, want = w.world.shoots, w.shoot(*q)
 	} else {
-		want = w.contract.seed(*q)
+		want = w.seed(*q)
 	}
 	decision, _, _ := a.Authorize(e.t.Context(), q)
 	e.requests.Add(1)
