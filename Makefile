@@ -11,7 +11,7 @@ LDFLAGS      := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X 
 export GOFLAGS     := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 export CGO_ENABLED := 0
 # Without DWARF a test links in three quarters of the time.
-GOFLAGS_TEST ?= -ldflags=-w -timeout 10m
+GOFLAGS_TEST ?= -ldflags=-w -timeout 20m
 # The race detector runs where goroutines share memory. It needs a C compiler; where there is none the tests run without it.
 RACE         := $(if $(shell command -v gcc || command -v clang),CGO_ENABLED=1 go test -race,go test) $(GOFLAGS_TEST)
 RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target targets turns) endpoint/... reflector/... cluster process graph ratelimit selectors condemned controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
@@ -49,7 +49,7 @@ check: $(TOOLS)/.stamp ## Run what belongs before every commit, in three minutes
 
 .PHONY: test
 test: controlplane ## Run all tests: unit, property, integration and process tests, with the race detector where goroutines share memory.
-	@TOOLS=$(TOOLS) bash .ci/test
+	@bash .ci/test
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane.

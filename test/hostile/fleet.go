@@ -32,7 +32,8 @@ const (
 // manyTargets starts a seed, the honest target, and a resource-manager of all namespaces with a label.
 func (s *stage) manyTargets() (*fleet, error) {
 	f := &fleet{}
-	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true))
+	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true),
+		apiserver.BuiltInKind("coordination.k8s.io", "v1", "Lease", "leases", true))
 	var err error
 	if f.seed, err = harness.StartSimulated("seed", filepath.Join(s.dir, "seed"), kinds, "default"); err != nil {
 		return nil, err
@@ -59,6 +60,10 @@ func (s *stage) manyTargets() (*fleet, error) {
 	}
 	s.close = append(s.close, f.process.Kill)
 	if err := f.process.AwaitReady(s.ctx); err != nil {
+		return nil, err
+	}
+	// The process takes a Lease that it has seen free for a while.
+	if err := harness.Poll(s.ctx, time.Minute, func() error { return f.applied(s.ctx, 0) }); err != nil {
 		return nil, err
 	}
 	for range 10 { // The code for all of it is in memory then.
@@ -165,13 +170,25 @@ func expanding(s *stage) error {
 		_, _ = w.Write([]byte(begin + empty + "]}"))
 		return true
 	}
+	const first = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first, namespace: default}\n"
+	if err := errors.Join(f.target(hostileTarget, hostile), f.managed(hostileTarget, "first", first)); err != nil {
+		return err
+	}
+	if err := harness.Poll(s.ctx, time.Minute, func() error { // The process has its Lease then.
+		if hostile.Any("configmaps", func(o apiserver.Object) bool { return apiserver.Text(o, "metadata", "name") == "first" }) {
+			return nil
+		}
+		return errors.New("the hostile target is not managed")
+	}); err != nil {
+		return err
+	}
 	var began atomic.Bool
 	err = s.phases(f.process, f.applying, func(ctx context.Context, t *tally) {
 		if began.Swap(true) {
 			return
 		}
 		t.ask(ctx, 0, func(context.Context, int) error {
-			return errors.Join(f.target(hostileTarget, hostile),
+			return errors.Join(
 				f.managed(hostileTarget, "lists", "apiVersion: "+ownGroup+"/v1\nkind: X\nmetadata: {name: a, namespace: default}\n"),
 				f.managed(hostileTarget, "discovery", "apiVersion: "+ownGroup+"/v2\nkind: X\nmetadata: {name: b, namespace: default}\n"))
 		})
