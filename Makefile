@@ -36,12 +36,12 @@ help: ## Explain the targets.
 .PHONY: up
 up: ## Start a local garden, seed and shoot, run the executables there, and show what they do; ONCE=1 exits afterwards.
 	@echo "$(if $(wildcard $(CACHE)/controlplane/*/kube-controller-manager),about a minute,the first time on this machine: about ten minutes on two cores, less if the control plane can be downloaded)"
-	@SECONDS=0; go run -C test/controlplane ./build -meanwhile '$(MAKE) --no-print-directory -C $(CURDIR) build TOUR=./test/local' >/dev/null; \
+	@SECONDS=0; go run -C test/env/controlplane ./build -meanwhile '$(MAKE) --no-print-directory -C $(CURDIR) build TOUR=./test/env/local' >/dev/null; \
 	bin/local -bin bin -before "build $$SECONDS" $(if $(filter 1,$(ONCE)),-once)
 
 .PHONY: cluster
 cluster: controlplane ## Start an empty API server on this machine, with a Node that runs the executables of bin/, for docs/quickstart.md and docs/walkthrough.md, until Ctrl-C.
-	@go run ./test/quickstart
+	@go run ./test/env/quickstart
 
 .PHONY: check
 check: $(TOOLS)/.stamp ## Run what belongs before every commit, in three minutes: lint of what changed, units, laws, 300 seeds of the simulation, defects in changed lines; SINCE (default: the merge base with the upstream branch) is the revision to compare with.
@@ -57,10 +57,10 @@ test-unit: ## Run the tests that need no control plane.
 	go test $(GOFLAGS_TEST) -parallel 8 $(filter-out $(shell go list $(RACED)),$(shell go list ./api/... ./cmd/... ./internal/...))
 
 # The suites whose results depend on the version of the API server.
-VERSIONED := ./test/dropin ./test/integration ./test/garden
+VERSIONED := ./test/dropin ./test/integration ./test/e2e/garden
 .PHONY: versions
 versions: ## Run the drop-in, integration and webhook suites against control planes of Kubernetes K8S (default "1.32 1.37"), which are built first.
-	@for version in $(or $(K8S),1.32 1.37); do assets=$$(go run -C test/controlplane ./build -kubernetes $$version); \
+	@for version in $(or $(K8S),1.32 1.37); do assets=$$(go run -C test/env/controlplane ./build -kubernetes $$version); \
 		"$$assets/kube-apiserver" --version; KUBEBUILDER_ASSETS=$$assets go test -count=1 -timeout 30m $(VERSIONED) || exit 1; done
 
 .PHONY: fuzz
@@ -110,7 +110,7 @@ bench: build controlplane ## Run the benchmarks and print a table; ONLY selects 
 
 .PHONY: versus
 versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.
-	@go build -o $(CACHE)/versus ./test/versus && $(CACHE)/versus -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(ONLY),-only='$(ONLY)') $(if $(TURNS),-turns=$(TURNS)) $(if $(DRAW),-draw=$(DRAW)) $(if $(ALWAYS_UPDATE),-always-update=$(ALWAYS_UPDATE))
+	@go build -o $(CACHE)/versus ./test/bench/versus && $(CACHE)/versus -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(ONLY),-only='$(ONLY)') $(if $(TURNS),-turns=$(TURNS)) $(if $(DRAW),-draw=$(DRAW)) $(if $(ALWAYS_UPDATE),-always-update=$(ALWAYS_UPDATE))
 
 .PHONY: follow
 follow: ## List what changed in the reference, by a clone of it (REF), each with its answer in docs/reference-log.md; fails on a change without one.
@@ -118,7 +118,7 @@ follow: ## List what changed in the reference, by a clone of it (REF), each with
 
 .PHONY: hostile
 hostile: build ## Play hostile clients against the executables, within three minutes, and print what becomes of honest ones; ONLY selects scenarios.
-	@go run ./test/hostile -bin bin -only '$(ONLY)'
+	@go run ./test/bench/hostile -bin bin -only '$(ONLY)'
 
 .PHONY: exhaust
 exhaust: ## Ask everything in all small worlds: whether the rules decide as the second reading of the contract, and whether each fault in a rule or an edge shows.
@@ -127,7 +127,7 @@ exhaust: ## Ask everything in all small worlds: whether the rules decide as the 
 .PHONY: lint
 lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
 	$(TOOLS)/golangci-lint run ./...
-	@for m in internal/tools internal/tools/release internal/tools/site test/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
+	@for m in internal/tools internal/tools/release internal/tools/site test/env/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
 	@go run -C internal/tools ./floors ../..
 	@go run -C internal/tools ./docscheck ../..
 
@@ -142,7 +142,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done
 	@mkdir -p $(CACHE)/plugin && go build -o $(CACHE)/plugin/kubectl-espalier ./cmd/resource-manager
 	@$(CACHE)/plugin/kubectl-espalier reference > docs/reference/kubectl-espalier-command-line.md && $(CACHE)/plugin/kubectl-espalier man --dir docs/man
-	@go run ./test/quickstart -garden-api > docs/examples/garden/api.yaml
+	@go run ./test/env/quickstart -garden-api > docs/examples/garden/api.yaml
 	@mkdir -p docs/pictures && rm -f docs/pictures/*.svg && go run ./internal/gen/docs pictures docs/pictures
 	@go run -C internal/tools ./recording ../..
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
@@ -168,7 +168,7 @@ build: ## Build the executables into bin/.
 .PHONY: clients
 clients: bin/oras ## Build kubectl, Helm and oras into bin/.
 	@mkdir -p bin
-	@cp "$$(go run -C test/controlplane ./build kubectl)/kubectl" bin/
+	@cp "$$(go run -C test/env/controlplane ./build kubectl)/kubectl" bin/
 	@go build -C internal/tools/charts -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: images
@@ -200,7 +200,7 @@ bin/oras: internal/tools/release/go.mod
 
 .PHONY: controlplane
 controlplane: ## Download or build etcd, kube-apiserver and kube-controller-manager into the cache, once (some minutes if built).
-	@go run -C test/controlplane ./build >/dev/null
+	@go run -C test/env/controlplane ./build >/dev/null
 
 .PHONY: clean
 clean: ## Remove what was built here; the cache stays.

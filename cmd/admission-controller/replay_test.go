@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/test/auditgen"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/auditgen"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // TestReplayPage: the page about replay shows what the verb prints.

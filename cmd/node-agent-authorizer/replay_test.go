@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/test/auditgen"
+	"github.com/espalier-project/espalier/test/gen/auditgen"
 )
 
 // TestReplay: the verb says with its exit code whether something differs, and prints the table.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/test/gardenproto"
+	"github.com/espalier-project/espalier/test/gen/gardenproto"
 )
 
 type content = map[string]any

@@ -19,7 +19,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/landscape"
+	"github.com/espalier-project/espalier/test/gen/landscape"
 )
 
 // inProcess holds a graph of a landscape.
@@ -183,7 +183,7 @@ var benchmarkLine = regexp.MustCompile(`(?m)^BenchmarkAuthorization/([\w/ _-]+?)
 // nodeAuthorizer runs the benchmark of Kubernetes' own Node authorizer.
 func nodeAuthorizer(ctx context.Context, b *bench) error {
 	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "BenchmarkAuthorization", "-benchtime", "1s", "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node")
-	command.Dir = "test/controlplane"
+	command.Dir = "test/env/controlplane"
 	out, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("benchmark of the Node authorizer: %w: %s", err, bytes.TrimSpace(out))

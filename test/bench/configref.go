@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/espalier-project/espalier/test/harness"
-	"github.com/espalier-project/espalier/test/landscape"
+	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/gen/landscape"
 )
 
 // crowded is a garden as large as the largest, with 5,000 Shoots in each of two projects.

@@ -23,8 +23,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/test/harness"
-	"github.com/espalier-project/espalier/test/landscape"
+	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/gen/landscape"
 )
 
 // gatekeeper measures admission-controller as a process in a garden with the largest landscape.

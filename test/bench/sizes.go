@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/espalier-project/espalier/test/harness"
-	"github.com/espalier-project/espalier/test/landscape"
+	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/gen/landscape"
 )
 
 // sizeOf measures admission-controller as a process over a landscape, so that two of them show how cost grows with objects. The garden is in

@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/test/harness"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 const (
@@ -84,8 +84,8 @@ func (w *targetsWorld) stop() {
 }
 
 func (w *targetsWorld) build(n int) (err error) {
-	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true),
-		apiserver.BuiltInKind("coordination.k8s.io", "v1", "Lease", "leases", true))
+	kinds := append(fake.BuiltIn(), fake.CustomKind("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true),
+		fake.BuiltInKind("coordination.k8s.io", "v1", "Lease", "leases", true))
 	if w.source, err = harness.StartSimulated("source", filepath.Join(w.dir, "targets", "source"), kinds, "default"); err != nil {
 		return err
 	}
@@ -99,12 +99,12 @@ func (w *targetsWorld) build(n int) (err error) {
 
 // begin starts a target, and fills its namespace.
 func (w *targetsWorld) begin(namespace string) error {
-	simulated, err := harness.StartSimulated(namespace, filepath.Join(w.dir, "targets", namespace), apiserver.BuiltIn(), "default")
+	simulated, err := harness.StartSimulated(namespace, filepath.Join(w.dir, "targets", namespace), fake.BuiltIn(), "default")
 	if err != nil {
 		return err
 	}
 	target := &benchTarget{Simulated: simulated, namespace: namespace}
-	simulated.Latency = func(*apiserver.Request) time.Duration {
+	simulated.Latency = func(*fake.Request) time.Duration {
 		if target.hangs.Load() {
 			return time.Hour
 		}
@@ -186,8 +186,8 @@ func (w *targetsWorld) apply(ctx context.Context) (*harness.Process, error) {
 	}
 	err = harness.Poll(ctx, 10*time.Minute, func() error {
 		for _, target := range w.targets {
-			if w.source.Any("managedresources", func(mr apiserver.Object) bool {
-				return apiserver.Text(mr, "metadata", "namespace") == target.namespace && !isHealthy(mr)
+			if w.source.Any("managedresources", func(mr fake.Object) bool {
+				return fake.Text(mr, "metadata", "namespace") == target.namespace && !isHealthy(mr)
 			}) {
 				return fmt.Errorf("%s is not healthy", target.namespace)
 			}
@@ -204,7 +204,7 @@ func (w *targetsWorld) row(what string, value float64, unit, spread, compared st
 	w.title = "… "
 }
 
-func isHealthy(mr apiserver.Object) bool {
+func isHealthy(mr fake.Object) bool {
 	status, _ := mr["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
@@ -332,7 +332,7 @@ func (w *targetsWorld) drift(ctx context.Context, p *harness.Process) error {
 	hanging := len(w.targets) / 20
 	for _, target := range w.targets[:hanging] {
 		target.hangs.Store(true)
-		target.API.CutWatches(func(string, *apiserver.Kind) bool { return true })
+		target.API.CutWatches(func(string, *fake.Kind) bool { return true })
 		if err := w.provoke(target); err != nil {
 			return err
 		}
@@ -385,7 +385,7 @@ func (w *targetsWorld) repairs(ctx context.Context, from int) ([]time.Duration, 
 		target := w.targets[from+rand.IntN(len(w.targets)-from)]
 		// Each object once or twice: repairs of what changes again and again are delayed.
 		name := fmt.Sprintf("mr-%d-%d", i%perTarget, rand.IntN(perManaged))
-		key := apiserver.Key{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: name}
+		key := fake.Key{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: name}
 		if err := target.Patch("configmaps", "v1", "default", name, map[string]any{"data": map[string]any{"key": "drift"}}); err != nil {
 			return nil, err
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/espalier-project/espalier/test/cluster"
+	"github.com/espalier-project/espalier/test/env/cluster"
 )
 
 // request is one that an API server has answered.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // The namespaces whose objects webhooks are asked about (3.6): control planes in a seed, the system's in a shoot, projects in a garden.

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/builders"
-	"github.com/espalier-project/espalier/test/cluster"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/cluster"
+	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // reader may get, list and watch everything, and nothing more.

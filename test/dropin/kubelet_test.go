@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/test/cluster"
-	"github.com/espalier-project/espalier/test/harness"
-	"github.com/espalier-project/espalier/test/kubelet"
+	"github.com/espalier-project/espalier/test/env/cluster"
+	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/env/kubelet"
 )
 
 // pod is one replica of a Deployment.

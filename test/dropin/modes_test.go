@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // mode is a column of the table of differences in docs/contract/deployment.md (3.2): manifests of a seed or of a hosted shoot, whose modes S and

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 func applied(t *testing.T, ns, name, want string, parts ...string) {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // ofTargets are shown by a process that has targets, which has nothing else.

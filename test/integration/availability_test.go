@@ -13,7 +13,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/highavailabilityconfig"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // TestHighAvailability: workloads are spread anew when the second Node comes, when it goes, and when it came while nobody was there; those that

@@ -14,7 +14,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/tokeninvalidator"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // TestTokenInvalidator: static tokens of ServiceAccounts that do not mount any are invalid, also those that kube-controller-manager makes anew, unless

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // many is the label of targets, and the class of their ManagedResources, in the tests of many targets.

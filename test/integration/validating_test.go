@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // judgedKinds are the kinds that the validating webhooks judge, with an object of each that is refused, one that is admitted, and what the

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // hooks are the mutating webhooks of the table below, all of them at once.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/internal/managedresource/target"
-	"github.com/espalier-project/espalier/test/harness"
+	"github.com/espalier-project/espalier/test/env/harness"
 )
 
 // MRV-31, MR-26: somebody else writes the same object all the time; conflicts are answered by merging anew.

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // additions are what about half of the scenarios have besides. They are drawn last: but for them the scenario of a seed is what it was
@@ -144,7 +144,7 @@ func (w *world) copyThing(t *thing) {
 	o = runtime.DeepCopyJSON(o)
 	metadata := object{"name": copyPrefix + key.Name}
 	for _, name := range []string{"labels", "annotations", "namespace"} {
-		if value, found := apiserver.Meta(o)[name]; found {
+		if value, found := fake.Meta(o)[name]; found {
 			metadata[name] = value
 		}
 	}
@@ -156,11 +156,11 @@ func (w *world) copyThing(t *thing) {
 // replaceable says whether somebody who runs and looks after a class can prove that an object is ours, so that it may be deleted to be created anew. What
 // is to be kept may not, whether it says so itself or its manifest does. Only the creator of an object without an origin can prove that it is ours, and not that
 // one after it left the object alone for a while, or after the target was restored to what was before it created another one.
-func (w *world) replaceable(key apiserver.Key, o object, class string) bool {
+func (w *world) replaceable(key fake.Key, o object, class string) bool {
 	if !w.owned(o) || truthy(o, resourcesv1alpha1.AnnotationKeepObject) || w.toKeep[unscoped(key)] {
 		return false
 	}
-	uid := apiserver.Text(o, "metadata", "uid")
+	uid := fake.Text(o, "metadata", "uid")
 	maker := w.made[uid]
 	return origin(o) != "" || slices.Contains(w.running, maker) && w.classes[maker] == class && !w.doubtful[uid] && !w.restored["target"] && !w.scenario.leavesAlone()
 }
@@ -171,7 +171,7 @@ func (s *Scenario) leavesAlone() bool {
 }
 
 // refuses says whether the target refuses a request of an instance: somebody protects an object that was there before.
-func (w *world) refuses(cluster string, r *apiserver.Request) bool {
+func (w *world) refuses(cluster string, r *fake.Request) bool {
 	if !w.scenario.More.On || cluster != "target" || r.Verb != "update" && r.Verb != "patch" {
 		return false
 	}
@@ -181,12 +181,12 @@ func (w *world) refuses(cluster string, r *apiserver.Request) bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	o := w.target.GetLocked(r.Key())
-	return !healed && o != nil && thingAt(r.Key()) == things[w.scenario.More.Refused] && w.made[apiserver.Text(o, "metadata", "uid")] == ""
+	return !healed && o != nil && thingAt(r.Key()) == things[w.scenario.More.Refused] && w.made[fake.Text(o, "metadata", "uid")] == ""
 }
 
 // makeReplicaSet is what the controller of Deployments does: their ReplicaSets have their annotations, and the labels of their Pods.
-func (w *world) makeReplicaSet(key apiserver.Key, deployment object, objects map[apiserver.Key]object) {
-	if !w.scenario.More.Children || apiserver.Text(deployment, "metadata", "deletionTimestamp") != "" {
+func (w *world) makeReplicaSet(key fake.Key, deployment object, objects map[fake.Key]object) {
+	if !w.scenario.More.Children || fake.Text(deployment, "metadata", "deletionTimestamp") != "" {
 		return
 	}
 	spec, _ := deployment["spec"].(map[string]any)
@@ -194,57 +194,57 @@ func (w *world) makeReplicaSet(key apiserver.Key, deployment object, objects map
 	digest := fnv.New32a()
 	_, _ = digest.Write([]byte(marshal(template)))
 	hash := fmt.Sprintf("%08x", digest.Sum32())
-	labels, _ := apiserver.Meta(template)["labels"].(map[string]any)
+	labels, _ := fake.Meta(template)["labels"].(map[string]any)
 	labels = runtime.DeepCopyJSON(labels)
 	labels["pod-template-hash"] = hash
-	apiserver.Meta(template)["labels"] = labels
-	at := apiserver.Key{GroupResource: replicaSets, Namespace: key.Namespace, Name: key.Name + "-" + hash}
+	fake.Meta(template)["labels"] = labels
+	at := fake.Key{GroupResource: replicaSets, Namespace: key.Namespace, Name: key.Name + "-" + hash}
 	set := object{
 		"apiVersion": "apps/v1", "kind": "ReplicaSet",
-		"metadata": object{"name": at.Name, "labels": labels, "annotations": apiserver.Meta(deployment)["annotations"], "ownerReferences": []any{object{
-			"apiVersion": "apps/v1", "kind": "Deployment", "name": key.Name, "uid": apiserver.Text(deployment, "metadata", "uid"), "controller": true, "blockOwnerDeletion": true,
+		"metadata": object{"name": at.Name, "labels": labels, "annotations": fake.Meta(deployment)["annotations"], "ownerReferences": []any{object{
+			"apiVersion": "apps/v1", "kind": "Deployment", "name": key.Name, "uid": fake.Text(deployment, "metadata", "uid"), "controller": true, "blockOwnerDeletion": true,
 		}}},
 		"spec": object{"replicas": 0, "selector": object{"matchLabels": labels}, "template": template},
 	}
 	if is := objects[at]; is == nil {
 		at.Name = ""
 		w.request(w.target, http.MethodPost, w.pathOf(w.target, at), set)
-	} else if annotations := apiserver.Meta(set)["annotations"]; marshal(annotations) != marshal(apiserver.Meta(is)["annotations"]) && annotations != nil {
+	} else if annotations := fake.Meta(set)["annotations"]; marshal(annotations) != marshal(fake.Meta(is)["annotations"]) && annotations != nil {
 		w.request(w.target, http.MethodPatch, w.pathOf(w.target, at), object{"metadata": object{"annotations": annotations}})
 	}
 }
 
 // collectChildren deletes what belongs to an object that is gone.
-func (w *world) collectChildren(key apiserver.Key, o object, objects map[apiserver.Key]object) {
-	owners, _ := apiserver.Meta(o)["ownerReferences"].([]any)
+func (w *world) collectChildren(key fake.Key, o object, objects map[fake.Key]object) {
+	owners, _ := fake.Meta(o)["ownerReferences"].([]any)
 	if len(owners) == 0 {
 		return
 	}
 	owner := owners[0].(map[string]any)
-	at := apiserver.Key{GroupResource: deploymentResource, Namespace: key.Namespace, Name: apiserver.Text(owner, "name")}
-	if is := objects[at]; is == nil || apiserver.Text(is, "metadata", "uid") != owner["uid"] {
+	at := fake.Key{GroupResource: deploymentResource, Namespace: key.Namespace, Name: fake.Text(owner, "name")}
+	if is := objects[at]; is == nil || fake.Text(is, "metadata", "uid") != owner["uid"] {
 		w.request(w.target, http.MethodDelete, w.pathOf(w.target, key), nil)
 	}
 }
 
 // checkStranger is about what an instance writes that no manifest ever had: copies of what is ours, and what controllers of the target make of it.
-func (w *world) checkStranger(c apiserver.Change) {
+func (w *world) checkStranger(c fake.Change) {
 	if isInstance(c.By) {
 		w.violateLocked(sparesCopies, "%s %ss %s, which no manifest ever had", c.By, c.Verb, c.Key)
 	}
 }
 
 // checkEvent is about what instances tell.
-func (w *world) checkEvent(c apiserver.Change) {
-	message := apiserver.Text(c.After, "message")
-	if apiserver.Text(c.After, "reason") == "OrphanFound" && (strings.Contains(message, copyPrefix) || strings.Contains(message, "ReplicaSet")) {
+func (w *world) checkEvent(c fake.Change) {
+	message := fake.Text(c.After, "message")
+	if fake.Text(c.After, "reason") == "OrphanFound" && (strings.Contains(message, copyPrefix) || strings.Contains(message, "ReplicaSet")) {
 		w.violateLocked(sparesCopies, "%s tells of an orphan that is none: %s", c.By, message)
 	}
 }
 
 // noteKept notes the objects that a ManagedResource leaves behind on purpose when it goes, by their UIDs: nobody may delete them,
 // unless another one has them later.
-func (w *world) noteKept(c apiserver.Change) {
+func (w *world) noteKept(c fake.Change) {
 	for _, key := range inventoryOf(c.Before) {
 		if t := thingAt(key); t != nil {
 			key, _ = w.keyLocked(t)
@@ -254,7 +254,7 @@ func (w *world) noteKept(c apiserver.Change) {
 		if o == nil {
 			continue
 		}
-		uid := apiserver.Text(o, "metadata", "uid")
+		uid := fake.Text(o, "metadata", "uid")
 		w.doubtful[uid] = true // The entry may have been the only proof but for an origin, whoever else has one.
 		if !w.inInventoryLocked(key, c.Key) {
 			w.leftBehind[uid], w.leftAt[uid] = true, time.Now()
@@ -272,17 +272,17 @@ func (w *world) noteTaken(mr object) {
 		if t := thingAt(key); t != nil {
 			key, _ = w.keyLocked(t)
 		}
-		delete(w.leftBehind, apiserver.Text(w.target.GetLocked(key), "metadata", "uid"))
+		delete(w.leftBehind, fake.Text(w.target.GetLocked(key), "metadata", "uid"))
 	}
 }
 
 func truthy(o object, annotation string) bool {
-	value, err := strconv.ParseBool(apiserver.Text(o, "metadata", "annotations", annotation))
+	value, err := strconv.ParseBool(fake.Text(o, "metadata", "annotations", annotation))
 	return err == nil && value
 }
 
 // keeps says whether an object says that it stays, or did a moment ago.
 func (w *world) keeps(o object) bool {
-	at, found := w.saidToStay[apiserver.Text(o, "metadata", "uid")]
+	at, found := w.saidToStay[fake.Text(o, "metadata", "uid")]
 	return truthy(o, resourcesv1alpha1.AnnotationKeepObject) || found && time.Since(at) < patience+w.lag
 }

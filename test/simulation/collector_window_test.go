@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/condemned"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // referrer is how something refers to an object that is about to be deleted.
@@ -47,7 +47,7 @@ type window struct {
 var wanted = keyOf("", "configmaps", targetNamespace, "c1")
 
 // reach counts a point, and lets the referrer come if it is the one.
-func (w *window) reach(n *network, r *apiserver.Request, done bool) {
+func (w *window) reach(n *network, r *fake.Request, done bool) {
 	if !isInstance(n.instance.name) || n.cluster != "target" || r.Verb == "discovery" || n.instance.name == "replica" {
 		return
 	}

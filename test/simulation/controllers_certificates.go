@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants of the CSR approver.
@@ -60,9 +60,9 @@ func (t *certificates) populate() {
 	}
 }
 
-func nodeKey(i int) apiserver.Key { return keyOf("", "nodes", "", fmt.Sprintf("n%d", i)) }
+func nodeKey(i int) fake.Key { return keyOf("", "nodes", "", fmt.Sprintf("n%d", i)) }
 
-func machineKey(i int) apiserver.Key {
+func machineKey(i int) fake.Key {
 	return keyOf("machine.sapcloud.io", "machines", machineNamespace, fmt.Sprintf("m%d", i))
 }
 
@@ -95,10 +95,10 @@ func (t *certificates) do(step Step) {
 	}
 }
 
-func (t *certificates) pending() map[apiserver.Key]object {
+func (t *certificates) pending() map[fake.Key]object {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	all := map[apiserver.Key]object{}
+	all := map[fake.Key]object{}
 	for key, o := range t.target.AllLocked() {
 		if key.Resource == "certificatesigningrequests" && decided(o) == "" {
 			all[key] = o
@@ -193,7 +193,7 @@ func (t *certificates) look() {
 	}
 	for key, o := range t.source.AllLocked() {
 		if key.Resource == "machines" {
-			now.machines[key.Name] = apiserver.Text(o, "metadata", "labels", "node")
+			now.machines[key.Name] = fake.Text(o, "metadata", "labels", "node")
 		}
 	}
 	if n := len(t.past); n > 0 && maps.Equal(t.past[n-1].nodes, now.nodes) && maps.Equal(t.past[n-1].machines, now.machines) {
@@ -214,7 +214,7 @@ func (t *certificates) from(at time.Time) []population {
 
 // may says whether a request may be approved given the Nodes of one moment and the Machines of another: the certificate must be the asker's.
 func may(request object, nodes, machines map[string]string) bool {
-	user, subject := apiserver.Text(request, "spec", "username"), apiserver.Text(request, "metadata", "annotations", "example.org/subject")
+	user, subject := fake.Text(request, "spec", "username"), fake.Text(request, "metadata", "annotations", "example.org/subject")
 	if node, isKubelet := strings.CutPrefix(subject, "system:node:"); isKubelet {
 		count := 0
 		for _, of := range machines {
@@ -223,7 +223,7 @@ func may(request object, nodes, machines map[string]string) bool {
 			}
 		}
 		address, found := nodes[node]
-		return user == subject && found && count == 1 && address == apiserver.Text(request, "metadata", "annotations", "example.org/address")
+		return user == subject && found && count == 1 && address == fake.Text(request, "metadata", "annotations", "example.org/address")
 	}
 	node, found := machines[strings.TrimPrefix(subject, "gardener.cloud:node-agent:machine:")]
 	_, registered := nodes[node]
@@ -236,7 +236,7 @@ func may(request object, nodes, machines map[string]string) bool {
 	return user == subject
 }
 
-func (t *certificates) changed(cluster string, c apiserver.Change) {
+func (t *certificates) changed(cluster string, c fake.Change) {
 	if !isInstance(c.By) {
 		return
 	}
@@ -248,11 +248,11 @@ func (t *certificates) changed(cluster string, c apiserver.Change) {
 	if rest := onlyChanges(c, "status"); rest != "" {
 		t.violateLocked(decidesOnce, "%s: %s", what, rest)
 	}
-	if apiserver.Text(c.After, "spec", "username") == "admin" {
+	if fake.Text(c.After, "spec", "username") == "admin" {
 		t.violateLocked(leavesOthers, "%s: %s", what, decided(c.After))
 		return
 	}
-	created, err := time.Parse(time.RFC3339, apiserver.Text(c.After, "metadata", "creationTimestamp"))
+	created, err := time.Parse(time.RFC3339, fake.Text(c.After, "metadata", "creationTimestamp"))
 	if err != nil {
 		panic(err)
 	}
@@ -279,19 +279,19 @@ func (t *certificates) changed(cluster string, c apiserver.Change) {
 	}
 	switch {
 	case decided(c.After) == "Approved" && !could:
-		t.violateLocked(approvesOwn, "%s: approved for %s: %s", what, apiserver.Text(c.After, "spec", "username"), shown(c.After))
+		t.violateLocked(approvesOwn, "%s: approved for %s: %s", what, fake.Text(c.After, "spec", "username"), shown(c.After))
 	case decided(c.After) == "Denied" && !couldNot:
-		t.violateLocked(deniesJustly, "%s: denied for %s: %s", what, apiserver.Text(c.After, "spec", "username"), shown(c.After))
+		t.violateLocked(deniesJustly, "%s: denied for %s: %s", what, fake.Text(c.After, "spec", "username"), shown(c.After))
 	}
 }
 
-func (t *certificates) play(map[apiserver.Key]object) {}
+func (t *certificates) play(map[fake.Key]object) {}
 
 func (t *certificates) settled() {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	for key, o := range t.target.AllLocked() {
-		if key.Resource == "certificatesigningrequests" && decided(o) == "" && apiserver.Text(o, "spec", "username") != "admin" {
+		if key.Resource == "certificatesigningrequests" && decided(o) == "" && fake.Text(o, "spec", "username") != "admin" {
 			t.violateLocked(becomesDecided, "%s is not: %s", key, shown(o))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	"github.com/espalier-project/espalier/internal/condemned"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants of the garbage collector.
@@ -41,12 +41,12 @@ type collector struct {
 	*stage
 	referred since
 	// marks are the versions of objects that instances condemned; passed are the referrers that passed an instance, by reference.
-	marks  map[apiserver.Key]string
-	passed map[apiserver.Key]bool
+	marks  map[fake.Key]string
+	passed map[fake.Key]bool
 }
 
 func newCollector(s *stage) act {
-	return &collector{stage: s, referred: since{}, marks: map[apiserver.Key]string{}, passed: map[apiserver.Key]bool{}}
+	return &collector{stage: s, referred: since{}, marks: map[fake.Key]string{}, passed: map[fake.Key]bool{}}
 }
 
 func (c *collector) configure(cfg *config.ResourceManagerConfiguration) {
@@ -56,12 +56,12 @@ func (c *collector) configure(cfg *config.ResourceManagerConfiguration) {
 }
 
 // litterKeys are what may be collected.
-var litterKeys = []apiserver.Key{
+var litterKeys = []fake.Key{
 	keyOf("", "configmaps", targetNamespace, "c0"), keyOf("", "configmaps", targetNamespace, "c1"), keyOf("", "configmaps", "kube-system", "c0"), keyOf("", "secrets", targetNamespace, "s0"),
 }
 
 // holderKeys may refer to what is in their namespace.
-var holderKeys = []apiserver.Key{
+var holderKeys = []fake.Key{
 	keyOf("apps", "deployments", targetNamespace, "h"), keyOf("", "pods", targetNamespace, "h"), keyOf("apps", "replicasets", targetNamespace, "h"), keyOf("batch", "cronjobs", targetNamespace, "h"),
 	keyOf("apps", "daemonsets", "kube-system", "h"), keyOf("batch", "jobs", "kube-system", "h"), keyOf("apps", "statefulsets", targetNamespace, "h"),
 }
@@ -98,7 +98,7 @@ func (c *collector) do(step Step) {
 
 // pass lets a referrer pass the leader before it is written, as an object that the engine applies does, or one that a webhook admits. It counts as
 // passed if what it refers to is there then, and is not condemned.
-func (c *collector) pass(holder, key apiserver.Key, way int) {
+func (c *collector) pass(holder, key fake.Key, way int) {
 	key.Namespace = holder.Namespace
 	c.mu.Lock()
 	name := ""
@@ -121,7 +121,7 @@ func (c *collector) pass(holder, key apiserver.Key, way int) {
 }
 
 // passThrough says whether what a referrer refers to is there and not condemned once it has passed.
-func (c *collector) passThrough(set *condemned.Set, key apiserver.Key) bool {
+func (c *collector) passThrough(set *condemned.Set, key fake.Key) bool {
 	kind := references.ConfigMap
 	if key.Resource == "secrets" {
 		kind = references.Secret
@@ -132,11 +132,11 @@ func (c *collector) passThrough(set *condemned.Set, key apiserver.Key) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	o := c.target.GetLocked(key)
-	return o != nil && apiserver.Text(o, "metadata", "labels", "resources.gardener.cloud/condemned") == ""
+	return o != nil && fake.Text(o, "metadata", "labels", "resources.gardener.cloud/condemned") == ""
 }
 
 // referring returns a holder that refers to what has the name of the key in the namespace of the holder, in one of several ways.
-func referring(holder, key apiserver.Key, way int) object {
+func referring(holder, key fake.Key, way int) object {
 	kind, field, name := "configmap", "configMap", key.Name
 	from, by := "configMapRef", "name"
 	if key.Resource == "secrets" {
@@ -173,10 +173,10 @@ func referring(holder, key apiserver.Key, way int) object {
 }
 
 // holdersOf are the holders that refer to what has the key.
-func (c *collector) holdersOf(key apiserver.Key) []apiserver.Key {
-	var all []apiserver.Key
+func (c *collector) holdersOf(key fake.Key) []fake.Key {
+	var all []fake.Key
 	for _, holder := range holderKeys {
-		if apiserver.Text(c.target.GetLocked(holder), "metadata", "annotations", refersTo) == key.Namespace+"/"+key.Resource+"/"+key.Name {
+		if fake.Text(c.target.GetLocked(holder), "metadata", "annotations", refersTo) == key.Namespace+"/"+key.Resource+"/"+key.Name {
 			all = append(all, holder)
 		}
 	}
@@ -184,14 +184,14 @@ func (c *collector) holdersOf(key apiserver.Key) []apiserver.Key {
 }
 
 // heldKey names a reference: who refers to what.
-func heldKey(holder, key apiserver.Key) apiserver.Key {
+func heldKey(holder, key fake.Key) fake.Key {
 	holder.Name += " to " + key.String()
 	return holder
 }
 
 func (c *collector) look() {
 	for _, key := range litterKeys {
-		held := map[apiserver.Key]bool{}
+		held := map[fake.Key]bool{}
 		for _, holder := range c.holdersOf(key) {
 			held[holder] = true
 		}
@@ -202,13 +202,13 @@ func (c *collector) look() {
 			}
 		}
 		// A restore may bring a version back from before the mark.
-		if version := apiserver.Text(c.target.GetLocked(key), "metadata", "resourceVersion"); len(version) < len(c.marks[key]) || len(version) == len(c.marks[key]) && version < c.marks[key] {
+		if version := fake.Text(c.target.GetLocked(key), "metadata", "resourceVersion"); len(version) < len(c.marks[key]) || len(version) == len(c.marks[key]) && version < c.marks[key] {
 			delete(c.marks, key)
 		}
 	}
 }
 
-func (c *collector) changed(cluster string, change apiserver.Change) {
+func (c *collector) changed(cluster string, change fake.Change) {
 	if !isInstance(change.By) {
 		return
 	}
@@ -232,25 +232,25 @@ const (
 )
 
 // marked judges a mark, or one that is removed.
-func (c *collector) marked(change apiserver.Change) {
+func (c *collector) marked(change fake.Change) {
 	if other := onlyChanges(change, "metadata labels "+condemnedLabel, "metadata annotations "+condemnedAt, "metadata annotations resources.gardener.cloud/condemned-as"); other != "" {
 		c.violateLocked(marksOnly, "%s patches %s: %s", change.By, change.Key, other)
 	}
-	if apiserver.Text(change.After, "metadata", "labels", condemnedLabel) == "" {
+	if fake.Text(change.After, "metadata", "labels", condemnedLabel) == "" {
 		delete(c.marks, change.Key)
 		return
 	}
-	c.marks[change.Key] = apiserver.Text(change.After, "metadata", "resourceVersion")
+	c.marks[change.Key] = fake.Text(change.After, "metadata", "resourceVersion")
 	c.judged(change)
 }
 
 // deleted judges a deletion.
-func (c *collector) deleted(change apiserver.Change) {
-	at, err := time.Parse(time.RFC3339Nano, apiserver.Text(change.Before, "metadata", "annotations", condemnedAt))
+func (c *collector) deleted(change fake.Change) {
+	at, err := time.Parse(time.RFC3339Nano, fake.Text(change.Before, "metadata", "annotations", condemnedAt))
 	if grace := internalreferences.Grace(collectorPeriod); err != nil || time.Since(at) < grace {
 		c.violateLocked(condemnsFirst, "%s deleted %s, which was condemned at %v (%v)", change.By, change.Key, at, err)
 	}
-	version := apiserver.Text(change.Before, "metadata", "resourceVersion")
+	version := fake.Text(change.Before, "metadata", "resourceVersion")
 	if mark := c.marks[change.Key]; mark != "" && mark != version {
 		c.violateLocked(leavesTouched, "%s deleted version %s of %s, which was condemned in version %s", change.By, version, change.Key, mark)
 	}
@@ -263,12 +263,12 @@ func (c *collector) deleted(change apiserver.Change) {
 }
 
 // judged judges a mark or a deletion by what the instance has looked at.
-func (c *collector) judged(change apiserver.Change) {
-	label := apiserver.Text(change.Before, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference")
+func (c *collector) judged(change fake.Change) {
+	label := fake.Text(change.Before, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference")
 	if label != "true" && label != "True" {
 		c.violateLocked(collectsMarked, "%s %ss %s, which has the label %q", change.By, change.Verb, change.Key, label)
 	}
-	created, err := time.Parse(time.RFC3339, apiserver.Text(change.Before, "metadata", "creationTimestamp"))
+	created, err := time.Parse(time.RFC3339, fake.Text(change.Before, "metadata", "creationTimestamp"))
 	if err != nil || time.Since(created) < collectorAge {
 		c.violateLocked(collectsOld, "%s %ss %s, which is %v old", change.By, change.Verb, change.Key, time.Since(created))
 	}
@@ -284,17 +284,17 @@ func (c *collector) judged(change apiserver.Change) {
 	}
 }
 
-func (c *collector) play(map[apiserver.Key]object) {}
+func (c *collector) play(map[fake.Key]object) {}
 
 func (c *collector) settled() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for _, key := range litterKeys {
 		o := c.target.GetLocked(key)
-		if label := apiserver.Text(o, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference"); o != nil && (label == "true" || label == "True") && len(c.holdersOf(key)) == 0 {
+		if label := fake.Text(o, "metadata", "labels", "resources.gardener.cloud/garbage-collectable-reference"); o != nil && (label == "true" || label == "True") && len(c.holdersOf(key)) == 0 {
 			c.violateLocked(becomesCollected, "%s is still there", key)
 		}
-		if len(c.holdersOf(key)) > 0 && apiserver.Text(o, "metadata", "labels", condemnedLabel) != "" {
+		if len(c.holdersOf(key)) > 0 && fake.Text(o, "metadata", "labels", condemnedLabel) != "" {
 			c.violateLocked(endsUnmarked, "%s is condemned", key)
 		}
 	}

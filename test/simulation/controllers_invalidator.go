@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants of the token invalidator.
@@ -43,11 +43,11 @@ func (v *invalidator) configure(cfg *config.ResourceManagerConfiguration) {
 	cfg.Controllers.TokenInvalidator = config.SwitchableControllerConfig{Enabled: true, ConcurrentSyncs: ptr.To(1)}
 }
 
-func staticKey(i int) apiserver.Key {
+func staticKey(i int) fake.Key {
 	return keyOf("", "secrets", targetNamespace, fmt.Sprintf("static%d", i))
 }
 
-func mounterKey(i int) apiserver.Key {
+func mounterKey(i int) fake.Key {
 	return keyOf("", "pods", targetNamespace, fmt.Sprintf("mounter%d", i))
 }
 
@@ -70,7 +70,7 @@ func (v *invalidator) do(step Step) {
 			o["automountServiceAccountToken"] = true
 		}
 		if step.B == 2 {
-			apiserver.Meta(o)["labels"] = object{skipLabel: ""}
+			fake.Meta(o)["labels"] = object{skipLabel: ""}
 		}
 		v.put(v.target, accountKey(i), o)
 	case "mount":
@@ -104,10 +104,10 @@ func (v *invalidator) do(step Step) {
 func invalidate(secret object) {
 	const invalid = "AAAA" // three zero bytes
 	data, hasData := secret["data"].(map[string]any)
-	if apiserver.Text(secret, "metadata", "labels", purposeLabel) != "token-invalidator" || !hasData {
+	if fake.Text(secret, "metadata", "labels", purposeLabel) != "token-invalidator" || !hasData {
 		return
 	}
-	labels, _ := apiserver.Meta(secret)["labels"].(map[string]any)
+	labels, _ := fake.Meta(secret)["labels"].(map[string]any)
 	if _, consider := labels[considerLabel]; consider {
 		data["token"] = invalid
 	} else if data["token"] == invalid {
@@ -116,11 +116,11 @@ func invalidate(secret object) {
 }
 
 // play gives each Secret a token that has none, as kube-controller-manager does.
-func (v *invalidator) play(objects map[apiserver.Key]object) {
+func (v *invalidator) play(objects map[fake.Key]object) {
 	for i := range 2 {
 		key := staticKey(i)
 		secret := objects[key]
-		if secret == nil || apiserver.Text(secret, "data", "token") != "" || objects[accountKey(i)] == nil {
+		if secret == nil || fake.Text(secret, "data", "token") != "" || objects[accountKey(i)] == nil {
 			continue
 		}
 		o := runtime.DeepCopyJSON(secret)
@@ -131,14 +131,14 @@ func (v *invalidator) play(objects map[apiserver.Key]object) {
 
 // wants says whether the tokens of a ServiceAccount are to be invalid.
 func (v *invalidator) wants(account object) bool {
-	labels, _ := apiserver.Meta(account)["labels"].(map[string]any)
+	labels, _ := fake.Meta(account)["labels"].(map[string]any)
 	_, skipped := labels[skipLabel]
 	return account["automountServiceAccountToken"] == false && !skipped
 }
 
-func (v *invalidator) user(secret apiserver.Key) string {
+func (v *invalidator) user(secret fake.Key) string {
 	for i := range 2 {
-		if apiserver.Text(v.target.GetLocked(mounterKey(i)), "metadata", "annotations", refersTo) == secret.Name {
+		if fake.Text(v.target.GetLocked(mounterKey(i)), "metadata", "annotations", refersTo) == secret.Name {
 			return mounterKey(i).Name
 		}
 	}
@@ -153,7 +153,7 @@ func (v *invalidator) look() {
 	}
 }
 
-func (v *invalidator) changed(cluster string, c apiserver.Change) {
+func (v *invalidator) changed(cluster string, c fake.Change) {
 	if !isInstance(c.By) {
 		return
 	}
@@ -164,13 +164,13 @@ func (v *invalidator) changed(cluster string, c apiserver.Change) {
 	if rest := onlyChanges(c, "metadata labels "+considerLabel, "metadata labels "+purposeLabel, "data token"); rest != "" {
 		v.violateLocked(touchesLabels, "%s patches %s: %s", c.By, c.Key, rest)
 	}
-	if was := apiserver.Text(c.Before, "metadata", "labels", purposeLabel); was != "" && was != apiserver.Text(c.After, "metadata", "labels", purposeLabel) {
+	if was := fake.Text(c.Before, "metadata", "labels", purposeLabel); was != "" && was != fake.Text(c.After, "metadata", "labels", purposeLabel) {
 		v.violateLocked(touchesLabels, "%s took the purpose %s from %s", c.By, was, c.Key)
 	}
-	if apiserver.Text(c.Before, "metadata", "labels", considerLabel) != "" || apiserver.Text(c.After, "metadata", "labels", considerLabel) == "" {
+	if fake.Text(c.Before, "metadata", "labels", considerLabel) != "" || fake.Text(c.After, "metadata", "labels", considerLabel) == "" {
 		return
 	}
-	account := keyOf("", "serviceaccounts", targetNamespace, apiserver.Text(c.After, "metadata", "annotations", accountOf))
+	account := keyOf("", "serviceaccounts", targetNamespace, fake.Text(c.After, "metadata", "annotations", accountOf))
 	if read := v.heardAt(c.By, "target", "get", "serviceaccounts", account.Namespace, account.Name); v.unwanted.before(account, read) {
 		v.violateLocked(invalidatesOnly, "%s invalidated %s, and %s wants it valid since before it was read at %v", c.By, c.Key, account.Name, read.Sub(v.begin))
 	}
@@ -184,7 +184,7 @@ func (v *invalidator) settled() {
 	defer v.lock.Unlock()
 	for i := range 2 {
 		secret, account := v.target.GetLocked(staticKey(i)), v.target.GetLocked(accountKey(i))
-		if secret == nil || account == nil || apiserver.Text(secret, "metadata", "labels", purposeLabel) == "other" {
+		if secret == nil || account == nil || fake.Text(secret, "metadata", "labels", purposeLabel) == "other" {
 			continue // The last one is not shown to the webhook.
 		}
 		valid := dataOf(secret, "token") == "valid"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants of the Node controllers.
@@ -42,7 +42,7 @@ func (n *nodes) configure(cfg *config.ResourceManagerConfiguration) {
 
 var criticalSet = keyOf("apps", "daemonsets", "kube-system", "critical")
 
-func podOn(node string) apiserver.Key {
+func podOn(node string) fake.Key {
 	return keyOf("", "pods", "kube-system", "critical-"+node)
 }
 
@@ -111,7 +111,7 @@ func (n *nodes) do(step Step) {
 }
 
 // play makes a Pod of the DaemonSet for each Node, and removes what has neither.
-func (n *nodes) play(objects map[apiserver.Key]object) {
+func (n *nodes) play(objects map[fake.Key]object) {
 	set := objects[criticalSet]
 	for key, o := range objects {
 		if key.Resource != "nodes" {
@@ -120,21 +120,21 @@ func (n *nodes) play(objects map[apiserver.Key]object) {
 		if pod := podOn(key.Name); set != nil && objects[pod] == nil {
 			n.put(n.target, pod, object{"metadata": object{
 				"labels":          object{criticalLabel: "true"},
-				"ownerReferences": []any{object{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": criticalSet.Name, "uid": apiserver.Text(set, "metadata", "uid"), "controller": true}},
-			}, "spec": object{"nodeName": apiserver.Text(o, "metadata", "name"), "containers": []any{object{"name": "c", "image": "i"}}}})
+				"ownerReferences": []any{object{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": criticalSet.Name, "uid": fake.Text(set, "metadata", "uid"), "controller": true}},
+			}, "spec": object{"nodeName": fake.Text(o, "metadata", "name"), "containers": []any{object{"name": "c", "image": "i"}}}})
 		}
 	}
 	for key, o := range objects {
-		if name, isPod := strings.CutPrefix(key.Name, "critical-"); isPod && key.Resource == "pods" && (objects[nodeKeyOf(name)] == nil || set == nil || owner(o) != apiserver.Text(set, "metadata", "uid")) {
+		if name, isPod := strings.CutPrefix(key.Name, "critical-"); isPod && key.Resource == "pods" && (objects[nodeKeyOf(name)] == nil || set == nil || owner(o) != fake.Text(set, "metadata", "uid")) {
 			n.remove(n.target, key)
 		}
 	}
 }
 
-func nodeKeyOf(name string) apiserver.Key { return keyOf("", "nodes", "", name) }
+func nodeKeyOf(name string) fake.Key { return keyOf("", "nodes", "", name) }
 
 func owner(o object) string {
-	references, _ := apiserver.Meta(o)["ownerReferences"].([]any)
+	references, _ := fake.Meta(o)["ownerReferences"].([]any)
 	if len(references) == 0 {
 		return ""
 	}
@@ -148,10 +148,10 @@ func (n *nodes) ready(node string) bool {
 	if pod == nil {
 		return set == nil
 	}
-	if set != nil && owner(pod) != apiserver.Text(set, "metadata", "uid") || condition(pod, "Ready") != "True" {
+	if set != nil && owner(pod) != fake.Text(set, "metadata", "uid") || condition(pod, "Ready") != "True" {
 		return false
 	}
-	driver := apiserver.Text(pod, "metadata", "annotations", "node.gardener.cloud/wait-for-csi-node-x")
+	driver := fake.Text(pod, "metadata", "annotations", "node.gardener.cloud/wait-for-csi-node-x")
 	return driver == "" || strings.Contains(marshal(n.target.GetLocked(keyOf("storage.k8s.io", "csinodes", "", node))), driver)
 }
 
@@ -176,7 +176,7 @@ func taintsOf(o object) (critical bool, others string) {
 	return critical, others
 }
 
-func (n *nodes) changed(cluster string, c apiserver.Change) {
+func (n *nodes) changed(cluster string, c fake.Change) {
 	if !isInstance(c.By) || c.Key.Resource == "events" && c.Verb == "create" {
 		return
 	}
@@ -199,9 +199,9 @@ func (n *nodes) settled() {
 	n.lock.Lock()
 	defer n.lock.Unlock()
 	secret := n.target.GetLocked(keyOf("", "secrets", "kube-system", serialSecret))
-	serial := apiserver.Text(secret, "metadata", "annotations", "reconciliation.osc.node-agent.gardener.cloud/serial") == "true"
+	serial := fake.Text(secret, "metadata", "annotations", "reconciliation.osc.node-agent.gardener.cloud/serial") == "true"
 	isSerial := func(o object) bool {
-		return serial && apiserver.Text(o, "metadata", "labels", "worker.gardener.cloud/gardener-node-agent-secret-name") == serialSecret
+		return serial && fake.Text(o, "metadata", "labels", "worker.gardener.cloud/gardener-node-agent-secret-name") == serialSecret
 	}
 	count, next := 0, 0
 	for i := range 3 {
@@ -222,7 +222,7 @@ func (n *nodes) settled() {
 			want = time.Duration(float64(next) * (300 / float64(count)) * float64(time.Second)).String()
 			next++
 		}
-		if got := apiserver.Text(o, "metadata", "annotations", delayAnnotation); got != want {
+		if got := fake.Text(o, "metadata", "annotations", delayAnnotation); got != want {
 			n.violateLocked(becomesDelayed, "%s has the delay %q and should have %q", nodeKey(i), got, want)
 		}
 	}

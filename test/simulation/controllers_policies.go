@@ -16,7 +16,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants of the NetworkPolicy controller.
@@ -34,7 +34,7 @@ const (
 type policies struct {
 	*stage
 	// desired is what each policy should be, and since when.
-	desired map[apiserver.Key]desire
+	desired map[fake.Key]desire
 	// inputs is what was computed from, so that it is done only once, and latest when that changed.
 	inputs string
 	latest time.Time
@@ -46,7 +46,7 @@ type desire struct {
 }
 
 func newPolicies(s *stage) act {
-	return &policies{stage: s, desired: map[apiserver.Key]desire{}}
+	return &policies{stage: s, desired: map[fake.Key]desire{}}
 }
 
 var (
@@ -70,10 +70,10 @@ func policyOptions() desired.Options {
 
 var (
 	spaces      = []string{"na", "nb", "nc"}
-	serviceKeys = []apiserver.Key{keyOf("", "services", "na", "s0"), keyOf("", "services", "na", "s1"), keyOf("", "services", "nb", "s0")}
+	serviceKeys = []fake.Key{keyOf("", "services", "na", "s0"), keyOf("", "services", "na", "s1"), keyOf("", "services", "nb", "s0")}
 )
 
-func spaceKey(i int) apiserver.Key { return keyOf("", "namespaces", "", spaces[i%len(spaces)]) }
+func spaceKey(i int) fake.Key { return keyOf("", "namespaces", "", spaces[i%len(spaces)]) }
 
 func (p *policies) populate() {
 	for i := range spaces {
@@ -141,7 +141,7 @@ func (p *policies) do(step Step) {
 // tamper has somebody change a policy.
 func (p *policies) tamper(step Step) {
 	p.lock.Lock()
-	var keys []apiserver.Key
+	var keys []fake.Key
 	for key := range p.target.AllLocked() {
 		if key.Resource == "networkpolicies" {
 			keys = append(keys, key)
@@ -151,7 +151,7 @@ func (p *policies) tamper(step Step) {
 	if len(keys) == 0 {
 		return
 	}
-	slices.SortFunc(keys, func(a, b apiserver.Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b fake.Key) int { return strings.Compare(a.String(), b.String()) })
 	key := keys[(step.A*3+step.B)%len(keys)]
 	switch step.Do {
 	case "delete":
@@ -164,10 +164,10 @@ func (p *policies) tamper(step Step) {
 }
 
 // play ends namespaces, with all that is in them.
-func (p *policies) play(objects map[apiserver.Key]object) {
+func (p *policies) play(objects map[fake.Key]object) {
 	for i := range spaces {
 		namespace := objects[spaceKey(i)]
-		if apiserver.Text(namespace, "metadata", "deletionTimestamp") == "" {
+		if fake.Text(namespace, "metadata", "deletionTimestamp") == "" {
 			continue
 		}
 		for key := range objects {
@@ -177,8 +177,8 @@ func (p *policies) play(objects map[apiserver.Key]object) {
 		}
 		time.Sleep(time.Duration(p.chance("namespace end")%3000) * time.Millisecond)
 		o := runtime.DeepCopyJSON(namespace)
-		delete(apiserver.Meta(o), "finalizers")
-		delete(apiserver.Meta(o), "resourceVersion")
+		delete(fake.Meta(o), "finalizers")
+		delete(fake.Meta(o), "resourceVersion")
 		p.request(p.target, http.MethodPut, p.pathOf(p.target, spaceKey(i)), o)
 	}
 }
@@ -186,22 +186,22 @@ func (p *policies) play(objects map[apiserver.Key]object) {
 func (p *policies) look() {
 	inputs := ""
 	objects := p.target.AllLocked()
-	var keys []apiserver.Key
+	var keys []fake.Key
 	for key := range objects {
 		switch key.Resource {
 		case "services", "namespaces", "ingresses":
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b apiserver.Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b fake.Key) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		inputs += key.String() + apiserver.Text(objects[key], "metadata", "uid") + apiserver.Text(objects[key], "metadata", "resourceVersion") + "\n"
+		inputs += key.String() + fake.Text(objects[key], "metadata", "uid") + fake.Text(objects[key], "metadata", "resourceVersion") + "\n"
 	}
 	if inputs == p.inputs {
 		return
 	}
 	p.inputs, p.latest = inputs, time.Now()
-	now := map[apiserver.Key]desired.Digest{}
+	now := map[fake.Key]desired.Digest{}
 	together := p.index(keys, nil)
 	for _, service := range keys {
 		if service.Resource != "services" {
@@ -209,7 +209,7 @@ func (p *policies) look() {
 		}
 		o := typed[corev1.Service](objects[service])
 		name := desired.ServiceOf(o).NamespacedName
-		alone := map[apiserver.Key]desired.Digest{}
+		alone := map[fake.Key]desired.Digest{}
 		for _, policy := range p.index(keys, &service).Wanted(name) {
 			alone[keyOf("networking.k8s.io", "networkpolicies", policy.Namespace, policy.Name)] = policy.Digest()
 		}
@@ -238,7 +238,7 @@ func (p *policies) look() {
 }
 
 // index returns an index that was told of what there is; of one Service only, if it is given.
-func (p *policies) index(keys []apiserver.Key, only *apiserver.Key) *desired.Index {
+func (p *policies) index(keys []fake.Key, only *fake.Key) *desired.Index {
 	x := desired.NewIndex(policyOptions())
 	for _, key := range keys {
 		o := p.target.GetLocked(key)
@@ -256,14 +256,14 @@ func (p *policies) index(keys []apiserver.Key, only *apiserver.Key) *desired.Ind
 
 // serviceOf is the Service that the labels of a policy name; empty if they name none.
 func serviceOf(policy object) string {
-	name, in := apiserver.Text(policy, "metadata", "labels", serviceNameLabel), apiserver.Text(policy, "metadata", "labels", serviceIn)
+	name, in := fake.Text(policy, "metadata", "labels", serviceNameLabel), fake.Text(policy, "metadata", "labels", serviceIn)
 	if name == "" || in == "" {
 		return ""
 	}
 	return in + "/" + name
 }
 
-func (p *policies) changed(cluster string, c apiserver.Change) {
+func (p *policies) changed(cluster string, c fake.Change) {
 	if !isInstance(c.By) || c.Key.Resource == "events" && c.Verb == "create" {
 		return
 	}
@@ -289,7 +289,7 @@ func (p *policies) changed(cluster string, c apiserver.Change) {
 	if before := serviceOf(c.Before); before != "" && before != serviceOf(c.After) {
 		p.violateLocked(writesPolicies, "%s: it was of %s and is of %s", what, before, serviceOf(c.After))
 	}
-	if apiserver.Text(c.Before, "metadata", "labels", "somebodys") != apiserver.Text(c.After, "metadata", "labels", "somebodys") && c.Before != nil {
+	if fake.Text(c.Before, "metadata", "labels", "somebodys") != fake.Text(c.After, "metadata", "labels", "somebodys") && c.Before != nil {
 		p.violateLocked(writesPolicies, "%s: somebody's label is gone", what)
 	}
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // act is what a world of controllers is about: one of them, who it works for, and what it must never do.
@@ -40,11 +40,11 @@ type act interface {
 	// do lets a step of users happen.
 	do(Step)
 	// changed judges a write, by an instance or by anybody else. The lock is held.
-	changed(side string, c apiserver.Change)
+	changed(side string, c fake.Change)
 	// look takes note of what there is, after writes by anybody and after a restore. The lock is held.
 	look()
 	// play does on the target what Kubernetes' own controllers do.
-	play(objects map[apiserver.Key]object)
+	play(objects map[fake.Key]object)
 	// settled judges the world at rest.
 	settled()
 }
@@ -97,9 +97,9 @@ func RunControllers(t *testing.T, scenario *Scenario, logger logr.Logger) Result
 func newStage(scenario *Scenario, logger logr.Logger) *stage {
 	s := &stage{world: newWorld(scenario, logger), answered: map[string]time.Time{}, failed: map[string]time.Time{}, processes: map[string]*resourcemanager.Process{}, issued: map[string]issuedToken{}}
 	s.process, s.heard, s.meddler = s.runControllers, s.hear, s.change
-	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind("machine.sapcloud.io", "v1alpha1", "Machine", "machines", true))
-	s.source = apiserver.New(&s.lock, kinds, func(c apiserver.Change) { s.observe("source", c) }, sourceNamespace, machineNamespace)
-	s.target = apiserver.New(&s.lock, s.targetKinds(), func(c apiserver.Change) { s.observe("target", c) }, targetNamespace, "kube-system")
+	kinds := append(fake.BuiltIn(), fake.CustomKind("machine.sapcloud.io", "v1alpha1", "Machine", "machines", true))
+	s.source = fake.New(&s.lock, kinds, func(c fake.Change) { s.observe("source", c) }, sourceNamespace, machineNamespace)
+	s.target = fake.New(&s.lock, s.targetKinds(), func(c fake.Change) { s.observe("target", c) }, targetNamespace, "kube-system")
 	s.target.Cluster = 1
 	s.source.QuietEnd, s.target.QuietEnd = true, true
 	for _, a := range acts {
@@ -111,14 +111,14 @@ func newStage(scenario *Scenario, logger logr.Logger) *stage {
 }
 
 // targetKinds are those of the engine's world and what else controllers ask for.
-func (s *stage) targetKinds() []*apiserver.Kind {
-	kinds := apiserver.BuiltIn()
-	add := func(group, version, name, resource string, namespaced bool) *apiserver.Kind {
-		k := apiserver.BuiltInKind(group, version, name, resource, namespaced)
+func (s *stage) targetKinds() []*fake.Kind {
+	kinds := fake.BuiltIn()
+	add := func(group, version, name, resource string, namespaced bool) *fake.Kind {
+		k := fake.BuiltInKind(group, version, name, resource, namespaced)
 		kinds = append(kinds, k)
 		return k
 	}
-	for _, k := range []*apiserver.Kind{
+	for _, k := range []*fake.Kind{
 		add("apps", "v1", "StatefulSet", "statefulsets", true), add("apps", "v1", "DaemonSet", "daemonsets", true),
 		add("batch", "v1", "Job", "jobs", true), add("batch", "v1", "CronJob", "cronjobs", true),
 		add("networking.k8s.io", "v1", "Ingress", "ingresses", true),
@@ -251,7 +251,7 @@ func (s *stage) takeStep(step Step) {
 	}
 	side, name, _ := strings.Cut(resource, "/")
 	lasts := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second}[step.B%3]
-	matches := func(_ string, k *apiserver.Kind) bool { return k.Resource == name }
+	matches := func(_ string, k *fake.Kind) bool { return k.Resource == name }
 	switch step.Do {
 	case "crash", "handover", "compact", "down", "restore":
 		s.take(step)
@@ -275,7 +275,7 @@ func (s *stage) takeStep(step Step) {
 	}
 }
 
-func (s *stage) observe(side string, c apiserver.Change) {
+func (s *stage) observe(side string, c fake.Change) {
 	if s.act == nil {
 		return // The namespaces of the beginning.
 	}
@@ -294,7 +294,7 @@ func shown(o object) string {
 	}
 	o = runtime.DeepCopyJSON(o)
 	for _, name := range []string{"uid", "creationTimestamp"} {
-		delete(apiserver.Meta(o), name)
+		delete(fake.Meta(o), name)
 	}
 	return marshal(o)
 }
@@ -305,7 +305,7 @@ func (s *stage) playKubernetes(stop <-chan struct{}) {
 }
 
 // hear notes when an instance has learned something.
-func (s *stage) hear(n *network, r *apiserver.Request, answered bool) {
+func (s *stage) hear(n *network, r *fake.Request, answered bool) {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
 	which := s.answered
@@ -331,10 +331,10 @@ func (s *stage) failedAt(by, side, verb, resource, namespace, name string) time.
 }
 
 // change lets somebody else change what was just written, or delete it.
-func (s *stage) change(side string, r *apiserver.Request, remove bool) {
+func (s *stage) change(side string, r *fake.Request, remove bool) {
 	key := r.Key()
 	if r.Verb == "create" {
-		key.Name = apiserver.Text(decode(string(r.Body)), "metadata", "name")
+		key.Name = fake.Text(decode(string(r.Body)), "metadata", "name")
 	}
 	if r.Verb == "delete" || r.Subresource != "" || key.Name == "" || key.Resource == "events" {
 		return
@@ -348,8 +348,8 @@ func (s *stage) change(side string, r *apiserver.Request, remove bool) {
 }
 
 // put creates an object, or replaces it; the path is that of its key.
-func (s *stage) put(server *apiserver.Server, key apiserver.Key, o object) {
-	metadata := apiserver.Meta(o)
+func (s *stage) put(server *fake.Server, key fake.Key, o object) {
+	metadata := fake.Meta(o)
 	metadata["name"] = key.Name
 	if isNotFound(s.request(server, http.MethodPut, s.pathOf(server, key), o)) {
 		at := key
@@ -358,21 +358,21 @@ func (s *stage) put(server *apiserver.Server, key apiserver.Key, o object) {
 	}
 }
 
-func (s *stage) remove(server *apiserver.Server, key apiserver.Key) {
+func (s *stage) remove(server *fake.Server, key fake.Key) {
 	s.request(server, http.MethodDelete, s.pathOf(server, key), nil)
 }
 
-func (s *stage) patch(server *apiserver.Server, key apiserver.Key, patch object) {
+func (s *stage) patch(server *fake.Server, key fake.Key, patch object) {
 	s.request(server, http.MethodPatch, s.pathOf(server, key), patch)
 }
 
 // status writes the status of an object.
-func (s *stage) status(server *apiserver.Server, key apiserver.Key, status object) {
+func (s *stage) status(server *fake.Server, key fake.Key, status object) {
 	s.request(server, http.MethodPatch, s.pathOf(server, key)+"/status", object{"status": status})
 }
 
-func keyOf(group, resource, namespace, name string) apiserver.Key {
-	return apiserver.Key{GroupResource: schema.GroupResource{Group: group, Resource: resource}, Namespace: namespace, Name: name}
+func keyOf(group, resource, namespace, name string) fake.Key {
+	return fake.Key{GroupResource: schema.GroupResource{Group: group, Resource: resource}, Namespace: namespace, Name: name}
 }
 
 // typed returns an object as its Go type.
@@ -411,7 +411,7 @@ func without(o object, paths ...string) object {
 }
 
 // onlyChanges says whether nothing changed but what is at the paths, and names the rest if it did.
-func onlyChanges(c apiserver.Change, paths ...string) string {
+func onlyChanges(c fake.Change, paths ...string) string {
 	before, after := marshal(without(c.Before, paths...)), marshal(without(c.After, paths...))
 	if before == after {
 		return ""
@@ -420,9 +420,9 @@ func onlyChanges(c apiserver.Change, paths ...string) string {
 }
 
 // since keeps for each key since when something holds, without a break.
-type since map[apiserver.Key]time.Time
+type since map[fake.Key]time.Time
 
-func (s since) note(key apiserver.Key, holds bool) {
+func (s since) note(key fake.Key, holds bool) {
 	_, did := s[key]
 	switch {
 	case holds && !did:
@@ -433,7 +433,7 @@ func (s since) note(key apiserver.Key, holds bool) {
 }
 
 // before says whether something holds since a time or longer.
-func (s since) before(key apiserver.Key, at time.Time) bool {
+func (s since) before(key fake.Key, at time.Time) bool {
 	began, holds := s[key]
 	return holds && !began.After(at)
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants of the token requestor.
@@ -29,7 +29,7 @@ type tokens struct {
 
 // issuedToken is one that the target has issued.
 type issuedToken struct {
-	account apiserver.Key
+	account fake.Key
 	uid     string
 	expires time.Time
 }
@@ -44,11 +44,11 @@ const accountPrefix = "serviceaccount.resources.gardener.cloud/"
 
 // asking are the Secrets: one holds its token itself, one in a kubeconfig, one in a Secret of the target.
 var (
-	asking         = []apiserver.Key{keyOf("", "secrets", sourceNamespace, "bare"), keyOf("", "secrets", sourceNamespace, "config"), keyOf("", "secrets", sourceNamespace, "elsewhere")}
+	asking         = []fake.Key{keyOf("", "secrets", sourceNamespace, "bare"), keyOf("", "secrets", sourceNamespace, "config"), keyOf("", "secrets", sourceNamespace, "elsewhere")}
 	tokenElsewhere = keyOf("", "secrets", targetNamespace, "there")
 )
 
-func accountKey(i int) apiserver.Key {
+func accountKey(i int) fake.Key {
 	return keyOf("", "serviceaccounts", targetNamespace, fmt.Sprintf("sa%d", i))
 }
 
@@ -117,8 +117,8 @@ func (t *tokens) do(step Step) {
 func (s *stage) issueToken(account, sent object) (object, error) {
 	seconds, _ := sent["spec"].(map[string]any)["expirationSeconds"].(int64)
 	expires := time.Now().Add(time.Duration(seconds) * time.Second).Truncate(time.Second)
-	key := keyOf("", "serviceaccounts", apiserver.Text(account, "metadata", "namespace"), apiserver.Text(account, "metadata", "name"))
-	uid := apiserver.Text(account, "metadata", "uid")
+	key := keyOf("", "serviceaccounts", fake.Text(account, "metadata", "namespace"), fake.Text(account, "metadata", "name"))
+	uid := fake.Text(account, "metadata", "uid")
 	claims := marshal(object{
 		"exp": expires.Unix(), "sub": "system:serviceaccount:" + key.Namespace + ":" + key.Name, "jti": fmt.Sprint(len(s.issued)), "kubernetes.io": object{"serviceaccount": object{"uid": uid}},
 	})
@@ -131,18 +131,18 @@ func (s *stage) issueToken(account, sent object) (object, error) {
 
 // reviewToken says whether a token is one that was issued and is valid. The lock is held.
 func (s *stage) reviewToken(sent object) (object, error) {
-	token := apiserver.Text(sent, "spec", "token")
+	token := fake.Text(sent, "spec", "token")
 	return object{"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": object{}, "status": object{"authenticated": s.validLocked(token)}}, nil
 }
 
 func (s *stage) validLocked(token string) bool {
 	issued, found := s.issued[token]
-	return found && time.Now().Before(issued.expires) && apiserver.Text(s.target.GetLocked(issued.account), "metadata", "uid") == issued.uid
+	return found && time.Now().Before(issued.expires) && fake.Text(s.target.GetLocked(issued.account), "metadata", "uid") == issued.uid
 }
 
 // dataOf returns what is under a key of a Secret.
 func dataOf(secret object, name string) string {
-	decoded, err := base64.StdEncoding.DecodeString(apiserver.Text(secret, "data", name))
+	decoded, err := base64.StdEncoding.DecodeString(fake.Text(secret, "data", name))
 	if err != nil {
 		return ""
 	}
@@ -165,7 +165,7 @@ func tokenOf(secret object) string {
 
 func (t *tokens) look() {}
 
-func (t *tokens) changed(cluster string, c apiserver.Change) {
+func (t *tokens) changed(cluster string, c fake.Change) {
 	if !isInstance(c.By) || c.Key.Resource == "events" && c.Verb == "create" {
 		return
 	}
@@ -191,7 +191,7 @@ func (t *tokens) changed(cluster string, c apiserver.Change) {
 		if was != "" && strings.Contains(was, "# stays") && (!strings.Contains(is, "# stays") || !strings.Contains(is, "stays}")) {
 			t.violateLocked(touchesTokens, "%s: of the kubeconfig this is left: %q", what, is)
 		}
-		account := keyOf("", "serviceaccounts", targetNamespace, apiserver.Text(c.Before, "metadata", "annotations", accountPrefix+"name"))
+		account := keyOf("", "serviceaccounts", targetNamespace, fake.Text(c.Before, "metadata", "annotations", accountPrefix+"name"))
 		if cluster == "target" {
 			account.Name = "" // The Secret in the source says it, and may say something else by now.
 		}
@@ -202,7 +202,7 @@ func (t *tokens) changed(cluster string, c apiserver.Change) {
 }
 
 // checkWritten is about the token that a Secret has now; the account's name is empty if any will do.
-func (t *tokens) checkWritten(c apiserver.Change, account apiserver.Key, what string) {
+func (t *tokens) checkWritten(c fake.Change, account fake.Key, what string) {
 	token := tokenOf(c.After)
 	if token == "" || token == tokenOf(c.Before) {
 		return
@@ -218,7 +218,7 @@ func (t *tokens) checkWritten(c apiserver.Change, account apiserver.Key, what st
 	}
 }
 
-func (t *tokens) play(map[apiserver.Key]object) {}
+func (t *tokens) play(map[fake.Key]object) {}
 
 // settled watches for half an hour, in which each token is renewed several times.
 func (t *tokens) settled() {
@@ -242,7 +242,7 @@ func (t *tokens) checkTokens() {
 	defer t.lock.Unlock()
 	for _, key := range asking {
 		secret := t.source.GetLocked(key)
-		if secret == nil || apiserver.Text(secret, "metadata", "annotations", accountPrefix+"token-expiration-duration") == "soon" {
+		if secret == nil || fake.Text(secret, "metadata", "annotations", accountPrefix+"token-expiration-duration") == "soon" {
 			continue
 		}
 		holder := secret
@@ -250,7 +250,7 @@ func (t *tokens) checkTokens() {
 			holder = t.target.GetLocked(tokenElsewhere)
 		}
 		token := tokenOf(holder)
-		want := apiserver.Text(secret, "metadata", "annotations", accountPrefix+"name")
+		want := fake.Text(secret, "metadata", "annotations", accountPrefix+"name")
 		if !t.validLocked(token) || t.issued[token].account.Name != want {
 			t.violateLocked(staysValid, "the token for %s is of %s and valid: %t; %s", key, t.issued[token].account, t.validLocked(token), shown(secret))
 			return

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // poke tells the control plane that there may be something to do.
@@ -20,7 +20,7 @@ func (w *world) poke() {
 
 // controlPlane does on the target what kube-controller-manager and the API server's own controllers do there.
 func (w *world) controlPlane(stop <-chan struct{}) {
-	w.atNews(stop, func(objects map[apiserver.Key]object) {
+	w.atNews(stop, func(objects map[fake.Key]object) {
 		w.serveCustomKinds(objects)
 		for key, o := range objects {
 			switch key.Resource {
@@ -38,7 +38,7 @@ func (w *world) controlPlane(stop <-chan struct{}) {
 }
 
 // atNews calls play with what is on the target, a moment after something has changed there.
-func (w *world) atNews(stop <-chan struct{}, play func(map[apiserver.Key]object)) {
+func (w *world) atNews(stop <-chan struct{}, play func(map[fake.Key]object)) {
 	for {
 		select {
 		case <-stop:
@@ -47,7 +47,7 @@ func (w *world) atNews(stop <-chan struct{}, play func(map[apiserver.Key]object)
 		}
 		time.Sleep(5*time.Millisecond + time.Duration(w.chance("control plane")%50)*time.Millisecond)
 		w.lock.Lock()
-		objects := make(map[apiserver.Key]object, 16)
+		objects := make(map[fake.Key]object, 16)
 		for key, o := range w.target.AllLocked() {
 			objects[key] = o
 		}
@@ -57,17 +57,17 @@ func (w *world) atNews(stop <-chan struct{}, play func(map[apiserver.Key]object)
 }
 
 // serveCustomKinds serves what is defined, and deletes what is no longer.
-func (w *world) serveCustomKinds(objects map[apiserver.Key]object) {
+func (w *world) serveCustomKinds(objects map[fake.Key]object) {
 	for _, custom := range []struct{ kind, plural string }{{"Widget", "widgets"}, {"Gadget", "gadgets"}} {
 		name := custom.plural + ".things.example.org"
-		definition := objects[apiserver.Key{GroupResource: crdResource, Name: name}]
+		definition := objects[fake.Key{GroupResource: crdResource, Name: name}]
 		resource := managedResources
 		resource.Group, resource.Resource = "things.example.org", custom.plural
 		w.lock.Lock()
 		served := w.target.ServedLocked(resource)
 		uid := w.servedBy[name]
 		w.lock.Unlock()
-		is, before := apiserver.Text(definition, "metadata", "uid"), served
+		is, before := fake.Text(definition, "metadata", "uid"), served
 		if served != nil && is != uid {
 			for key := range objects {
 				if key.GroupResource == resource {
@@ -80,8 +80,8 @@ func (w *world) serveCustomKinds(objects map[apiserver.Key]object) {
 			served = nil
 		}
 		if served == nil && definition != nil {
-			namespaced := apiserver.Text(definition, "spec", "scope") == "Namespaced"
-			served = apiserver.CustomKind("things.example.org", "v1", custom.kind, custom.plural, namespaced)
+			namespaced := fake.Text(definition, "spec", "scope") == "Namespaced"
+			served = fake.CustomKind("things.example.org", "v1", custom.kind, custom.plural, namespaced)
 			w.target.Serve(served)
 			w.tracef("-- %s is served, namespaced: %t", custom.plural, namespaced)
 		}
@@ -95,7 +95,7 @@ func (w *world) serveCustomKinds(objects map[apiserver.Key]object) {
 	}
 }
 
-func (w *world) establish(key apiserver.Key, o object) {
+func (w *world) establish(key fake.Key, o object) {
 	if o["status"] == nil {
 		w.request(w.target, http.MethodPatch, w.pathOf(w.target, key)+"/status", object{"status": object{"conditions": []any{
 			object{"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "no conflicts found"},
@@ -104,9 +104,9 @@ func (w *world) establish(key apiserver.Key, o object) {
 	}
 }
 
-func (w *world) rollOut(key apiserver.Key, o object) {
-	generation, _ := apiserver.Meta(o)["generation"].(int64)
-	if apiserver.Text(o, "status", "observedGeneration") == apiserver.Text(o, "metadata", "generation") {
+func (w *world) rollOut(key fake.Key, o object) {
+	generation, _ := fake.Meta(o)["generation"].(int64)
+	if fake.Text(o, "status", "observedGeneration") == fake.Text(o, "metadata", "generation") {
 		return
 	}
 	w.request(w.target, http.MethodPatch, w.pathOf(w.target, key)+"/status", object{"status": object{
@@ -119,11 +119,11 @@ func (w *world) rollOut(key apiserver.Key, o object) {
 }
 
 // collect ends a deletion in the foreground: nothing here has dependants.
-func (w *world) collect(key apiserver.Key, o object) {
-	finalizers, _ := apiserver.Meta(o)["finalizers"].([]any)
+func (w *world) collect(key fake.Key, o object) {
+	finalizers, _ := fake.Meta(o)["finalizers"].([]any)
 	if i := slices.Index(finalizers, any("foregroundDeletion")); i >= 0 {
 		next := runtime.DeepCopyJSON(o)
-		apiserver.Meta(next)["finalizers"] = slices.Delete(slices.Clone(finalizers), i, i+1)
+		fake.Meta(next)["finalizers"] = slices.Delete(slices.Clone(finalizers), i, i+1)
 		w.request(w.target, http.MethodPut, w.pathOf(w.target, key), next)
 	}
 }

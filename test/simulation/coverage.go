@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // coverage are the pairs that a run met: what the ManagedResources were like, and which step was taken or which fault hit a request then; and which step
@@ -46,28 +46,28 @@ func (w *world) stateLocked() string {
 }
 
 // phaseOf is what a ManagedResource is like: a letter for where it stands, and signs for what its inventory has beside what is wanted.
-func (w *world) phaseOf(key apiserver.Key, mr object) string {
+func (w *world) phaseOf(key fake.Key, mr object) string {
 	inventory := inventoryOf(mr)
 	phase := "new"
 	switch applied := condition(mr, "ResourcesApplied"); {
-	case apiserver.Text(mr, "metadata", "deletionTimestamp") != "":
+	case fake.Text(mr, "metadata", "deletionTimestamp") != "":
 		phase = "deleting"
-	case apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != "":
+	case fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != "":
 		phase = "ignored"
 	case w.lacksSecretLocked(key):
 		phase = "lacking"
 	case applied != "":
 		phase = applied
 	}
-	if slices.ContainsFunc(inventory, func(at apiserver.Key) bool {
+	if slices.ContainsFunc(inventory, func(at fake.Key) bool {
 		return !slices.ContainsFunc(w.wanted[unscoped(at)], func(wish wish) bool { return wish.mr == key })
 	}) {
 		phase += "-" // Something is to be deleted.
 	}
-	if slices.ContainsFunc(inventory, func(at apiserver.Key) bool { return len(w.wanted[unscoped(at)]) > 1 }) {
+	if slices.ContainsFunc(inventory, func(at fake.Key) bool { return len(w.wanted[unscoped(at)]) > 1 }) {
 		phase += "&" // Something is shared.
 	}
-	if slices.ContainsFunc(inventory, func(at apiserver.Key) bool { return w.lately(at)&heldParts != 0 }) {
+	if slices.ContainsFunc(inventory, func(at fake.Key) bool { return w.lately(at)&heldParts != 0 }) {
 		phase += "h" // Something is held.
 	}
 	return phase

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // excuses are what the oracle did not judge in the end, of one run or of many.
@@ -63,18 +63,18 @@ func percent(part, whole int) float64 {
 // ask is what a request is about; a list has no name.
 type ask struct {
 	cluster string
-	key     apiserver.Key
+	key     fake.Key
 }
 
 // asksForRevision says whether a request asks for the present revision only, as one does before a watch is resumed (CT-G-24).
-func asksForRevision(r *apiserver.Request) bool {
+func asksForRevision(r *fake.Request) bool {
 	return r.Verb == "list" && r.Query.Get("limit") == "1"
 }
 
-func askOf(cluster string, r *apiserver.Request) ask {
+func askOf(cluster string, r *fake.Request) ask {
 	key := r.Key()
 	if r.Verb == "create" {
-		key.Name = apiserver.Text(decode(string(r.Body)), "metadata", "name")
+		key.Name = fake.Text(decode(string(r.Body)), "metadata", "name")
 	}
 	return ask{cluster, key}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants about what is to be left alone. They follow from the contract (MRF-1 … MRF-16), and share no code with the engine.
@@ -58,7 +58,7 @@ func (s *sparing) sinceOf(part spared) time.Time { return s.since[bits.TrailingZ
 // is over or refused.
 func holdsOf(o object, now time.Time) (parts spared, until time.Time) {
 	annotations := annotationsOf(o)
-	until, err := time.Parse(time.RFC3339, apiserver.Text(annotations, resourcesv1alpha1.AnnotationLeaveAloneUntil))
+	until, err := time.Parse(time.RFC3339, fake.Text(annotations, resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	if err != nil || !now.Before(until) || until.After(now.Add(longestHold)) {
 		return 0, time.Time{}
 	}
@@ -92,10 +92,10 @@ func saysHold(o object) bool {
 }
 
 // ignoredBy is what the manifest of a ManagedResource has ignored of an object.
-func (w *world) ignoredBy(mr object, at apiserver.Key) spared {
+func (w *world) ignoredBy(mr object, at fake.Key) spared {
 	t := thingAt(at)
 	for _, name := range referencesOf(mr) {
-		secret := w.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: sourceNamespace, Name: name})
+		secret := w.source.GetLocked(fake.Key{GroupResource: secretResource, Namespace: sourceNamespace, Name: name})
 		data, _ := secret["data"].(map[string]any)
 		text, _ := data[t.name+".json"].(string)
 		switch t.modes[text] {
@@ -110,12 +110,12 @@ func (w *world) ignoredBy(mr object, at apiserver.Key) spared {
 
 // allowsHolds says whether a hold counts on the objects of a ManagedResource.
 func (w *world) allowsHolds(mr object) bool {
-	allowed, err := strconv.ParseBool(apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationAllowHolds))
+	allowed, err := strconv.ParseBool(fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationAllowHolds))
 	return err == nil && allowed || err != nil && w.scenario.Holds.Allow
 }
 
 // sparedNow is what is left alone of an object that somebody wants.
-func (w *world) sparedNow(at apiserver.Key, now time.Time) (surely, perhaps spared, ends time.Time) {
+func (w *world) sparedNow(at fake.Key, now time.Time) (surely, perhaps spared, ends time.Time) {
 	key, _ := w.keyLocked(thingAt(at))
 	own, ownUntil := holdsOf(w.target.GetLocked(key), now)
 	own &^= heldAway
@@ -130,7 +130,7 @@ func (w *world) sparedNow(at apiserver.Key, now time.Time) (surely, perhaps spar
 		}
 		surely, perhaps, ends = surely&parts, perhaps|parts, latest(ends, until)
 	}
-	others := slices.ContainsFunc(slices.Collect(maps.Keys(w.source.AllLocked())), func(mr apiserver.Key) bool {
+	others := slices.ContainsFunc(slices.Collect(maps.Keys(w.source.AllLocked())), func(mr fake.Key) bool {
 		return mr.GroupResource == managedResources && contains(w.inventoryLocked(mr), at) && !w.wants(at, mr)
 	})
 	if others || len(w.wanted[at]) == 0 {
@@ -146,7 +146,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-func (w *world) wants(at, mr apiserver.Key) bool {
+func (w *world) wants(at, mr fake.Key) bool {
 	return slices.ContainsFunc(w.wanted[at], func(wish wish) bool { return wish.mr == mr })
 }
 
@@ -183,7 +183,7 @@ func (w *world) noteSparing() {
 }
 
 // lately is what may be left alone of an object, or may have been a while ago, so that it need not be as it is wanted.
-func (w *world) lately(at apiserver.Key) (parts spared) {
+func (w *world) lately(at fake.Key) (parts spared) {
 	if !w.scenario.Holds.On {
 		return 0
 	}
@@ -213,7 +213,7 @@ func (w *world) isDisturbed() bool {
 }
 
 // certainly is what has been left alone of an object for so long that every instance must have heard of that.
-func (w *world) certainly(at apiserver.Key) (parts spared) {
+func (w *world) certainly(at fake.Key) (parts spared) {
 	s := w.sparing[unscoped(at)]
 	for i := range sparedKinds {
 		if s.surely&(1<<i) != 0 && time.Since(s.since[i]) >= w.heardWithin() {
@@ -225,7 +225,7 @@ func (w *world) certainly(at apiserver.Key) (parts spared) {
 
 // checkSpared is about what an instance writes to an object of which something is left alone. That is certain of parts that all who want it have left alone for
 // a while, and of those that the object itself names in the very version that is written over, if holds have counted on it for a while.
-func (w *world) checkSpared(c apiserver.Change) {
+func (w *world) checkSpared(c fake.Change) {
 	if !w.scenario.Holds.On || w.excused() {
 		return
 	}
@@ -247,7 +247,7 @@ func (w *world) checkSpared(c apiserver.Change) {
 			w.violateLocked(leavesHeld, "%s created %s again, which is gone since %v, and its ManagedResource is left alone", c.By, c.Key, since.Sub(w.begin))
 		}
 	case c.Verb == "delete":
-		if parts&heldParts != 0 && apiserver.Text(c.Before, "metadata", "deletionTimestamp") == "" {
+		if parts&heldParts != 0 && fake.Text(c.Before, "metadata", "deletionTimestamp") == "" {
 			w.violateLocked(leavesHeld, "%s deleted %s, of which something is held (%b)%s", c.By, c.Key, parts, why)
 		}
 	case c.Before == nil || c.After == nil:
@@ -258,17 +258,17 @@ func (w *world) checkSpared(c apiserver.Change) {
 	}
 }
 
-func labelOf(o object) string { return apiserver.Text(o, "metadata", "labels", "sim") }
+func labelOf(o object) string { return fake.Text(o, "metadata", "labels", "sim") }
 
 // hadLongBefore says whether all who want an object had wanted it, and had it left alone, for a while when it went.
-func (w *world) hadLongBefore(at apiserver.Key, gone time.Time) bool {
+func (w *world) hadLongBefore(at fake.Key, gone time.Time) bool {
 	long := gone.Add(-w.heardWithin())
 	return !w.restored["target"] && w.thereSince[at].Before(long) && !slices.ContainsFunc(w.wanted[at], func(wish wish) bool { return wish.since.After(long) || wish.changed.After(long) }) &&
 		w.sparing[at].sinceOf(heldAway).Before(long)
 }
 
 // noteThere notes when an object came and went, and when somebody else last changed it.
-func (w *world) noteThere(c apiserver.Change) {
+func (w *world) noteThere(c fake.Change) {
 	if !w.scenario.Holds.On {
 		return
 	}
@@ -286,12 +286,12 @@ func (w *world) noteThere(c apiserver.Change) {
 	}
 	w.noteSparing()
 	if c.Before != nil && c.After != nil && !isInstance(c.By) {
-		w.awaitEnd(c, []apiserver.Key{at})
+		w.awaitEnd(c, []fake.Key{at})
 	}
 }
 
 // noteHeldManagedResource notes that a ManagedResource has other annotations than before.
-func (w *world) noteHeldManagedResource(c apiserver.Change) {
+func (w *world) noteHeldManagedResource(c fake.Change) {
 	if !w.scenario.Holds.On {
 		return
 	}
@@ -299,7 +299,7 @@ func (w *world) noteHeldManagedResource(c apiserver.Change) {
 	if c.Before == nil || c.After == nil || isInstance(c.By) {
 		return
 	}
-	var all []apiserver.Key
+	var all []fake.Key
 	for at := range w.wanted {
 		if w.wants(at, c.Key) {
 			all = append(all, at)
@@ -309,7 +309,7 @@ func (w *world) noteHeldManagedResource(c apiserver.Change) {
 }
 
 // awaitEnd looks at objects when a hold on them ends, by its time or because somebody ends it (MRF-13).
-func (w *world) awaitEnd(c apiserver.Change, all []apiserver.Key) {
+func (w *world) awaitEnd(c fake.Change, all []fake.Key) {
 	now := time.Now()
 	was, until := holdsOf(c.Before, now)
 	is, ends := holdsOf(c.After, now)
@@ -335,7 +335,7 @@ func (w *world) awaitEnd(c apiserver.Change, all []apiserver.Key) {
 }
 
 // checkEnded is about an object of which nothing is held since a moment: it has been as it is wanted since then, and says nothing of a hold any more.
-func (w *world) checkEnded(at apiserver.Key, ended time.Time) {
+func (w *world) checkEnded(at fake.Key, ended time.Time) {
 	w.noteSparing()
 	key, served := w.keyLocked(thingAt(at))
 	s, o, wishes := w.sparing[at], w.target.GetLocked(key), w.wanted[at]
@@ -353,7 +353,7 @@ func (w *world) checkEnded(at apiserver.Key, ended time.Time) {
 			return // Another hold ended later.
 		}
 	}
-	if more := w.scenario.More; more.On && thingAt(at) == things[more.Refused] && w.made[apiserver.Text(o, "metadata", "uid")] == "" {
+	if more := w.scenario.More; more.On && thingAt(at) == things[more.Refused] && w.made[fake.Text(o, "metadata", "uid")] == "" {
 		return // Somebody protects it.
 	}
 	if is := valueOf(thingAt(at), o); is != wish.value && w.lastHad(key, wish.value, false).Before(ended) {
@@ -372,11 +372,11 @@ func (w *world) checkHolds() {
 	w.noteSparing()
 	now := time.Now()
 	for key, mr := range w.source.AllLocked() {
-		if key.GroupResource != managedResources || apiserver.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
+		if key.GroupResource != managedResources || fake.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
 			continue
 		}
 		if parts, _ := holdsOf(mr, now); parts == 0 && saysHold(mr) {
-			w.violateLocked(dropsNoHolds, "%s says that it is held until %q", key, apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationLeaveAloneUntil))
+			w.violateLocked(dropsNoHolds, "%s says that it is held until %q", key, fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationLeaveAloneUntil))
 		}
 	}
 	for at, wishes := range w.wanted {
@@ -394,7 +394,7 @@ func (w *world) checkHolds() {
 		}) {
 			continue
 		}
-		w.violateLocked(dropsNoHolds, "%s says that it is held until %q", key, apiserver.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationLeaveAloneUntil))
+		w.violateLocked(dropsNoHolds, "%s says that it is held until %q", key, fake.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // holding is what scenarios with holds and ignored fields have besides. The letter h before a seed asks for them: without it, each seed draws
@@ -172,14 +172,14 @@ func (w *world) takeHold(step Step, t *thing) {
 	case "drift-label":
 		w.editThing(t, func(o object) {
 			labels := object{}
-			if present, ok := apiserver.Meta(o)["labels"].(map[string]any); ok {
+			if present, ok := fake.Meta(o)["labels"].(map[string]any); ok {
 				maps.Copy(labels, present)
 			}
 			delete(labels, "sim")
 			if step.B%2 == 1 {
 				labels["sim"] = driftedLabel
 			}
-			apiserver.Meta(o)["labels"] = labels
+			fake.Meta(o)["labels"] = labels
 		})
 	case "secret-ignores":
 		w.takeSecret(step.A%2, step.Content)
@@ -193,7 +193,7 @@ var released = object{
 	resourcesv1alpha1.AnnotationLeaveAloneUntil: nil, resourcesv1alpha1.AnnotationLeaveAloneFields: nil, resourcesv1alpha1.AnnotationLeaveAloneReason: nil,
 }
 
-func (w *world) annotateAll(server *apiserver.Server, key apiserver.Key, annotations object) {
+func (w *world) annotateAll(server *fake.Server, key fake.Key, annotations object) {
 	w.request(server, http.MethodPatch, w.pathOf(server, key), object{"metadata": object{"annotations": annotations}})
 }
 

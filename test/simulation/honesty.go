@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 func (w *world) noteForm(mr object) {
-	id := apiserver.Text(mr, "metadata", "uid") + " " + apiserver.Text(mr, "metadata", "generation")
-	f := form{since: time.Now(), refs: referencesOf(mr), label: apiserver.Text(mr, "spec", "injectLabels", "sim")}
+	id := fake.Text(mr, "metadata", "uid") + " " + fake.Text(mr, "metadata", "generation")
+	f := form{since: time.Now(), refs: referencesOf(mr), label: fake.Text(mr, "spec", "injectLabels", "sim")}
 	for _, known := range w.forms[id] {
 		if slices.Equal(known.refs, f.refs) && known.label == f.label {
 			return
@@ -25,14 +25,14 @@ func (w *world) noteForm(mr object) {
 
 // checkReport is about a status that says that something was done: there was a moment, since that was asked for, at which
 // each object was as it says.
-func (w *world) checkReport(c apiserver.Change) {
+func (w *world) checkReport(c fake.Change) {
 	if c.Before == nil || c.After == nil {
 		return
 	}
-	checksum, generation := apiserver.Text(c.After, "status", "secretsDataChecksum"), apiserver.Text(c.After, "status", "observedGeneration")
+	checksum, generation := fake.Text(c.After, "status", "secretsDataChecksum"), fake.Text(c.After, "status", "observedGeneration")
 	was := condition(c.Before, "ResourcesApplied")
 	is := condition(c.After, "ResourcesApplied")
-	news := checksum != apiserver.Text(c.Before, "status", "secretsDataChecksum") || generation != apiserver.Text(c.Before, "status", "observedGeneration")
+	news := checksum != fake.Text(c.Before, "status", "secretsDataChecksum") || generation != fake.Text(c.Before, "status", "observedGeneration")
 	if is != "True" || was == "True" && !news || checksum == "" {
 		return
 	}
@@ -40,7 +40,7 @@ func (w *world) checkReport(c apiserver.Change) {
 		return
 	}
 	var reasons []string
-	id := apiserver.Text(c.After, "metadata", "uid") + " " + generation
+	id := fake.Text(c.After, "metadata", "uid") + " " + generation
 	for _, f := range w.forms[id] {
 		for _, versions := range w.combinations(f.refs) {
 			if sum(f.refs, versions) != checksum {
@@ -69,8 +69,8 @@ func summaryOf(mr object) string {
 	if mr == nil {
 		return "gone"
 	}
-	text := fmt.Sprintf("generation %s, observed %s, checksum %.6s, finalizers %v, inventory", apiserver.Text(mr, "metadata", "generation"),
-		apiserver.Text(mr, "status", "observedGeneration"), apiserver.Text(mr, "status", "secretsDataChecksum"), apiserver.Meta(mr)["finalizers"])
+	text := fmt.Sprintf("generation %s, observed %s, checksum %.6s, finalizers %v, inventory", fake.Text(mr, "metadata", "generation"),
+		fake.Text(mr, "status", "observedGeneration"), fake.Text(mr, "status", "secretsDataChecksum"), fake.Meta(mr)["finalizers"])
 	for _, key := range inventoryOf(mr) {
 		text += " " + strings.TrimPrefix(key.Namespace+"/"+key.Name, "/")
 	}
@@ -85,7 +85,7 @@ func condition(mr object, name string) string {
 	conditions, _ := status["conditions"].([]any)
 	for _, entry := range conditions {
 		if c := entry.(map[string]any); c["type"] == name {
-			return apiserver.Text(c, "status")
+			return fake.Text(c, "status")
 		}
 	}
 	return ""
@@ -142,7 +142,7 @@ func (w *world) noteValues() {
 }
 
 // lastHad is when an object last had a value, or one that differs from it only by what was injected.
-func (w *world) lastHad(key apiserver.Key, value string, anyLabel bool) time.Time {
+func (w *world) lastHad(key fake.Key, value string, anyLabel bool) time.Time {
 	last := w.had[key][value]
 	for had, at := range w.had[key] {
 		if at.After(last) && (value == anything || anyLabel && unlabelled(had) == unlabelled(value)) {
@@ -157,7 +157,7 @@ const slowestRepair, quietAfter = 30 * time.Second, 10 * time.Minute
 
 // mayBeHeld says whether what was as it should be until a moment may be left so: repairs are delayed, somebody fought over it, or a restore of the
 // target is not known yet.
-func (w *world) mayBeHeld(key apiserver.Key, until time.Time) bool {
+func (w *world) mayBeHeld(key fake.Key, until time.Time) bool {
 	delay := w.scenario.More.Delay
 	if at, found := w.fought[unscoped(key)]; found && time.Since(at) < quietAfter+delay+patience+w.lag {
 		delay = max(delay, slowestRepair)
@@ -166,7 +166,7 @@ func (w *world) mayBeHeld(key apiserver.Key, until time.Time) bool {
 }
 
 // missing names an object that never was as a content says since the content is there; "" if there is none.
-func (w *world) missing(mr apiserver.Key, f form, versions []version) string {
+func (w *world) missing(mr fake.Key, f form, versions []version) string {
 	wishes, since := map[*thing]string{}, f.since
 	described := map[*thing]bool{}
 	for _, v := range versions {

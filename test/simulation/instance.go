@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // instance is one process: the real engine in a manager of its own. Everything that it remembers ends with it.
@@ -105,8 +105,8 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 func (w *world) log() logr.Logger { return w.logger }
 
 // clusterOf is how an instance reaches a cluster. All instances are one executable, and have its name in managed fields.
-func clusterOf(server *apiserver.Server, n *network) cluster.Connection {
-	transport := &apiserver.Transport{Server: server, By: n.instance.name, Network: n}
+func clusterOf(server *fake.Server, n *network) cluster.Connection {
+	transport := &fake.Transport{Server: server, By: n.instance.name, Network: n}
 	cfg := &rest.Config{Host: "http://" + n.cluster, QPS: -1, Transport: transport, WarningHandler: rest.NoWarnings{}, UserAgent: rest.DefaultKubernetesUserAgent()}
 	cfg.ContentType = "application/json"
 	client, err := rest.HTTPClientFor(cfg)

@@ -3,21 +3,21 @@ package simulation
 import (
 	"slices"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
-func (w *world) inventoryLocked(mr apiserver.Key) []apiserver.Key {
+func (w *world) inventoryLocked(mr fake.Key) []fake.Key {
 	return inventoryOf(w.source.GetLocked(mr))
 }
 
-func contains(keys []apiserver.Key, key apiserver.Key) bool {
-	return slices.ContainsFunc(keys, func(k apiserver.Key) bool { return same(k, key) })
+func contains(keys []fake.Key, key fake.Key) bool {
+	return slices.ContainsFunc(keys, func(k fake.Key) bool { return same(k, key) })
 }
 
 // same compares keys; the namespace of a kind whose scope changes is none where a manifest or an old entry has one.
-func same(a, b apiserver.Key) bool { return unscoped(a) == unscoped(b) }
+func same(a, b fake.Key) bool { return unscoped(a) == unscoped(b) }
 
-func unscoped(key apiserver.Key) apiserver.Key {
+func unscoped(key fake.Key) fake.Key {
 	if key.Group == "things.example.org" {
 		key.Namespace = ""
 	}
@@ -35,13 +35,13 @@ func entriesOf(mr object) []object {
 	return entries
 }
 
-func inventoryOf(mr object) []apiserver.Key {
+func inventoryOf(mr object) []fake.Key {
 	entries := entriesOf(mr)
-	keys := make([]apiserver.Key, 0, len(entries))
+	keys := make([]fake.Key, 0, len(entries))
 	for _, ref := range entries {
 		for _, t := range things {
 			if t.kind == ref["kind"] && t.objectName == ref["name"] {
-				keys = append(keys, apiserver.Key{GroupResource: t.resource, Namespace: apiserver.Text(ref, "namespace"), Name: apiserver.Text(ref, "name")})
+				keys = append(keys, fake.Key{GroupResource: t.resource, Namespace: fake.Text(ref, "namespace"), Name: fake.Text(ref, "name")})
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func inventoryOf(mr object) []apiserver.Key {
 }
 
 // inInventoryLocked says whether an inventory has an object, but for that of one ManagedResource.
-func (w *world) inInventoryLocked(key, except apiserver.Key) bool {
+func (w *world) inInventoryLocked(key, except fake.Key) bool {
 	for mrKey, mr := range w.source.AllLocked() {
 		if mrKey.GroupResource == managedResources && mrKey != except && contains(inventoryOf(mr), key) {
 			return true
@@ -60,7 +60,7 @@ func (w *world) inInventoryLocked(key, except apiserver.Key) bool {
 
 // recordedLocked says whether an entry of an inventory is a record that we created an object: one that is created only once carries no origin
 // that another ManagedResource could have taken away.
-func (w *world) recordedLocked(key apiserver.Key, uid string) bool {
+func (w *world) recordedLocked(key fake.Key, uid string) bool {
 	for at, mr := range w.source.AllLocked() {
 		if at.GroupResource != managedResources {
 			continue
@@ -75,13 +75,13 @@ func (w *world) recordedLocked(key apiserver.Key, uid string) bool {
 }
 
 // checkInventory is about what left the inventory with a write, or with the whole ManagedResource.
-func (w *world) checkInventory(c apiserver.Change) {
+func (w *world) checkInventory(c fake.Change) {
 	w.noteLetGo(c)
 	if c.Before == nil || w.excused() {
 		return
 	}
 	is := inventoryOf(c.After)
-	if c.After == nil && apiserver.Text(c.Before, "spec", "keepObjects") == "true" {
+	if c.After == nil && fake.Text(c.Before, "spec", "keepObjects") == "true" {
 		w.noteKept(c)
 		return
 	}
@@ -109,7 +109,7 @@ func (w *world) checkInventory(c apiserver.Change) {
 
 // noteLetGo notes that a ManagedResource let go of objects that carry no origin. Its entry, and what the instance knew, may have been the only
 // proof that they are ours; if nobody has an entry, nothing can prove it any more.
-func (w *world) noteLetGo(c apiserver.Change) {
+func (w *world) noteLetGo(c fake.Change) {
 	is := inventoryOf(c.After)
 	for _, key := range inventoryOf(c.Before) {
 		if t := thingAt(key); t != nil {
@@ -119,7 +119,7 @@ func (w *world) noteLetGo(c apiserver.Change) {
 		if o == nil || contains(is, key) || origin(o) != "" || !w.gaveUp(c.Key, key) {
 			continue
 		}
-		uid := apiserver.Text(o, "metadata", "uid")
+		uid := fake.Text(o, "metadata", "uid")
 		w.doubtful[uid] = true
 		if !w.scenario.Classes && !w.excused() && !w.inInventoryLocked(key, c.Key) {
 			w.released[uid] = true

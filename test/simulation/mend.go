@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // mend puts back for good what steps have taken away, so that in the end nothing is left that would have to be excused: Secrets, the kind of widgets,
@@ -21,7 +21,7 @@ func (w *world) mend() {
 			w.takeSecret(i, c)
 		}
 	}
-	if w.get(w.target, apiserver.Key{GroupResource: crdResource, Name: "widgets.things.example.org"}) == nil {
+	if w.get(w.target, fake.Key{GroupResource: crdResource, Name: "widgets.things.example.org"}) == nil {
 		w.define(true)
 	}
 	for _, t := range things {
@@ -49,7 +49,7 @@ func (w *world) mend() {
 	for _, cluster := range []string{"source", "target"} {
 		server := w.server(cluster)
 		server.Advance(100_000)
-		server.CutWatches(func(string, *apiserver.Kind) bool { return true })
+		server.CutWatches(func(string, *fake.Kind) bool { return true })
 	}
 }
 
@@ -63,7 +63,7 @@ func (w *world) describesTwice(mr object) bool {
 func (w *world) describesTwiceLocked(mr object) bool {
 	seen := map[string]bool{}
 	for _, name := range referencesOf(mr) {
-		secret := w.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: sourceNamespace, Name: name})
+		secret := w.source.GetLocked(fake.Key{GroupResource: secretResource, Namespace: sourceNamespace, Name: name})
 		data, _ := secret["data"].(map[string]any)
 		for key := range data {
 			if seen[key] {
@@ -76,10 +76,10 @@ func (w *world) describesTwiceLocked(mr object) bool {
 }
 
 // fighters are the ManagedResources that want an object otherwise than one that comes before them.
-func (w *world) fighters() []apiserver.Key {
+func (w *world) fighters() []fake.Key {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	var found []apiserver.Key
+	var found []fake.Key
 	for i := 1; i < len(w.scenario.References); i++ {
 		for at, wishes := range w.wanted {
 			if w.isFoughtOver(at) && slices.ContainsFunc(wishes, func(wish wish) bool { return wish.mr == mrKey(i) }) {
@@ -92,10 +92,10 @@ func (w *world) fighters() []apiserver.Key {
 }
 
 // irreplaceable are objects that cannot become what is wanted.
-func (w *world) irreplaceable() map[apiserver.Key]object {
+func (w *world) irreplaceable() map[fake.Key]object {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	stuck := map[apiserver.Key]object{}
+	stuck := map[fake.Key]object{}
 	for at, wishes := range w.wanted {
 		key, _ := w.keyLocked(thingAt(at))
 		for _, wish := range wishes {

@@ -3,7 +3,7 @@ package simulation
 import (
 	"time"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // mostMissing is how long an object may be missing while its ManagedResource says that it is healthy (MRB-40).
@@ -17,7 +17,7 @@ var disturbs = map[string]bool{
 }
 
 // noteMissing looks at what ManagedResources say of an object that was deleted, once that must have been told.
-func (w *world) noteMissing(c apiserver.Change) {
+func (w *world) noteMissing(c fake.Change) {
 	if c.After != nil {
 		delete(w.missingSince, c.Key)
 		return
@@ -44,7 +44,7 @@ func (w *world) toldWithin() time.Duration {
 
 // checkTold is about an object that has been missing since a moment. Where requests fail, processes end or watches are
 // not allowed, it takes as long as that lasts.
-func (w *world) checkTold(key apiserver.Key, since time.Time) {
+func (w *world) checkTold(key fake.Key, since time.Time) {
 	if w.isDisturbed() {
 		return
 	}
@@ -52,7 +52,7 @@ func (w *world) checkTold(key apiserver.Key, since time.Time) {
 		if at.GroupResource != managedResources || !contains(inventoryOf(mr), key) || !w.servesLocked(mr) {
 			continue
 		}
-		if apiserver.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
+		if fake.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
 			continue
 		}
 		if condition(mr, "ResourcesApplied") == "True" && condition(mr, "ResourcesHealthy") == "True" {

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // network is the way of one instance to one cluster. The delay of a request follows from the seed, from what is requested
@@ -29,8 +29,8 @@ var (
 	errGone    = errors.New("the process is gone")
 )
 
-// Carry implements apiserver.Network.
-func (n *network) Carry(from *http.Request, r *apiserver.Request, do func() *http.Response) (*http.Response, error) {
+// Carry implements fake.Network.
+func (n *network) Carry(from *http.Request, r *fake.Request, do func() *http.Response) (*http.Response, error) {
 	w := n.world
 	if n.instance.lost.Load() {
 		return nil, errGone
@@ -93,32 +93,32 @@ func suffix(fault string) string {
 }
 
 // answer carries out a request that met a fault, or none.
-func (n *network) answer(from *http.Request, r *apiserver.Request, fault string, do func() *http.Response) (*http.Response, error) {
+func (n *network) answer(from *http.Request, r *fake.Request, fault string, do func() *http.Response) (*http.Response, error) {
 	w := n.world
 	if w.isDown(n.cluster) {
 		return nil, errRefused
 	}
 	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 	if w.isDenied(n.cluster, r) {
-		return apiserver.Refusal(from, apierrors.NewForbidden(resource, r.Name, errors.New("it is denied for a while")).Status()), nil
+		return fake.Refusal(from, apierrors.NewForbidden(resource, r.Name, errors.New("it is denied for a while")).Status()), nil
 	}
 	if w.refuses(n.cluster, r) {
-		return apiserver.Refusal(from, apierrors.NewForbidden(resource, r.Name, errors.New("somebody protects it")).Status()), nil
+		return fake.Refusal(from, apierrors.NewForbidden(resource, r.Name, errors.New("somebody protects it")).Status()), nil
 	}
 	switch fault {
 	case "500":
-		return apiserver.Refusal(from, apierrors.NewInternalError(errors.New("simulated")).Status()), nil
+		return fake.Refusal(from, apierrors.NewInternalError(errors.New("simulated")).Status()), nil
 	case "429":
-		return apiserver.Refusal(from, apierrors.NewTooManyRequests("simulated", 1).Status()), nil
+		return fake.Refusal(from, apierrors.NewTooManyRequests("simulated", 1).Status()), nil
 	case "504":
-		return apiserver.Refusal(from, apierrors.NewTimeoutError("simulated", 0).Status()), nil
+		return fake.Refusal(from, apierrors.NewTimeoutError("simulated", 0).Status()), nil
 	case "504-done":
 		do()
 		w.untold(n.cluster, r)
-		return apiserver.Refusal(from, apierrors.NewTimeoutError("simulated", 0).Status()), nil
+		return fake.Refusal(from, apierrors.NewTimeoutError("simulated", 0).Status()), nil
 	case "409":
 		if r.Verb == "update" || r.Verb == "patch" {
-			return apiserver.Refusal(from, apierrors.NewConflict(resource, r.Name, errors.New("simulated")).Status()), nil
+			return fake.Refusal(from, apierrors.NewConflict(resource, r.Name, errors.New("simulated")).Status()), nil
 		}
 	case "reset":
 		return nil, errReset
@@ -141,8 +141,8 @@ func (n *network) answer(from *http.Request, r *apiserver.Request, fault string,
 	return do(), nil
 }
 
-// Delay implements apiserver.Network.
-func (n *network) Delay(r *apiserver.Request) time.Duration {
+// Delay implements fake.Network.
+func (n *network) Delay(r *fake.Request) time.Duration {
 	w := n.world
 	delay, _ := w.delays(w.chance(n.instance.name, n.cluster, "event of "+r.String()))
 	return max(delay, w.stalledFor(n.cluster, r.Resource))

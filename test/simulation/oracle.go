@@ -8,7 +8,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants by name.
@@ -40,7 +40,7 @@ const patience = 40 * time.Second
 
 // wish is what one ManagedResource wants of one object.
 type wish struct {
-	mr           apiserver.Key
+	mr           fake.Key
 	value, class string
 	// since is when it began, and changed when its value was another one.
 	since, changed time.Time
@@ -49,7 +49,7 @@ type wish struct {
 }
 
 // claim is a ManagedResource and an object.
-type claim struct{ mr, object apiserver.Key }
+type claim struct{ mr, object fake.Key }
 
 // version is one content that a Secret had; nil data for none.
 type version struct {
@@ -82,26 +82,26 @@ type oracle struct {
 	// stray are those of them that were created when no inventory had them any more, as somebody had taken a finalizer away.
 	stray map[string]bool
 	// had is when an object last had a value.
-	had map[apiserver.Key]map[string]time.Time
+	had map[fake.Key]map[string]time.Time
 	// missingSince is since when an object is missing that was there.
-	missingSince map[apiserver.Key]time.Time
+	missingSince map[fake.Key]time.Time
 	// wanted is what is wanted now, each wish since a time of its own; until is when an object was last wanted.
-	wanted map[apiserver.Key][]wish
+	wanted map[fake.Key][]wish
 	// contested objects were wanted by two ManagedResources at once, or handed over: what another one injected may still be on them. settleContested
 	// ends that. stirred is when an object, or what is wanted of it, last changed.
-	contested map[apiserver.Key]bool
-	stirred   map[apiserver.Key]time.Time
+	contested map[fake.Key]bool
+	stirred   map[fake.Key]time.Time
 	// fought is until when they wanted it differently.
-	fought map[apiserver.Key]time.Time
+	fought map[fake.Key]time.Time
 	// twice are those that one ManagedResource describes twice, which nobody may want. An engine that has seen one of the descriptions only wants them.
-	twice map[apiserver.Key]bool
-	until map[apiserver.Key]time.Time
+	twice map[fake.Key]bool
+	until map[fake.Key]time.Time
 	// versions and forms are the history of Secrets and ManagedResources (by UID and generation).
 	versions map[string][]version
 	forms    map[string][]form
 	servedBy map[string]string
 	// kept are objects that a ManagedResource left behind on purpose, leftBehind those of them, by UID, that nobody has had since.
-	kept       map[apiserver.Key]bool
+	kept       map[fake.Key]bool
 	leftBehind map[string]bool
 	// leftAt is when they were left behind, also of those that somebody has had since.
 	leftAt map[string]time.Time
@@ -110,10 +110,10 @@ type oracle struct {
 	giving  map[claim]bool
 	givenUp map[claim]time.Time
 	// lacking are the ManagedResources that lack a Secret, since when.
-	lacking    map[apiserver.Key]time.Time
+	lacking    map[fake.Key]time.Time
 	saidToStay map[string]time.Time
 	// toKeep are objects that a manifest ever said must be kept.
-	toKeep map[apiserver.Key]bool
+	toKeep map[fake.Key]bool
 	// freed is true if somebody took finalizers away.
 	freed bool
 	// lag is how much longer than usual news may have taken in this run.
@@ -128,8 +128,8 @@ type oracle struct {
 	running []string
 	excuses excuses
 	// sparing is what is left alone of objects; thereSince and goneSince is when they came and went, touched when somebody else last changed them.
-	sparing                        map[apiserver.Key]*sparing
-	thereSince, goneSince, touched map[apiserver.Key]time.Time
+	sparing                        map[fake.Key]*sparing
+	thereSince, goneSince, touched map[fake.Key]time.Time
 	// met is what this run covers, latestStep the step before.
 	met        coverage
 	latestStep string
@@ -137,13 +137,13 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, stray: map[string]bool{}, had: map[apiserver.Key]map[string]time.Time{},
-		missingSince: map[apiserver.Key]time.Time{},
-		wanted:       map[apiserver.Key][]wish{}, until: map[apiserver.Key]time.Time{},
-		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[apiserver.Key]bool{}, contested: map[apiserver.Key]bool{}, stirred: map[apiserver.Key]time.Time{}, fought: map[apiserver.Key]time.Time{}, twice: map[apiserver.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
-		leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[apiserver.Key]time.Time{}, saidToStay: map[string]time.Time{},
-		toKeep: map[apiserver.Key]bool{}, met: coverage{}, superseded: map[string]bool{},
-		sparing: map[apiserver.Key]*sparing{}, thereSince: map[apiserver.Key]time.Time{}, goneSince: map[apiserver.Key]time.Time{}, touched: map[apiserver.Key]time.Time{},
+		world: w, classes: map[string]string{}, made: map[string]string{}, released: map[string]bool{}, doubtful: map[string]bool{}, stray: map[string]bool{}, had: map[fake.Key]map[string]time.Time{},
+		missingSince: map[fake.Key]time.Time{},
+		wanted:       map[fake.Key][]wish{}, until: map[fake.Key]time.Time{},
+		versions: map[string][]version{}, forms: map[string][]form{}, servedBy: map[string]string{}, kept: map[fake.Key]bool{}, contested: map[fake.Key]bool{}, stirred: map[fake.Key]time.Time{}, fought: map[fake.Key]time.Time{}, twice: map[fake.Key]bool{}, restored: map[string]bool{}, restoredAt: map[string]time.Time{},
+		leftBehind: map[string]bool{}, leftAt: map[string]time.Time{}, givenUp: map[claim]time.Time{}, lacking: map[fake.Key]time.Time{}, saidToStay: map[string]time.Time{},
+		toKeep: map[fake.Key]bool{}, met: coverage{}, superseded: map[string]bool{},
+		sparing: map[fake.Key]*sparing{}, thereSince: map[fake.Key]time.Time{}, goneSince: map[fake.Key]time.Time{}, touched: map[fake.Key]time.Time{},
 	}
 }
 
@@ -162,7 +162,7 @@ func (w *world) violateLocked(invariant, format string, arguments ...any) {
 func isInstance(by string) bool { return by != "" && by != "somebody" }
 
 // sourceChanged observes the source.
-func (w *world) sourceChanged(c apiserver.Change) {
+func (w *world) sourceChanged(c fake.Change) {
 	switch c.Key.GroupResource {
 	case secretResource:
 		v := version{since: time.Now()}
@@ -201,7 +201,7 @@ func (w *world) sourceChanged(c apiserver.Change) {
 }
 
 // targetChanged observes the target.
-func (w *world) targetChanged(c apiserver.Change) {
+func (w *world) targetChanged(c fake.Change) {
 	w.poke()
 	t := thingAt(c.Key)
 	if t == nil {
@@ -226,7 +226,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 		w.checkSpared(c)
 	}
 	w.noteThere(c)
-	uid := apiserver.Text(c.Before, "metadata", "uid")
+	uid := fake.Text(c.Before, "metadata", "uid")
 	if c.After != nil && truthy(c.Before, resourcesv1alpha1.AnnotationKeepObject) && !truthy(c.After, resourcesv1alpha1.AnnotationKeepObject) {
 		w.saidToStay[uid] = time.Now()
 	}
@@ -238,10 +238,10 @@ func (w *world) targetChanged(c apiserver.Change) {
 	}
 	switch c.Verb {
 	case "create":
-		uid = apiserver.Text(c.After, "metadata", "uid")
+		uid = fake.Text(c.After, "metadata", "uid")
 		w.made[uid] = c.By
 		switch {
-		case w.inInventoryLocked(c.Key, apiserver.Key{}) || w.excused():
+		case w.inInventoryLocked(c.Key, fake.Key{}) || w.excused():
 		case w.superseded[c.By]: // Its successor may have taken the entry out between its write of the inventory and this one.
 		case w.freed:
 			w.stray[uid] = true
@@ -254,7 +254,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 		}
 		w.checkDeletion(c)
 	default:
-		if apiserver.Text(c.Before, "metadata", "annotations", note) != "" && apiserver.Text(c.After, "metadata", "annotations", note) == "" {
+		if fake.Text(c.Before, "metadata", "annotations", note) != "" && fake.Text(c.After, "metadata", "annotations", note) == "" {
 			w.violateLocked(keepsNotes, "%s took the annotation %s from %s", c.By, note, c.Key)
 		}
 		if w.isCreatedOnce(c.Key) && valueOf(t, c.Before) != valueOf(t, c.After) && !w.excused() {
@@ -267,7 +267,7 @@ func (w *world) targetChanged(c apiserver.Change) {
 		} else if origin(c.After) != "" {
 			delete(w.released, uid)
 			handedOver := valueOf(t, c.Before) == valueOf(t, c.After) && origin(c.Before) != origin(c.After)
-			if !w.wantedLately(c.Key) && !handedOver && apiserver.Text(c.After, "metadata", "deletionTimestamp") == "" && !w.excused() {
+			if !w.wantedLately(c.Key) && !handedOver && fake.Text(c.After, "metadata", "deletionTimestamp") == "" && !w.excused() {
 				w.violateLocked(writesWanted, "%s wrote %s, which nobody wants", c.By, c.Key)
 			}
 		}
@@ -279,8 +279,8 @@ func summary(t *thing, o object) string {
 	if o == nil {
 		return "gone"
 	}
-	text := valueOf(t, o) + " of " + origin(o) + " at " + apiserver.Text(o, "metadata", "resourceVersion")
-	if apiserver.Text(o, "metadata", "deletionTimestamp") != "" {
+	text := valueOf(t, o) + " of " + origin(o) + " at " + fake.Text(o, "metadata", "resourceVersion")
+	if fake.Text(o, "metadata", "deletionTimestamp") != "" {
 		text += ", being deleted"
 	}
 	return text
@@ -297,12 +297,12 @@ func (w *world) excused() bool {
 }
 
 func origin(o object) string {
-	return apiserver.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationOrigin)
+	return fake.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationOrigin)
 }
 
 // owned says whether an object may be deleted by us: it says so itself, or it says nothing, and we made it and did not give it up.
 func (w *world) owned(o object) bool {
-	uid := apiserver.Text(o, "metadata", "uid")
+	uid := fake.Text(o, "metadata", "uid")
 	return isOurs(origin(o)) || origin(o) == "" && w.made[uid] != "" && (!w.released[uid] || w.leftLately(uid))
 }
 
@@ -316,9 +316,9 @@ func (w *world) leftLately(uid string) bool {
 func isOurs(origin string) bool { return strings.HasPrefix(origin, "simulated:") }
 
 // originOf is the origin of what a ManagedResource has.
-func originOf(mr apiserver.Key) string { return "simulated:" + mr.Namespace + "/" + mr.Name }
+func originOf(mr fake.Key) string { return "simulated:" + mr.Namespace + "/" + mr.Name }
 
-func classOf(mr object) string { return apiserver.Text(mr, "spec", "class") }
+func classOf(mr object) string { return fake.Text(mr, "spec", "class") }
 
 // finalizerOf is that of the instances of a class.
 func finalizerOf(class string) string {
@@ -326,12 +326,12 @@ func finalizerOf(class string) string {
 }
 
 func hasFinalizerOf(mr object, class string) bool {
-	finalizers, _ := apiserver.Meta(mr)["finalizers"].([]any)
+	finalizers, _ := fake.Meta(mr)["finalizers"].([]any)
 	return slices.Contains(finalizers, any(finalizerOf(class)))
 }
 
 // checkFinalizer is about who begins to look after a ManagedResource: its write is bound to what it has read.
-func (w *world) checkFinalizer(c apiserver.Change) {
+func (w *world) checkFinalizer(c fake.Change) {
 	if w.sourceTurnedBack() {
 		return
 	}
@@ -343,20 +343,20 @@ func (w *world) checkFinalizer(c apiserver.Change) {
 // provable says whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
 // that made it can, unless it was told that the object was gone before the target was restored, and what nobody can prove to be ours stays.
 func (w *world) provable(o object, by string) bool {
-	uid := apiserver.Text(o, "metadata", "uid")
+	uid := fake.Text(o, "metadata", "uid")
 	return w.owned(o) && (origin(o) != "" || w.made[uid] == by && !w.doubtful[uid] && !w.restored["target"] && !w.scenario.leavesAlone())
 }
 
 // untold notes that an instance was not told of a creation, so that it cannot know of it but by the origin.
-func (w *world) untold(cluster string, r *apiserver.Request) {
+func (w *world) untold(cluster string, r *fake.Request) {
 	if cluster != "target" || r.Verb != "create" {
 		return
 	}
 	key := r.Key()
-	key.Name = apiserver.Text(decode(string(r.Body)), "metadata", "name")
+	key.Name = fake.Text(decode(string(r.Body)), "metadata", "name")
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	if uid := apiserver.Text(w.target.GetLocked(key), "metadata", "uid"); w.made[uid] == r.By {
+	if uid := fake.Text(w.target.GetLocked(key), "metadata", "uid"); w.made[uid] == r.By {
 		w.made[uid] = "untold " + r.By
 	}
 }
@@ -374,12 +374,12 @@ func (w *world) runningNow() []string {
 
 // checkDeletion is about objects that are wanted, have been for a while, and are in the inventory of whoever wants them, about those that
 // somebody else's origin is on, and about those that are to be kept.
-func (w *world) checkDeletion(c apiserver.Change) {
+func (w *world) checkDeletion(c fake.Change) {
 	key := unscoped(c.Key)
 	if w.excused() {
 		return
 	}
-	uid := apiserver.Text(c.Before, "metadata", "uid")
+	uid := fake.Text(c.Before, "metadata", "uid")
 	if w.leftBehind[uid] && !w.leftLately(uid) {
 		w.violateLocked(sparesKept, "%s deleted %s, which its ManagedResource left behind when it went", c.By, c.Key)
 	}
@@ -388,12 +388,12 @@ func (w *world) checkDeletion(c apiserver.Change) {
 	}
 	w.checkOrigin(c, key)
 	if len(w.wanted[key]) == 0 || c.Before["immutable"] == true || w.excused() ||
-		apiserver.Text(c.Before, "metadata", "deletionTimestamp") != "" {
+		fake.Text(c.Before, "metadata", "deletionTimestamp") != "" {
 		return
 	}
 	for _, wish := range w.wanted[key] {
 		// Instances of different classes may have different clusters, and do not look after each other's.
-		if time.Since(wish.since) >= patience+w.lag && w.classes[c.By] == apiserver.Text(w.source.GetLocked(wish.mr), "spec", "class") && contains(w.inventoryLocked(wish.mr), c.Key) {
+		if time.Since(wish.since) >= patience+w.lag && w.classes[c.By] == fake.Text(w.source.GetLocked(wish.mr), "spec", "class") && contains(w.inventoryLocked(wish.mr), c.Key) {
 			w.violateLocked(sparesWanted, "%s deleted %s, which %s wants and has in its inventory", c.By, c.Key, wish.mr.Name)
 			return
 		}
@@ -403,7 +403,7 @@ func (w *world) checkDeletion(c apiserver.Change) {
 // checkOrigin is about the deletion of an object that has the origin of a ManagedResource that wants it. If that is of another class, the
 // origin is no proof for whoever deletes it. If it is of the same, nobody can have meant to delete the object for its sake since it has it, but
 // for whoever catches up with changes of a moment ago, one after the other.
-func (w *world) checkOrigin(c apiserver.Change, key apiserver.Key) {
+func (w *world) checkOrigin(c fake.Change, key fake.Key) {
 	class := w.classes[c.By]
 	catchesUp := time.Since(w.until[key]) < patience+w.lag
 	for _, wish := range w.wanted[key] {

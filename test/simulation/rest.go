@@ -6,7 +6,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // checkSettled compares the world at rest with what is wanted.
@@ -43,10 +43,10 @@ func (w *world) checkSettled() {
 	}
 }
 
-func (w *world) checkManagedResource(key apiserver.Key, mr object) {
-	if apiserver.Text(mr, "metadata", "deletionTimestamp") != "" {
+func (w *world) checkManagedResource(key fake.Key, mr object) {
+	if fake.Text(mr, "metadata", "deletionTimestamp") != "" {
 		if w.servesLocked(mr) {
-			w.violateLocked(letsGo, "%s is being deleted and has finalizers %v", key.Name, apiserver.Meta(mr)["finalizers"])
+			w.violateLocked(letsGo, "%s is being deleted and has finalizers %v", key.Name, fake.Meta(mr)["finalizers"])
 		}
 		return
 	}
@@ -54,7 +54,7 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		return
 	}
 	if !w.servesLocked(mr) {
-		w.violateLocked(hasFinalizer, "%s has finalizers %v", key.Name, apiserver.Meta(mr)["finalizers"])
+		w.violateLocked(hasFinalizer, "%s has finalizers %v", key.Name, fake.Meta(mr)["finalizers"])
 	}
 	w.excuses.managedResources++
 	wishes, ok := w.wishesLocked(key, mr)
@@ -68,7 +68,7 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 		}
 		return
 	}
-	stuck := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool { return w.isStuck(at, wishes[at], classOf(mr)) })
+	stuck := slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at fake.Key) bool { return w.isStuck(at, wishes[at], classOf(mr)) })
 	if !stuck && w.checkStatus(key, mr, wishes) {
 		w.excuses.whole++
 	}
@@ -76,26 +76,26 @@ func (w *world) checkManagedResource(key apiserver.Key, mr object) {
 }
 
 // isStuck says whether an object cannot become what a ManagedResource of a class wants: it cannot be changed, and nobody can prove that it is ours to replace.
-func (w *world) isStuck(at apiserver.Key, value, class string) bool {
+func (w *world) isStuck(at fake.Key, value, class string) bool {
 	o := w.target.GetLocked(at)
 	left := w.lately(at)
 	return o != nil && o["immutable"] == true && left&heldValues == 0 && (!w.replaceable(at, o, class) || left&heldParts != 0) && unlabelled(valueOf(thingAt(at), o)) != unlabelled(value)
 }
 
 // checkStatus is about the status of a ManagedResource that can be applied as a whole; it says whether all of it was judged.
-func (w *world) checkStatus(key apiserver.Key, mr object, wishes map[apiserver.Key]string) bool {
-	generation := apiserver.Text(mr, "metadata", "generation")
-	if observed, applied := apiserver.Text(mr, "status", "observedGeneration"), condition(mr, "ResourcesApplied"); observed != generation || applied != "True" {
+func (w *world) checkStatus(key fake.Key, mr object, wishes map[fake.Key]string) bool {
+	generation := fake.Text(mr, "metadata", "generation")
+	if observed, applied := fake.Text(mr, "status", "observedGeneration"), condition(mr, "ResourcesApplied"); observed != generation || applied != "True" {
 		w.violateLocked(becomesWanted, "%s has generation %s and observed %s, ResourcesApplied is %s: %s", key.Name, generation, observed, applied, marshal(mr["status"]))
 		return true
 	}
 	// Two that want a Deployment differently take turns, and one that was written a moment ago is not rolled out.
-	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
+	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at fake.Key) bool {
 		return w.isFoughtOver(at) && at.GroupResource == deploymentResource
 	}) {
 		return false
 	}
-	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool {
+	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at fake.Key) bool {
 		return w.lately(at)&heldAway != 0 && w.target.GetLocked(at) == nil
 	}) {
 		return false // It is missing, and is not created as long as all is left alone.
@@ -107,7 +107,7 @@ func (w *world) checkStatus(key apiserver.Key, mr object, wishes map[apiserver.K
 }
 
 // checkEntries is about the inventory of a ManagedResource; as long as one of its objects is stuck, old ones may stay.
-func (w *world) checkEntries(key apiserver.Key, mr object, wishes map[apiserver.Key]string, stuck bool) {
+func (w *world) checkEntries(key fake.Key, mr object, wishes map[fake.Key]string, stuck bool) {
 	inventory := inventoryOf(mr)
 	for at, value := range wishes {
 		if !contains(inventory, at) && !w.isStuck(at, value, classOf(mr)) {
@@ -115,7 +115,7 @@ func (w *world) checkEntries(key apiserver.Key, mr object, wishes map[apiserver.
 		}
 	}
 	for _, entry := range inventory {
-		if !stuck && !slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at apiserver.Key) bool { return same(at, entry) }) {
+		if !stuck && !slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at fake.Key) bool { return same(at, entry) }) {
 			w.violateLocked(becomesWanted, "%s still has an entry for %s", key.Name, entry)
 		}
 	}
@@ -123,16 +123,16 @@ func (w *world) checkEntries(key apiserver.Key, mr object, wishes map[apiserver.
 
 // servesLocked says whether the finalizers of a ManagedResource are those of an instance that runs.
 func (w *world) servesLocked(mr object) bool {
-	if apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != "" {
+	if fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != "" {
 		return false
 	}
-	finalizers, _ := apiserver.Meta(mr)["finalizers"].([]any)
+	finalizers, _ := fake.Meta(mr)["finalizers"].([]any)
 	return slices.ContainsFunc(finalizers, func(f any) bool {
 		return f == resourcesv1alpha1.FinalizerName || w.scenario.Classes && f == resourcesv1alpha1.FinalizerName+"-other"
 	})
 }
 
-func (w *world) checkObject(key apiserver.Key, wishes []wish) {
+func (w *world) checkObject(key fake.Key, wishes []wish) {
 	for _, wish := range wishes {
 		if _, ok := w.wishesLocked(wish.mr, w.source.GetLocked(wish.mr)); !ok {
 			return // Its ManagedResource can't be applied as a whole.
@@ -186,9 +186,9 @@ func (w *world) checkObject(key apiserver.Key, wishes []wish) {
 
 // recordsLabel says whether anything tells whose an injected label of an object is: the entry of a ManagedResource has labels as they were applied. After a
 // restore of the source it may lack one that a form injected which nobody knows any more, and an instance leaves a label alone that is not on record (MRL-6).
-func (w *world) recordsLabel(mr, key apiserver.Key) bool {
+func (w *world) recordsLabel(mr, key fake.Key) bool {
 	return !w.restored["source"] || slices.ContainsFunc(entriesOf(w.source.GetLocked(mr)), func(entry object) bool {
-		return entry["name"] == key.Name && entry["kind"] == thingAt(key).kind && apiserver.Text(entry, "labels", "sim") != ""
+		return entry["name"] == key.Name && entry["kind"] == thingAt(key).kind && fake.Text(entry, "labels", "sim") != ""
 	})
 }
 
@@ -198,10 +198,10 @@ func (w *world) collects() bool { return w.scenario.More.Audit > 0 && w.scenario
 // checkLeftovers is about objects that are ours and that nobody wants.
 func (w *world) checkLeftovers() {
 	for key, o := range w.target.AllLocked() {
-		if thingAt(key) == nil || !w.owned(o) || origin(o) == "" || len(w.wanted[unscoped(key)]) > 0 || w.inInventoryLocked(key, apiserver.Key{}) {
+		if thingAt(key) == nil || !w.owned(o) || origin(o) == "" || len(w.wanted[unscoped(key)]) > 0 || w.inInventoryLocked(key, fake.Key{}) {
 			continue
 		}
-		if w.kept[unscoped(key)] || w.stray[apiserver.Text(o, "metadata", "uid")] || w.scenario.Classes && w.contested[unscoped(key)] {
+		if w.kept[unscoped(key)] || w.stray[fake.Text(o, "metadata", "uid")] || w.scenario.Classes && w.contested[unscoped(key)] {
 			continue
 		}
 		if len(w.restored) > 0 && !w.auditFinds(key, o) {
@@ -212,22 +212,22 @@ func (w *world) checkLeftovers() {
 }
 
 // auditFinds says whether an audit deletes an object: others of its kind are in an inventory, and it is not older than its ManagedResource.
-func (w *world) auditFinds(key apiserver.Key, o object) bool {
+func (w *world) auditFinds(key fake.Key, o object) bool {
 	kind, newer := false, true
 	for at, mr := range w.source.AllLocked() {
 		if at.GroupResource != managedResources {
 			continue
 		}
-		kind = kind || slices.ContainsFunc(inventoryOf(mr), func(entry apiserver.Key) bool { return entry.GroupResource == key.GroupResource })
+		kind = kind || slices.ContainsFunc(inventoryOf(mr), func(entry fake.Key) bool { return entry.GroupResource == key.GroupResource })
 		if originOf(at) == origin(o) {
-			newer = apiserver.Text(o, "metadata", "creationTimestamp") >= apiserver.Text(mr, "metadata", "creationTimestamp")
+			newer = fake.Text(o, "metadata", "creationTimestamp") >= fake.Text(mr, "metadata", "creationTimestamp")
 		}
 	}
 	return kind && newer
 }
 
 // isFoughtOver says whether there are some that want an object differently, or that do not look after each other's.
-func (w *world) isFoughtOver(key apiserver.Key) bool {
+func (w *world) isFoughtOver(key fake.Key) bool {
 	wishes := w.wanted[unscoped(key)]
 	return slices.ContainsFunc(wishes, func(one wish) bool {
 		return slices.ContainsFunc(wishes, func(another wish) bool {

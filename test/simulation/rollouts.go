@@ -10,7 +10,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // Invariants of roll-out groups. They follow from the contract (ROL-1 … ROL-9), and share no code with the engine.
@@ -58,14 +58,14 @@ type memberState struct {
 	// its Deployment is not available.
 	waiting, behind, failing, broken time.Time
 	// touched is when somebody else last changed an object.
-	touched    map[apiserver.Key]time.Time
+	touched    map[fake.Key]time.Time
 	conditions map[resourcesv1alpha1.ConditionType]object
 }
 
 func newMemberState(i int) *memberState {
 	return &memberState{
 		i: i, first: map[string]time.Time{}, allowed: map[string]time.Time{}, passed: map[string]time.Time{}, failed: map[string]bool{},
-		touched: map[apiserver.Key]time.Time{},
+		touched: map[fake.Key]time.Time{},
 	}
 }
 
@@ -86,7 +86,7 @@ func (r *rollouts) slack() time.Duration {
 }
 
 // sourceChanged observes the source.
-func (r *rollouts) sourceChanged(c apiserver.Change) {
+func (r *rollouts) sourceChanged(c fake.Change) {
 	if r.members == nil {
 		return // The namespaces of the beginning.
 	}
@@ -105,7 +105,7 @@ func (r *rollouts) sourceChanged(c apiserver.Change) {
 			r.checkApplied(i, c)
 		}
 	case is:
-		r.traceLocked("-- %s: %s", c.Key, later(func() string { return marshal(c.After["spec"]) + marshal(apiserver.Meta(c.After)["annotations"]) }))
+		r.traceLocked("-- %s: %s", c.Key, later(func() string { return marshal(c.After["spec"]) + marshal(fake.Meta(c.After)["annotations"]) }))
 	case c.Key.GroupResource != secretResource:
 		return
 	}
@@ -120,7 +120,7 @@ func (r *rollouts) summaryOfMember(mr object) string {
 		return "gone"
 	}
 	held := conditionIn(mr, resourcesv1alpha1.RolloutHeld)
-	return fmt.Sprintf("%s, held %s %s, record %s", summaryOf(mr), held["reason"], held["message"], apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutApplied))
+	return fmt.Sprintf("%s, held %s %s, record %s", summaryOf(mr), held["reason"], held["message"], fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutApplied))
 }
 
 // readGroup notes what the ConfigMap says from now on.
@@ -129,12 +129,12 @@ func (r *rollouts) readGroup(o object) {
 	g := groupState{text: r.group.text, since: now, resumed: map[string]bool{}, aborted: map[string]bool{}}
 	data, _ := o["data"].(map[string]any)
 	annotations := annotationsOf(o)
-	waves := apiserver.Text(o, "data", "waves")
+	waves := fake.Text(o, "data", "waves")
 	metadata, _ := o["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	_, labelled := labels[resourcesv1alpha1.LabelRolloutGroup]
 	at := slices.IndexFunc(someWaves, func(some someWave) bool { return some.text == waves })
-	switch pause, err := time.ParseDuration(apiserver.Text(o, "data", "pause")); {
+	switch pause, err := time.ParseDuration(fake.Text(o, "data", "pause")); {
 	case o == nil || !labelled:
 		g.names = groupFull
 	case at < 0:
@@ -149,11 +149,11 @@ func (r *rollouts) readGroup(o object) {
 		g.names = resourcesv1alpha1.AnnotationRolloutAborted
 	default:
 		g.text.Waves, g.text.Pause = at, pause
-		g.text.Timeout, _ = time.ParseDuration(apiserver.Text(o, "data", "timeout"))
-		g.text.MaxUnavailable, _ = strconv.Atoi(apiserver.Text(o, "data", "maxUnavailable"))
-		g.text.MaxFailed, _ = strconv.Atoi(apiserver.Text(o, "data", "maxFailed"))
+		g.text.Timeout, _ = time.ParseDuration(fake.Text(o, "data", "timeout"))
+		g.text.MaxUnavailable, _ = strconv.Atoi(fake.Text(o, "data", "maxUnavailable"))
+		g.text.MaxFailed, _ = strconv.Atoi(fake.Text(o, "data", "maxFailed"))
 		for name, tokens := range map[string]map[string]bool{resourcesv1alpha1.AnnotationRolloutResumed: g.resumed, resourcesv1alpha1.AnnotationRolloutAborted: g.aborted} {
-			for token := range strings.SplitSeq(apiserver.Text(annotations, name), ",") {
+			for token := range strings.SplitSeq(fake.Text(annotations, name), ",") {
 				tokens[token] = true
 			}
 		}
@@ -228,8 +228,8 @@ func (r *rollouts) look() {
 func (r *rollouts) lookAt(m *memberState, now time.Time) {
 	key := memberKey(m.i)
 	mr := r.source.GetLocked(key)
-	there := mr != nil && apiserver.Text(mr, "metadata", "deletionTimestamp") == ""
-	isMember := there && apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutGroup) == groupName
+	there := mr != nil && fake.Text(mr, "metadata", "deletionTimestamp") == ""
+	isMember := there && fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutGroup) == groupName
 	if there != m.there || isMember != m.isMember {
 		m.there, m.isMember, m.joined = there, isMember, now
 	}
@@ -249,7 +249,7 @@ func (r *rollouts) lookAt(m *memberState, now time.Time) {
 	if _, known := m.first[wanted]; !known {
 		m.first[wanted] = now
 	}
-	applied := apiserver.Text(mr, "status", "secretsDataChecksum")
+	applied := fake.Text(mr, "status", "secretsDataChecksum")
 	m.applied, m.record = applied, recordIn(mr)
 	m.conditions = map[resourcesv1alpha1.ConditionType]object{}
 	for _, name := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.RolloutHeld} {
@@ -283,9 +283,9 @@ func (r *rollouts) lookAt(m *memberState, now time.Time) {
 }
 
 // revisionIn is the revision of what the Secret of a ManagedResource has, "" if it is not there.
-func (r *rollouts) revisionIn(key apiserver.Key, mr object) string {
+func (r *rollouts) revisionIn(key fake.Key, mr object) string {
 	for _, name := range referencesOf(mr) {
-		secret := r.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name})
+		secret := r.source.GetLocked(fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name})
 		data, _ := secret["data"].(map[string]any)
 		if data != nil {
 			return sum([]string{name}, []version{{data: data}})
@@ -318,7 +318,7 @@ func (m *memberState) isLetGo() bool {
 }
 
 func isIgnored(mr object) bool {
-	return apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != ""
+	return fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != ""
 }
 
 // isAttentive reports whether a member has been looked after for a while.
@@ -348,7 +348,7 @@ func (r *rollouts) hasFailed(m *memberState) bool {
 	until := m.record.Time.Add(r.group.text.Timeout)
 	for _, name := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
 		c := m.conditions[name]
-		if at, err := time.Parse(time.RFC3339, apiserver.Text(c, "lastTransitionTime")); err == nil && c["status"] == "False" && !at.Before(m.record.Time) && !at.After(until) {
+		if at, err := time.Parse(time.RFC3339, fake.Text(c, "lastTransitionTime")); err == nil && c["status"] == "False" && !at.Before(m.record.Time) && !at.After(until) {
 			return true
 		}
 	}
@@ -378,7 +378,7 @@ func longSince(since time.Time, atLeast time.Duration) bool {
 }
 
 // checkRecord is about a content that an instance lets go: its record is written before it is (ROL-9).
-func (r *rollouts) checkRecord(i int, c apiserver.Change) {
+func (r *rollouts) checkRecord(i int, c fake.Change) {
 	m, was, is := r.members[i], recordIn(c.Before), recordIn(c.After)
 	slack := r.slack()
 	if is.Revision == was.Revision || m.applied == "" || !m.isMember || !longSince(m.joined, slack) || is.Revision == m.applied {
@@ -457,9 +457,9 @@ func (r *rollouts) checkLimit(i int, by string, is recordText) {
 }
 
 // checkApplied is about a status that says that a content was applied: each object has had it.
-func (r *rollouts) checkApplied(i int, c apiserver.Change) {
-	checksum := apiserver.Text(c.After, "status", "secretsDataChecksum")
-	if checksum == apiserver.Text(c.Before, "status", "secretsDataChecksum") || checksum == "" || condition(c.After, string(resourcesv1alpha1.ResourcesApplied)) != "True" {
+func (r *rollouts) checkApplied(i int, c fake.Change) {
+	checksum := fake.Text(c.After, "status", "secretsDataChecksum")
+	if checksum == fake.Text(c.Before, "status", "secretsDataChecksum") || checksum == "" || condition(c.After, string(resourcesv1alpha1.ResourcesApplied)) != "True" {
 		return
 	}
 	content := r.revisions[checksum]
@@ -478,7 +478,7 @@ func (r *rollouts) checkApplied(i int, c apiserver.Change) {
 }
 
 // targetChanged observes the target: each write of an instance is about a content that the member was let go with, or had before (ROL-7).
-func (r *rollouts) targetChanged(c apiserver.Change) {
+func (r *rollouts) targetChanged(c fake.Change) {
 	r.poke()
 	i, is := memberObject(c.Key)
 	if !is || i >= len(r.members) {
@@ -512,9 +512,9 @@ func (r *rollouts) targetChanged(c apiserver.Change) {
 }
 
 // checkOutsider is about the ManagedResource that is in no group: nothing tells of groups on it, and it does not wait (ROL-1).
-func (r *rollouts) checkOutsider(c apiserver.Change) {
+func (r *rollouts) checkOutsider(c fake.Change) {
 	if isInstance(c.By) {
-		if conditionIn(c.After, resourcesv1alpha1.RolloutHeld) != nil || apiserver.Text(c.After, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutApplied) != "" {
+		if conditionIn(c.After, resourcesv1alpha1.RolloutHeld) != nil || fake.Text(c.After, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutApplied) != "" {
 			r.violateLocked(sparesOthers, "%s wrote on %s, which is in no group, what members have", c.By, c.Key)
 		}
 		return
@@ -562,11 +562,11 @@ func (r *rollouts) awaitHalt(since time.Time) {
 }
 
 func (m *memberState) reason() string {
-	return apiserver.Text(m.conditions[resourcesv1alpha1.RolloutHeld], "reason")
+	return fake.Text(m.conditions[resourcesv1alpha1.RolloutHeld], "reason")
 }
 
 // awaitRepair looks at an object that somebody changed, once it must have been repaired: also while newer content waits (ROL-7).
-func (r *rollouts) awaitRepair(i int, key apiserver.Key) {
+func (r *rollouts) awaitRepair(i int, key fake.Key) {
 	if r.isDisturbed() {
 		return
 	}
@@ -599,7 +599,7 @@ func (r *rollouts) contentKept(m *memberState) *memberContent {
 		return nil // Another content was let go meanwhile, and was not applied to the end.
 	}
 	key := memberKey(m.i)
-	secret := r.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: m.record.Secrets[0]})
+	secret := r.source.GetLocked(fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: m.record.Secrets[0]})
 	data, _ := secret["data"].(map[string]any)
 	if data == nil || sum([]string{""}, []version{{data: data}}) != m.applied {
 		return nil
@@ -608,7 +608,7 @@ func (r *rollouts) contentKept(m *memberState) *memberContent {
 }
 
 // checkCollected is about Secrets that nobody refers to: none of them is what a member keeps (ROL-7).
-func (r *rollouts) checkCollected(unused []apiserver.Key) {
+func (r *rollouts) checkCollected(unused []fake.Key) {
 	r.look()
 	if r.isDisturbed() {
 		return
@@ -616,7 +616,7 @@ func (r *rollouts) checkCollected(unused []apiserver.Key) {
 	for _, m := range r.members {
 		if content := r.contentKept(m); content != nil && m.isWaiting() && r.isAttentive(m) && longSince(m.waiting, r.slack()) && longSince(m.joined, r.slack()) && longSince(m.changed, r.slack()) {
 			key := memberKey(m.i)
-			if slices.Contains(unused, apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: m.record.Secrets[0]}) {
+			if slices.Contains(unused, fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: m.record.Secrets[0]}) {
 				r.violateLocked(keepsFormer, "nothing refers to Secret %s of r%d, whose content waits since %v", m.record.Secrets[0], m.i, m.waiting.Sub(r.begin))
 			}
 		}
@@ -632,7 +632,7 @@ func (r *rollouts) checkSettled() {
 		mr := r.source.GetLocked(memberKey(m.i))
 		switch {
 		case mr != nil && !m.there:
-			r.violateLocked(letsGo, "r%d is being deleted and has finalizers %v", m.i, apiserver.Meta(mr)["finalizers"])
+			r.violateLocked(letsGo, "r%d is being deleted and has finalizers %v", m.i, fake.Meta(mr)["finalizers"])
 		case mr == nil:
 			r.checkGone(m)
 		case m.wanted == "":
@@ -648,7 +648,7 @@ func (r *rollouts) checkSettled() {
 }
 
 func (r *rollouts) checkGone(m *memberState) {
-	for _, key := range []apiserver.Key{plainKey(m.i), extraKey(m.i), workloadKey(m.i)} {
+	for _, key := range []fake.Key{plainKey(m.i), extraKey(m.i), workloadKey(m.i)} {
 		if o := r.target.GetLocked(key); isOurs(origin(o)) {
 			r.violateLocked(letsGo, "%s is there, and r%d is gone", key, m.i)
 		}
@@ -679,7 +679,7 @@ func (r *rollouts) checkHeld(m *memberState) {
 		r.violateLocked(endsRollouts, "r%d waits with %s, and nothing halts the group: %s", m.i, r.named(m.wanted), marshal(held))
 		return
 	}
-	message := apiserver.Text(held, "message")
+	message := fake.Text(held, "message")
 	if held["status"] != "True" || m.reason() != want || !strings.HasPrefix(message, "Revision "+m.wanted) {
 		r.violateLocked(tellsRollouts, "r%d waits with %s, and says %s; want %s", m.i, r.named(m.wanted), marshal(held), want)
 	}
@@ -703,7 +703,7 @@ func (r *rollouts) checkThrough(m *memberState, mr object) {
 		}
 		return
 	}
-	if m.applied != m.wanted || applied != "True" || apiserver.Text(mr, "status", "observedGeneration") != apiserver.Text(mr, "metadata", "generation") {
+	if m.applied != m.wanted || applied != "True" || fake.Text(mr, "status", "observedGeneration") != fake.Text(mr, "metadata", "generation") {
 		r.violateLocked(becomesWanted, "r%d wants %s, and says %s", m.i, r.named(m.wanted), r.summaryOfMember(mr))
 	}
 	if isBroken := isUnavailable(r.target.GetLocked(workloadKey(m.i))); isBroken != (healthy != "True") {
@@ -718,7 +718,7 @@ func (r *rollouts) checkObjects(m *memberState, mr object) {
 		entries = append(entries, entry["name"].(string))
 	}
 	content := r.contentKept(m)
-	for _, key := range []apiserver.Key{plainKey(m.i), workloadKey(m.i), extraKey(m.i)} {
+	for _, key := range []fake.Key{plainKey(m.i), workloadKey(m.i), extraKey(m.i)} {
 		o := r.target.GetLocked(key)
 		if isOurs(origin(o)) && !slices.Contains(entries, key.Name) {
 			r.violateLocked(keepsEntry, "%s is ours, and the inventory of r%d has %v", key, m.i, entries)

@@ -18,7 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // rollouts is a world with a roll-out group: each member has objects of its own, so that it is clear which content each object has.
@@ -45,7 +45,7 @@ const (
 )
 
 var (
-	groupKey  = apiserver.Key{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: sourceNamespace, Name: groupName}
+	groupKey  = fake.Key{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: sourceNamespace, Name: groupName}
 	configs   = schema.GroupResource{Resource: "configmaps"}
 	groupFull = sourceNamespace + "/" + groupName
 )
@@ -62,15 +62,15 @@ type memberContent struct {
 func (c *memberContent) hasExtra() bool { return c.number%2 == 1 }
 
 // memberKey is the ManagedResource of a member; every third one is in another namespace.
-func memberKey(i int) apiserver.Key {
+func memberKey(i int) fake.Key {
 	namespace := sourceNamespace
 	if i%3 == 0 {
 		namespace = canary
 	}
-	return apiserver.Key{GroupResource: managedResources, Namespace: namespace, Name: fmt.Sprintf("r%d", i)}
+	return fake.Key{GroupResource: managedResources, Namespace: namespace, Name: fmt.Sprintf("r%d", i)}
 }
 
-func memberOf(key apiserver.Key) (int, bool) {
+func memberOf(key fake.Key) (int, bool) {
 	i, err := strconv.Atoi(strings.TrimPrefix(key.Name, "r"))
 	return i, key.GroupResource == managedResources && err == nil
 }
@@ -78,20 +78,20 @@ func memberOf(key apiserver.Key) (int, bool) {
 func ringOf(i int) string { return strconv.Itoa(i % 2) }
 
 // The objects of a member: a ConfigMap and a Deployment that all contents have, and a ConfigMap that every second one has.
-func plainKey(i int) apiserver.Key {
-	return apiserver.Key{GroupResource: configs, Namespace: targetNamespace, Name: fmt.Sprintf("c%d", i)}
+func plainKey(i int) fake.Key {
+	return fake.Key{GroupResource: configs, Namespace: targetNamespace, Name: fmt.Sprintf("c%d", i)}
 }
 
-func extraKey(i int) apiserver.Key {
-	return apiserver.Key{GroupResource: configs, Namespace: targetNamespace, Name: fmt.Sprintf("x%d", i)}
+func extraKey(i int) fake.Key {
+	return fake.Key{GroupResource: configs, Namespace: targetNamespace, Name: fmt.Sprintf("x%d", i)}
 }
 
-func workloadKey(i int) apiserver.Key {
-	return apiserver.Key{GroupResource: deploymentResource, Namespace: targetNamespace, Name: fmt.Sprintf("d%d", i)}
+func workloadKey(i int) fake.Key {
+	return fake.Key{GroupResource: deploymentResource, Namespace: targetNamespace, Name: fmt.Sprintf("d%d", i)}
 }
 
 // memberObject says which member has an object of the target.
-func memberObject(key apiserver.Key) (int, bool) {
+func memberObject(key fake.Key) (int, bool) {
 	if key.Name == "" || key.GroupResource != configs && key.GroupResource != deploymentResource {
 		return 0, false
 	}
@@ -114,8 +114,8 @@ func workloadWith(name string, number int) object {
 
 // numberIn is the number of the content that an object has, "" for none.
 func numberIn(o object) string {
-	if apiserver.Text(o, "kind") != "Deployment" {
-		return apiserver.Text(o, "data", "v")
+	if fake.Text(o, "kind") != "Deployment" {
+		return fake.Text(o, "data", "v")
 	}
 	spec, _ := o["spec"].(map[string]any)
 	template, _ := spec["template"].(map[string]any)
@@ -128,7 +128,7 @@ func numberIn(o object) string {
 	if len(env) == 0 {
 		return ""
 	}
-	return apiserver.Text(env[0].(map[string]any), "value")
+	return fake.Text(env[0].(map[string]any), "value")
 }
 
 // RunRollouts lets a scenario with a roll-out group happen in a bubble of its own.
@@ -149,9 +149,9 @@ func newRollouts(scenario *Scenario, logger logr.Logger) *rollouts {
 		r.members = append(r.members, newMemberState(i))
 	}
 	r.meddler = r.meddleMember
-	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind(managedResources.Group, "v1alpha1", "ManagedResource", managedResources.Resource, true))
-	r.source = apiserver.New(&r.lock, kinds, r.sourceChanged, sourceNamespace, canary)
-	r.target = apiserver.New(&r.lock, apiserver.BuiltIn(), r.targetChanged, targetNamespace)
+	kinds := append(fake.BuiltIn(), fake.CustomKind(managedResources.Group, "v1alpha1", "ManagedResource", managedResources.Resource, true))
+	r.source = fake.New(&r.lock, kinds, r.sourceChanged, sourceNamespace, canary)
+	r.target = fake.New(&r.lock, fake.BuiltIn(), r.targetChanged, targetNamespace)
 	r.target.Cluster = 1
 	return r
 }
@@ -276,7 +276,7 @@ func (r *rollouts) contentOf(i, number int, bad string) *memberContent {
 // deliver writes a content as gardenlet does: first the Secret, then the ManagedResource that names it.
 func (r *rollouts) deliver(i, number int, bad string) {
 	c, key := r.contentOf(i, number, bad), memberKey(i)
-	secret := apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: key.Name}
+	secret := fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: key.Name}
 	if !r.scenario.Rollouts.InPlace {
 		secret.Name = fmt.Sprintf("%s-%d", key.Name, number)
 	}
@@ -316,8 +316,8 @@ func (r *rollouts) revert(i int) {
 	}
 }
 
-func (r *rollouts) put(server *apiserver.Server, key apiserver.Key, o object) {
-	apiserver.Meta(o)["name"] = key.Name
+func (r *rollouts) put(server *fake.Server, key fake.Key, o object) {
+	fake.Meta(o)["name"] = key.Name
 	if isNotFound(r.request(server, http.MethodPut, r.pathOf(server, key), o)) {
 		at := key
 		at.Name = ""
@@ -325,16 +325,16 @@ func (r *rollouts) put(server *apiserver.Server, key apiserver.Key, o object) {
 	}
 }
 
-func (r *rollouts) remove(server *apiserver.Server, key apiserver.Key) {
+func (r *rollouts) remove(server *fake.Server, key fake.Key) {
 	r.request(server, http.MethodDelete, r.pathOf(server, key), nil)
 }
 
-func (r *rollouts) patch(key apiserver.Key, patch object) {
+func (r *rollouts) patch(key fake.Key, patch object) {
 	r.request(r.source, http.MethodPatch, r.pathOf(r.source, key), patch)
 }
 
-func resourceIs(resource string) func(string, *apiserver.Kind) bool {
-	return func(_ string, k *apiserver.Kind) bool { return resource == "" || k.Resource == resource }
+func resourceIs(resource string) func(string, *fake.Kind) bool {
+	return func(_ string, k *fake.Kind) bool { return resource == "" || k.Resource == resource }
 }
 
 // join has a member join the group, or leave it.
@@ -385,7 +385,7 @@ func (r *rollouts) putGroup(text groupText) {
 	r.lock.Lock()
 	r.group.text = text
 	if annotations := annotationsOf(r.source.GetLocked(groupKey)); annotations != nil && r.group.names != resourcesv1alpha1.AnnotationRolloutAborted {
-		apiserver.Meta(o)["annotations"] = annotations
+		fake.Meta(o)["annotations"] = annotations
 	}
 	r.lock.Unlock()
 	r.put(r.source, groupKey, o)
@@ -488,7 +488,7 @@ func textsOf(values map[string]any) map[string]string {
 }
 
 // editMember changes an object of the target, if it is there.
-func (r *rollouts) editMember(key apiserver.Key, edit func(object)) {
+func (r *rollouts) editMember(key fake.Key, edit func(object)) {
 	if o := r.get(r.target, key); o != nil {
 		o = runtime.DeepCopyJSON(o)
 		edit(o)
@@ -497,7 +497,7 @@ func (r *rollouts) editMember(key apiserver.Key, edit func(object)) {
 }
 
 func (r *rollouts) drift(i, which int) {
-	key := []apiserver.Key{plainKey(i), extraKey(i), workloadKey(i)}[which%3]
+	key := []fake.Key{plainKey(i), extraKey(i), workloadKey(i)}[which%3]
 	r.editMember(key, func(o object) {
 		if key.Resource == "deployments" {
 			o["spec"] = workloadWith(key.Name, drifted)["spec"]
@@ -512,16 +512,16 @@ func (r *rollouts) drift(i, which int) {
 const drifted = 99
 
 func (r *rollouts) driftDelete(i, which int) {
-	key := []apiserver.Key{plainKey(i), extraKey(i), workloadKey(i)}[which%3]
+	key := []fake.Key{plainKey(i), extraKey(i), workloadKey(i)}[which%3]
 	r.remove(r.target, key)
 	r.awaitRepair(i, key)
 }
 
 // meddleMember lets somebody else change or delete what was just written to the target.
-func (r *rollouts) meddleMember(cluster string, request *apiserver.Request, remove bool) {
+func (r *rollouts) meddleMember(cluster string, request *fake.Request, remove bool) {
 	key := request.Key()
 	if request.Verb == "create" {
-		key.Name = apiserver.Text(decode(string(request.Body)), "metadata", "name")
+		key.Name = fake.Text(decode(string(request.Body)), "metadata", "name")
 	}
 	if _, is := memberObject(key); cluster != "target" || !is || request.Verb == "delete" {
 		return
@@ -550,7 +550,7 @@ func (r *rollouts) sicken(i int, isSick bool) {
 }
 
 // rollOutAll does on the target what kube-controller-manager does: a Deployment is available unless its content, or somebody, has it fail.
-func (r *rollouts) rollOutAll(objects map[apiserver.Key]object) {
+func (r *rollouts) rollOutAll(objects map[fake.Key]object) {
 	for key, o := range objects {
 		r.collect(key, o)
 		if key.GroupResource != deploymentResource {
@@ -562,11 +562,11 @@ func (r *rollouts) rollOutAll(objects map[apiserver.Key]object) {
 		}
 		status, _ := o["status"].(map[string]any)
 		conditions, _ := status["conditions"].([]any)
-		if apiserver.Text(o, "status", "observedGeneration") == apiserver.Text(o, "metadata", "generation") && len(conditions) > 0 &&
+		if fake.Text(o, "status", "observedGeneration") == fake.Text(o, "metadata", "generation") && len(conditions) > 0 &&
 			conditions[0].(map[string]any)["status"] == available {
 			continue
 		}
-		generation, _ := apiserver.Meta(o)["generation"].(int64)
+		generation, _ := fake.Meta(o)["generation"].(int64)
 		r.request(r.target, http.MethodPatch, r.pathOf(r.target, key)+"/status", object{"status": object{
 			"observedGeneration": generation,
 			"conditions": []any{
@@ -578,7 +578,7 @@ func (r *rollouts) rollOutAll(objects map[apiserver.Key]object) {
 }
 
 // isBroken says whether a Deployment does not become available.
-func (r *rollouts) isBroken(key apiserver.Key, o object) bool {
+func (r *rollouts) isBroken(key fake.Key, o object) bool {
 	i, is := memberObject(key)
 	number, err := strconv.Atoi(numberIn(o))
 	if !is || err != nil {
@@ -587,7 +587,7 @@ func (r *rollouts) isBroken(key apiserver.Key, o object) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	c := r.contents[[2]int{i, number}]
-	return c != nil && c.does == unhealthy || apiserver.Text(o, "metadata", "annotations", sickness) != ""
+	return c != nil && c.does == unhealthy || fake.Text(o, "metadata", "annotations", sickness) != ""
 }
 
 // collectSecrets does what the garbage collector does: Secrets of members that no ManagedResource refers to are deleted. It does not come so soon that a
@@ -598,18 +598,18 @@ func (r *rollouts) collectSecrets() {
 	}
 	time.Sleep(r.slack())
 	r.lock.Lock()
-	used := map[apiserver.Key]bool{}
-	var unused []apiserver.Key
+	used := map[fake.Key]bool{}
+	var unused []fake.Key
 	for key, o := range r.source.AllLocked() {
 		if key.GroupResource != managedResources {
 			continue
 		}
 		for _, name := range referencesOf(o) {
-			used[apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name}] = true
+			used[fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name}] = true
 		}
 		for annotation, value := range annotationsOf(o) {
 			if strings.HasPrefix(annotation, resourcesv1alpha1.AnnotationReferencePrefix+"secret-") {
-				used[apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: value.(string)}] = true
+				used[fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: value.(string)}] = true
 			}
 		}
 	}
@@ -620,7 +620,7 @@ func (r *rollouts) collectSecrets() {
 	}
 	r.checkCollected(unused)
 	r.lock.Unlock()
-	slices.SortFunc(unused, func(a, b apiserver.Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(unused, func(a, b fake.Key) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range unused {
 		r.remove(r.source, key)
 	}
@@ -634,7 +634,7 @@ type recordText struct {
 }
 
 func recordIn(mr object) (record recordText) {
-	_ = json.Unmarshal([]byte(apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutApplied)), &record)
+	_ = json.Unmarshal([]byte(fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutApplied)), &record)
 	return record
 }
 
@@ -651,9 +651,9 @@ func conditionIn(mr object, name resourcesv1alpha1.ConditionType) object {
 }
 
 // objectsWith are the objects of a member and the numbers that they have with a content.
-func objectsWith(c *memberContent) map[apiserver.Key]string {
+func objectsWith(c *memberContent) map[fake.Key]string {
 	number := strconv.Itoa(c.number)
-	all := map[apiserver.Key]string{plainKey(c.member): number, workloadKey(c.member): number, extraKey(c.member): ""}
+	all := map[fake.Key]string{plainKey(c.member): number, workloadKey(c.member): number, extraKey(c.member): ""}
 	if c.hasExtra() {
 		all[extraKey(c.member)] = number
 	}

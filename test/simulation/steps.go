@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // take lets a step happen. A step that makes no sense at the moment does nothing.
@@ -56,9 +56,9 @@ func (w *world) take(step Step) {
 	case "strip":
 		w.editThing(t, func(o object) {
 			if step.B%2 == 0 {
-				delete(apiserver.Meta(o), "labels")
+				delete(fake.Meta(o), "labels")
 			} else {
-				delete(apiserver.Meta(o), "annotations")
+				delete(fake.Meta(o), "annotations")
 			}
 		})
 	case "drift-delete":
@@ -66,9 +66,9 @@ func (w *world) take(step Step) {
 	case "create":
 		w.create(t, step.B%5)
 	case "hold":
-		w.editThing(t, func(o object) { apiserver.Meta(o)["finalizers"] = []any{"example.org/hold"} })
+		w.editThing(t, func(o object) { fake.Meta(o)["finalizers"] = []any{"example.org/hold"} })
 	case "let-go":
-		w.editThing(t, func(o object) { delete(apiserver.Meta(o), "finalizers") })
+		w.editThing(t, func(o object) { delete(fake.Meta(o), "finalizers") })
 	case "crd":
 		w.undefine()
 		w.define(step.B%2 == 0)
@@ -82,25 +82,25 @@ func (w *world) take(step Step) {
 	case "handover":
 		w.handOver(time.Duration(step.B) * 300 * time.Millisecond)
 	case "cut":
-		server.CutWatches(func(_ string, k *apiserver.Kind) bool { return resource == "" || k.Resource == resource })
+		server.CutWatches(func(_ string, k *fake.Kind) bool { return resource == "" || k.Resource == resource })
 	case "stall":
 		w.disturb(w.stalled, cluster+"/"+resource, lasts)
 	case "deny":
 		w.disturb(w.denied, cluster+"/"+resource, lasts)
-		server.CutWatches(func(_ string, k *apiserver.Kind) bool { return k.Resource == resource })
+		server.CutWatches(func(_ string, k *fake.Kind) bool { return k.Resource == resource })
 	case "compact":
 		server.Compact()
-		server.CutWatches(func(string, *apiserver.Kind) bool { return true })
+		server.CutWatches(func(string, *fake.Kind) bool { return true })
 	case "down":
 		w.disturb(w.down, cluster, lasts)
-		server.CutWatches(func(string, *apiserver.Kind) bool { return true })
+		server.CutWatches(func(string, *fake.Kind) bool { return true })
 	case "forbid":
 		// For good: what no watch covers is looked at once a sync period.
 		if step.A%2 == 1 && resource != "" {
 			w.mu.Lock()
 			w.forbidden[resource] = true
 			w.mu.Unlock()
-			server.CutWatches(func(_ string, k *apiserver.Kind) bool { return k.Resource == resource })
+			server.CutWatches(func(_ string, k *fake.Kind) bool { return k.Resource == resource })
 		}
 	case "restore":
 		// One of the backups that were made before each step.
@@ -121,10 +121,10 @@ func (w *world) take(step Step) {
 }
 
 // meddle lets somebody else change what was just written to the target.
-func (w *world) meddle(cluster string, r *apiserver.Request, remove bool) {
+func (w *world) meddle(cluster string, r *fake.Request, remove bool) {
 	key := r.Key()
 	if r.Verb == "create" {
-		key.Name = apiserver.Text(decode(string(r.Body)), "metadata", "name")
+		key.Name = fake.Text(decode(string(r.Body)), "metadata", "name")
 	}
 	t := thingAt(key)
 	if cluster != "target" || t == nil || r.Verb == "delete" {
@@ -146,7 +146,7 @@ func (w *world) setValue(t *thing, o object, value int) {
 	}
 }
 
-func (w *world) server(cluster string) *apiserver.Server {
+func (w *world) server(cluster string) *fake.Server {
 	if cluster == "source" {
 		return w.source
 	}
@@ -171,12 +171,12 @@ func (w *world) disturb(until map[string]time.Time, what string, lasts time.Dura
 	w.lag += lasts
 }
 
-func mrKey(i int) apiserver.Key {
-	return apiserver.Key{GroupResource: managedResources, Namespace: sourceNamespace, Name: fmt.Sprintf("m%d", i)}
+func mrKey(i int) fake.Key {
+	return fake.Key{GroupResource: managedResources, Namespace: sourceNamespace, Name: fmt.Sprintf("m%d", i)}
 }
 
-func secretKey(i int) apiserver.Key {
-	return apiserver.Key{GroupResource: secretResource, Namespace: sourceNamespace, Name: fmt.Sprintf("s%d", i)}
+func secretKey(i int) fake.Key {
+	return fake.Key{GroupResource: secretResource, Namespace: sourceNamespace, Name: fmt.Sprintf("s%d", i)}
 }
 
 func (w *world) takeSecret(i int, c content) {
@@ -203,16 +203,16 @@ func (w *world) reference(i, refs int) {
 	}
 }
 
-func (w *world) spec(mr apiserver.Key, spec object) bool {
+func (w *world) spec(mr fake.Key, spec object) bool {
 	return !isNotFound(w.request(w.source, http.MethodPatch, w.pathOf(w.source, mr), object{"spec": spec}))
 }
 
-func (w *world) annotate(mr apiserver.Key, name string, value any) {
+func (w *world) annotate(mr fake.Key, name string, value any) {
 	w.request(w.source, http.MethodPatch, w.pathOf(w.source, mr), object{"metadata": object{"annotations": object{name: value}}})
 }
 
 // keyOf is where a thing is at present.
-func (w *world) keyOf(t *thing) apiserver.Key {
+func (w *world) keyOf(t *thing) fake.Key {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	key, _ := w.keyLocked(t)
@@ -234,7 +234,7 @@ func (w *world) create(t *thing, value int) {
 	key := w.keyOf(t)
 	o := decode(marshal(t.make(value)))
 	if key.Namespace == "" {
-		delete(apiserver.Meta(o), "namespace")
+		delete(fake.Meta(o), "namespace")
 	}
 	key.Name = ""
 	w.request(w.target, http.MethodPost, w.pathOf(w.target, key), o)
@@ -245,9 +245,9 @@ func (w *world) define(namespaced bool) {
 	if namespaced {
 		scope = "Namespaced"
 	}
-	w.request(w.target, http.MethodPost, w.pathOf(w.target, apiserver.Key{GroupResource: crdResource}), definition("Widget", "widgets", scope))
+	w.request(w.target, http.MethodPost, w.pathOf(w.target, fake.Key{GroupResource: crdResource}), definition("Widget", "widgets", scope))
 }
 
 func (w *world) undefine() {
-	w.request(w.target, http.MethodDelete, w.pathOf(w.target, apiserver.Key{GroupResource: crdResource, Name: "widgets.things.example.org"}), nil)
+	w.request(w.target, http.MethodDelete, w.pathOf(w.target, fake.Key{GroupResource: crdResource, Name: "widgets.things.example.org"}), nil)
 }

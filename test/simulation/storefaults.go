@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // storeFaults are faults that etcd had in 2025, and those of two API servers of one etcd. The letter e before a seed asks for them.
@@ -42,15 +42,15 @@ func drawStoreFaults(t *rapid.T) *Scenario {
 }
 
 // takeStoreFault lets a fault of the store happen.
-func (w *world) takeStoreFault(step Step, server *apiserver.Server, cluster, resource string) {
+func (w *world) takeStoreFault(step Step, server *fake.Server, cluster, resource string) {
 	lasts := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second}[step.B%3]
-	matches := func(_ string, k *apiserver.Kind) bool { return resource == "" || k.Resource == resource }
+	matches := func(_ string, k *fake.Kind) bool { return resource == "" || k.Resource == resource }
 	switch step.Do {
 	case "lose":
 		// A cache of the library that loses an event does not know it until its watch ends.
 		until := time.Now().Add(lasts)
 		w.lock.Lock()
-		w.target.Loses = func(k *apiserver.Kind) time.Duration {
+		w.target.Loses = func(k *fake.Kind) time.Duration {
 			if time.Now().After(until) || k.Resource == "pods" || k.Resource == "replicasets" {
 				return 0
 			}

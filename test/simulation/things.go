@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
-type object = apiserver.Object
+type object = fake.Object
 
 // thing is an object that Secrets may have: where it is, and how a value is put into it. A value is a small number, so that
 // values come back.
@@ -40,7 +40,7 @@ type thing struct {
 const targetNamespace = "default"
 
 func valueAt(path ...string) func(object) string {
-	return func(o object) string { return apiserver.Text(o, path...) }
+	return func(o object) string { return fake.Text(o, path...) }
 }
 
 func manifest(apiVersion, kind, name string, rest object) object {
@@ -194,7 +194,7 @@ var annotationsOfModes = [mostModes]object{
 
 func (t *thing) complete() {
 	o := t.make(0)
-	t.kind, t.objectName, t.values, t.modes = apiserver.Text(o, "kind"), apiserver.Text(o, "metadata", "name"), map[string]string{}, map[string]int{}
+	t.kind, t.objectName, t.values, t.modes = fake.Text(o, "kind"), fake.Text(o, "metadata", "name"), map[string]string{}, map[string]int{}
 	for value := range mostValues * mostModes {
 		o, mode := t.make(value%mostValues), value/mostValues
 		if t.name == "fixed" && mode == keptObject {
@@ -205,7 +205,7 @@ func (t *thing) complete() {
 			annotations = object{resourcesv1alpha1.AnnotationIgnoreFields: t.field}
 		}
 		if annotations != nil {
-			apiserver.Meta(o)["annotations"] = annotations
+			fake.Meta(o)["annotations"] = annotations
 		}
 		text := marshal(o)
 		encoded := base64.StdEncoding.EncodeToString([]byte(text))
@@ -224,8 +224,8 @@ func (t *thing) valueOfText(text string) string {
 }
 
 // key is where the thing is, given how its kind is served.
-func (t *thing) key(namespaced bool) apiserver.Key {
-	key := apiserver.Key{GroupResource: t.resource, Name: t.objectName}
+func (t *thing) key(namespaced bool) fake.Key {
+	key := fake.Key{GroupResource: t.resource, Name: t.objectName}
 	if namespaced {
 		key.Namespace = targetNamespace
 	}

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // keyLocked is where a thing is, and whether its kind is served.
-func (w *world) keyLocked(t *thing) (apiserver.Key, bool) {
+func (w *world) keyLocked(t *thing) (fake.Key, bool) {
 	if t.custom == "" {
 		return t.key(t.namespaced), true
 	}
@@ -30,7 +30,7 @@ func unlabelled(value string) string {
 	return plain
 }
 
-func thingAt(key apiserver.Key) *thing {
+func thingAt(key fake.Key) *thing {
 	for _, t := range things {
 		if t.resource == key.GroupResource && t.key(false).Name == key.Name {
 			return t
@@ -43,7 +43,7 @@ func thingAt(key apiserver.Key) *thing {
 const anything = "anything"
 
 // isCreatedOnce says whether all who have wanted an object for a while want it to be created only once.
-func (w *world) isCreatedOnce(key apiserver.Key) bool {
+func (w *world) isCreatedOnce(key fake.Key) bool {
 	key = unscoped(key)
 	return len(w.wanted[key]) > 0 && !w.contested[key] && !slices.ContainsFunc(w.wanted[key], func(wish wish) bool {
 		return wish.value != anything || time.Since(wish.changed) < patience+w.lag
@@ -51,7 +51,7 @@ func (w *world) isCreatedOnce(key apiserver.Key) bool {
 }
 
 // gaveUp says whether a ManagedResource says of an object that it is not its own, or did a while ago.
-func (w *world) gaveUp(mr, key apiserver.Key) bool {
+func (w *world) gaveUp(mr, key fake.Key) bool {
 	at, found := w.givenUp[claim{mr, unscoped(key)}]
 	until, lacks := w.lacking[mr]
 	if !lacks {
@@ -82,18 +82,18 @@ func (w *world) noteLackingLocked(now time.Time) {
 
 // wishesLocked is what a ManagedResource wants; ok is false if it can't be said, because a Secret or a kind is missing, or
 // because nobody is to look after it at present.
-func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver.Key]string, ok bool) {
+func (w *world) wishesLocked(key fake.Key, mr object) (wishes map[fake.Key]string, ok bool) {
 	spec, _ := mr["spec"].(map[string]any)
-	if apiserver.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
+	if fake.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
 		return nil, false
 	}
-	wishes = map[apiserver.Key]string{}
-	described := map[apiserver.Key]bool{}
-	var twice []apiserver.Key
-	label := apiserver.Text(spec, "injectLabels", "sim")
+	wishes = map[fake.Key]string{}
+	described := map[fake.Key]bool{}
+	var twice []fake.Key
+	label := fake.Text(spec, "injectLabels", "sim")
 	ok = true
 	for _, name := range referencesOf(mr) {
-		secret := w.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name})
+		secret := w.source.GetLocked(fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name})
 		if secret == nil {
 			return nil, false
 		}
@@ -134,15 +134,15 @@ func (w *world) wishesLocked(key apiserver.Key, mr object) (wishes map[apiserver
 
 // concernsLocked says whether an instance that runs is to look after a ManagedResource.
 func (w *world) concernsLocked(mr object) bool {
-	class := apiserver.Text(mr, "spec", "class")
-	return apiserver.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) == "" && (class == "" || class == "other" && w.scenario.Classes)
+	class := fake.Text(mr, "spec", "class")
+	return fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) == "" && (class == "" || class == "other" && w.scenario.Classes)
 }
 
 // lacksSecretLocked says whether nobody can read at present what a ManagedResource says.
-func (w *world) lacksSecretLocked(key apiserver.Key) bool {
+func (w *world) lacksSecretLocked(key fake.Key) bool {
 	mr := w.source.GetLocked(key)
 	return mr != nil && slices.ContainsFunc(referencesOf(mr), func(name string) bool {
-		return w.source.GetLocked(apiserver.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name}) == nil
+		return w.source.GetLocked(fake.Key{GroupResource: secretResource, Namespace: key.Namespace, Name: name}) == nil
 	})
 }
 
@@ -151,7 +151,7 @@ func referencesOf(mr object) []string {
 	refs, _ := spec["secretRefs"].([]any)
 	names := make([]string, 0, len(refs))
 	for _, ref := range refs {
-		names = append(names, apiserver.Text(ref.(map[string]any), "name"))
+		names = append(names, fake.Text(ref.(map[string]any), "name"))
 	}
 	return names
 }
@@ -167,14 +167,14 @@ func (w *world) wantLocked() {
 		}
 	}
 	w.giving = map[claim]bool{}
-	w.wanted, w.twice = map[apiserver.Key][]wish{}, map[apiserver.Key]bool{}
+	w.wanted, w.twice = map[fake.Key][]wish{}, map[fake.Key]bool{}
 	for key, mr := range w.source.AllLocked() {
 		if key.GroupResource != managedResources {
 			continue
 		}
 		wishes, _ := w.wishesLocked(key, mr)
 		for at, value := range wishes {
-			labelled := apiserver.Text(w.target.GetLocked(at), "metadata", "labels", "sim") != ""
+			labelled := fake.Text(w.target.GetLocked(at), "metadata", "labels", "sim") != ""
 			at = unscoped(at)
 			since, changed, fresh := now, now, !contains(inventoryOf(mr), at)
 			if i := slices.IndexFunc(before[at], func(w wish) bool { return w.mr == key }); i >= 0 {
@@ -201,7 +201,7 @@ func (w *world) wantLocked() {
 	for c := range w.giving {
 		key, _ := w.keyLocked(thingAt(c.object))
 		if o := w.target.GetLocked(key); o != nil && origin(o) == "" && contains(w.inventoryLocked(c.mr), key) {
-			w.doubtful[apiserver.Text(o, "metadata", "uid")] = true // Its entry may stay while other objects fail.
+			w.doubtful[fake.Text(o, "metadata", "uid")] = true // Its entry may stay while other objects fail.
 		}
 	}
 	w.noteLackingLocked(now)
@@ -227,7 +227,7 @@ func (w *world) wantLocked() {
 }
 
 // wantedLately says whether somebody wanted an object a while ago or does now.
-func (o *oracle) wantedLately(key apiserver.Key) bool {
+func (o *oracle) wantedLately(key fake.Key) bool {
 	key = unscoped(key)
 	until, found := o.until[key]
 	return len(o.wanted[key]) > 0 || o.twice[key] || found && time.Since(until) < patience+o.lag

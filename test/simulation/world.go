@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 const (
@@ -48,7 +48,7 @@ var (
 // world is one run.
 type world struct {
 	scenario       *Scenario
-	source, target *apiserver.Server
+	source, target *fake.Server
 	logger         logr.Logger
 	begin          time.Time
 	*oracle
@@ -56,10 +56,10 @@ type world struct {
 	// process is what an instance runs. heard, if it is set, is told of each request of an instance when it is answered, or not; meddler
 	// is somebody else who changes what was just written, or deletes it.
 	process func(context.Context, *instance) error
-	heard   func(n *network, r *apiserver.Request, answered bool)
-	meddler func(cluster string, r *apiserver.Request, remove bool)
+	heard   func(n *network, r *fake.Request, answered bool)
+	meddler func(cluster string, r *fake.Request, remove bool)
 	// beside, if it is set, is called before and after a server carries out a request of an instance.
-	beside func(n *network, r *apiserver.Request, done bool)
+	beside func(n *network, r *fake.Request, done bool)
 
 	chances  sync.Mutex
 	happened map[string]int
@@ -72,7 +72,7 @@ type world struct {
 	stalled   map[string]time.Time
 	denied    map[string]time.Time
 	down      map[string]time.Time
-	backups   map[string][]apiserver.Snapshot
+	backups   map[string][]fake.Snapshot
 	forbidden map[string]bool
 	healed    bool
 	sent      map[string]int
@@ -182,12 +182,12 @@ func newWorld(scenario *Scenario, logger logr.Logger) *world {
 	w := &world{
 		scenario: scenario, logger: logger, begin: time.Now(), happened: map[string]int{}, seen: map[string]int{},
 		stalled: map[string]time.Time{}, denied: map[string]time.Time{}, down: map[string]time.Time{},
-		backups: map[string][]apiserver.Snapshot{}, forbidden: map[string]bool{}, sent: map[string]int{}, news: make(chan struct{}, 1),
+		backups: map[string][]fake.Snapshot{}, forbidden: map[string]bool{}, sent: map[string]int{}, news: make(chan struct{}, 1),
 	}
 	w.oracle, w.process, w.meddler = newOracle(w), w.runInstance, w.meddle
-	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind(managedResources.Group, "v1alpha1", "ManagedResource", managedResources.Resource, true))
-	w.source = apiserver.New(&w.lock, kinds, w.sourceChanged, sourceNamespace)
-	w.target = apiserver.New(&w.lock, apiserver.BuiltIn(), w.targetChanged, targetNamespace)
+	kinds := append(fake.BuiltIn(), fake.CustomKind(managedResources.Group, "v1alpha1", "ManagedResource", managedResources.Resource, true))
+	w.source = fake.New(&w.lock, kinds, w.sourceChanged, sourceNamespace)
+	w.target = fake.New(&w.lock, fake.BuiltIn(), w.targetChanged, targetNamespace)
 	w.target.Cluster = 1
 	return w
 }
@@ -332,12 +332,12 @@ func (w *world) endFaults() {
 func (w *world) heal() {
 	w.endFaults()
 	for _, t := range things {
-		w.editThing(t, func(o object) { delete(apiserver.Meta(o), "finalizers") })
+		w.editThing(t, func(o object) { delete(fake.Meta(o), "finalizers") })
 	}
 }
 
 // meet returns the fault that a request meets, "" for none, and counts it.
-func (w *world) meet(n *network, r *apiserver.Request) string {
+func (w *world) meet(n *network, r *fake.Request) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	class := "read"
@@ -378,7 +378,7 @@ func (w *world) isDown(cluster string) bool {
 	return time.Now().Before(w.down[cluster])
 }
 
-func (w *world) isDenied(cluster string, r *apiserver.Request) bool {
+func (w *world) isDenied(cluster string, r *fake.Request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if cluster == "target" && w.forbidden[r.Resource] && (r.Verb == "list" || r.Verb == "watch") {
@@ -404,7 +404,7 @@ func (w *world) traceLocked(format string, arguments ...any) {
 }
 
 // request sends a request of somebody who is no instance and whom no fault hits; it returns the status code.
-func (w *world) request(server *apiserver.Server, method, path string, body object) int {
+func (w *world) request(server *fake.Server, method, path string, body object) int {
 	var content []byte
 	if body != nil {
 		var err error
@@ -420,7 +420,7 @@ func (w *world) request(server *apiserver.Server, method, path string, body obje
 	if method == http.MethodPatch {
 		from.Header.Set("Content-Type", "application/merge-patch+json")
 	}
-	response, err := (&apiserver.Transport{Server: server, By: "somebody"}).RoundTrip(from)
+	response, err := (&fake.Transport{Server: server, By: "somebody"}).RoundTrip(from)
 	if err != nil {
 		panic(err)
 	}
@@ -429,7 +429,7 @@ func (w *world) request(server *apiserver.Server, method, path string, body obje
 }
 
 // pathOf is the path of an object.
-func (w *world) pathOf(server *apiserver.Server, key apiserver.Key) string {
+func (w *world) pathOf(server *fake.Server, key fake.Key) string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	version := "v1"
@@ -447,7 +447,7 @@ func (w *world) pathOf(server *apiserver.Server, key apiserver.Key) string {
 	return strings.TrimSuffix(path+"/"+key.Name, "/")
 }
 
-func (w *world) get(server *apiserver.Server, key apiserver.Key) object {
+func (w *world) get(server *fake.Server, key fake.Key) object {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return server.GetLocked(key)

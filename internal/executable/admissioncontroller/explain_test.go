@@ -17,7 +17,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
-	"github.com/espalier-project/espalier/test/kubeconfig"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // objectsOfGarden are those of a garden with two seeds, by resource, as an API server lists them.

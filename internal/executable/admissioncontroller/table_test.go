@@ -16,7 +16,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
-	"github.com/espalier-project/espalier/test/kubeconfig"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // newProcess returns one that is made from a configuration, with the kubeconfig of a garden that nobody ever asks.

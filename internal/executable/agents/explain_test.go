@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/test/kubeconfig"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // objects are those of a shoot with one node, and of the cluster with its Machine.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/process"
-	"github.com/espalier-project/espalier/test/kubeconfig"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // run runs the verb of an executable that answers nothing itself.

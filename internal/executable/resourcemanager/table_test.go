@@ -18,7 +18,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
-	"github.com/espalier-project/espalier/test/kubeconfig"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // TestTable: each switch of the configuration has one row, or a webhook and the controller that goes with it, and each row is whole. Every

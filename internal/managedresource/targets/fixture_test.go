@@ -34,7 +34,7 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -43,7 +43,7 @@ import (
 type seed struct {
 	t       *testing.T
 	lock    sync.Mutex
-	source  *apiserver.Server
+	source  *fake.Server
 	targets map[string]*shoot
 	*Targets
 	registry *prometheus.Registry
@@ -57,7 +57,7 @@ type seed struct {
 
 // shoot is a target.
 type shoot struct {
-	*apiserver.Server
+	*fake.Server
 	seed *seed
 	name string
 	// meet, if it is set, answers in place of the API server; nil, nil passes the request on.
@@ -86,13 +86,13 @@ func inBubble(t *testing.T, change func(*config.ResourceManagerConfiguration), n
 
 func newSeed(t *testing.T, names []string) *seed {
 	s := &seed{t: t, targets: map[string]*shoot{}, asked: map[string]int{}}
-	kinds := append(apiserver.BuiltIn(), apiserver.CustomKind("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true),
-		apiserver.BuiltInKind("coordination.k8s.io", "v1", "Lease", "leases", true))
-	s.source = apiserver.New(&s.lock, kinds, nil)
+	kinds := append(fake.BuiltIn(), fake.CustomKind("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true),
+		fake.BuiltInKind("coordination.k8s.io", "v1", "Lease", "leases", true))
+	s.source = fake.New(&s.lock, kinds, nil)
 	s.source.QuietEnd = true
 	s.must(s.source, http.MethodPost, "/api/v1/namespaces", object("v1", "Namespace", "", "garden"))
 	for i, name := range names {
-		server := apiserver.New(&s.lock, apiserver.BuiltIn(), nil, "default")
+		server := fake.New(&s.lock, fake.BuiltIn(), nil, "default")
 		server.Cluster, server.QuietEnd = i+1, true
 		s.targets[name] = &shoot{Server: server, seed: s, name: name}
 		s.must(s.source, http.MethodPost, "/api/v1/namespaces", object("v1", "Namespace", "", name, "metadata.labels", map[string]any{label: "true"}))
@@ -103,7 +103,7 @@ func newSeed(t *testing.T, names []string) *seed {
 // RoundTrip is how the process reaches the source.
 func (s *seed) RoundTrip(request *http.Request) (*http.Response, error) {
 	s.count("source", request)
-	return (&apiserver.Transport{Server: s.source, By: "process"}).RoundTrip(request)
+	return (&fake.Transport{Server: s.source, By: "process"}).RoundTrip(request)
 }
 
 func (s *seed) count(cluster string, request *http.Request) {
@@ -157,7 +157,7 @@ func (s *shoot) RoundTrip(request *http.Request) (*http.Response, error) {
 			return response, err
 		}
 	}
-	return (&apiserver.Transport{Server: s.Server, By: "process"}).RoundTrip(request)
+	return (&fake.Transport{Server: s.Server, By: "process"}).RoundTrip(request)
 }
 
 // meets has requests of the process answered by a function from now on.
@@ -290,7 +290,7 @@ func object(apiVersion, kind, namespace, name string, fields ...any) map[string]
 }
 
 // must sends a request as somebody else than the process.
-func (s *seed) must(server *apiserver.Server, method, path string, body map[string]any) map[string]any {
+func (s *seed) must(server *fake.Server, method, path string, body map[string]any) map[string]any {
 	s.t.Helper()
 	code, answer := send(server, method, path, body)
 	if code >= 300 {
@@ -299,7 +299,7 @@ func (s *seed) must(server *apiserver.Server, method, path string, body map[stri
 	return answer
 }
 
-func send(server *apiserver.Server, method, path string, body map[string]any) (int, map[string]any) {
+func send(server *fake.Server, method, path string, body map[string]any) (int, map[string]any) {
 	content, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
@@ -312,7 +312,7 @@ func send(server *apiserver.Server, method, path string, body map[string]any) (i
 	if method == http.MethodPatch {
 		request.Header.Set("Content-Type", "application/merge-patch+json")
 	}
-	response, err := (&apiserver.Transport{Server: server, By: "somebody"}).RoundTrip(request)
+	response, err := (&fake.Transport{Server: server, By: "somebody"}).RoundTrip(request)
 	if err != nil {
 		panic(err)
 	}
@@ -363,7 +363,7 @@ func (s *seed) managed(target, name string, configMaps int) {
 func (s *seed) configMap(target, name string) map[string]any {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return s.targets[target].GetLocked(apiserver.Key{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: name})
+	return s.targets[target].GetLocked(fake.Key{GroupResource: schema.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: name})
 }
 
 // within fails unless something becomes true within a time of the bubble.
@@ -399,7 +399,7 @@ func (s *seed) applied(target, name string) func() bool {
 	return func() bool {
 		s.lock.Lock()
 		defer s.lock.Unlock()
-		mr := s.source.GetLocked(apiserver.Key{GroupResource: schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}, Namespace: target, Name: name})
+		mr := s.source.GetLocked(fake.Key{GroupResource: schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}, Namespace: target, Name: name})
 		status, _ := mr["status"].(map[string]any)
 		conditions, _ := status["conditions"].([]any)
 		found := 0
@@ -418,7 +418,7 @@ func (s *seed) drifts(target, name string, limit time.Duration) time.Duration {
 	s.t.Helper()
 	s.must(s.targets[target].Server, http.MethodPatch, "/api/v1/namespaces/default/configmaps/"+name, map[string]any{"data": map[string]any{"of": "somebody"}})
 	began := time.Now()
-	s.within(limit, "the drift of "+target+"/"+name+" is repaired", func() bool { return apiserver.Text(s.configMap(target, name), "data", "of") == target })
+	s.within(limit, "the drift of "+target+"/"+name+" is repaired", func() bool { return fake.Text(s.configMap(target, name), "data", "of") == target })
 	return time.Since(began)
 }
 

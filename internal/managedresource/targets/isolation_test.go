@@ -14,7 +14,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster/answers"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // inTrouble runs a test with five targets, of which the first one gets into trouble once all are applied.
@@ -64,7 +64,7 @@ func TestHangingTarget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inTrouble(t, func(s *seed, hostile *shoot, others []string) {
 				hostile.meets(hangs)
-				hostile.CutWatches(func(string, *apiserver.Kind) bool { return true })
+				hostile.CutWatches(func(string, *fake.Kind) bool { return true })
 				for range 10 {
 					// Each of its ManagedResources has work all the time.
 					for _, mr := range []string{"addons", "system"} {
@@ -139,7 +139,7 @@ func TestEndlessBody(t *testing.T) {
 			}
 			return answer(r, endless{}), nil
 		})
-		hostile.CutWatches(func(string, *apiserver.Kind) bool { return true })
+		hostile.CutWatches(func(string, *fake.Kind) bool { return true })
 		for _, mr := range []string{"addons", "system"} {
 			s.must(s.source, http.MethodPatch, "/apis/resources.gardener.cloud/v1alpha1/namespaces/hostile/managedresources/"+mr,
 				map[string]any{"metadata": map[string]any{"annotations": map[string]any{"gardener.cloud/operation": "reconcile"}}})
@@ -151,7 +151,7 @@ func TestEndlessBody(t *testing.T) {
 			t.Error("TGT-13: no answer was cut")
 		}
 		hostile.meets(nil)
-		s.within(5*time.Minute, "it recovers", func() bool { return apiserver.Text(s.configMap("hostile", "addons-0"), "data", "of") == "hostile" })
+		s.within(5*time.Minute, "it recovers", func() bool { return fake.Text(s.configMap("hostile", "addons-0"), "data", "of") == "hostile" })
 	})
 }
 

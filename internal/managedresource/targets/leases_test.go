@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // together are processes that share the targets of a seed.
@@ -176,7 +176,7 @@ const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/"
 func (w *together) lease(namespace, name string) map[string]any {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	return w.source.GetLocked(apiserver.Key{GroupResource: schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, Namespace: namespace, Name: name})
+	return w.source.GetLocked(fake.Key{GroupResource: schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, Namespace: namespace, Name: name})
 }
 
 func (p *sharer) leaseName() string { return strings.TrimPrefix(p.holder, "garden/") }
@@ -351,7 +351,7 @@ func TestLeaseHeld(t *testing.T) {
 		if got := s.sent("shoot-a ") - before; got > 0 {
 			t.Errorf("TGT-8: %d requests to a target that another process has taken", got)
 		}
-		s.within(time.Minute, "TGT-8: it is gone again", func() bool { return apiserver.Text(s.configMap("shoot-a", "addons-0"), "data", "of") == "shoot-a" })
+		s.within(time.Minute, "TGT-8: it is gone again", func() bool { return fake.Text(s.configMap("shoot-a", "addons-0"), "data", "of") == "shoot-a" })
 	})
 }
 

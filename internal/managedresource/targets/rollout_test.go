@@ -14,7 +14,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // inGroup runs a test with the targets canary, b and c, each of which has the member addons of one roll-out group, applied in its first revision.
@@ -58,14 +58,14 @@ func (s *seed) write(target, value, manifest string) {
 
 // revision is what a target has.
 func (s *seed) revision(target string) string {
-	return apiserver.Text(s.configMap(target, "addons"), "data", "revision")
+	return fake.Text(s.configMap(target, "addons"), "data", "revision")
 }
 
 // held is the reason and the message of RolloutHeld in a target's member.
 func (s *seed) held(target string) string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	mr := s.source.GetLocked(apiserver.Key{GroupResource: schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}, Namespace: target, Name: "addons"})
+	mr := s.source.GetLocked(fake.Key{GroupResource: schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}, Namespace: target, Name: "addons"})
 	status, _ := mr["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	"github.com/espalier-project/espalier/test/simulation/apiserver"
+	"github.com/espalier-project/espalier/test/fake"
 )
 
 // soon is enough for a Lease that is taken for the first time.
@@ -128,7 +128,7 @@ func TestUnreachable(t *testing.T) {
 		s.managed("shoot-a", "addons", 2)
 		s.within(soon, "it is applied", s.applied("shoot-a", "addons"))
 		s.targets["shoot-a"].meets(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") })
-		s.targets["shoot-a"].CutWatches(func(string, *apiserver.Kind) bool { return true })
+		s.targets["shoot-a"].CutWatches(func(string, *fake.Kind) bool { return true })
 		s.within(10*time.Minute, "it rests", s.is("shoot-a", StateUnreachable))
 		asked := s.sent("shoot-a ")
 		time.Sleep(10 * time.Minute)

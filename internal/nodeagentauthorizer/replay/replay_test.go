@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
-	"github.com/espalier-project/espalier/test/auditgen"
+	"github.com/espalier-project/espalier/test/gen/auditgen"
 )
 
 func object(kind, namespace, name string, more map[string]any) map[string]any {

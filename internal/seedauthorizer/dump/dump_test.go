@@ -18,7 +18,7 @@ import (
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // item is an object with its kind.

@@ -19,8 +19,8 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wire"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/gardengen"
-	"github.com/espalier-project/espalier/test/gardenproto"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardenproto"
 )
 
 // gardens are the kinds of Gardener in both tables.

@@ -12,7 +12,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // Section 2.3: a request is for a client certificate of a seed or a self-hosted shoot if its subject, names and usages all are as required. A

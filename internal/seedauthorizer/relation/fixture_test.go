@@ -11,7 +11,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

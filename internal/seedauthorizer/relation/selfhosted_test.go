@@ -6,7 +6,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 const bucketCredentials, bucketGenerated = "spec.credentialsRef", "status.generatedSecretRef"

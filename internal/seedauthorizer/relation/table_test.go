@@ -16,7 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // TestRanks proves that no ordinary edge of the table can be part of a circle (C21): each leads to a higher rank.

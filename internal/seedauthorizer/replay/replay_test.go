@@ -16,9 +16,9 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
-	"github.com/espalier-project/espalier/test/auditgen"
-	"github.com/espalier-project/espalier/test/builders"
-	"github.com/espalier-project/espalier/test/landscape"
+	"github.com/espalier-project/espalier/test/gen/auditgen"
+	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/gen/landscape"
 )
 
 const core = ".core.gardener.cloud"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // TestShadow: a registration is judged by the shadow policy, too, without a read and without effect on the answer.

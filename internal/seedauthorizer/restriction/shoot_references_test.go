@@ -5,7 +5,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 func init() {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // This file is a second reading of the contract (sections 2 to 6 and 8, T4-1): tables over the JSON of objects, and a search. It shares no code with the

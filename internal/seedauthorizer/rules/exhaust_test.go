@@ -16,7 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // smallAskers are all identities that a role of a small world lets somebody have, and some that nobody has.

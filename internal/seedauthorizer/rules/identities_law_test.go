@@ -17,7 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // members may create ServiceAccounts, their tokens and Secrets in the namespace of a project, by a role of the project (serviceaccountmanager).

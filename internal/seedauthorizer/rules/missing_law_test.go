@@ -6,7 +6,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // TestLawOfMissing: of each refusal for want of a path (SA-14, B-6), in a drawn garden: each set of links that the explanation names makes it a

@@ -21,7 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // TestLawOfOwnHand: an identity of a cluster writes whatever authorizers and restrictions let it write, with any content, in any part of an

@@ -10,7 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/ratelimit/ratelimittest"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // TestQueues: look-ups wait by seed and then by user, or by namespace, shoot and user; those on behalf of an extension of a self-hosted shoot that is

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // TestOwnSeedJustCreated: the own Seed that the graph has not seen yet is looked up, so that who just created it can read it; one that does not

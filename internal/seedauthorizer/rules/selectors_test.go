@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // labelRules are the rules that accept a label, by what is asked; the label stands for K and V in labelCases.

@@ -17,8 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/builders"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // shadowing is an authorizer with the widest policy, and with the narrowest one as its shadow.

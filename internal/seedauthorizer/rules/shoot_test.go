@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/builders"
+	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 // shootAuthorizer has a Shoot with what the cases below speak of; its clients are SG, SE (in garden-n) and SA.

@@ -10,8 +10,8 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	"github.com/espalier-project/espalier/test/builders"
-	"github.com/espalier-project/espalier/test/gardengen"
+	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // Small worlds have the seeds a and child, the ordinary Shoot garden-n/t on seed a, the Shoot garden/child, which is self-hosted and may be the seed child,

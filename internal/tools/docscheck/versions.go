@@ -23,7 +23,7 @@ var versioned = map[string]string{
 }
 
 // controlplaneMod is the go.mod of the control plane that the repository builds for tests and the local run.
-const controlplaneMod = "test/controlplane/go.mod"
+const controlplaneMod = "test/env/controlplane/go.mod"
 
 // requirement is a line of a go.mod with a module and its version.
 var requirement = regexp.MustCompile(`(?m)^\s*(?:require )?([a-z0-9.-]+\.[a-z]+/\S+) (v\S+)(?: // indirect)?$`)

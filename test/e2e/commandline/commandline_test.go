@@ -1,0 +1,329 @@
+// Package commandline runs the executables as processes and looks at what their command lines answer, without any cluster.
+package commandline
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/env/cluster"
+	"github.com/espalier-project/espalier/test/env/harness"
+)
+
+// kinds are those of the configuration files, by executable.
+var kinds = map[string]string{
+	"resource-manager":      "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration\n",
+	"admission-controller":  "apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1\nkind: AdmissionControllerConfiguration\n",
+	"node-agent-authorizer": "apiVersion: nodeagentauthorizer.config.gardener.cloud/v1alpha1\nkind: NodeAgentAuthorizerConfiguration\n",
+}
+
+const root = "../../.."
+
+var binaries string
+
+func TestMain(m *testing.M) {
+	code, err := build(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func build(m *testing.M) (int, error) {
+	var err error
+	if binaries, err = os.MkdirTemp("", "espalier-commandline-"); err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(binaries) }()
+	for name := range kinds {
+		if _, err := harness.Build(binaries, name); err != nil {
+			return 1, err
+		}
+	}
+	return m.Run(), nil
+}
+
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func run(t *testing.T, name string, environment []string, arguments ...string) result {
+	t.Helper()
+	command := exec.Command(filepath.Join(binaries, name), arguments...)
+	var out, errOut bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errOut
+	command.Env = append(os.Environ(), environment...)
+	_ = command.Run()
+	if command.ProcessState == nil {
+		t.Fatalf("%s does not start", name)
+	}
+	return result{command.ProcessState.ExitCode(), out.String(), errOut.String()}
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// CLI-1 … CLI-6: what is asked for is on stdout, what is wrong once on stderr; 0 is only for what went well.
+func TestAnswers(t *testing.T) {
+	for name, kind := range kinds {
+		usage := "\n\nUsage:\n  " + name + " --config FILE [flags]\n\nFlags:\n"
+		for rule, tc := range map[string]struct {
+			arguments      []string
+			code           int
+			stdout, stderr string // how they begin; nothing means that they are empty
+		}{
+			"CT-23/CLI-2 version":             {[]string{"--version", "--config=/none"}, 0, name + " v", ""},
+			"CLI-2 raw version":               {[]string{"--version=raw"}, 0, "version.Info{", ""},
+			"CLI-5/CLI-6 no file":             {nil, 1, "", "Error: missing config file\n"},
+			"CT-23/CLI-5 unreadable":          {[]string{"--config=/none"}, 1, "", "Error: error reading config file: open /none: no such file or directory\n"},
+			"CT-16/CFG-2 another kind":        {[]string{"--config=" + write(t, "kind: Foo")}, 1, "", `Error: error decoding config: no kind "Foo" is registered for version "` + strings.Fields(kind)[1] + `" in scheme`},
+			"CFG-4/CFG-6 two faults":          {[]string{"--config=" + write(t, "logLevel: 5\nlogFormat: y\n")}, 1, "", "Error: error decoding config: logFormat: Invalid value: true: must be a string\nError: error decoding config: logLevel: Invalid value: 5: must be a string\n"},
+			"CT-23/CLI-4 unknown flag":        {[]string{"--foo"}, 1, "", "Error: unknown flag: --foo" + usage},
+			"CLI-4 argument":                  {[]string{"x"}, 1, "", `Error: unknown command "x" for "` + name + `"` + usage},
+			"CLI-1 help":                      {[]string{"--help"}, 0, "", ""},
+			"verbs need their operand":        {[]string{"validate-config"}, 1, "", "Error: want one FILE, got 0\n\nUsage:\n  " + name + " validate-config FILE [flags]\n"},
+			"OPB-1 valid, but not known":      {[]string{"validate-config", write(t, kind+"foo: 1\nleaderElection: {leaderElect: false}\n"), "--strict-config=false"}, 0, "", ""},
+			"OPB-1 an unknown key is a fault": {[]string{"validate-config", write(t, kind+"\n\nfoo: 1\nleaderElection: {leaderElect: false}\n")}, 1, "", ""},
+		} {
+			t.Run(name+"/"+rule, func(t *testing.T) {
+				got := run(t, name, nil, tc.arguments...)
+				if got.code != tc.code {
+					t.Errorf("exit code %d, want %d", got.code, tc.code)
+				}
+				switch rule {
+				case "CLI-1 help":
+					tc.stdout = got.stdout // Looked at below.
+				case "OPB-1 valid, but not known":
+					tc.stdout = tc.arguments[1] + ":3: warning: unknown key foo is ignored\n"
+				case "OPB-1 an unknown key is a fault":
+					tc.stderr = tc.arguments[1] + ":5: foo: unknown key\n"
+				}
+				if !begins(got.stdout, tc.stdout) || !begins(got.stderr, tc.stderr) {
+					t.Errorf("stdout:\n%s\nstderr:\n%s", got.stdout, got.stderr)
+				}
+				if first, _, _ := strings.Cut(got.stderr, "\n"); first != "" && strings.Count(got.stdout+got.stderr, first) != 1 {
+					t.Errorf("said more than once: %s", first)
+				}
+			})
+		}
+	}
+}
+
+// CLI-8: exit code 1 says that there is something to write, so that faults have another one.
+func TestTakeoverFaults(t *testing.T) {
+	for _, name := range []string{"resource-manager", "admission-controller"} {
+		for _, tc := range []struct {
+			arguments []string
+			stderr    string
+		}{
+			{[]string{"--config=" + write(t, kinds[name])}, "Error: takeover needs --dry-run: to write, start " + name + "\n\nUsage:\n  " + name + " takeover [flags]\n"},
+			{[]string{"--dry-run", "--foo"}, "Error: unknown flag: --foo\n"},
+			{[]string{"--dry-run"}, "Error: missing config file\n"},
+			{[]string{"--dry-run", "-o=table"}, "Error: invalid argument \"table\" for \"-o, --output\" flag: want text, json or yaml\n"},
+		} {
+			got := run(t, name, []string{"KUBECONFIG=" + write(t, "")}, append([]string{"takeover"}, tc.arguments...)...)
+			if got.code != 2 || !strings.HasPrefix(got.stderr, tc.stderr) {
+				t.Errorf("CLI-8 %s %v: exit code %d, stdout %s, stderr %s", name, tc.arguments, got.code, got.stdout, got.stderr)
+			}
+		}
+	}
+}
+
+func begins(text, want string) bool {
+	return strings.HasPrefix(text, want) && (want != "" || text == "")
+}
+
+// CLI-3: what only resource-manager has.
+func TestResourceManager(t *testing.T) {
+	for rule, tc := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"CT-1":                      {[]string{"--config=" + write(t, "{}")}, "Error: leaderElection.resourceNamespace: Required value\n"},
+		"OLD-20 old flags are read": {[]string{"--sync-period=1s", "--leader-election=false"}, "Error: controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
+		"CLI-4 in a verb":           {[]string{"rights", "--foo"}, "Error: unknown flag: --foo\n\nUsage:\n  resource-manager rights [flags]\n"},
+		"CT-5 with its line":        {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  managedResource:\n    syncPeriod: 1s\n")}, ":4: controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
+		"OPB-2 with another fault":  {[]string{"validate-config", write(t, "logLevel: x\n")}, ":1: logLevel: Unsupported value: \"x\": "},
+		"OLD-32 with its line":      {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  kubeletCSRApprover:\n    enabled: true\n    concurrentSyncs: 0\n")}, ":5: controllers.csrApprover.concurrentSyncs: Invalid value: 0: must be at least 1\n"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			got := run(t, "resource-manager", nil, tc.arguments...)
+			if tc.arguments[0] == "validate-config" {
+				tc.want = tc.arguments[1] + tc.want
+			}
+			if got.code != 1 || !strings.HasPrefix(got.stderr, tc.want) {
+				t.Errorf("exit code %d, stdout:\n%s\nstderr:\n%s", got.code, got.stdout, got.stderr)
+			}
+		})
+	}
+}
+
+// OPB-2: whoever checks a file on another machine is told what a Pod adds.
+func TestNamespaceOfThePod(t *testing.T) {
+	file := write(t, "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nleaderElection:\n  leaderElect: true\n")
+	want := result{stdout: file + ":2: warning: leaderElection.resourceNamespace is not set: a Pod takes its own namespace, elsewhere nothing starts\n"}
+	if got := run(t, "resource-manager", nil, "validate-config", file); got != want {
+		t.Errorf("got %+v", got)
+	}
+	if got := run(t, "resource-manager", nil, "--config="+file); got.code != 1 || !strings.Contains(got.stderr, "leaderElection.resourceNamespace: Required value") {
+		t.Errorf("CT-1: got %+v", got)
+	}
+}
+
+// CLI-6, OPB-8: once there is a log, an error is in it, and nowhere else.
+func TestErrorsOfTheStartAreInTheLog(t *testing.T) {
+	ports, err := cluster.FreePorts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := fmt.Sprintf("server: {webhooks: {port: %d}, healthProbes: {port: %d}, metrics: {port: %d}}\n", ports[0], ports[1], ports[2])
+	for name, kind := range kinds {
+		got := run(t, name, []string{"KUBECONFIG=/none", "TARGET_KUBECONFIG=/none"}, "--config="+write(t, kind+server+"leaderElection: {leaderElect: false}\n"))
+		errors := 0
+		for line := range strings.Lines(got.stderr) {
+			entry := map[string]any{}
+			if err := json.Unmarshal([]byte(line), &entry); err != nil {
+				t.Fatalf("%s: %s: %v", name, line, err)
+			}
+			if text, _ := entry["error"].(string); strings.Contains(text, "open /none: no such file or directory") {
+				errors++
+			}
+		}
+		if got.code != 1 || got.stdout != "" || errors != 1 {
+			t.Errorf("%s: exit code %d, stdout %q, stderr:\n%s", name, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
+// section returns what the help has under a heading.
+func section(help, heading string) string {
+	_, text, _ := strings.Cut(help, "\n"+heading+":\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimPrefix(line, "  "))
+	}
+	return strings.TrimSuffix(b.String(), "\n") + "\n"
+}
+
+// The help names everything that it promises; its smallest configuration is one, and its documents are there.
+func TestHelp(t *testing.T) {
+	for name := range kinds {
+		help := run(t, name, nil, "--help").stdout
+		for _, part := range []string{"\nIt runs ", "\nUsage:\n", "\nFlags:\n", "\n  KUBECONFIG ", "\nExit codes:\n  0  ", "validate-config", "completion"} {
+			if !strings.Contains(help, part) {
+				t.Errorf("%s: %q is missing in\n%s", name, part, help)
+			}
+		}
+		if got := run(t, name, nil, "validate-config", write(t, section(help, "Smallest configuration"))); got != (result{}) {
+			t.Errorf("%s: the smallest configuration: %+v", name, got)
+		}
+		for _, document := range strings.Fields(section(help, "Documents")) {
+			if _, err := os.Stat(filepath.Join(root, document)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if deprecated := section(help, "Deprecated flags"); name == "resource-manager" && (!strings.Contains(deprecated, "--sync-period duration") || !strings.Contains(deprecated, "use controllers.managedResource.syncPeriod\n")) {
+			t.Errorf("OLD-20: %s", deprecated)
+		}
+	}
+}
+
+// The reference and the man pages in the repository are those of the executables.
+func TestGeneratedPages(t *testing.T) {
+	for name := range kinds {
+		page, err := os.ReadFile(filepath.Join(root, "docs/reference", name+"-command-line.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(page), run(t, name, nil, "reference").stdout); diff != "" {
+			t.Errorf("make generate was forgotten: %s", diff)
+		}
+		dir := t.TempDir()
+		if got := run(t, name, nil, "man", "--dir="+dir); got != (result{}) {
+			t.Fatalf("%+v", got)
+		}
+		pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+		if err != nil || len(pages) < 4 {
+			t.Fatalf("%s: %v %v", name, pages, err)
+		}
+		for _, page := range pages {
+			want, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(root, "docs/man", filepath.Base(page)))
+			if err != nil || string(got) != string(want) {
+				t.Errorf("make generate was forgotten: %s differs (%v)", filepath.Base(page), err)
+			}
+		}
+	}
+}
+
+// CLI-9: by another name resource-manager answers for kubectl espalier, says where the other verbs are, and its pages are in the repository, too.
+func TestKubectlEspalier(t *testing.T) {
+	if err := os.Symlink(filepath.Join(binaries, "resource-manager"), filepath.Join(binaries, "kubectl-espalier")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("resource-manager", filepath.Join(binaries, "kubectl_complete-espalier")); err != nil {
+		t.Fatal(err)
+	}
+	help := run(t, "kubectl-espalier", nil)
+	for _, part := range []string{"\nUsage:\n  kubectl espalier COMMAND\n", "\n  why ", "admission-controller has explain"} {
+		if help.code != 0 || !strings.Contains(help.stdout, part) {
+			t.Errorf("CLI-9: exit code %d, no %q in\n%s%s", help.code, part, help.stdout, help.stderr)
+		}
+	}
+	for _, document := range strings.Fields(section(help.stdout, "Documents")) {
+		if _, err := os.Stat(filepath.Join(root, document)); err != nil {
+			t.Errorf("CLI-9: %v", err)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs/reference/kubectl-espalier-command-line.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), run(t, "kubectl-espalier", nil, "reference").stdout); diff != "" {
+		t.Errorf("make generate was forgotten: %s", diff)
+	}
+	if got := run(t, "kubectl-espalier", nil, "why", "pod"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: want KIND NAME or KIND/NAME\n\nUsage:\n  kubectl espalier why KIND[.GROUP] NAME [flags]\n") {
+		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=/none", "KUBERNETES_SERVICE_HOST="}, "why", "pod", "x"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: source: no configuration has been provided") {
+		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := run(t, "kubectl_complete-espalier", []string{"KUBECONFIG=/none"}, "why", "--output", "j"); got.code != 0 || !strings.HasPrefix(got.stdout, "json\n:4\n") {
+		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// The effective configuration has the defaults, the kind and the values of the environment.
+func TestEffectiveConfiguration(t *testing.T) {
+	for name, parts := range map[string][]string{
+		"resource-manager":      {"kind: ResourceManagerConfiguration", "port: 9449", "syncPeriod: 1m0s", "kubeconfig: /from/environment"},
+		"admission-controller":  {"kind: AdmissionControllerConfiguration", "port: 2721", "qps: 50", "kubeconfig: /from/environment"},
+		"node-agent-authorizer": {"kind: NodeAgentAuthorizerConfiguration", "port: 9449", "maxStaleness: 10m0s", "kubeconfig: /from/environment"},
+	} {
+		got := run(t, name, []string{"KUBECONFIG=/from/environment"}, "validate-config", "--effective", "--strict-config=false", write(t, "leaderElection: {leaderElect: false}\n"))
+		for _, part := range parts {
+			if got.code != 0 || !strings.Contains(got.stdout, part) {
+				t.Errorf("%s: exit code %d, %q is missing in\n%s%s", name, got.code, part, got.stdout, got.stderr)
+			}
+		}
+	}
+}
