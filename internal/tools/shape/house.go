@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// file is a source file that is neither a test nor generated.
+type file struct {
+	path    string // relative to the root, with slashes
+	content []byte
+	tree    *ast.File
+}
+
+// house has the source files of the product.
+type house []file
+
+// read parses the product's source files below a root.
+func read(root string) (house, error) {
+	var all house
+	positions := token.NewFileSet()
+	for _, top := range []string{"api", "cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(name string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if entry.IsDir() {
+				if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil || entry.Name() == "testdata" {
+					return filepath.SkipDir
+				}
+				return nil
+			}
+			if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(entry.Name(), "zz_generated") {
+				return nil
+			}
+			content, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			tree, err := parser.ParseFile(positions, name, content, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, name)
+			all = append(all, file{filepath.ToSlash(relative), content, tree})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// below returns the files of a folder and of the folders in it.
+func (h house) below(folder string) []file {
+	return slices.DeleteFunc(slices.Clone(h), func(f file) bool { return !strings.HasPrefix(f.path, folder+"/") })
+}
+
+func sum(files []file, count func(file) int) int {
+	total := 0
+	for _, f := range files {
+		total += count(f)
+	}
+	return total
+}
+
+// codeLines counts the lines that have a token.
+func codeLines(f file) int {
+	var s scanner.Scanner
+	positions := token.NewFileSet()
+	at := positions.AddFile("", -1, len(f.content))
+	s.Init(at, f.content, nil, 0)
+	lines := map[int]struct{}{}
+	for {
+		pos, tok, literal := s.Scan()
+		if tok == token.EOF {
+			return len(lines)
+		}
+		if tok == token.SEMICOLON && literal == "\n" {
+			continue
+		}
+		first := at.Line(pos)
+		for i := range 1 + strings.Count(literal, "\n") {
+			lines[first+i] = struct{}{}
+		}
+	}
+}
+
+func wideLines(f file) int {
+	wide := 0
+	for line := range bytes.Lines(f.content) {
+		if len([]rune(string(line))) > 121 { // with the line feed
+			wide++
+		}
+	}
+	return wide
+}
+
+// methods counts the exported methods of files.
+func methods(files []file) int {
+	return sum(files, func(f file) (count int) {
+		for _, declaration := range f.tree.Decls {
+			if function, is := declaration.(*ast.FuncDecl); is && function.Recv != nil && function.Name.IsExported() {
+				count++
+			}
+		}
+		return count
+	})
+}
+
+// converting are the functions that make one form of a key of an object from another form.
+var converting = regexp.MustCompile(`\b(KeyOf|KeyOfReference|RefOf|keyOf|keysOf|keysOfDesired|WithoutNamespace|Same|keyed|newKey)\(`)
+
+func conversions(files []file) int {
+	return sum(files, func(f file) (count int) {
+		for line := range bytes.Lines(f.content) {
+			if converting.Match(line) && !bytes.HasPrefix(bytes.TrimSpace(line), []byte("//")) {
+				count++
+			}
+		}
+		return count
+	})
+}
+
+func fieldsOf(is func(ast.Expr) bool) func(file) int {
+	return func(f file) (count int) {
+		ast.Inspect(f.tree, func(node ast.Node) bool {
+			if structure, found := node.(*ast.StructType); found {
+				for _, field := range structure.Fields.List {
+					if is(field.Type) {
+						count += max(1, len(field.Names))
+					}
+				}
+			}
+			return true
+		})
+		return count
+	}
+}
+
+func isMap(e ast.Expr) bool {
+	_, is := e.(*ast.MapType)
+	return is
+}
+
+func isMutex(e ast.Expr) bool {
+	if pointer, is := e.(*ast.StarExpr); is {
+		e = pointer.X
+	}
+	selector, is := e.(*ast.SelectorExpr)
+	return is && (selector.Sel.Name == "Mutex" || selector.Sel.Name == "RWMutex")
+}
+
+// watchers counts the rooms that read the events of a watch themselves.
+func (h house) watchers() int {
+	rooms := map[string]struct{}{}
+	for _, f := range h {
+		if bytes.Contains(f.content, []byte(".ResultChan()")) {
+			rooms[path.Dir(f.path)] = struct{}{}
+		}
+	}
+	return len(rooms)
+}
+
+// own are the words for which the field has a term; a part of an identifier is compared without regard to case and to a plural.
+var own = map[string]string{
+	"acquitted": "unmarked", "condemned": "marked for deletion", "crowd": "admission buffer", "doubt": "out of sync",
+	"era": "none: it goes with repairs in place", "finding": "object", "former": "previous", "guest": "request", "heir": "next owner",
+	"keeper": "owner", "leaves": "releases", "ledger": "objects", "livefallback": "read-through", "looked": "read", "looks": "reads",
+	"news": "events", "patient": "queued", "rehearsal": "dry run", "settle": "complete", "settled": "complete", "sighting": "observation",
+	"spared": "unmarked", "stray": "orphan", "suspect": "out of sync", "tells": "reports", "told": "reported", "unsure": "out of sync",
+}
+
+// ownWords returns "<file>:<line> <identifier>: <term of the field>" for the first declaration in a folder of each identifier with a word of
+// our own, sorted.
+func (h house) ownWords() []string {
+	found := map[[2]string]string{}
+	for _, f := range h.below("internal") { // api has the names of the contract.
+		for _, identifier := range declared(f.tree) {
+			key := [2]string{path.Dir(f.path), identifier.Name}
+			if term := ownWord(identifier.Name); term != "" && found[key] == "" {
+				line := 1 + bytes.Count(f.content[:identifier.Pos()-f.tree.FileStart], []byte("\n"))
+				found[key] = fmt.Sprintf("%s:%d %s: %s", f.path, line, identifier.Name, term)
+			}
+		}
+	}
+	return slices.Sorted(maps.Values(found))
+}
+
+// ownWord returns the term of the field for a word in an identifier, "" if it has no word of our own.
+func ownWord(identifier string) string {
+	for _, part := range parts(identifier) {
+		if term := cmp.Or(own[part], own[strings.TrimSuffix(part, "s")]); term != "" {
+			return term
+		}
+	}
+	return ""
+}
+
+// declared returns the names that a file declares: types, functions, constants, fields, variables, parameters.
+func declared(tree *ast.File) []*ast.Ident {
+	names := []*ast.Ident{tree.Name}
+	add := func(expressions ...ast.Expr) {
+		for _, e := range expressions {
+			if identifier, is := e.(*ast.Ident); is {
+				names = append(names, identifier)
+			}
+		}
+	}
+	ast.Inspect(tree, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.FuncDecl:
+			names = append(names, n.Name)
+		case *ast.TypeSpec:
+			names = append(names, n.Name)
+		case *ast.ValueSpec:
+			names = append(names, n.Names...)
+		case *ast.Field:
+			names = append(names, n.Names...)
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Lhs...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Key, n.Value)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// parts splits an identifier into its words, in lower case.
+func parts(identifier string) []string {
+	var words []string
+	begin := 0
+	runes := []rune(identifier)
+	for i := 1; i <= len(runes); i++ {
+		if i == len(runes) || unicode.IsUpper(runes[i]) && !unicode.IsUpper(runes[i-1]) {
+			words = append(words, strings.ToLower(string(runes[begin:i])))
+			begin = i
+		}
+	}
+	return words
+}

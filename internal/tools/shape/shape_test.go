@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestShape(t *testing.T) {
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"internal/managedresource/objects/table.go": `package objects
+
+import "sync"
+
+/* A comment
+of two lines. */
+type Table struct {
+	mu   sync.Mutex
+	a, b map[string]int
+}
+
+func (t *Table) View(of string) (told bool) {
+	text := ` + "`" + `two
+lines` + "`" + `
+	return text == of
+}
+
+func (t *Table) hidden() {}
+`,
+		"internal/managedresource/objects/table_test.go":  "package objects\n\ntype keeper map[string]int\n",
+		"internal/managedresource/target/watch.go":        "package target\n\nfunc f() { key := keyOf(w.ResultChan()) } // " + strings.Repeat("x", 120) + "\n",
+		"internal/managedresource/merge/zz_generated.go":  "package merge\n\ntype keeper int\n",
+		"internal/managedresource/merge/merge.go":         "package merge\n\nvar looksAt int\n",
+		"internal/managedresource/merge/testdata/more.go": "package merge\n\nvar looksAt int\n",
+	} {
+		file := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{"api", "cmd"} {
+		if err := os.Mkdir(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	house, err := read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := house.print(&table); err != nil {
+		t.Fatal(err)
+	}
+	const want = `  now   goal  what
+    1     16  exported methods of the table of objects
+    1      0  lines that convert one key into another
+   14   8500  lines of code of the engine core
+   16  17500  lines of code below internal/managedresource
+    1     14  mutexes in structs
+    2     60  maps in structs
+    1     50  lines wider than 120 columns
+    1      1  rooms that read a watch
+    2      0  identifiers with a word of our own
+`
+	if table.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", table.String(), want)
+	}
+	words := strings.Join(house.ownWords(), "\n")
+	const wantWords = `internal/managedresource/merge/merge.go:3 looksAt: reads
+internal/managedresource/objects/table.go:12 told: reported`
+	if words != wantWords {
+		t.Errorf("printed\n%s\nwant\n%s", words, wantWords)
+	}
+}
