@@ -130,6 +130,7 @@ lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and 
 	@for m in internal/tools internal/tools/release internal/tools/site test/env/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
 	@go run -C internal/tools ./floors ../..
 	@go run -C internal/tools ./docscheck ../..
+	@go run -C internal/tools ./shape -words ../..
 
 .PHONY: generate
 generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts have from the code, the reference pages and the pictures.

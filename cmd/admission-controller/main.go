@@ -40,7 +40,7 @@ func command() process.Command {
 // takeover prints what the process would write once it has begun.
 func takeover() process.Subcommand {
 	flags := &process.ConfigFlags{}
-	return process.Takeover("admission-controller", flags.Add, func(ctx context.Context, _ *pflag.FlagSet, r *process.Rehearsal) error {
+	return process.Takeover("admission-controller", flags.Add, func(ctx context.Context, _ *pflag.FlagSet, r *process.DryRun) error {
 		cfg, _, err := configuration(flags)
 		if err != nil {
 			return err

@@ -82,7 +82,7 @@ func subcommands() []process.Subcommand {
 // takeover prints what the first pass would write.
 func takeover() process.Subcommand {
 	flags := options{ConfigFlags: &process.ConfigFlags{}, anywhere: true}
-	return process.Takeover("resource-manager", flags.add, func(ctx context.Context, set *pflag.FlagSet, r *process.Rehearsal) error {
+	return process.Takeover("resource-manager", flags.add, func(ctx context.Context, set *pflag.FlagSet, r *process.DryRun) error {
 		cfg, _, err := flags.configuration(set)
 		if err == nil {
 			err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()

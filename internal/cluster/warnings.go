@@ -27,7 +27,7 @@ type Warnings struct{ hourly hourly }
 
 // NewWarnings returns a handler of warnings.
 func NewWarnings(c clock.PassiveClock) *Warnings {
-	return &Warnings{hourly{clock: c, told: map[string]time.Time{}}}
+	return &Warnings{hourly{clock: c, logged: map[string]time.Time{}}}
 }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
@@ -97,28 +97,28 @@ func (c *Collected) IsDue(key string) bool {
 
 // hourly has the texts that were told within the last hour.
 type hourly struct {
-	clock clock.PassiveClock
-	mu    sync.Mutex
-	told  map[string]time.Time
+	clock  clock.PassiveClock
+	mu     sync.Mutex
+	logged map[string]time.Time
 }
 
 func (h *hourly) isDue(text string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.clock.Now()
-	if at, known := h.told[text]; known && now.Sub(at) < repeated {
+	if at, known := h.logged[text]; known && now.Sub(at) < repeated {
 		return false
 	}
-	if len(h.told) >= remembered {
-		for text, at := range h.told {
+	if len(h.logged) >= remembered {
+		for text, at := range h.logged {
 			if now.Sub(at) >= repeated {
-				delete(h.told, text)
+				delete(h.logged, text)
 			}
 		}
-		if len(h.told) >= remembered {
+		if len(h.logged) >= remembered {
 			return false
 		}
 	}
-	h.told[text] = now
+	h.logged[text] = now
 	return true
 }

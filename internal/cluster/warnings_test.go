@@ -36,8 +36,8 @@ func TestWarnings(t *testing.T) {
 	for i := range 2 * remembered {
 		warn(ctx, 299, fmt.Sprint("text ", i))
 	}
-	if len(w.hourly.told) > remembered {
-		t.Errorf("CCH-61: %d texts are remembered", len(w.hourly.told))
+	if len(w.hourly.logged) > remembered {
+		t.Errorf("CCH-61: %d texts are remembered", len(w.hourly.logged))
 	}
 	collecting, collected := CollectWarnings(ctx)
 	for i := range 2 * mostWarnings {

@@ -21,9 +21,9 @@ const (
 	bodyPatience = 5 * time.Second
 	// awaitedBodies bounds how many small bodies are awaited at once, and with smallBody the memory for them: 32 MiB at most.
 	awaitedBodies = 512
-	// patientBodies bounds how many bodies of one size wait for a place. None of them is read, so that each takes one stream's window at most:
+	// queuedBodies bounds how many bodies of one size wait for a place. None of them is read, so that each takes one stream's window at most:
 	// 16 MiB. One API server has 200 changes under way at most, by default.
-	patientBodies = 256
+	queuedBodies = 256
 )
 
 // Size bounds what bodies of one size, or less, may take of the memory and of the processors. Bodies of different sizes do not wait for one
@@ -49,20 +49,20 @@ type Size struct {
 //     from an API server meanwhile leaves its turn to others.
 type Bodies struct {
 	patience time.Duration
-	awaited  crowd
+	awaited  buffer
 	sizes    []*size
 }
 
 type size struct {
 	Size
-	crowd
+	buffer
 }
 
 // NewBodies returns one of a process's own, for bodies of these sizes, the smallest first.
 func NewBodies(sizes ...Size) *Bodies {
-	b := &Bodies{patience: bodyPatience, awaited: crowd{limit: awaitedBodies}}
+	b := &Bodies{patience: bodyPatience, awaited: buffer{limit: awaitedBodies}}
 	for _, s := range sizes {
-		b.sizes = append(b.sizes, &size{Size: s, crowd: crowd{limit: s.Places, grace: s.Grace, patient: patientBodies}})
+		b.sizes = append(b.sizes, &size{Size: s, buffer: buffer{limit: s.Places, grace: s.Grace, mostQueued: queuedBodies}})
 	}
 	return b
 }
@@ -99,7 +99,7 @@ func (b *Bodies) Read(ctx context.Context, w http.ResponseWriter, request *http.
 	if request.ContentLength > limit {
 		return ctx, nil, tooLarge(limit)
 	}
-	g := &guest{response: http.NewResponseController(w)}
+	g := &admitted{response: http.NewResponseController(w)}
 	defer g.end()
 	if request.ContentLength <= smallBody {
 		done, err := b.readSmall(request, into, g)
@@ -130,7 +130,7 @@ func (b *Bodies) Read(ctx context.Context, w http.ResponseWriter, request *http.
 }
 
 // readSmall reads a body that is small, or does not say how large it is, and says whether that is all: it is not if the body is large or no JSON.
-func (b *Bodies) readSmall(request *http.Request, into *bytes.Buffer, g *guest) (bool, error) {
+func (b *Bodies) readSmall(request *http.Request, into *bytes.Buffer, g *admitted) (bool, error) {
 	defer b.awaiting(g).Stop()
 	awaited := b.awaited.join(g)
 	if awaited == nil {
@@ -143,14 +143,14 @@ func (b *Bodies) readSmall(request *http.Request, into *bytes.Buffer, g *guest) 
 		return false, g.failed(err)
 	case into.Len() > smallBody || !isObject(into.Bytes()):
 		return false, g.given()
-	case !g.settle():
+	case !g.complete():
 		return false, g.given()
 	}
 	return true, nil
 }
 
 // readLarge reads the rest of a body that has a place.
-func (b *Bodies) readLarge(request *http.Request, into *bytes.Buffer, limit int64, g *guest) error {
+func (b *Bodies) readLarge(request *http.Request, into *bytes.Buffer, limit int64, g *admitted) error {
 	defer b.awaiting(g).Stop()
 	if rest := request.ContentLength - int64(into.Len()); rest > 0 { // Growing step by step would take twice as much.
 		into.Grow(int(rest) + bytes.MinRead)
@@ -159,7 +159,7 @@ func (b *Bodies) readLarge(request *http.Request, into *bytes.Buffer, limit int6
 		return g.failed(err)
 	}
 	switch {
-	case !g.settle():
+	case !g.complete():
 		return g.given()
 	case int64(into.Len()) > limit:
 		return tooLarge(limit)
@@ -170,7 +170,7 @@ func (b *Bodies) readLarge(request *http.Request, into *bytes.Buffer, limit int6
 }
 
 // awaiting gives a body up after the time that it may take.
-func (b *Bodies) awaiting(g *guest) *time.Timer {
+func (b *Bodies) awaiting(g *admitted) *time.Timer {
 	return time.AfterFunc(b.patience, func() {
 		g.giveUp(WithStatus(http.StatusRequestTimeout, fmt.Errorf("the body did not come within %s", b.patience)))
 	})

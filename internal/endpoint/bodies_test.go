@@ -98,14 +98,14 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func (c *crowd) size() int {
+func (c *buffer) size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.count
 }
 
 // patience is how many wait for a place.
-func (c *crowd) patience() int {
+func (c *buffer) patience() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waiting.Len()
@@ -196,8 +196,8 @@ func TestCostlyBodies(t *testing.T) {
 	t.Run("places", func(t *testing.T) {
 		places := make([]*place, 2) // Two are worked on, and have all places.
 		for i := range places {
-			g := &guest{}
-			g.settle()
+			g := &admitted{}
+			g.complete()
 			places[i] = bodies.sizes[0].join(g)
 		}
 		answered := make(chan string)
@@ -277,7 +277,7 @@ func TestPace(t *testing.T) {
 
 // TestNotGivenUpAfterwards: whose reading is over is left alone, also if it was given up before; the server may be done with its connection.
 func TestNotGivenUpAfterwards(t *testing.T) {
-	g := &guest{response: http.NewResponseController(httptest.NewRecorder())}
+	g := &admitted{response: http.NewResponseController(httptest.NewRecorder())}
 	if !g.giveUp(errGivenUp) {
 		t.Error("one that is read was not given up")
 	}

@@ -10,11 +10,11 @@ import (
 
 // crowd is a bounded number of bodies. When it is full the body that has been awaited longest has to go, if that is longer than the grace;
 // bodies that are there stay. Requests that wait for a place get one in their order, before their bodies are read.
-type crowd struct {
+type buffer struct {
 	limit int
 	grace time.Duration
 	// patient is how many may wait for a place.
-	patient int
+	mostQueued int
 
 	mu sync.Mutex
 	// awaited has those that may be given up, the oldest first; count is all of them.
@@ -26,31 +26,31 @@ type crowd struct {
 
 // place is that of a body in a crowd. Its fields are guarded by the crowd's mutex.
 type place struct {
-	*guest
+	*admitted
 	element *list.Element
 	since   time.Time
 	counted bool
 }
 
 // join returns a place if there is one, or one could be made.
-func (c *crowd) join(g *guest) *place {
+func (c *buffer) join(g *admitted) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.joinLocked(g)
 }
 
-func (c *crowd) joinLocked(g *guest) *place {
+func (c *buffer) joinLocked(g *admitted) *place {
 	if c.count >= c.limit && !c.displaceLocked() {
 		return nil
 	}
 	c.count++
-	p := &place{guest: g, since: time.Now(), counted: true}
+	p := &place{admitted: g, since: time.Now(), counted: true}
 	p.element = c.awaited.PushBack(p)
 	return p
 }
 
 // wait waits for a place until the context ends.
-func (c *crowd) wait(ctx context.Context, g *guest) *place {
+func (c *buffer) wait(ctx context.Context, g *admitted) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting.Len() == 0 {
@@ -58,7 +58,7 @@ func (c *crowd) wait(ctx context.Context, g *guest) *place {
 			return p
 		}
 	}
-	if c.waiting.Len() >= c.patient {
+	if c.waiting.Len() >= c.mostQueued {
 		return nil
 	}
 	free := make(chan struct{}, 1)
@@ -88,7 +88,7 @@ func (c *crowd) wait(ctx context.Context, g *guest) *place {
 }
 
 // wakeLocked tells the request that has waited longest of a place.
-func (c *crowd) wakeLocked() {
+func (c *buffer) wakeLocked() {
 	first := c.waiting.Front()
 	if first == nil || c.count >= c.limit {
 		return
@@ -100,7 +100,7 @@ func (c *crowd) wakeLocked() {
 }
 
 // displaceLocked gives up the oldest body that is still awaited.
-func (c *crowd) displaceLocked() bool {
+func (c *buffer) displaceLocked() bool {
 	for oldest := c.awaited.Front(); oldest != nil; oldest = c.awaited.Front() {
 		p := oldest.Value.(*place)
 		if time.Since(p.since) < c.grace {
@@ -117,7 +117,7 @@ func (c *crowd) displaceLocked() bool {
 	return false
 }
 
-func (c *crowd) leave(p *place) {
+func (c *buffer) leave(p *place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !p.counted {
@@ -130,19 +130,19 @@ func (c *crowd) leave(p *place) {
 }
 
 // guest is a body in crowds. Its mutex orders giving up and having come: once it is settled its connection is left alone.
-type guest struct {
+type admitted struct {
 	response *http.ResponseController
 
-	mu      sync.Mutex
-	settled bool
-	reason  error
+	mu        sync.Mutex
+	completed bool
+	reason    error
 }
 
 // giveUp ends the reading of a body that has not come yet.
-func (g *guest) giveUp(reason error) bool {
+func (g *admitted) giveUp(reason error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.settled {
+	if g.completed {
 		return false
 	}
 	if g.reason == nil {
@@ -154,31 +154,31 @@ func (g *guest) giveUp(reason error) bool {
 }
 
 // settle says that the body is there, unless it was given up.
-func (g *guest) settle() bool {
+func (g *admitted) complete() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reason == nil {
-		g.settled = true
+		g.completed = true
 	}
-	return g.settled
+	return g.completed
 }
 
 // end says that the reading is over, however it ended: the connection is then the server's, which may be done with it.
-func (g *guest) end() {
+func (g *admitted) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.settled = true
+	g.completed = true
 }
 
 // given returns why a body was given up, and nil if it was not.
-func (g *guest) given() error {
+func (g *admitted) given() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.reason
 }
 
 // failed returns why a body could not be read.
-func (g *guest) failed(err error) error {
+func (g *admitted) failed(err error) error {
 	if given := g.given(); given != nil {
 		return given
 	}

@@ -113,7 +113,7 @@ func TestOneConnection(t *testing.T) {
 // TestTooManyWait: what waits for a place is bounded, and the rest is refused at once, before it is read.
 func TestTooManyWait(t *testing.T) {
 	bodies := NewBodies(sized(1))
-	bodies.sizes[0].patient = 3
+	bodies.sizes[0].mostQueued = 3
 	h := held{bodies, 1 << 20, make(chan struct{}, 10), make(chan struct{}, 10)}
 	client, url := oneConnection(t, h)
 	answers := make(chan string, 10)
@@ -141,9 +141,9 @@ func TestTooManyWait(t *testing.T) {
 // TestPlacesInOrder: requests get places in their order, also those whose body is given up in between.
 func TestPlacesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{limit: 1, grace: time.Hour, patient: 10}
-		held := c.wait(t.Context(), &guest{})
-		held.settle()
+		c := &buffer{limit: 1, grace: time.Hour, mostQueued: 10}
+		held := c.wait(t.Context(), &admitted{})
+		held.complete()
 		order := make(chan int, 10)
 		for i := range 5 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -152,7 +152,7 @@ func TestPlacesInOrder(t *testing.T) {
 			}
 			go func() {
 				defer cancel()
-				if p := c.wait(ctx, &guest{}); p != nil {
+				if p := c.wait(ctx, &admitted{}); p != nil {
 					order <- i
 					time.Sleep(time.Second)
 					c.leave(p)

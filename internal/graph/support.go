@@ -7,7 +7,7 @@ import (
 
 // support says that a vertex reaches a sink, and over how many of its outgoing transitive edges. The count makes removal cheap:
 // a vertex loses a sink when the last edge to it is gone. That is exact as long as no edge can be part of a cycle, which the ranks
-// of the kinds prove; otherwise a remaining count may be a circle that supports itself, and grounding decides (settleLocked).
+// of the kinds prove; otherwise a remaining count may be a circle that supports itself, and grounding decides (completeLocked).
 type support struct {
 	sink  id
 	count uint32
@@ -80,14 +80,14 @@ func (g *Graph) reachesLocked(v, sink id) bool {
 
 // change is scratch memory of mutators.
 type change struct {
-	pairs    []pair
-	before   []pair
-	words    contribution
-	sinks    []id
-	work     []reach
-	suspects []reach
-	visited  map[id]bool
-	stack    []id
+	pairs      []pair
+	before     []pair
+	words      contribution
+	sinks      []id
+	work       []reach
+	candidates []reach
+	visited    map[id]bool
+	stack      []id
 }
 
 // reach is a vertex and a sink.
@@ -141,13 +141,13 @@ func (g *Graph) loseLocked(p pair) {
 		work = append(work, reach{p.from, sink})
 	}
 	g.change.work = work
-	g.change.suspects = g.change.suspects[:0]
+	g.change.candidates = g.change.candidates[:0]
 	g.drainLocked()
-	for len(g.change.suspects) > 0 {
-		last := len(g.change.suspects) - 1
-		suspect := g.change.suspects[last]
-		g.change.suspects = g.change.suspects[:last]
-		g.settleLocked(suspect)
+	for len(g.change.candidates) > 0 {
+		last := len(g.change.candidates) - 1
+		candidate := g.change.candidates[last]
+		g.change.candidates = g.change.candidates[:last]
+		g.completeLocked(candidate)
 	}
 }
 
@@ -164,7 +164,7 @@ func (g *Graph) drainLocked() {
 		}
 		if sinks[at].count--; sinks[at].count > 0 {
 			if g.flat > 0 {
-				g.change.suspects = append(g.change.suspects, r)
+				g.change.candidates = append(g.change.candidates, r)
 			}
 			continue
 		}
@@ -178,8 +178,8 @@ func (g *Graph) drainLocked() {
 	g.change.work = work
 }
 
-// settleLocked decides whether a vertex that still has support reaches the sink, or is held up by a circle only.
-func (g *Graph) settleLocked(r reach) {
+// completeLocked decides whether a vertex that still has support reaches the sink, or is held up by a circle only.
+func (g *Graph) completeLocked(r reach) {
 	if _, found := searchSupport(g.sinksAt(r.vertex), r.sink); !found {
 		return
 	}

@@ -67,7 +67,7 @@ func TestPrintTree(t *testing.T) {
 		{Namespace: "garden", Name: "dns", Class: "resources", Level: inspect.Problem, State: "unhealthy (DeploymentUnhealthy): " + strings.Repeat("a long story ", 10), Created: *minutesAgo(600),
 			Leaves: []inspect.Leaf{
 				{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "kube-system", Name: "dns", Level: inspect.Problem, State: "unhealthy: no replicas", Created: minutesAgo(600)},
-				{APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-system", Name: "dns", Level: inspect.Fine, State: "there", Created: minutesAgo(600), Drift: &inspect.News{Time: *minutesAgo(3), By: "kubectl-edit"}},
+				{APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-system", Name: "dns", Level: inspect.Fine, State: "there", Created: minutesAgo(600), Drift: &inspect.Occurrence{Time: *minutesAgo(3), By: "kubectl-edit"}},
 				{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "dns", Level: inspect.Underway, State: "being deleted, held by x/y"},
 			}},
 		{Namespace: "garden", Name: "web", Class: "seed", Level: inspect.Fine, State: "ignored", Created: *minutesAgo(3),

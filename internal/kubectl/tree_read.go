@@ -202,8 +202,8 @@ func (r *reader) listMetadata(ctx context.Context, resource schema.GroupVersionR
 	}
 }
 
-// settleFor is how long changes are collected before they are shown: a run writes several conditions in a row.
-const settleFor = 200 * time.Millisecond
+// quietFor is how long changes are collected before they are shown: a run writes several conditions in a row.
+const quietFor = 200 * time.Millisecond
 
 // pauseBetween is how long watches are apart at least: an API server that ends each at once is not asked without end.
 const pauseBetween = time.Second
@@ -281,7 +281,7 @@ func (g *treeReader) follow(ctx context.Context, p *treePrinter, events <-chan w
 				return err
 			}
 			if due == nil && len(changed) > 0 {
-				due = time.After(settleFor)
+				due = time.After(quietFor)
 			}
 		}
 	}

@@ -141,8 +141,8 @@ func (p *whyPrinter) report(r *inspect.Report) {
 	p.part("Manifest", p.manifest(r)...)
 	p.part("State", p.state(r)...)
 	p.part("Writers", p.writers(r)...)
-	p.part("Repairs", p.news(r.Repairs)...)
-	p.part("Fights", p.news(r.Fights)...)
+	p.part("Repairs", p.events(r.Repairs)...)
+	p.part("Fights", p.events(r.Fights)...)
 	p.part("Deletion", p.deletion(r)...)
 	p.part("Left alone", p.ignored(r)...)
 	p.part("If you edit it", p.edits(r)...)
@@ -268,15 +268,15 @@ func (p *whyPrinter) writers(r *inspect.Report) []string {
 	return lines
 }
 
-// mostNews is how many Events are printed without -o wide.
-const mostNews = 3
+// mostEvents is how many Events are printed without -o wide.
+const mostEvents = 3
 
-func (p *whyPrinter) news(news []inspect.News) []string {
+func (p *whyPrinter) events(events []inspect.Occurrence) []string {
 	if !p.wide {
-		news = news[:min(len(news), mostNews)]
+		events = events[:min(len(events), mostEvents)]
 	}
 	var lines []string
-	for _, n := range news {
+	for _, n := range events {
 		lines = append(lines, fmt.Sprintf("%s ago: %s", ago(p.now, n.Time.Time), plaintext.Line(n.Text)))
 	}
 	return lines

@@ -239,7 +239,7 @@ func tellFlags(set *pflag.FlagSet, log logr.Logger) {
 
 // complaints returns what an error says, a line for each fault.
 func complaints(err error) []string {
-	var lines findings
+	var lines problems
 	if errors.As(err, &lines) {
 		return lines
 	}

@@ -122,14 +122,14 @@ func (f *ConfigFlags) With(file string) *ConfigFlags {
 }
 
 func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]shared.Warning, error) {
-	below, told, err := f.layersBelow(format)
+	below, known, err := f.layersBelow(format)
 	if err != nil {
 		return nil, err
 	}
 	format.Strict = f.Strict
 	var warnings []shared.Warning
 	f.layers, warnings, err = decodeOver(below, content, format, object)
-	warnings = append(told, warnings...)
+	warnings = append(known, warnings...)
 	if err != nil {
 		return warnings, fmt.Errorf("error decoding config: %w", err)
 	}

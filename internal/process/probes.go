@@ -126,7 +126,7 @@ type Check struct {
 }
 
 // told logs when a check begins to fail, with the reason, which the answer to the probe does not contain, and when the check succeeds again.
-func told(name string, check healthz.Checker, log logr.Logger) healthz.Checker {
+func known(name string, check healthz.Checker, log logr.Logger) healthz.Checker {
 	var failing atomic.Bool
 	return func(request *http.Request) error {
 		err := check(request)
@@ -147,12 +147,12 @@ func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
 	checks = append(checks, Check{Name: "ping", Live: healthz.Ping}, Check{Name: "webhook-server", Ready: mgr.GetWebhookServer().StartedChecker()}, Check{Name: "shutdown", Ready: drain.Check})
 	for _, c := range checks {
 		if c.Live != nil {
-			if err := mgr.AddHealthzCheck(c.Name, told(c.Name, c.Live, log)); err != nil {
+			if err := mgr.AddHealthzCheck(c.Name, known(c.Name, c.Live, log)); err != nil {
 				return err
 			}
 		}
 		if c.Ready != nil {
-			if err := mgr.AddReadyzCheck(c.Name, told(c.Name, c.Ready, log)); err != nil {
+			if err := mgr.AddReadyzCheck(c.Name, known(c.Name, c.Ready, log)); err != nil {
 				return err
 			}
 		}

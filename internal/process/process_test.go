@@ -46,7 +46,7 @@ func TestGrace(t *testing.T) {
 func TestToldOnce(t *testing.T) {
 	var result error
 	var lines []string
-	check := told("a", func(*http.Request) error { return result }, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	check := known("a", func(*http.Request) error { return result }, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	for _, result = range []error{nil, errors.New("away"), errors.New("still away"), nil, nil} {
 		if got := check(nil); !errors.Is(got, result) {
 			t.Errorf("got %v, want %v", got, result)

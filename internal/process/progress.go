@@ -19,9 +19,9 @@ type Progress struct {
 	now        func() time.Time
 	overwrites bool
 
-	mu   sync.Mutex
-	last time.Time
-	told bool
+	mu    sync.Mutex
+	last  time.Time
+	known bool
 }
 
 // NewProgress returns a progress that begins now.
@@ -37,7 +37,7 @@ func (p *Progress) Tell(text func() string) {
 	if now.Sub(p.last) < progressAfter {
 		return
 	}
-	p.last, p.told = now, true
+	p.last, p.known = now, true
 	if p.overwrites {
 		_, _ = fmt.Fprintf(p.out, "%s\x1b[K\r", plaintext.Line(text()))
 		return
@@ -49,7 +49,7 @@ func (p *Progress) Tell(text func() string) {
 func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.overwrites && p.told {
+	if p.overwrites && p.known {
 		_, _ = fmt.Fprint(p.out, "\x1b[K")
 	}
 }

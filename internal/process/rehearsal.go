@@ -23,17 +23,17 @@ const (
 	// restFor is how long nothing happens before a pass counts as done. It is longer than the pauses inside of one: between two looks at an object
 	// that is missing (500 ms), and before a burst of news is looked at (100 ms).
 	restFor = 2 * time.Second
-	// restLook is how often that is checked, and restTold how often progress is reported.
-	restLook = 50 * time.Millisecond
-	restTold = 5 * time.Second
+	// restLook is how often that is checked, and restReported how often progress is reported.
+	restLook     = 50 * time.Millisecond
+	restReported = 5 * time.Second
 	// troubledFor is how long a read may fail before the pass ends without an answer: a right that is missing does not come by waiting.
 	troubledFor = 5 * time.Second
 	// greeting limits the first request to each cluster.
 	greeting = 10 * time.Second
 )
 
-// Rehearsal runs a process whose writes are not sent.
-type Rehearsal struct {
+// DryRun runs a process whose writes are not sent.
+type DryRun struct {
 	// Log is the logger of the process: it tells requests which controller sends them.
 	Log logr.Logger
 
@@ -43,12 +43,12 @@ type Rehearsal struct {
 	configs  []*rest.Config
 }
 
-func newRehearsal(progress io.Writer) *Rehearsal {
-	return &Rehearsal{Log: shadow.Tracing(newLogger(shared.LogLevelError, shared.LogFormatText, progress, zapcore.FatalLevel)), progress: progress}
+func newDryRun(progress io.Writer) *DryRun {
+	return &DryRun{Log: shadow.Tracing(newLogger(shared.LogLevelError, shared.LogFormatText, progress, zapcore.FatalLevel)), progress: progress}
 }
 
 // RESTConfig is RESTConfig for a client that reads only. Two of the same cluster share what was not written.
-func (r *Rehearsal) RESTConfig(name string) func(*shared.ClientConnection) (*rest.Config, error) {
+func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.Config, error) {
 	return func(connection *shared.ClientConnection) (*rest.Config, error) {
 		config, err := RESTConfig(connection)
 		if err != nil {
@@ -65,7 +65,7 @@ func (r *Rehearsal) RESTConfig(name string) func(*shared.ClientConnection) (*res
 }
 
 // Run runs a manager until nothing is left to do; begun says whether everything has been started.
-func (r *Rehearsal) Run(ctx context.Context, mgr manager.Manager, begun func() error) error {
+func (r *DryRun) Run(ctx context.Context, mgr manager.Manager, begun func() error) error {
 	for i, config := range r.configs {
 		if err := r.greet(r.names[i], config); err != nil {
 			return err
@@ -81,7 +81,7 @@ func (r *Rehearsal) Run(ctx context.Context, mgr manager.Manager, begun func() e
 }
 
 // troubles are the reads that fail.
-func (r *Rehearsal) troubles() []error {
+func (r *DryRun) troubles() []error {
 	var troubles []error
 	for _, s := range r.servers {
 		troubles = append(troubles, s.Troubles()...)
@@ -90,7 +90,7 @@ func (r *Rehearsal) troubles() []error {
 }
 
 // greet asks a cluster for its version, so that a cluster that is away is reported at once.
-func (r *Rehearsal) greet(name string, config *rest.Config) error {
+func (r *DryRun) greet(name string, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout, config.RateLimiter = greeting, nil
 	client, err := discovery.NewDiscoveryClientForConfig(config)
@@ -105,7 +105,7 @@ func (r *Rehearsal) greet(name string, config *rest.Config) error {
 	return nil
 }
 
-func (r *Rehearsal) tell(format string, values ...any) {
+func (r *DryRun) tell(format string, values ...any) {
 	_, _ = fmt.Fprintf(r.progress, format+"\n", values...)
 }
 
@@ -118,12 +118,12 @@ type activity struct {
 	busy float64
 }
 
-func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun func() error) error {
+func (r *DryRun) awaitRest(ctx context.Context, ended <-chan error, begun func() error) error {
 	tick := time.NewTicker(restLook)
 	defer tick.Stop()
 	var last activity
 	calm := 0 // Looks in a row, and not seconds: a machine that is busy looks less often.
-	told, well := time.Now(), time.Now()
+	known, well := time.Now(), time.Now()
 	for {
 		select {
 		case err := <-ended:
@@ -153,8 +153,8 @@ func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun fun
 			r.tell("at rest: %d requests, %d writes", current.Begun, current.Writes)
 			return nil
 		}
-		if now.Sub(told) >= restTold {
-			told = now
+		if now.Sub(known) >= restReported {
+			known = now
 			r.tell("%d requests, %d objects looked at, %d waiting, %d writes so far", current.Begun, int(current.rounds), int(current.busy), current.Writes)
 			if waiting != nil {
 				r.tell("%v", waiting)
@@ -164,7 +164,7 @@ func (r *Rehearsal) awaitRest(ctx context.Context, ended <-chan error, begun fun
 }
 
 // Rounds returns how often a controller was done with something.
-func (r *Rehearsal) Rounds(controller string) (int, error) {
+func (r *DryRun) Rounds(controller string) (int, error) {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		return 0, fmt.Errorf("reading the metrics of controllers: %w", err)
@@ -185,7 +185,7 @@ func (r *Rehearsal) Rounds(controller string) (int, error) {
 // reconciliations is the library's metric of rounds.
 const reconciliations = "controller_runtime_reconcile_total"
 
-func (r *Rehearsal) activity() (activity, error) {
+func (r *DryRun) activity() (activity, error) {
 	var a activity
 	for _, s := range r.servers {
 		of := s.Activity()

@@ -25,7 +25,7 @@ const (
 
 // Takeover returns the command that prints what the first pass of an executable would write. rehearse runs that pass in a rehearsal; flags are those
 // that lead to its configuration.
-func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Context, *pflag.FlagSet, *Rehearsal) error) Subcommand {
+func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Context, *pflag.FlagSet, *DryRun) error) Subcommand {
 	var format ReportFormat
 	var dryRun bool
 	var limit time.Duration
@@ -50,7 +50,7 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 			defer cancel()
 			ctx, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 			defer end()
-			r := newRehearsal(Stderr())
+			r := newDryRun(Stderr())
 			failed := rehearse(ctx, set, r)
 			report := r.report()
 			if err := report.print(out, format, failed == nil); err != nil || failed != nil {
@@ -139,7 +139,7 @@ func (f *ReportFormat) Set(value string) error {
 	return nil
 }
 
-func (r *Rehearsal) report() *takeoverReport {
+func (r *DryRun) report() *takeoverReport {
 	report := &takeoverReport{Writes: []shadow.Write{}}
 	for _, s := range r.servers {
 		report.Writes = append(report.Writes, s.Writes()...)

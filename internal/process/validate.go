@@ -16,15 +16,15 @@ import (
 )
 
 // finding is something about a line of a file.
-type finding struct {
+type problem struct {
 	line int
 	text string
 }
 
 // findings are the faults of a file. They are printed as they are, so that editors find the lines.
-type findings []string
+type problems []string
 
-func (f findings) Error() string { return strings.Join(f, "\n") }
+func (f problems) Error() string { return strings.Join(f, "\n") }
 
 // ValidateConfig returns the command that says whether an executable would start with a file. read is what the start does, without anything but
 // the file; it returns the effective configuration. The file is read once, as it may be a pipe.
@@ -48,29 +48,29 @@ func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Wa
 				return err
 			}
 			if err := notEmpty(content); err != nil {
-				return findings{file.File + ":1: " + err.Error()}
+				return problems{file.File + ":1: " + err.Error()}
 			}
 			cfg, warnings, err := read(&file)
 			lines := newConfigLines(content, format)
 			faults := lines.faults(err)
-			var told []finding
+			var known []problem
 			for _, warning := range warnings {
 				if warning.Unknown && strict {
-					faults = append(faults, finding{lines.of(warning.Path), warning.Path + ": " + strings.Replace(warning.Text, " "+warning.Path+" is ignored", "", 1)})
+					faults = append(faults, problem{lines.of(warning.Path), warning.Path + ": " + strings.Replace(warning.Text, " "+warning.Path+" is ignored", "", 1)})
 				} else {
-					told = append(told, finding{lines.of(warning.Path), "warning: " + warning.Text})
+					known = append(known, problem{lines.of(warning.Path), "warning: " + warning.Text})
 				}
 			}
 			for _, d := range lines.duplicates {
-				faults = append(faults, finding{d.line, fmt.Sprintf("%s: already set on line %d", d.path, d.first)})
+				faults = append(faults, problem{d.line, fmt.Sprintf("%s: already set on line %d", d.path, d.first)})
 			}
-			for _, line := range sorted(file.File, told) {
+			for _, line := range sorted(file.File, known) {
 				if _, err := fmt.Fprintln(out, line); err != nil {
 					return err
 				}
 			}
 			if len(faults) > 0 {
-				return findings(sorted(file.File, faults))
+				return problems(sorted(file.File, faults))
 			}
 			if !effective {
 				return nil
@@ -90,32 +90,32 @@ func notEmpty(content []byte) error {
 }
 
 // faults are the single errors of what a file was refused for.
-func (l *configLines) faults(err error) []finding {
+func (l *configLines) faults(err error) []problem {
 	if err == nil {
 		return nil
 	}
 	var kind *kindError
 	if errors.As(err, &kind) {
-		return []finding{{l.of(kind.key), kind.text}}
+		return []problem{{l.of(kind.key), kind.text}}
 	}
 	var all utilerrors.Aggregate
 	if !errors.As(err, &all) {
-		return []finding{{lineOf(err), err.Error()}}
+		return []problem{{lineOf(err), err.Error()}}
 	}
-	var faults []finding
+	var faults []problem
 	for _, single := range utilerrors.Flatten(all).Errors() {
 		line := lineOf(single)
 		if wrong := (*field.Error)(nil); errors.As(single, &wrong) {
 			line = l.of(wrong.Field)
 		}
-		faults = append(faults, finding{line, single.Error()})
+		faults = append(faults, problem{line, single.Error()})
 	}
 	return faults
 }
 
 // sorted returns findings by line, each with the name of the file.
-func sorted(file string, all []finding) []string {
-	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.line, b.line) })
+func sorted(file string, all []problem) []string {
+	slices.SortStableFunc(all, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
 	lines := make([]string, len(all))
 	for i, f := range all {
 		lines[i] = fmt.Sprintf("%s:%d: %s", file, f.line, f.text)

@@ -86,12 +86,12 @@ func (s *Checker) ask(ctx context.Context, q *question) {
 		}
 	}
 	q.err = err
-	s.settle(q, recent)
+	s.complete(q, recent)
 	close(q.done) // After the lock is let go: a caller that waited finds the answer known at once.
 }
 
 // settle keeps the answer to a question, and ends the question in any case.
-func (s *Checker) settle(q *question, recent bool) {
+func (s *Checker) complete(q *question, recent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pending = nil; q.err == nil {

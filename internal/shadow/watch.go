@@ -20,7 +20,7 @@ type feed struct {
 
 	mu      sync.Mutex
 	pending bytes.Buffer
-	told    chan struct{}
+	notify  chan struct{}
 }
 
 // watch opens a watch. A watch that begins with a list inside is refused, so that the library lists first.
@@ -34,7 +34,7 @@ func (t *transport) watch(r *http.Request, q *request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{server: t.Server, q: q, of: q.collection, selected: selected, told: make(chan struct{}, 1)}
+	f := &feed{server: t.Server, q: q, of: q.collection, selected: selected, notify: make(chan struct{}, 1)}
 	t.join(f) // Before the watch begins, so that no write is missed.
 	if t.defines(q) {
 		answer := respond(r, http.StatusOK, nil)
@@ -88,7 +88,7 @@ func (f *feed) tell(before, after object) {
 	f.pending.Write(append(line, '\n'))
 	f.mu.Unlock()
 	select {
-	case f.told <- struct{}{}:
+	case f.notify <- struct{}{}:
 	default: // It is told already.
 	}
 }
@@ -135,7 +135,7 @@ func (f *feed) mixed(upstream io.ReadCloser) io.ReadCloser {
 			select {
 			case <-over:
 				return
-			case <-f.told:
+			case <-f.notify:
 				content = f.take()
 			case line, more := <-lines:
 				if !more {

@@ -63,7 +63,7 @@ func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.Key) {
 	tracker.DeletionSent(owner, keys[0])
 	tracker.ForgetDeletions(owner, keys[0])
 	tracker.DeletionRefused(owner, keys[0])
-	tracker.PassDoubts(owner, func(objects.Key) bool { return true })
+	tracker.PassAllOutOfSync(owner, func(objects.Key) bool { return true })
 	tracker.EndRun(owner)
 }
 

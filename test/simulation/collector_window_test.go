@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/condemned"
+	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/test/fake"
 )
 
@@ -36,7 +36,7 @@ type window struct {
 	*collector
 	by      referrer
 	point   int
-	replica *condemned.Set
+	replica *marked.Set
 	// points counts the points so far; at is the request at the point; late is true if the object was gone by then.
 	points atomic.Int32
 	at     string
@@ -67,7 +67,7 @@ func (w *window) come(at string) {
 	switch w.by {
 	case byLeader:
 		w.hearing.Lock()
-		set := w.processes["i0"].Condemned
+		set := w.processes["i0"].Marked
 		w.hearing.Unlock()
 		w.passThrough(set, wanted)
 	case byReplica:
@@ -79,13 +79,13 @@ func (w *window) come(at string) {
 }
 
 // newReplica is what a process without the collector knows of condemned objects.
-func (w *window) newReplica(t *testing.T) *condemned.Set {
+func (w *window) newReplica(t *testing.T) *marked.Set {
 	connection := clusterOf(w.target, &network{world: w.world, instance: &instance{name: "replica"}, cluster: "target"})
 	target, err := client.New(connection.REST, client.Options{HTTPClient: connection.HTTP, Scheme: scheme.Scheme})
 	if err != nil {
 		t.Error(err)
 	}
-	return condemned.New(condemned.Options{Target: target, Period: collectorPeriod, Clock: clock.RealClock{}, Metrics: condemned.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
+	return marked.New(marked.Options{Target: target, Period: collectorPeriod, Clock: clock.RealClock{}, Metrics: marked.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
 }
 
 // live lets the object live, with a referrer at a point, and returns whether it is there in the end.

@@ -10,8 +10,8 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
-	"github.com/espalier-project/espalier/internal/condemned"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
+	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/test/fake"
 )
 
@@ -112,7 +112,7 @@ func (c *collector) pass(holder, key fake.Key, way int) {
 	if process == nil {
 		return
 	}
-	passing := c.passThrough(process.Condemned, key)
+	passing := c.passThrough(process.Marked, key)
 	if c.put(c.target, holder, referring(holder, key, way)); passing {
 		c.lock.Lock()
 		c.passed[heldKey(holder, key)] = true
@@ -121,12 +121,12 @@ func (c *collector) pass(holder, key fake.Key, way int) {
 }
 
 // passThrough says whether what a referrer refers to is there and not condemned once it has passed.
-func (c *collector) passThrough(set *condemned.Set, key fake.Key) bool {
+func (c *collector) passThrough(set *marked.Set, key fake.Key) bool {
 	kind := references.ConfigMap
 	if key.Resource == "secrets" {
 		kind = references.Secret
 	}
-	set.Refers(context.Background(), condemned.ByEngine, key.Namespace, func() []references.Reference {
+	set.Refers(context.Background(), marked.ByEngine, key.Namespace, func() []references.Reference {
 		return []references.Reference{{Kind: kind, Name: key.Name}}
 	})
 	c.lock.Lock()

@@ -187,7 +187,7 @@ func (s *stage) runControllers(ctx context.Context, i *instance) error {
 		return err
 	}
 	if cfg.Controllers.GarbageCollector.Enabled {
-		p.Condemned = resourcemanager.NewCondemned(p)
+		p.Marked = resourcemanager.NewMarked(p)
 	}
 	s.hearing.Lock()
 	s.processes[i.name] = p

@@ -1,6 +1,6 @@
 // Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more: a run
 // condemns them by a mark, and a later one deletes those that still are (phases.go). Package references knows the references, and
-// package condemned acquits those to which something refers that passes this process.
+// package marked acquits those to which something refers that passes this process.
 package garbagecollector
 
 import (
@@ -27,9 +27,9 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
-	"github.com/espalier-project/espalier/internal/condemned"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // Name of the controller, in logs and metrics.
@@ -53,10 +53,10 @@ type Options struct {
 	Namespaces []string
 	// Target lists and deletes in the target itself: what a cache has not seen yet must not cost anything its object.
 	Target client.Client
-	// Condemned receives the condemned objects, and knows the objects to which objects that pass this process refer.
-	Condemned *condemned.Set
-	Clock     clock.PassiveClock
-	Metrics   *Metrics
+	// Marked receives the marked objects, and knows the objects to which objects that pass this process refer.
+	Marked  *marked.Set
+	Clock   clock.PassiveClock
+	Metrics *Metrics
 }
 
 // Reconciler collects garbage. It has one worker.
@@ -74,7 +74,7 @@ func New(o Options) *Reconciler {
 	return &Reconciler{Options: o, refused: refusals{}, retries: newRetries()}
 }
 
-// Reconcile condemns what nothing refers to, and deletes what an earlier run condemned and nothing has referred to in two looks at all holders of
+// Reconcile condemns what nothing refers to, and deletes what an earlier run marked and nothing has referred to in two looks at all holders of
 // references, the second right before the deletion. A look that is not complete ends the run: nothing is deleted (GC-4, GC-6). A
 // write that failed is left alone for a while (GC-10).
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
@@ -89,13 +89,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	failed = append(failed, r.each(ctx, marked(used), r.acquit)...)
+	failed = append(failed, r.each(ctx, withMark(used), r.acquit)...)
 	free, doomed := r.judge(unused)
 	failed = append(failed, r.each(ctx, free, r.condemn)...)
 	if doomed, used, err = r.look(ctx, doomed); err != nil {
 		return reconcile.Result{}, err
 	}
-	failed = append(failed, r.each(ctx, marked(used), r.acquit)...)
+	failed = append(failed, r.each(ctx, withMark(used), r.acquit)...)
 	failed = append(failed, r.each(ctx, doomed, r.delete)...)
 	if len(failed) > 0 {
 		r.retries.later.Store(int64(r.later()))
@@ -127,9 +127,9 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// candidate is an object that is condemned, and deleted later, if nothing refers to it: what its judgement needs of the version that was listed.
+// candidate is an object that is marked, and deleted later, if nothing refers to it: what its judgement needs of the version that was listed.
 type candidate struct {
-	condemned.Key
+	marked.Key
 	uid              types.UID
 	version, content string
 	standing         internalreferences.Standing
@@ -168,7 +168,7 @@ func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
 
 func (r *Reconciler) candidate(kind references.Kind, o *metav1.ObjectMeta) candidate {
 	return candidate{
-		Key: condemned.Key{Kind: kind, Namespace: o.Namespace, Name: o.Name}, uid: o.UID, version: o.ResourceVersion, content: internalreferences.Content(o),
+		Key: marked.Key{Kind: kind, Namespace: o.Namespace, Name: o.Name}, uid: o.UID, version: o.ResourceVersion, content: internalreferences.Content(o),
 		standing: internalreferences.StandingOf(o, internalreferences.Grace(r.Config.SyncPeriod.Duration), r.Clock.Now()), marked: internalreferences.Marked(o),
 	}
 }

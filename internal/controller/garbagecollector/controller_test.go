@@ -33,7 +33,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
-	"github.com/espalier-project/espalier/internal/condemned"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -122,11 +122,11 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		},
 	}).Build()
 	period := time.Hour
-	set := condemned.New(condemned.Options{Target: f.target, Period: period, Clock: f.clock, Metrics: condemned.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
+	set := marked.New(marked.Options{Target: f.target, Period: period, Clock: f.clock, Metrics: marked.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
 	f.Reconciler = New(Options{
-		Condemned: set,
-		Config:    config.GarbageCollectorControllerConfig{SyncPeriod: &metav1.Duration{Duration: period}, MinimumAge: &metav1.Duration{Duration: 10 * time.Minute}},
-		Target:    f.target, Clock: f.clock, Metrics: NewMetrics(prometheus.NewRegistry()),
+		Marked: set,
+		Config: config.GarbageCollectorControllerConfig{SyncPeriod: &metav1.Duration{Duration: period}, MinimumAge: &metav1.Duration{Duration: 10 * time.Minute}},
+		Target: f.target, Clock: f.clock, Metrics: NewMetrics(prometheus.NewRegistry()),
 	})
 	return f
 }

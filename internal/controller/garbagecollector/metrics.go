@@ -28,7 +28,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 
 func (m *Metrics) deleted(kind string) { m.deletions.WithLabelValues(kind).Inc() }
 
-func (m *Metrics) condemned(kind string) { m.marks.WithLabelValues(kind).Inc() }
+func (m *Metrics) markedObjects(kind string) { m.marks.WithLabelValues(kind).Inc() }
 
 func (m *Metrics) done(at time.Time) { m.success.Set(float64(at.Unix())) }
 

@@ -11,29 +11,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/espalier-project/espalier/internal/condemned"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
-// learn tells those whom references pass what is condemned, before the first look. Marks of objects that may not be collected any more are
+// learn tells those whom references pass what is marked, before the first look. Marks of objects that may not be collected any more are
 // removed: their owners have kept them.
 func (r *Reconciler) learn(ctx context.Context, all []candidate) {
-	var now []condemned.Key
-	candidates := make(map[condemned.Key]bool, len(all))
+	var now []marked.Key
+	candidates := make(map[marked.Key]bool, len(all))
 	for _, c := range all {
 		if candidates[c.Key] = true; c.marked {
 			now = append(now, c.Key)
 		}
 	}
-	for _, key := range r.Condemned.Replace(now) {
+	for _, key := range r.Marked.Replace(now) {
 		if candidates[key] {
 			continue
 		}
-		if err := r.Condemned.Acquit(ctx, condemned.ByCollector, key); err != nil {
+		if err := r.Marked.Acquit(ctx, marked.ByCollector, key); err != nil {
 			log.FromContext(ctx).Info("Could not remove the mark of an object that is referenced again",
-				"kind", condemned.KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
+				"kind", marked.KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
 		}
 	}
 }
@@ -57,11 +57,11 @@ func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []
 	return unused, used, nil
 }
 
-// judge separates what is to be condemned from what is deleted now. An object that was spared is condemned anew: something referred to it.
+// judge separates what is to be marked from what is deleted now. An object that was spared is marked anew: something referred to it.
 func (r *Reconciler) judge(unused []candidate) (free, doomed []candidate) {
 	for _, c := range unused {
 		switch {
-		case c.standing == internalreferences.Free || r.Condemned.Spared(c.Key):
+		case c.standing == internalreferences.Free || r.Marked.Unmarked(c.Key):
 			free = append(free, c)
 		case c.standing == internalreferences.Due:
 			doomed = append(doomed, c)
@@ -70,8 +70,8 @@ func (r *Reconciler) judge(unused []candidate) (free, doomed []candidate) {
 	return free, doomed
 }
 
-// marked returns the candidates that have a mark.
-func marked(all []candidate) []candidate {
+// withMark returns the candidates that have a mark.
+func withMark(all []candidate) []candidate {
 	var found []candidate
 	for _, c := range all {
 		if c.marked {
@@ -92,7 +92,7 @@ func (r *Reconciler) each(ctx context.Context, all []candidate, write func(conte
 		}
 		c := all[i]
 		// The text is an admission webhook's, and is remembered.
-		refused[i] = fmt.Errorf("%s %s/%s: %s", condemned.KindNames[c.Kind], c.Namespace, c.Name, meta.Shortened(err.Error(), maxText))
+		refused[i] = fmt.Errorf("%s %s/%s: %s", marked.KindNames[c.Kind], c.Namespace, c.Name, meta.Shortened(err.Error(), maxText))
 		return refused[i]
 	})
 	for i := range all {
@@ -107,37 +107,37 @@ func (r *Reconciler) each(ctx context.Context, all []candidate, write func(conte
 
 // acquit removes the mark of what something refers to (GC-19).
 func (r *Reconciler) acquit(ctx context.Context, c candidate) error {
-	return r.Condemned.Acquit(ctx, condemned.ByCollector, c.Key)
+	return r.Marked.Acquit(ctx, marked.ByCollector, c.Key)
 }
 
 // condemn marks the version of an object that was judged (GC-17).
 func (r *Reconciler) condemn(ctx context.Context, c candidate) error {
 	labels, annotations := internalreferences.Mark(c.content, r.Clock.Now())
-	err := condemned.Patch(ctx, r.Target, c.Key, map[string]any{
+	err := marked.Patch(ctx, r.Target, c.Key, map[string]any{
 		"uid": c.uid, "resourceVersion": c.version, "labels": labels, "annotations": annotations,
 	})
 	if err != nil {
 		return err
 	}
-	r.Condemned.Condemned(c.Key)
-	log.FromContext(ctx).Info("Marked an unreferenced object for deletion", "kind", condemned.KindNames[c.Kind], "namespace", c.Namespace, "name", c.Name)
-	r.Metrics.condemned(condemned.KindNames[c.Kind])
+	r.Marked.Mark(c.Key)
+	log.FromContext(ctx).Info("Marked an unreferenced object for deletion", "kind", marked.KindNames[c.Kind], "namespace", c.Namespace, "name", c.Name)
+	r.Metrics.markedObjects(marked.KindNames[c.Kind])
 	return nil
 }
 
 // delete deletes the version of an object that was listed, unless something that passed this process has referred to it meanwhile (GC-18).
 func (r *Reconciler) delete(ctx context.Context, c candidate) error {
-	if r.Condemned.Spared(c.Key) {
+	if r.Marked.Unmarked(c.Key) {
 		return nil
 	}
-	kind := condemned.KindNames[c.Kind]
+	kind := marked.KindNames[c.Kind]
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	err := r.Target.Delete(ctx, object, client.Preconditions{UID: ptr.To(c.uid), ResourceVersion: ptr.To(c.version)})
 	if err != nil {
 		return err
 	}
-	r.Condemned.Forget(c.Key)
+	r.Marked.Forget(c.Key)
 	log.FromContext(ctx).Info("Deleted an unreferenced object", "kind", kind, "namespace", c.Namespace, "name", c.Name)
 	r.Metrics.deleted(kind)
 	return nil

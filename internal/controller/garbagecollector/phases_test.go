@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
-	"github.com/espalier-project/espalier/internal/condemned"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
-var oldKey = condemned.Key{Kind: references.ConfigMap, Namespace: "a", Name: "old"}
+var oldKey = marked.Key{Kind: references.ConfigMap, Namespace: "a", Name: "old"}
 
 // configMap reads the object that the tests of phases are about.
 func (f *fixture) configMap() *corev1.ConfigMap {
@@ -62,7 +62,7 @@ func TestPhases(t *testing.T) {
 		after   time.Duration
 		// next and later say whether the object is left by the next run, and by the one a period later.
 		next, later bool
-		// marked says whether the object is condemned after the next run.
+		// marked says whether the object is marked after the next run.
 		marked bool
 	}{
 		"GC-18/nothing happens":                       {after: time.Hour},
@@ -79,14 +79,14 @@ func TestPhases(t *testing.T) {
 		"GC-18/the time of the mark cannot be read":           {between: edit(func(c *corev1.ConfigMap) { c.Annotations["resources.gardener.cloud/condemned-at"] = "soon" }), after: time.Hour, next: true, marked: true},
 		"GC-19/something refers to it":                        {between: (*fixture).deploy, after: time.Hour, next: true, later: true},
 		"GC-19/it may not be collected any more":              {between: edit(func(c *corev1.ConfigMap) { delete(c.Labels, "resources.gardener.cloud/garbage-collectable-reference") }), after: time.Hour, next: true, later: true},
-		"GC-20/a referrer passes and comes to nothing":        {between: func(f *fixture) { f.Condemned.Refers(f.Context(), condemned.ByEngine, "a", refersToOld) }, after: time.Hour, next: true, marked: true},
-		"GC-20/a referrer in another namespace passes":        {between: func(f *fixture) { f.Condemned.Refers(f.Context(), condemned.ByEngine, "b", refersToOld) }, after: time.Hour},
+		"GC-20/a referrer passes and comes to nothing":        {between: func(f *fixture) { f.Marked.Refers(f.Context(), marked.ByEngine, "a", refersToOld) }, after: time.Hour, next: true, marked: true},
+		"GC-20/a referrer in another namespace passes":        {between: func(f *fixture) { f.Marked.Refers(f.Context(), marked.ByEngine, "b", refersToOld) }, after: time.Hour},
 		"GC-18/the leader changes: the mark outlives process": {between: func(f *fixture) { f.restart() }, after: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, garbage(references.ConfigMap, "a", "old", time.Hour))
 			f.run()
-			if c := f.configMap(); !internalreferences.Marked(&c.ObjectMeta) || c.Labels["resources.gardener.cloud/condemned"] != "true" || f.Condemned.Count() != 1 {
+			if c := f.configMap(); !internalreferences.Marked(&c.ObjectMeta) || c.Labels["resources.gardener.cloud/condemned"] != "true" || f.Marked.Count() != 1 {
 				t.Fatalf("GC-17/GC-21: the first run leaves %v, %v", c.Labels, c.Annotations)
 			}
 			if tc.between != nil {
@@ -115,8 +115,8 @@ func TestPhases(t *testing.T) {
 // restart lets another process take over, which remembers nothing.
 func (f *fixture) restart() {
 	o := f.Options
-	s := o.Condemned.Options
-	o.Condemned = condemned.New(s)
+	s := o.Marked.Options
+	o.Marked = marked.New(s)
 	f.Reconciler = New(o)
 }
 
@@ -131,7 +131,7 @@ func TestSpared(t *testing.T) {
 				if !works {
 					end() // The request that removes the mark is not sent.
 				}
-				f.Condemned.Refers(ends, condemned.ByWebhook, "a", refersToOld)
+				f.Marked.Refers(ends, marked.ByWebhook, "a", refersToOld)
 				f.deploy()
 			}
 			return nil
@@ -142,7 +142,7 @@ func TestSpared(t *testing.T) {
 		f.onList = nil
 		f.clock.SetTime(f.clock.Now().Add(time.Hour))
 		f.run()
-		if c := f.configMap(); internalreferences.Marked(&c.ObjectMeta) || f.Condemned.Count() != 0 {
+		if c := f.configMap(); internalreferences.Marked(&c.ObjectMeta) || f.Marked.Count() != 0 {
 			t.Errorf("GC-19: the referrer leaves %v, %v", c.Labels, c.Annotations)
 		}
 	}

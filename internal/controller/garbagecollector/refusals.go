@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // object is what is deleted; one that is made anew is another one.
 type object struct {
-	condemned.Key
+	marked.Key
 	uid types.UID
 }
 

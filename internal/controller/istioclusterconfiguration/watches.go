@@ -132,7 +132,7 @@ func (w *watches) watched() []string {
 }
 
 // told hands over what a watch of a run tells, if it is the current one.
-func (w *watches) told(run *struct{ end context.CancelFunc }, tell func() []string) {
+func (w *watches) notify(run *struct{ end context.CancelFunc }, tell func() []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.current != run {
@@ -164,18 +164,18 @@ func (f follows[P]) start(ctx context.Context, w *watches, run *struct{ end cont
 		kind := reflector.Kind{
 			Name: f.resource.Resource, Resource: f.resource, Namespace: namespace, LabelSelector: f.selector, Whole: f.whole,
 			New:    func() runtime.Object { return f.fresh() },
-			Set:    func(object runtime.Object) { w.told(run, func() []string { return f.set(object.(P)) }) },
-			Remove: func(namespace, name string) { w.told(run, func() []string { return f.remove(namespace, name) }) },
-			Retain: func(names reflector.Names) { w.told(run, func() []string { return f.retain(namespace, names.Has) }) },
+			Set:    func(object runtime.Object) { w.notify(run, func() []string { return f.set(object.(P)) }) },
+			Remove: func(namespace, name string) { w.notify(run, func() []string { return f.remove(namespace, name) }) },
+			Retain: func(names reflector.Names) { w.notify(run, func() []string { return f.retain(namespace, names.Has) }) },
 			First: func() {
 				if left.Add(-1) == 0 {
-					w.told(run, func() []string { return w.r.index.Complete(f.kind) })
+					w.notify(run, func() []string { return w.r.index.Complete(f.kind) })
 				}
 			},
 		}
 		if f.unreadable != nil {
 			kind.Undecodable = func(namespace, name string, _ error) {
-				w.told(run, func() []string {
+				w.notify(run, func() []string {
 					f.unreadable[types.NamespacedName{Namespace: namespace, Name: name}] = true
 					return nil
 				})

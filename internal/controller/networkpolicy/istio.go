@@ -86,7 +86,7 @@ func (i *istio) served(definition, version string) {
 		follows = i.gateways
 	}
 	i.w.followAll(ctx, i.w.watched(), client, func(in string) reflector.Kind { return follows(current, of, in) }, func() {
-		i.told(definition, current, func() []desired.Request { return i.w.r.index.Complete(kind) })
+		i.notify(definition, current, func() []desired.Request { return i.w.r.index.Complete(kind) })
 	})
 }
 
@@ -107,7 +107,7 @@ func (i *istio) endLocked(name string) {
 }
 
 // told hands over what a watch tells, and follows the Pods of the Gateways that there are then.
-func (i *istio) told(name string, by *running, tell func() []desired.Request) {
+func (i *istio) notify(name string, by *running, tell func() []desired.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.running[name] != by {
@@ -125,7 +125,7 @@ func (r *running) take(key types.NamespacedName) bool {
 
 // teller hands over what the watch of that name tells, as long as it is the current one.
 func (i *istio) teller(name string, by *running) teller {
-	return func(tell func() []desired.Request) { i.told(name, by, tell) }
+	return func(tell func() []desired.Request) { i.notify(name, by, tell) }
 }
 
 func (i *istio) virtualServices(by *running, of schema.GroupVersionResource, in string) reflector.Kind {

@@ -81,11 +81,11 @@ func TestIstioWatches(t *testing.T) {
 	before := current(definitionOf(virtualServices))
 	now := current(definitionOf(virtualServices))
 	index := f.Index()
-	w.istio.told(definitionOf(virtualServices), before, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
+	w.istio.notify(definitionOf(virtualServices), before, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
 	if queue.Len() > 0 {
 		t.Error("NP-44: a watch that was ended is believed")
 	}
-	w.istio.told(definitionOf(virtualServices), now, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
+	w.istio.notify(definitionOf(virtualServices), now, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
 	if queue.Len() != 1 {
 		t.Errorf("NP-44: got %d requests", queue.Len())
 	}

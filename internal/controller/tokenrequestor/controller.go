@@ -171,9 +171,9 @@ const reasonDue = "it is time to renew the token"
 // due says why a new token is needed, or else how long the present one is used (2.3).
 func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
 	now := r.Clock.Now()
-	finding, err := asked.Examine(held.Data, ca, account, now)
-	if err != nil || finding.Renew != "" {
-		return finding.Renew, 0, err
+	examined, err := asked.Examine(held.Data, ca, account, now)
+	if err != nil || examined.Renew != "" {
+		return examined.Renew, 0, err
 	}
 	if held.inTarget {
 		leftover, err := token.Leftover(secret.Data)
@@ -186,12 +186,12 @@ func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1
 	}
 	key := client.ObjectKeyFromObject(secret)
 	if ptr.Deref(r.Config.ReviewTokens, true) {
-		accepted, err := r.accepted(ctx, finding.Token)
+		accepted, err := r.accepted(ctx, examined.Token)
 		if err != nil {
 			return "", 0, fmt.Errorf("token review failed: %w", err)
 		}
 		if !accepted {
-			if pause := r.rejections.pause(key, finding.Token); pause > 0 {
+			if pause := r.rejections.pause(key, examined.Token); pause > 0 {
 				*odd = oddity{"TokenRejected", "The target does not accept the token that it has issued."}
 				return "", pause, nil
 			}
@@ -206,7 +206,7 @@ func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1
 	if remaining <= 0 {
 		return reasonDue, 0, nil
 	}
-	r.Metrics.expires(key, token.ClaimsOf(finding.Token).Expiry)
+	r.Metrics.expires(key, token.ClaimsOf(examined.Token).Expiry)
 	return "", remaining, nil
 }
 

@@ -24,7 +24,7 @@ type document struct{ sent, known []byte }
 // Each value is compared once, and the JSON is looked at only where two differ: an object is large, and what a webhook changes is not.
 func patchOf(object document, before, after any) (Patch, error) {
 	d := differ{sent: object.sent}
-	root := place{raw: object.known, found: true, looked: true}
+	root := place{raw: object.known, found: true, searched: true}
 	if err := d.structs(&root, reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()); err != nil {
 		return nil, fmt.Errorf("comparing %T with the object that was sent: %w", before, err)
 	}

@@ -137,7 +137,7 @@ func comesFrom(was, is reflect.Value) ([]int, error) {
 			if !dropped[n] {
 				continue
 			}
-			former, err := json.Marshal(was.Index(n).Addr().Interface())
+			previous, err := json.Marshal(was.Index(n).Addr().Interface())
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +145,7 @@ func comesFrom(was, is reflect.Value) ([]int, error) {
 			if err != nil {
 				return nil, err
 			}
-			if string(former) == string(added) {
+			if string(previous) == string(added) {
 				from[to] = n
 				delete(dropped, n)
 			}

@@ -14,9 +14,9 @@ type place struct {
 	// to is the number of the element in the changed list.
 	to int
 
-	looked, found bool
-	raw           []byte
-	list          [][]byte
+	searched, found bool
+	raw             []byte
+	list            [][]byte
 }
 
 func (p *place) member(name string) *place { return &place{up: p, name: name} }
@@ -25,10 +25,10 @@ func (p *place) element(n, length int) *place { return &place{up: p, n: n, lengt
 
 // look returns what is there.
 func (p *place) look() ([]byte, bool) {
-	if p.looked {
+	if p.searched {
 		return p.raw, p.found
 	}
-	p.looked = true
+	p.searched = true
 	if above, found := p.up.look(); found && p.length == 0 {
 		p.raw, p.found = member(above, p.name)
 	} else if found {

@@ -230,22 +230,22 @@ func TestProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var told []Far
-	if _, _, err := read(t, Source{Files: files, Progress: func(far Far) { told = append(told, far) }}); err != nil {
+	var known []Far
+	if _, _, err := read(t, Source{Files: files, Progress: func(far Far) { known = append(known, far) }}); err != nil {
 		t.Fatal(err)
 	}
 	all := int64(len(plain) + zipped.Len())
-	for i, far := range told {
-		if far.All != all || far.Bytes > all || i > 0 && (far.Bytes < told[i-1].Bytes || far.Lines < told[i-1].Lines) {
-			t.Errorf("RPL-9: %d bytes are there, and %+v after %+v was told", all, far, told[max(0, i-1)])
+	for i, far := range known {
+		if far.All != all || far.Bytes > all || i > 0 && (far.Bytes < known[i-1].Bytes || far.Lines < known[i-1].Lines) {
+			t.Errorf("RPL-9: %d bytes are there, and %+v after %+v was told", all, far, known[max(0, i-1)])
 		}
 	}
-	if len(told) < 4 || told[len(told)-1] != (Far{Lines: 5000, Bytes: all, All: all}) {
-		t.Errorf("RPL-9: told %+v", told)
+	if len(known) < 4 || known[len(known)-1] != (Far{Lines: 5000, Bytes: all, All: all}) {
+		t.Errorf("RPL-9: told %+v", known)
 	}
-	told = nil
-	if _, _, err := read(t, Source{Files: []string{"-"}, Stdin: strings.NewReader(event), Progress: func(far Far) { told = append(told, far) }}); err != nil || told[0].All != 0 {
-		t.Errorf("RPL-9: of standard input %+v was told, %v", told, err)
+	known = nil
+	if _, _, err := read(t, Source{Files: []string{"-"}, Stdin: strings.NewReader(event), Progress: func(far Far) { known = append(known, far) }}); err != nil || known[0].All != 0 {
+		t.Errorf("RPL-9: of standard input %+v was told, %v", known, err)
 	}
 }
 

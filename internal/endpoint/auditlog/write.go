@@ -65,7 +65,7 @@ type Change struct {
 
 // Changes returns the objects that a write changed; told is false if the log does not contain them. The object of the
 // response counts, else that of the request, which is as good for a creation and an update.
-func (e *Event) Changes() (changes []Change, told bool) {
+func (e *Event) Changes() (changes []Change, known bool) {
 	if e.Verb == deleteCollection {
 		return e.collection()
 	}
@@ -84,7 +84,7 @@ func (e *Event) Changes() (changes []Change, told bool) {
 }
 
 // collection returns the objects of a list after the deletion: API servers answer with them as they were before it.
-func (e *Event) collection() (changes []Change, told bool) {
+func (e *Event) collection() (changes []Change, known bool) {
 	var list struct {
 		Kind  string            `json:"kind"`
 		Items []json.RawMessage `json:"items"`
@@ -169,9 +169,9 @@ type Followed struct {
 }
 
 // Count counts a write.
-func (f *Followed) Count(e *Event, told bool) {
+func (f *Followed) Count(e *Event, known bool) {
 	switch {
-	case told:
+	case known:
 		f.Writes++
 	case e.Verb == deleteCollection:
 		f.Unlisted++

@@ -83,12 +83,12 @@ func TestChanges(t *testing.T) {
 		if c.event.Verb == "deletecollection" {
 			c.event.Name = ""
 		}
-		changes, told := c.event.Changes()
+		changes, known := c.event.Changes()
 		var all []string
 		for _, change := range changes {
 			all = append(all, fmt.Sprintf("%s/%s %s", change.Namespace, change.Name, map[bool]string{true: "gone", false: "stays"}[change.Gone]))
 		}
-		if !told {
+		if !known {
 			all = []string{"unknown"}
 		}
 		if got := strings.Join(all, ", "); got != c.want {

@@ -92,11 +92,11 @@ func readGarden(ctx context.Context, restConfig *rest.Config, each func(graph.Ki
 	}
 	stderr := process.Stderr()
 	log := process.NewLogger("error", "text", stderr)
-	var told func(string)
+	var report func(string)
 	if process.IsTerminal(stderr) {
-		told = func(kind string) { _, _ = fmt.Fprintf(stderr, "reading %s objects\n", kind) }
+		report = func(kind string) { _, _ = fmt.Fprintf(stderr, "reading %s objects\n", kind) }
 	}
-	return garden.Each(ctx, client, log, told, each)
+	return garden.Each(ctx, client, log, report, each)
 }
 
 // deciders are both authorizers without any access to a garden.

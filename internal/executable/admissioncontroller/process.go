@@ -17,6 +17,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/cluster/readthrough"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
@@ -24,7 +25,6 @@ import (
 	foreign "github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/debug"
@@ -81,12 +81,12 @@ func assemble(
 	if err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
 	}
-	keeper, err := process.Guard(cfg.Debugging, restConfig, log)
+	guarded, err := process.Guard(cfg.Debugging, restConfig, log)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := process.NewManager(process.ManagerOptions{
-		Guard: keeper, REST: restConfig, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
+		Guard: guarded, REST: restConfig, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
 		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func assemble(
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
-		reviews: authorization.NewBodies(), judged: admission.NewBodies(), bodies: admission.NewBodies(), pages: debug.NewPages(), guard: keeper,
+		reviews: authorization.NewBodies(), judged: admission.NewBodies(), bodies: admission.NewBodies(), pages: debug.NewPages(), guard: guarded,
 		hooks: admission.NewMetrics(registry), rejections: admission.NewRejections(registry), kept: map[string]*cluster.Kept{}, first: &asked{clock: clock.RealClock{}},
 	}
 	p.differences = authorization.NewDifferences(registry, p.Clock)
@@ -198,7 +198,7 @@ func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	p.live = livefallback.Shared(live, p.Garden.Lookups)
+	p.live = readthrough.Shared(live, p.Garden.Lookups)
 	return p.Manager.Add(later{p.Garden, func() bool { return p.first.Asked() && p.watches.Synced() }, p.Clock})
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Rehearse runs what begins with the process, until the graphs are complete. A handler under a path writes nothing of its own accord, and is
 // left out: it answers requests.
-func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) error {
+func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error {
 	cfg.Server.HealthProbes, cfg.Server.Metrics, cfg.Debugging = nil, nil, nil
 	rows := slices.DeleteFunc(feature.Enabled(Table(), cfg), func(row Row) bool { return row.Path != "" })
 	p, err := assemble(cfg, rows, r.RESTConfig(string(feature.Garden)), metrics.Registry, r.Log)

@@ -51,13 +51,13 @@ type Process struct {
 // New returns the process, ready to run. It sends nothing.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest configs")
-	keeper, err := guarding(cfg, log)
+	guarded, err := guarding(cfg, log)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := process.NewManager(process.ManagerOptions{
 		// Nothing of the manager talks to a cluster: no election, no cache.
-		Guard: keeper, REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
+		Guard: guarded, REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
 		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, metrics: rules.NewMetrics(registry), differences: authorization.NewDifferences(registry, clock.RealClock{}), views: view.NewMetrics(registry), bodies: authorization.NewBodies(),
-		guard: keeper, log: log.WithName("webhook." + rules.Name),
+		guard: guarded, log: log.WithName("webhook." + rules.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
 		if p.source, err = connect(&cfg.SourceClientConnection); err != nil && cfg.ShootsDirectory == "" {

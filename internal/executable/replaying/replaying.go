@@ -73,7 +73,7 @@ func Command(o Options) process.Subcommand {
 			defer cancel()
 			progress := process.NewProgress(process.Stderr(), time.Now)
 			r, err := o.Run(ctx, set, auditlog.Source{Files: files, Stdin: os.Stdin, Progress: func(far auditlog.Far) {
-				progress.Tell(func() string { return told(far) })
+				progress.Tell(func() string { return described(far) })
 			}}, out)
 			progress.Done()
 			if err != nil || r == nil {
@@ -99,7 +99,7 @@ func Unlisted(f auditlog.Followed) []string {
 }
 
 // told is how far a replay is.
-func told(far auditlog.Far) string {
+func described(far auditlog.Far) string {
 	if far.All == 0 {
 		return fmt.Sprintf("%d lines", far.Lines)
 	}

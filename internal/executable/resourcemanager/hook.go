@@ -6,9 +6,9 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // hook is the row of a webhook: every replica serves it under its path (CW-10), and answers with 503 until what the row reads is complete.
@@ -19,7 +19,7 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 		if err != nil {
 			return err
 		}
-		does = acquitting(p.Condemned, does)
+		does = acquitting(p.Marked, does)
 		p.Manager.GetWebhookServer().Register(row.Path, admission.New(admission.Options{
 			Name: row.Name, Decide: does, Ready: p.kept[row.Path].Synced, OnlyReport: p.onlyReports(&row), Bodies: p.bodies, Metrics: p.hooks,
 			Log: p.Log.WithName("webhook." + row.Name),
@@ -39,7 +39,7 @@ func (p *Process) onlyReports(row *Row) bool {
 }
 
 // acquitting is a webhook that acquits what an object refers to that it admits (GC-20).
-func acquitting(set *condemned.Set, does admission.Func) admission.Func {
+func acquitting(set *marked.Set, does admission.Func) admission.Func {
 	if set == nil {
 		return does
 	}

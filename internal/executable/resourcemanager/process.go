@@ -21,13 +21,13 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/cluster/answers"
-	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/managedresource/targets"
+	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -46,8 +46,8 @@ type Process struct {
 
 	// Engine applies ManagedResources; nil if there are many targets, each of which has its own.
 	Engine *engine.Engine
-	// Condemned is what the garbage collector has condemned; nil if it is off.
-	Condemned *condemned.Set
+	// Marked is what the garbage collector has marked; nil if it is off.
+	Marked *marked.Set
 	// Targets are managed in place of Target, which is nil then.
 	Targets *targets.Targets
 	// agents is what the node-agent authorizer knows; nil if it is off.
@@ -112,10 +112,10 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
 	if cfg.Controllers.GarbageCollector.Enabled {
-		p.Condemned = NewCondemned(p)
+		p.Marked = NewMarked(p)
 	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: p.Manager, Source: p.Clientset, Target: target, Condemned: p.Condemned, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
+		Config: cfg, Manager: p.Manager, Source: p.Clientset, Target: target, Marked: p.Marked, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -136,11 +136,11 @@ func bound(target *rest.Config, scheme *runtime.Scheme, registry prometheus.Regi
 
 // ofSource returns a process that reaches its source, and nothing else yet.
 func ofSource(cfg *configuration, rows []Row, sourceConfig *rest.Config, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
-	keeper, err := process.Guard(cfg.Debugging, sourceConfig, log)
+	guarded, err := process.Guard(cfg.Debugging, sourceConfig, log)
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := newManager(cfg, rows, sourceConfig, keeper, log)
+	mgr, err := newManager(cfg, rows, sourceConfig, guarded, log)
 	if err != nil {
 		return nil, err
 	}
@@ -153,12 +153,12 @@ func ofSource(cfg *configuration, rows []Row, sourceConfig *rest.Config, registr
 		return nil, err
 	}
 	return &Process{
-		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, Clientset: clientset, guard: keeper,
+		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, Clientset: clientset, guard: guarded,
 		kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
 	}, nil
 }
 
-func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, keeper *guard.Guard, log logr.Logger) (manager.Manager, error) {
+func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, guarded *guard.Guard, log logr.Logger) (manager.Manager, error) {
 	scheme, err := engine.Scheme()
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, keepe
 		election = nil // The Leases of targets are all that the processes share.
 	}
 	return process.NewManager(process.ManagerOptions{
-		Guard: keeper, REST: sourceConfig, Scheme: scheme, LeaderElection: election, Webhooks: &cfg.Server.Webhooks,
+		Guard: guarded, REST: sourceConfig, Scheme: scheme, LeaderElection: election, Webhooks: &cfg.Server.Webhooks,
 		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Cache: kept, Mapper: cluster.Mapper(feature.Source, reads), Log: log,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/cluster/readthrough"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
 	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
 	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration"
@@ -16,7 +17,6 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
@@ -127,7 +127,7 @@ func Table() []Row {
 			Reads: reads(projectedtokenmount.Reads),
 			Path:  projectedtokenmount.Path, Mutating: one(projectedtokenmount.Registration),
 		}, func(p *Process) (admission.Func, error) {
-			return reading(p.Target, func(fresh *livefallback.Reader) admission.Func {
+			return reading(p.Target, func(fresh *readthrough.Reader) admission.Func {
 				return projectedtokenmount.Decide(fresh, *p.Config.Webhooks.ProjectedTokenMount.ExpirationSeconds)
 			})
 		}),
@@ -137,7 +137,7 @@ func Table() []Row {
 			Reads: highavailabilityconfig.Reads,
 			Path:  highavailabilityconfig.Path, Mutating: one(highavailabilityconfig.Registration),
 		}, func(p *Process) (admission.Func, error) {
-			return reading(p.Target, func(fresh *livefallback.Reader) admission.Func {
+			return reading(p.Target, func(fresh *readthrough.Reader) admission.Func {
 				return highavailabilityconfig.Decide(&p.Config.Webhooks.HighAvailabilityConfig, fresh, p.Target.Cache)
 			})
 		}),
@@ -166,7 +166,7 @@ func Table() []Row {
 			Reads: reads(podkubeapiserverloadbalancing.Reads),
 			Path:  podkubeapiserverloadbalancing.Path, Mutating: each(podkubeapiserverloadbalancing.Registrations),
 		}, func(p *Process) (admission.Func, error) {
-			return reading(p.Target, func(fresh *livefallback.Reader) admission.Func { return podkubeapiserverloadbalancing.Decide(fresh) })
+			return reading(p.Target, func(fresh *readthrough.Reader) admission.Func { return podkubeapiserverloadbalancing.Decide(fresh) })
 		}),
 		hook(Row{
 			Name: systemcomponentsconfig.Name, Switch: "webhooks.systemComponentsConfig.enabled",
@@ -197,7 +197,7 @@ func Table() []Row {
 			Reads: reads(podzoneaffinity.Reads),
 			Path:  podzoneaffinity.Path, Mutating: one(podzoneaffinity.Registration),
 		}, func(p *Process) (admission.Func, error) {
-			return reading(p.Source, func(fresh *livefallback.Reader) admission.Func { return podzoneaffinity.Decide(fresh) })
+			return reading(p.Source, func(fresh *readthrough.Reader) admission.Func { return podzoneaffinity.Decide(fresh) })
 		}),
 		// Validating webhooks.
 		hook(Row{

@@ -20,7 +20,7 @@ import (
 
 // Rehearse runs what the leader runs, until nothing is left to do. It takes no lease and serves nothing; what only answers requests writes nothing of
 // its own accord, and is left out.
-func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) error {
+func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error {
 	if cfg.Targets != nil {
 		return errors.New("a takeover is rehearsed for one target: give its kubeconfig as targetClientConnection.kubeconfig, its namespace as sourceClientConnection.namespaces, and no targets")
 	}
@@ -44,7 +44,7 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) err
 	return r.Run(ctx, p.Manager, func() error {
 		select {
 		case <-p.begun:
-			return errors.Join(awaited.rest(), p.lookedAt(ctx, r))
+			return errors.Join(awaited.rest(), p.reviewed(ctx, r))
 		default:
 		}
 		if err := p.Engine.Ready(); err != nil {
@@ -54,8 +54,8 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.Rehearsal) err
 	})
 }
 
-// lookedAt returns an error as long as there are more ManagedResources than were looked at.
-func (p *Process) lookedAt(ctx context.Context, r *process.Rehearsal) error {
+// reviewed returns an error as long as there are more ManagedResources than were looked at.
+func (p *Process) reviewed(ctx context.Context, r *process.DryRun) error {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := p.Source.Cache.List(ctx, list); err != nil {
 		return fmt.Errorf("listing ManagedResources: %w", err)

@@ -7,19 +7,19 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/espalier-project/espalier/internal/cluster"
+	"github.com/espalier-project/espalier/internal/cluster/readthrough"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 )
 
 // reading makes a webhook that reads from the cache of a cluster, and what that does not have from its API server.
-func reading(c *cluster.Cluster, decide func(*livefallback.Reader) admission.Func) (admission.Func, error) {
+func reading(c *cluster.Cluster, decide func(*readthrough.Reader) admission.Func) (admission.Func, error) {
 	live, err := c.Live()
 	if err != nil {
 		return nil, err
 	}
-	return decide(livefallback.New(c.Cache, live, c.Lookups)), nil
+	return decide(readthrough.New(c.Cache, live, c.Lookups)), nil
 }
 
 // decideProtection reads the source live: what has just been created counts.
@@ -28,7 +28,7 @@ func decideProtection(p *Process) (admission.Func, error) {
 	if err != nil {
 		return nil, err
 	}
-	return deletionprotection.Decide(livefallback.Shared(live, p.Source.Lookups), p.Clock), nil
+	return deletionprotection.Decide(readthrough.Shared(live, p.Source.Lookups), p.Clock), nil
 }
 
 // decideHints sets hints if the target needs them, or if the configuration forces them (R7).

@@ -18,14 +18,14 @@ func TestAlwaysUpdate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.AlwaysUpdate = ptr.To(true) })
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	puts := f.target.count(http.MethodPut)
-	f.settle("m")
+	f.complete("m")
 	if got := f.target.count(http.MethodPut) - puts; got != 0 {
 		t.Errorf("%d updates in a run that somebody's change asked for", got)
 	}
 	f.states.stepKnown(ownerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
-	f.settle("m")
+	f.complete("m")
 	if got := f.target.count(http.MethodPut) - puts; got != 2 {
 		t.Errorf("%d updates in the periodic run", got)
 	}
@@ -59,7 +59,7 @@ func (f *fixture) requested(do func()) []string {
 func (f *fixture) period(name string) {
 	f.Helper()
 	f.triggers.sweep()
-	f.settle(name)
+	f.complete(name)
 }
 
 // MRC-3c, CFG-13: without watches the updates of alwaysUpdate are sent, a sync period each, and drift that nobody tells is repaired by them.
@@ -67,14 +67,14 @@ func TestAlwaysUpdateOfWhatIsNotWatched(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, updatesUnwatched)
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	both := []string{"GET a", "GET b", "PUT a", "PUT b"}
 	for range 2 {
 		if diff := cmp.Diff(both, f.requested(func() { f.period("m") })); diff != "" {
 			t.Errorf("MRC-3c/a sync period: %s", diff)
 		}
 	}
-	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, func(r string) bool { return r[:3] == "PUT" }) {
+	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, func(r string) bool { return r[:3] == "PUT" }) {
 		t.Errorf("MRC-3c/a run that no sync period asked for: %q", got)
 	}
 	f.target.change("a", setValue("by hand"))
@@ -92,25 +92,25 @@ func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
 	f.managed("m", "a=1", "b=1")
 	f.rest("m")
 	f.awaitCovered("m")
-	f.settle("m")
+	f.complete("m")
 	for range 3 {
 		if got := f.requested(func() { f.period("m") }); len(got) > 0 {
 			t.Errorf("MRC-3c/a sync period without a change: %q", got)
 		}
 	}
 	isPut := func(r string) bool { return r[:3] == http.MethodPut }
-	if got := f.requested(func() { f.edited("a", setValue("by hand")); f.settle("m") }); !slices.Equal(slices.DeleteFunc(got, func(r string) bool { return !isPut(r) }), []string{"PUT a"}) {
+	if got := f.requested(func() { f.edited("a", setValue("by hand")); f.complete("m") }); !slices.Equal(slices.DeleteFunc(got, func(r string) bool { return !isPut(r) }), []string{"PUT a"}) {
 		t.Errorf("MRC-3c/drift: %q", got)
 	}
 	if value, _ := f.target.value("a"); value != "1" {
 		t.Errorf("CFG-13/drift: it is %q", value)
 	}
 	f.states.step(f.get("m"), lifecycle.FullRequested{})
-	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
+	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
 		t.Errorf("MRC-3c/somebody asks for a full run: %q", got)
 	}
 	f.dropState(ownerOf(f.get("m")))
-	if got := f.requested(func() { f.settle("m") }); slices.ContainsFunc(got, isPut) {
+	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, isPut) {
 		t.Errorf("MRC-3c/a restart: %q", got)
 	}
 }
@@ -123,13 +123,13 @@ func TestAlwaysUpdateOfBoth(t *testing.T) {
 	f.watch()
 	f.managed("m")
 	f.manifests("m", "2", configMap("a", "1", "labels: {}"), "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: b}\ndata: {v: '1'}\n")
-	f.settle("m")
+	f.complete("m")
 	for _, ref := range f.Tracker.Refs(ownerOf(f.get("m"))) {
 		if ref.Name == "a" {
 			poll(t, "a is covered", func() bool { return f.Watches.Covered(ref) })
 		}
 	}
-	f.settle("m")
+	f.complete("m")
 	for range 2 {
 		if diff := cmp.Diff([]string{"GET b", "PUT b"}, f.requested(func() { f.period("m") })); diff != "" {
 			t.Errorf("MRC-3c/a sync period: %s", diff)

@@ -30,7 +30,7 @@ func TestInventoryThatDoesNotFit(t *testing.T) {
 	f := newFixture(t)
 	f.refuseLongWrites(1536 << 10)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	manifests := []string{configMap("a", "2", "")}
 	for i := range 8 {
 		manifests = append(manifests, configMap(fmt.Sprint("long", i), "1", "annotations: {x: '"+strings.Repeat("y", 200<<10)+"'}"))
@@ -54,7 +54,7 @@ func TestInventoryThatDoesNotFit(t *testing.T) {
 		}
 	}
 	f.manifests("m", "3", configMap("a", "3", ""))
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "3" || !strings.HasPrefix(f.condition("m"), "True/") {
 		t.Errorf("a is %s, and it says %s", value, f.condition("m"))
 	}
@@ -65,7 +65,7 @@ func TestAnnouncementThatWasWrittenIsNoFailure(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.secret("m", "2", "a=2", "b=1")
 	writes := 0
 	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -81,7 +81,7 @@ func TestAnnouncementThatWasWrittenIsNoFailure(t *testing.T) {
 		}
 		return err
 	}
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("b"); value != "1" || f.inventory("m") != "a b" || !strings.HasPrefix(f.condition("m"), "True/") {
 		t.Errorf("b is %s, the inventory has %s, and it says %s", value, f.inventory("m"), f.condition("m"))
 	}

@@ -45,7 +45,7 @@ type applier struct {
 	lease    *lease
 	recorded func() error
 
-	slow         slow
+	breaker      breaker
 	equivalences plan.Equivalences
 	definedKinds map[metav1.GroupKind]bool
 
@@ -61,7 +61,7 @@ type applier struct {
 	// due; news is what to report about drift.
 	written map[plan.Key]outcome
 	held    time.Duration
-	news    []string
+	events  []string
 }
 
 // skipped is the result for an object that need not be read: the watches cover it, and it was in sync when it was last seen.
@@ -73,8 +73,8 @@ const leftAway = "left away"
 // outcome is what was done about one object.
 type outcome struct {
 	// result is created, updated, unchanged or skipped.
-	result   string
-	sighting objects.Observation
+	result      string
+	observation objects.Observation
 	// since is what was on record before the first request.
 	since objects.Revision
 	// before is the object as it was found, nil if it was not there.
@@ -130,7 +130,7 @@ func (a *applier) run(ctx context.Context) error {
 	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)
 	}
-	a.tellNews(ctx)
+	a.recordEvents(ctx)
 	if a.replan && len(a.errs) == 0 {
 		return errSuperseded
 	}
@@ -172,7 +172,7 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	_, visited := a.visitedBefore[desired.Key]
 	if (!a.all || visited) && a.Tracker.InSync(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-		a.written[desired.Key] = outcome{result: skipped, sighting: objects.Observation{Key: keyOf(desired), Desired: digest}}
+		a.written[desired.Key] = outcome{result: skipped, observation: objects.Observation{Key: keyOf(desired), Desired: digest}}
 		return nil
 	}
 	if a.dependsOnFailed(desired) {
@@ -184,7 +184,7 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(keyOf(desired)) {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
-	a.Tracker.KeepDoubt(ownerOf(a.mr), keyOf(desired))
+	a.Tracker.KeepOutOfSync(ownerOf(a.mr), keyOf(desired))
 	if drift.Untold {
 		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
 	}
@@ -257,7 +257,7 @@ func (a *applier) skip(desired *plan.Desired) {
 
 // passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
 func (a *applier) passOn() {
-	a.Tracker.PassDoubts(ownerOf(a.mr), func(key objects.Key) bool {
+	a.Tracker.PassAllOutOfSync(ownerOf(a.mr), func(key objects.Key) bool {
 		_, failing := a.failing[key]
 		return failing || !describes(a.plan, key)
 	})
@@ -266,23 +266,23 @@ func (a *applier) passOn() {
 // look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after that what the merge goes by,
 // so that a doubt about that which comes from now on is not settled by this look.
 func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
-	finding := a.Tracker.Get(keyOf(desired))
+	recorded := a.Tracker.Get(keyOf(desired))
 	if now := a.options(desired); now != options {
-		return finding, now, desiredDigest(desired, now)
+		return recorded, now, desiredDigest(desired, now)
 	}
-	return finding, options, digest
+	return recorded, options, digest
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) {
-	if a.slow.is(desired.Key.GroupKind()) {
+	if a.breaker.is(desired.Key.GroupKind()) {
 		a.failed(ctx, desired, errNotTried)
 		return
 	}
-	finding, options, digest := a.look(desired, options, digest)
+	recorded, options, digest := a.look(desired, options, digest)
 	compared := a.Tracker.Writing(keyOf(desired), digest)
 	defer a.Tracker.Written(keyOf(desired))
 	standsIn := !compared && a.Tracker.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
-	done, err := a.write(ctx, desired, options, finding)
+	done, err := a.write(ctx, desired, options, recorded)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
 		a.planAnew()
@@ -311,7 +311,7 @@ func (a *applier) visited() map[plan.Key]struct{} {
 // newerStateSeen says whether the watches have since reported that an object is out of sync which the run skipped because they cover it.
 func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {
-		if done.result == skipped && !a.Tracker.InSync(done.sighting.Key, done.sighting.Desired) {
+		if done.result == skipped && !a.Tracker.InSync(done.observation.Key, done.observation.Desired) {
 			return true
 		}
 	}
@@ -339,7 +339,7 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
 		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)
 	}
-	a.slow.answered(desired.Key.GroupKind(), err)
+	a.breaker.answered(desired.Key.GroupKind(), err)
 	log.FromContext(ctx).V(1).Info("Object could not be applied", "resource", desired.Name(), "reason", err.Error())
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -118,7 +118,7 @@ func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object o
 func (c claims) on(key plan.Key, tracker *objects.Tracker) []ownership.Claim {
 	all := slices.Clone(c.byKey[c.keyed(key)])
 	for i := range all {
-		all[i].Leaves = tracker.Leaves(all[i].Owner, all[i].Object)
+		all[i].Releases = tracker.Releases(all[i].Owner, all[i].Object)
 	}
 	return all
 }

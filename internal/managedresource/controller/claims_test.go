@@ -90,7 +90,7 @@ func TestHeldInAnotherNamespace(t *testing.T) {
 	f.restart("one", "two")
 	f.withoutSecret("two")
 	f.secret("one", "2")
-	f.settle("one")
+	f.complete("one")
 	if _, there := f.target.value("a"); there {
 		t.Error("what nobody else has stays", f.entries("two"))
 	}
@@ -104,13 +104,13 @@ func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
 			f.target.scope(true)
 			f.managed("mr")
-			f.settle("mr")
+			f.complete("mr")
 			origin := f.origin(f.get("mr"))
 			if holder != "mr" {
 				f.managed(holder)
 			}
 			f.secret(holder, "2", "lost=1")
-			f.settle(holder)
+			f.complete(holder)
 			f.formerPlace(holder)
 			f.target.change("lost", func(o *unstructured.Unstructured) {
 				o.SetManagedFields(wroteOrigin(f.Target.Manager()))
@@ -155,12 +155,12 @@ func TestHeldByAFormerPlaceWhileItCannotBeAnnounced(t *testing.T) {
 // has it by a former place.
 func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) {
 	t.Parallel()
-	for _, former := range []bool{false, true} {
+	for _, previous := range []bool{false, true} {
 		f := newFixture(t)
 		f.target.scope(true)
 		f.managed("one", "a=1")
-		f.settle("one")
-		if former {
+		f.complete("one")
+		if previous {
 			f.formerPlace("one")
 		}
 		f.withoutSecret("one") // It can't run, so that the entry stays.
@@ -173,11 +173,11 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) 
 		_, _ = f.run("two")
 		t.Log(f.entries("two"))
 		f.target.hook(nil)
-		f.settle("two")
-		f.settle("two")
+		f.complete("two")
+		f.complete("two")
 		if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
 			value, _ := f.target.value("a")
-			t.Errorf("former %t: its origin is %s, its value %s; two says %s", former, origin, value, f.condition("two"))
+			t.Errorf("former %t: its origin is %s, its value %s; two says %s", previous, origin, value, f.condition("two"))
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestLastInventoryIsTheOriginThoughTheIgnoredOneHasNotRunSinceARestart(t *te
 	for _, ran := range []bool{true, false} {
 		f := newFixture(t)
 		f.managed("one", "a=1")
-		f.settle("one")
+		f.complete("one")
 		f.setIgnored("one")
 		f.restart("one")
 		f.must(f.PreloadInventories(f.ctx))
@@ -201,8 +201,8 @@ func TestLastInventoryIsTheOriginThoughTheIgnoredOneHasNotRunSinceARestart(t *te
 		t.Log(f.entries("two"))
 		f.target.hook(nil)
 		_, _ = f.run("one")
-		f.settle("two")
-		f.settle("two")
+		f.complete("two")
+		f.complete("two")
 		if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
 			value, _ := f.target.value("a")
 			t.Errorf("ran %t: its origin is %s, its value %s; two says %s", ran, origin, value, f.condition("two"))
@@ -218,11 +218,11 @@ func TestHeldThoughNamedByTwoKinds(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("heir", "a=1")
-			f.settle("heir")
+			f.complete("heir")
 			f.managed("m")
 			f.equivalent("m")
 			f.manifests("m", "2", oldConfigMap("a", "1", ""))
-			f.settle("m")
+			f.complete("m")
 			f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			f.manifests("m", "3", configMap("a", "1", "")+configMap("b", "1", ""))
 			_, _ = f.run("m")
@@ -266,7 +266,7 @@ func TestNoOrphanWhileTheScopeOfAnEquivalentKindIsUnknown(t *testing.T) {
 		f.edit("mr", func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Spec.Equivalences = [][]metav1.GroupKind{{{Kind: "ConfigMap"}, {Group: "old.example", Kind: "ConfigMap"}}}
 		})
-		f.settle("mr")
+		f.complete("mr")
 		origin := f.origin(f.get("mr"))
 		f.managed("second")
 		f.target.put("lost", "1", nil)

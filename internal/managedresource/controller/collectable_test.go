@@ -17,21 +17,21 @@ func TestGarbageCollectableObjects(t *testing.T) {
 			f := newFixture(t)
 			f.GarbageCollector = runs
 			f.managed("m", "collectable=a", "other=a", "third=a")
-			f.settle("m")
+			f.complete("m")
 			f.target.change("collectable", func(object *unstructured.Unstructured) {
 				labels := object.GetLabels()
 				labels[resourcesv1alpha1.LabelGarbageCollectableReference] = "T" // Any truthy value counts.
 				object.SetLabels(labels)
 			})
 			f.secret("m", "2", "third=a")
-			f.settle("m")
+			f.complete("m")
 			_, collectable := f.target.value("collectable")
 			_, other := f.target.value("other")
 			if collectable != runs || other {
 				t.Errorf("BH-MR-38: the collectable one is there: %t, the other one: %t", collectable, other)
 			}
 			f.must(f.source.Delete(f.ctx, f.get("m")))
-			f.settle("m")
+			f.complete("m")
 			if _, there := f.target.value("collectable"); there != runs {
 				t.Errorf("MRV-75: after the end of the ManagedResource the collectable one is there: %t", there)
 			}

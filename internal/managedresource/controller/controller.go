@@ -20,7 +20,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -29,6 +28,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 	"github.com/espalier-project/espalier/internal/managedresource/turns"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // Name is the controller's name, in logs and metrics (MRC-11).
@@ -44,8 +44,8 @@ type Options struct {
 	Identity string
 	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
 	GarbageCollector bool
-	// Condemned acquits what an object refers to that is about to be written (GC-20). Nil means that nothing is collected.
-	Condemned *condemned.Set
+	// Marked acquits what an object refers to that is about to be written (GC-20). Nil means that nothing is collected.
+	Marked *marked.Set
 	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise (MRF-15).
 	AllowHolds bool
 
@@ -105,13 +105,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.dropState(request.NamespacedName)
 		return reconcile.Result{}, nil // Neither our class nor our finalizer (MRB-23).
 	}
-	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetFormer) {
+	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetPrevious) {
 		// No run for the former one says whose its objects are now: the others that have them look.
 		r.forgetObjects(ownerOf(mr))
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
-		r.Tracker.PassDoubts(ownerOf(mr), everything)          // Other ManagedResources may repair the objects that they have, too.
+		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)    // Other ManagedResources may repair the objects that they have, too.
 		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), and looked at again (MRB-22).
 	}
 	if commands.Has(lifecycle.RemoveOperation) {
@@ -156,9 +156,9 @@ func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool
 	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 
-// nothingInDoubt reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn of newer content.
-func (r *Reconciler) nothingInDoubt(owner objects.Owner) bool {
-	return r.states.leavesObjects(owner) || len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
+// allInSync reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn of newer content.
+func (r *Reconciler) allInSync(owner objects.Owner) bool {
+	return r.states.releasesObjects(owner) || len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
 }
 
 // covered says whether watches would report a change of any object of a ManagedResource.

@@ -60,7 +60,7 @@ func TestOneRunIsAboutOneForm(t *testing.T) {
 			if got := f.get("m").Status.ObservedGeneration; got != 0 {
 				t.Errorf("CT-45: observedGeneration is %d after a run for generation 1 that was overtaken", got)
 			}
-			f.settle("m")
+			f.complete("m")
 			if value, _ := f.target.value("b"); value != "new" {
 				t.Errorf("the new content is not applied: %q", value)
 			}
@@ -79,7 +79,7 @@ func TestHandOverIsConfirmed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	stale := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
@@ -110,7 +110,7 @@ func TestInventoryIsExtended(t *testing.T) {
 	if got := f.inventory("m"); got != "theirs" {
 		t.Errorf("inventory: %s", got)
 	}
-	f.settle("m")
+	f.complete("m")
 	if _, found := f.target.value("theirs"); found || f.inventory("m") != "a" {
 		t.Errorf("what the other instance created is not looked after: there %t, inventory %s", found, f.inventory("m"))
 	}
@@ -204,7 +204,7 @@ func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.on = func(method, _ string) int {
 		if method == http.MethodDelete {
 			f.target.on = nil
@@ -215,7 +215,7 @@ func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
 		return 0
 	}
 	f.secret("m", "2")
-	f.settle("m")
+	f.complete("m")
 	if _, found := f.target.value("a"); !found {
 		t.Error("an object that was annotated to be kept was deleted")
 	}
@@ -226,9 +226,9 @@ func TestMovedObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("from", "a=1")
-	f.settle("from")
+	f.complete("from")
 	f.managed("to", "a=1")
-	f.settle("to")
+	f.complete("to")
 	origin := func() string {
 		f.target.mu.Lock()
 		defer f.target.mu.Unlock()
@@ -241,18 +241,18 @@ func TestMovedObjects(t *testing.T) {
 	// A restart: nothing is remembered.
 	f.dropState(objects.Owner{Namespace: "n", Name: "from"})
 	f.dropState(objects.Owner{Namespace: "n", Name: "to"})
-	f.settle("to")
-	f.settle("from")
+	f.complete("to")
+	f.complete("from")
 	if got := origin(); got != "n/to" {
 		t.Errorf("the former owner took it back: origin %s", got)
 	}
 	f.secret("from", "2")
-	f.settle("from")
+	f.complete("from")
 	if _, found := f.target.value("a"); !found || f.inventory("from") != "" {
 		t.Errorf("there %t, inventory %q", found, f.inventory("from"))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("to")))
-	f.settle("to")
+	f.complete("to")
 	if _, found := f.target.value("a"); found {
 		t.Error("nobody has it any more")
 	}
@@ -266,8 +266,8 @@ func TestSharedObjectsGoWithTheLast(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		f.must(f.source.Delete(f.ctx, f.get(name)))
 	}
-	f.settle("one")
-	f.settle("two")
+	f.complete("one")
+	f.complete("two")
 	if _, found := f.target.value("a"); found {
 		t.Error("both left it to the other")
 	}
@@ -292,10 +292,10 @@ func testRequestFails(t *testing.T, watched bool, where string, n int) {
 		f.watch()
 	}
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	if watched {
 		f.awaitCovered("m")
-		f.settle("m")
+		f.complete("m")
 	}
 	f.secret("m", "2", "a=2", "c=2")
 	var seen atomic.Int32
@@ -352,7 +352,7 @@ func TestSecretIsGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.withoutSecret("m")
 	_, _ = f.run("m")
 	if got := f.condition("m"); !strings.HasPrefix(got, "False/CannotReadSecret") {
@@ -362,7 +362,7 @@ func TestSecretIsGone(t *testing.T) {
 		t.Error("the object was deleted")
 	}
 	f.secret("m", "7", "a=1")
-	f.settle("m")
+	f.complete("m")
 	if got := f.condition("m"); !strings.HasPrefix(got, "True") {
 		t.Errorf("got %s", got)
 	}
@@ -392,7 +392,7 @@ func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
 	if dirty := f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "one"}); len(dirty) != 1 {
 		t.Errorf("%v is left to the other, want the object", dirty)
 	}
-	f.settle("one")
+	f.complete("one")
 	if got, found := f.target.value("a"); !found {
 		t.Errorf("the object is %q, found %t: nobody put it right", got, found)
 	}
@@ -411,7 +411,7 @@ func TestImpossibleEntries(t *testing.T) {
 	}
 	f.must(f.source.Status().Update(f.ctx, mr))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
-	f.settle("m")
+	f.complete("m")
 	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr); !apierrors.IsNotFound(err) {
 		t.Errorf("still there: %v, %s", err, f.condition("m"))
 	}
@@ -426,7 +426,7 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 		names = append(names, fmt.Sprintf("cm%02d=1", i))
 	}
 	f.managed("m", names...)
-	f.settle("m")
+	f.complete("m")
 	for name := range f.target.objects {
 		f.target.change(name, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
 	}
@@ -451,7 +451,7 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 		f.target.remove(name)
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	f.settle("m")
+	f.complete("m")
 	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
 		t.Error("the ManagedResource outlives its objects")
 	}
@@ -462,7 +462,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		o.SetLabels(nil)
 		o.SetFinalizers([]string{"x/y"})
@@ -475,7 +475,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 	}
 	f.target.remove("a")
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	f.settle("m")
+	f.complete("m")
 	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
 		t.Error("the ManagedResource outlives its object")
 	}
@@ -497,7 +497,7 @@ func TestSlowKind(t *testing.T) {
 		return 0
 	}
 	_, _ = f.run("m")
-	if got := f.target.count(http.MethodPost); got > perRun+tooSlow {
+	if got := f.target.count(http.MethodPost); got > perRun+tooManyTimeouts {
 		t.Errorf("MR-15: %d objects were tried", got)
 	}
 	if got := f.condition("m"); !strings.HasPrefix(got, "False/ApplyFailed") || !strings.Contains(got, "not tried") {
@@ -510,7 +510,7 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = 10 * time.Minute })
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	edit := func(value string) {
 		f.target.change("a", func(o *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(o.Object, value, "data", "v")
@@ -535,13 +535,13 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 		t.Errorf("events: %s", got)
 	}
 	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "1" {
 		t.Errorf("not put right after the delay: %q", value)
 	}
 	edit("again")
 	f.secret("m", "2", "a=2")
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "2" {
 		t.Errorf("a new manifest does not wait: %q", value)
 	}
@@ -571,9 +571,9 @@ func TestReportOfAFormerLeader(t *testing.T) {
 			f := newFixture(t)
 			f.watch()
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			f.awaitCovered("m")
-			f.settle("m")
+			f.complete("m")
 			before := f.get("m")
 			after := before.DeepCopy()
 			report(&after.Status)
@@ -581,7 +581,7 @@ func TestReportOfAFormerLeader(t *testing.T) {
 			if !f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 				t.Error("it asks for no run")
 			}
-			f.settle("m")
+			f.complete("m")
 			if got := f.get("m").Status; meta.Conditions(got.Conditions).Status(resourcesv1alpha1.ResourcesApplied) != resourcesv1alpha1.ConditionTrue ||
 				*got.SecretsDataChecksum != *before.Status.SecretsDataChecksum || !meta.SameInventory(got.Resources, before.Status.Resources) {
 				t.Errorf("it says %+v", got)
@@ -624,9 +624,9 @@ func TestOwnWritesAreNoDrift(t *testing.T) {
 		return 0
 	}
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	f.secret("m", "2", "a=2")
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "2" {
 		t.Fatalf("a has %q", value)
 	}
@@ -635,7 +635,7 @@ func TestOwnWritesAreNoDrift(t *testing.T) {
 	}
 	f.target.put("a", "theirs", nil)
 	f.target.after(http.MethodPut, "a")
-	f.settle("m")
+	f.complete("m")
 	if corrected, noticed := total(t, f.Metrics.drift), total(t, f.Metrics.driftNoticed); corrected != 1 || noticed != 1 || !strings.Contains(f.events(), "v1/ConfigMap/n/a was changed") {
 		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
 	}
@@ -664,7 +664,7 @@ func TestFailedReleaseDoesNotFlip(t *testing.T) {
 	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.refuse(http.MethodPatch, "a", http.StatusForbidden)
 	f.manifests("m", "2", configMap("a", "1", ignored))
 	_, _ = f.run("m")
@@ -698,9 +698,9 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 			f.target.scope(clusterScoped)
 			f.tellOfWrites()
 			f.managed("m", "a=1", "b=1", "c=1")
-			f.settle("m")
+			f.complete("m")
 			f.edited("c", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
-			f.settle("m")
+			f.complete("m")
 			before := total(t, f.Metrics.driftNoticed)
 			f.secret("m", "2", "a=1")
 			_, err := f.run("m")
@@ -709,7 +709,7 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 			refs := f.Tracker.Refs(objects.Owner{Namespace: "n", Name: "m"})
 			f.Tracker.ObserveDeleted(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].Key, "", "9999")
 			f.clock.SetTime(f.clock.Now().Add(time.Minute)) // No watch covers it here.
-			f.settle("m")
+			f.complete("m")
 			if got := total(t, f.Metrics.driftNoticed) - before; got != 0 || f.inventory("m") != "a" {
 				t.Errorf("%v drifts noticed; inventory: %s", got, f.inventory("m"))
 			}
@@ -738,9 +738,9 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 			f.target.mu.Lock()
 			o := &unstructured.Unstructured{Object: f.target.objects["a"]}
 			f.target.mu.Unlock()
-			sighting := f.Watches.View().Observation(o)
-			f.Tracker.ObservePresent(sighting)
-			f.Tracker.NoticeDrift(sighting.Key, f.clock.Now())
+			observation := f.Watches.View().Observation(o)
+			f.Tracker.ObservePresent(observation)
+			f.Tracker.NoticeDrift(observation.Key, f.clock.Now())
 		}
 		_, _ = f.run("m")
 	}
@@ -765,8 +765,8 @@ func TestBothLoseAnObject(t *testing.T) {
 		return 0
 	}
 	_, _ = f.run("one")
-	f.settle("one")
-	f.settle("two")
+	f.complete("one")
+	f.complete("two")
 	if _, found := f.target.value("a"); found {
 		t.Errorf("both left it to the other: inventories %q, %q", f.inventory("one"), f.inventory("two"))
 	}
@@ -799,15 +799,15 @@ func TestRestoredTargetWithoutLists(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
 	f.Tracker.ObserveDeleted(key, "", "1000")
 	f.target.remove("a")
 	for range 3 {
-		f.settle("m")
+		f.complete("m")
 	}
-	if finding := f.Tracker.Get(key); !finding.InSync || f.target.count("POST") != 3 {
-		t.Errorf("%d creations were tried, known is %+v", f.target.count("POST")-1, finding)
+	if recorded := f.Tracker.Get(key); !recorded.InSync || f.target.count("POST") != 3 {
+		t.Errorf("%d creations were tried, known is %+v", f.target.count("POST")-1, recorded)
 	}
 }
 
@@ -830,7 +830,7 @@ func TestScopeChangesDuringARun(t *testing.T) {
 				}
 				return 0
 			}
-			f.settle("m")
+			f.complete("m")
 			if _, found := f.target.value("a"); !found || !strings.HasPrefix(f.condition("m"), "True/ApplySucceeded") {
 				t.Errorf("there: %t, %s", found, f.condition("m"))
 			}
@@ -844,10 +844,10 @@ func TestRestoredTarget(t *testing.T) {
 	f := newFixture(t)
 	f.target.put("a", "theirs", map[string]any{"uid": "u"})
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.put("a", "theirs", map[string]any{"uid": "u"})
 	f.secret("m", "2")
-	f.settle("m")
+	f.complete("m")
 	if _, found := f.target.value("a"); !found {
 		t.Error("it was deleted")
 	}

@@ -30,7 +30,7 @@ const deleteAttempts = 4
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := target.RefOf(ref)
 	before := p.Tracker.Get(entry.Key).Revision
-	if !p.last && p.Tracker.IsDeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
+	if !p.last && p.Tracker.IsDeletionCompleted(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
 		p.skip(ref)
 		return
 	}
@@ -39,7 +39,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return
 	}
 	kind := plan.KeyOfReference(&ref.ObjectReference).GroupKind()
-	if p.slow.is(kind) {
+	if p.breaker.is(kind) {
 		p.wait(ref, errNotTried)
 		return
 	}
@@ -47,10 +47,10 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	for attempt := 1; !gone && apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
 		gone, err = p.tryDelete(ctx, ref)
 	}
-	p.slow.answered(kind, err)
+	p.breaker.answered(kind, err)
 	switch {
 	case gone:
-		p.Tracker.DeletionSettled(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
+		p.Tracker.DeletionCompleted(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
 		return
 	case err != nil && ctx.Err() == nil && !isTransient(err):
 		p.Tracker.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
@@ -180,7 +180,7 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	if placed.UID == "" {
 		placed = meta.AsTentative(placed) // What it says of its creation is about the place that it names.
 	}
-	if p.Tracker.LeaveToo(ownerOf(p.mr), target.RefOf(&placed)) {
+	if p.Tracker.ReleaseAlso(ownerOf(p.mr), target.RefOf(&placed)) {
 		return ref, claims{}, errOwnershipPending
 	}
 	others, err := p.claimsOn(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})

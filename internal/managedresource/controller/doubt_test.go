@@ -31,7 +31,7 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 	}
 	health := func(f *fixture) string {
 		f.Helper()
-		f.settle("mr")
+		f.complete("mr")
 		if applied := f.condition("mr"); !strings.HasPrefix(applied, "True/") {
 			f.Fatalf("it is not judged: %s", applied)
 		}
@@ -50,7 +50,7 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			}
 			f := setUp(t, how)
 			f.managed("mr", "a=1")
-			f.settle("mr")
+			f.complete("mr")
 			do(f)
 			if got := health(f); !strings.HasPrefix(got, "True") {
 				t.Fatal(got)
@@ -72,7 +72,7 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			}
 			f := setUp(t, how)
 			f.managed("mr", "a=1")
-			f.settle("mr")
+			f.complete("mr")
 			do(f)
 			f.target.remove("a")
 			if got := health(f); !strings.HasPrefix(got, "False") {

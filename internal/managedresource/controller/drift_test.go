@@ -33,9 +33,9 @@ func TestReplacedIsNotHeld(t *testing.T) {
 	f := newFixture(t, delayed)
 	f.managed("m")
 	f.manifests("m", "2", configMap("a", "1", replaceable))
-	f.settle("m")
+	f.complete("m")
 	f.edited("a", setValue("by hand"))
-	f.settle("m")
+	f.complete("m")
 	f.tellOfWrites()
 	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
@@ -44,7 +44,7 @@ func TestReplacedIsNotHeld(t *testing.T) {
 	if _, there := f.target.value("a"); there || err == nil {
 		t.Fatalf("it was not deleted: %v", err)
 	}
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); !there {
 		t.Fatalf("it was not created: %s", f.condition("m"))
 	}
@@ -52,7 +52,7 @@ func TestReplacedIsNotHeld(t *testing.T) {
 		t.Errorf("%v drifts noticed", got)
 	}
 	f.edited("a", setValue("by hand again"))
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "by hand again" {
 		t.Errorf("the next edit is taken back at once: %s", value)
 	}
@@ -73,7 +73,7 @@ func TestKeptIsNotReplaced(t *testing.T) {
 			f.managed("m")
 			const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'%s}"
 			f.manifests("m", "2", configMap("a", "1", fmt.Sprintf(replaceable, "")))
-			f.settle("m")
+			f.complete("m")
 			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 			f.manifests("m", "3", configMap("a", "2", fmt.Sprintf(replaceable, where(f))))
 			_, _ = f.run("m")
@@ -117,7 +117,7 @@ func TestDriftIsToldThoughAReadFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, delayed)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			f.edited("a", setValue("by hand"))
 			f.refuse(http.MethodGet, "a", http.StatusInternalServerError)
 			result, err := f.run("m")
@@ -126,7 +126,7 @@ func TestDriftIsToldThoughAReadFails(t *testing.T) {
 			}
 			f.refuse("", "", 0)
 			f.clock.SetTime(f.clock.Now().Add(later))
-			f.settle("m")
+			f.complete("m")
 			if got := f.events(); strings.Count(got, "v1/ConfigMap/n/a was changed") != 1 {
 				t.Errorf("events: %s", got)
 			}
@@ -147,9 +147,9 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, delayed)
 			f.managed("m", tc.manifest)
-			f.settle("m")
+			f.complete("m")
 			f.edited("a", tc.change)
-			f.settle("m")
+			f.complete("m")
 			if got := f.events(); got != "" {
 				t.Errorf("it says %s", got)
 			}
@@ -158,7 +158,7 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 			}
 			f.clock.SetTime(f.clock.Now().Add(time.Minute))
 			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, ""))
-			f.settle("m")
+			f.complete("m")
 			if got, told := f.events(), tc.manifest == "a=1"; strings.Contains(got, "is repaired in 10m0s") != told {
 				t.Errorf("the next change is told of: %t; events: %s", !told, got)
 			}
@@ -183,7 +183,7 @@ func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
 	renew := func(i int) {
 		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
 		if slices.Contains(queue.after, 0) {
-			f.settle("m")
+			f.complete("m")
 		}
 		queue.after = nil
 	}
@@ -204,7 +204,7 @@ func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
 		t.Errorf("a is %s, b is %s, the next run is in %s; due %v", a, b, result.RequeueAfter, queue.after)
 	}
 	f.clock.SetTime(f.clock.Now().Add(lookPause))
-	f.settle("m")
+	f.complete("m")
 	if a, _ := f.target.value("a"); a != "1" {
 		t.Errorf("a is %s", a)
 	}
@@ -215,14 +215,14 @@ func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	for i := range 2 * fightThreshold {
 		f.clock.SetTime(f.clock.Now().Add(time.Minute))
 		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
-		f.settle("m")
+		f.complete("m")
 	}
 	f.edited("a", setValue("theirs"))
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "1" {
 		t.Errorf("after %d repairs the first change is not put right at once; events: %s", f.target.count(http.MethodPut), f.events())
 	}
@@ -251,14 +251,14 @@ func TestLooksThatWereAskedForHoldNothing(t *testing.T) {
 		_, _ = f.run("m")
 	}
 	f.refuse(http.MethodPut, "c", 0)
-	f.settle("m")
+	f.complete("m")
 	if c := f.condition("m"); !strings.HasPrefix(c, "True") {
 		t.Fatal(c)
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
 	f.edited("a", setValue("theirs"))
 	for waited := time.Duration(0); waited <= time.Hour; waited += 5 * time.Second {
-		f.settle("m")
+		f.complete("m")
 		if a, _ := f.target.value("a"); a == "1" {
 			if waited > 2*lookPause {
 				t.Errorf("real drift was repaired after %s, want %s at most", waited, lookPause)

@@ -45,7 +45,7 @@ func TestIgnoredFields(t *testing.T) {
 		"MRF-1/the manifest changes": {after: func(f *fixture) { f.manifests("m", "3", configMap("a", "3", ignoresV)) }},
 		"MRF-1/the annotation comes later": {before: func(f *fixture) {
 			f.manifests("m", "1", configMap("a", "1", "labels: {l: ours}"))
-			f.settle("m")
+			f.complete("m")
 		}},
 		"MRF-1/an object that is taken over": {before: func(f *fixture) { f.target.put("a", "1", map[string]any{"labels": map[string]any{}}) }},
 	} {
@@ -60,7 +60,7 @@ func TestIgnoredFields(t *testing.T) {
 				tc.before(f)
 			}
 			f.manifests("m", "2", configMap("a", "1", ignoresV))
-			f.settle("m")
+			f.complete("m")
 			if value, _ := f.target.value("a"); value != "1" {
 				t.Fatalf("created with %s", value)
 			}
@@ -68,13 +68,13 @@ func TestIgnoredFields(t *testing.T) {
 				tc.after(f)
 			}
 			f.edited("a", func(o *unstructured.Unstructured) { setValue("theirs")(o); setLabel("theirs")(o) })
-			f.settle("m")
+			f.complete("m")
 			if value, _ := f.target.value("a"); value != "theirs" || f.live("a").GetLabels()["l"] != "ours" {
 				t.Errorf("the field is %s, the label %s", value, f.live("a").GetLabels()["l"])
 			}
 			writes := f.target.count(http.MethodPut)
 			f.edited("a", setValue("again"))
-			f.settle("m")
+			f.complete("m")
 			if value, _ := f.target.value("a"); value != "again" || f.target.count(http.MethodPut) != writes {
 				t.Errorf("the field is %s, after %d more writes", value, f.target.count(http.MethodPut)-writes)
 			}
@@ -83,7 +83,7 @@ func TestIgnoredFields(t *testing.T) {
 			}
 			f.target.remove("a")
 			f.Tracker.MarkOutOfSync(configMapKey("a"))
-			f.settle("m")
+			f.complete("m")
 			if value, _ := f.target.value("a"); value == "again" {
 				t.Error("an object that is created anew has not what the manifest says")
 			}
@@ -95,7 +95,7 @@ func TestIgnoredFields(t *testing.T) {
 func TestPointerThatCannotBeRead(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/ignore-fields: data/v}"), configMap("b", "2", ""))
 	_, _ = f.run("m")
 	a, _ := f.target.value("a")
@@ -105,7 +105,7 @@ func TestPointerThatCannotBeRead(t *testing.T) {
 		t.Errorf("a=%s b=%s, and it says %s", a, b, got)
 	}
 	f.manifests("m", "3", configMap("a", "2", ignoresV), configMap("b", "2", ""))
-	f.settle("m")
+	f.complete("m")
 	if a, _ := f.target.value("a"); a != "1" || !strings.HasPrefix(f.condition("m"), "True") {
 		t.Errorf("a=%s, and it says %s", a, f.condition("m"))
 	}

@@ -26,7 +26,7 @@ func TestFirstRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "b=1", "a=1")
-	f.settle("m")
+	f.complete("m")
 	mr := &resourcesv1alpha1.ManagedResource{}
 	f.must(f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr))
 	if got := mr.Status.Resources; len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || mr.Status.SecretsDataChecksum == nil {
@@ -42,22 +42,22 @@ func TestOrderOfAReconciliation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) {
 		mr.Spec.Class, mr.Annotations = ptr.To("other"), map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 	})
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); !there || len(f.get("m").Finalizers) != 1 {
 		t.Errorf("MRK-7: an ignored ManagedResource was handed over: its object is there: %t, finalizers %v", there, f.get("m").Finalizers)
 	}
 
 	f.managed("n", "b=1")
-	f.settle("n")
+	f.complete("n")
 	f.edit("n", func(mr *resourcesv1alpha1.ManagedResource) {
 		mr.Finalizers = append([]string{resourcesv1alpha1.FinalizerName + "-other"}, mr.Finalizers...)
 	})
 	f.must(f.source.Delete(f.ctx, f.get("n")))
-	f.settle("n")
+	f.complete("n")
 	if _, there := f.target.value("b"); there || len(f.get("n").Finalizers) != 1 {
 		t.Errorf("MRK-7: a deletion waits for a hand-over: the object is there: %t, finalizers %v", there, f.get("n").Finalizers)
 	}

@@ -130,7 +130,7 @@ func (f *fixture) sharing(names ...string) {
 	f.Helper()
 	for _, name := range names {
 		f.managed(name, "a=1")
-		f.settle(name)
+		f.complete(name)
 	}
 }
 
@@ -305,7 +305,7 @@ func (f *fixture) awaitCovered(name string) {
 }
 
 // settle runs until nothing asks for another run at once.
-func (f *fixture) settle(name string) {
+func (f *fixture) complete(name string) {
 	f.Helper()
 	for range 10 {
 		result, err := f.run(name)
@@ -322,8 +322,8 @@ func (f *fixture) rest(name string) {
 	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	poll(f.T, "MRT-6: "+name+" is at rest", func() bool {
 		before := f.target.count(methods...)
-		f.settle(name)
-		return f.nothingInDoubt(ownerOf(f.get(name))) && f.target.count(methods...) == before
+		f.complete(name)
+		return f.allInSync(ownerOf(f.get(name))) && f.target.count(methods...) == before
 	})
 }
 

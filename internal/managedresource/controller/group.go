@@ -19,8 +19,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 )
 
-// settleGroup has the condition RolloutHeld say what is known of it without a look at the Secrets.
-func (r *Reconciler) settleGroup(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+// completeGroup has the condition RolloutHeld say what is known of it without a look at the Secrets.
+func (r *Reconciler) completeGroup(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.RolloutHeld)
 	var change *meta.ConditionChange
 	switch isHeld := condition != nil && condition.Status == resourcesv1alpha1.ConditionTrue; {
@@ -65,7 +65,7 @@ func (r *normalRun) heedGroup(ctx context.Context) error {
 	}
 	answer := r.Turns.Ask(r.mr, r.content.checksum())
 	if !answer.Go {
-		return r.keepFormer(ctx, answer.Condition)
+		return r.keepPrevious(ctx, answer.Condition)
 	}
 	record := rollout.NewRecord(answer.Record.Revision, answer.Record.Time, secretNames(r.mr))
 	annotations := map[string]any{}
@@ -73,7 +73,7 @@ func (r *normalRun) heedGroup(ctx context.Context) error {
 		annotations[resourcesv1alpha1.AnnotationRolloutApplied] = record.String()
 	}
 	for key := range r.mr.Annotations {
-		if strings.HasPrefix(key, formerPrefix) {
+		if strings.HasPrefix(key, previousPrefix) {
 			annotations[key] = nil
 		}
 	}
@@ -114,12 +114,12 @@ func (r *normalRun) annotate(ctx context.Context, annotations map[string]any) er
 	return nil
 }
 
-// formerPrefix begins the annotations that keep the Secrets with the content that was applied last from the garbage collector.
-const formerPrefix = resourcesv1alpha1.AnnotationReferencePrefix + "secret-rollout-"
+// previousPrefix begins the annotations that keep the Secrets with the content that was applied last from the garbage collector.
+const previousPrefix = resourcesv1alpha1.AnnotationReferencePrefix + "secret-rollout-"
 
-// keepFormer reports that the content is held back, and goes on with what was applied last, if that is there. Otherwise the objects are left alone.
-func (r *normalRun) keepFormer(ctx context.Context, condition *meta.ConditionChange) error {
-	names := r.formerSecrets()
+// keepPrevious reports that the content is held back, and goes on with what was applied last, if that is there. Otherwise the objects are left alone.
+func (r *normalRun) keepPrevious(ctx context.Context, condition *meta.ConditionChange) error {
+	names := r.previousSecrets()
 	if err := r.annotate(ctx, r.references(names)); err != nil {
 		return err
 	}
@@ -128,25 +128,25 @@ func (r *normalRun) keepFormer(ctx context.Context, condition *meta.ConditionCha
 			return err
 		}
 	}
-	former := *r.mr
-	former.Spec.SecretRefs = nil
+	previous := *r.mr
+	previous.Spec.SecretRefs = nil
 	for _, name := range names {
-		former.Spec.SecretRefs = append(former.Spec.SecretRefs, corev1.LocalObjectReference{Name: name})
+		previous.Spec.SecretRefs = append(previous.Spec.SecretRefs, corev1.LocalObjectReference{Name: name})
 	}
 	reading := r.Secrets.Reading(r.mr.ResourceVersion)
-	decoded, versions, err := read(ctx, &former, reading)
+	decoded, versions, err := read(ctx, &previous, reading)
 	applied := r.mr.Status.SecretsDataChecksum
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading the content that was applied last: %w", err)
 	}
 	if len(names) == 0 || err != nil || applied == nil || decoded.Checksum() != *applied {
 		log.FromContext(ctx).V(1).Info("Objects are left alone until their turn, as the content that was applied last is not there any more")
-		r.Tracker.PassDoubts(ownerOf(r.mr), everything)
+		r.Tracker.PassAllOutOfSync(ownerOf(r.mr), everything)
 		r.awaitTurn()
 		return errDone
 	}
 	maps.Copy(versions, r.content.versions)
-	r.decoded, r.reading, r.former = decoded, reading, true
+	r.decoded, r.reading, r.previous = decoded, reading, true
 	r.content = content{errors: decoded.Errors, versions: versions, checksum: func() string { return *applied }, ignored: ignoredOf(decoded.Objects)}
 	r.lease = r.newLease(ctx, r.mr, inputs{reading: reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
 	return nil
@@ -163,12 +163,12 @@ func (r *normalRun) awaitTurn() {
 	r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: lifecycle.Completed{
 		Generation: r.mr.Generation, Secrets: r.content.versions, Checksum: *status.SecretsDataChecksum, Content: last.Content,
 		Applied:   meta.ConditionChange{Type: condition.Type, Status: condition.Status, Reason: condition.Reason},
-		Inventory: meta.InventoryDigest(status.Resources), Former: true, Observed: status.ObservedGeneration, LeftAlone: true,
+		Inventory: meta.InventoryDigest(status.Resources), Previous: true, Observed: status.ObservedGeneration, LeftAlone: true,
 	}})
 }
 
-// formerSecrets are the names of the Secrets with the content that was applied last, none if they are not known.
-func (r *normalRun) formerSecrets() []string {
+// previousSecrets are the names of the Secrets with the content that was applied last, none if they are not known.
+func (r *normalRun) previousSecrets() []string {
 	applied := r.mr.Status.SecretsDataChecksum
 	if applied == nil {
 		return nil
@@ -176,7 +176,7 @@ func (r *normalRun) formerSecrets() []string {
 	if record, found := rollout.RecordOf(r.mr); found && record.Revision == rollout.Revision(*applied) {
 		return record.Secrets
 	}
-	if last := r.taken.Last; last != nil && !last.Former && last.Checksum == *applied && len(last.Secrets) == 1 {
+	if last := r.taken.Last; last != nil && !last.Previous && last.Checksum == *applied && len(last.Secrets) == 1 {
 		return slices.Collect(maps.Keys(last.Secrets)) // It came into the group together with the change.
 	}
 	return nil
@@ -192,7 +192,7 @@ func (r *normalRun) references(names []string) map[string]any {
 		}
 		digest := fnv.New32a()
 		_, _ = digest.Write([]byte(name))
-		missing[fmt.Sprintf("%s%08x", formerPrefix, digest.Sum32())] = name
+		missing[fmt.Sprintf("%s%08x", previousPrefix, digest.Sum32())] = name
 	}
 	return missing
 }

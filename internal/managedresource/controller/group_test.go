@@ -51,7 +51,7 @@ func newGrouped(t *testing.T) *grouped {
 	}
 	g.start()
 	for _, name := range []string{"canary", "late"} {
-		g.settle(name)
+		g.complete(name)
 		g.judge(name, resourcesv1alpha1.ConditionTrue)
 		if value, _ := g.target.value(name); value != "1" {
 			t.Fatalf("ROL-4: the first content of %s waits: %q", name, value)
@@ -127,7 +127,7 @@ func (g *grouped) judge(name string, status resourcesv1alpha1.ConditionStatus) {
 func (g *grouped) gets(name, value string) {
 	g.Helper()
 	poll(g.T, "ROL-4: "+value+" of "+name, func() bool {
-		g.settle(name)
+		g.complete(name)
 		got, _ := g.target.value(name)
 		return got == value
 	})
@@ -179,29 +179,29 @@ func TestGroup(t *testing.T) {
 	if got := g.get("late"); got.Status.ObservedGeneration == got.Generation || !strings.HasPrefix(g.condition("late"), "True/ApplySucceeded") {
 		t.Errorf("ROL-1: observedGeneration %d of %d, %s", got.Status.ObservedGeneration, got.Generation, g.condition("late"))
 	}
-	if got := g.get("late").Annotations; got["resources.gardener.cloud/rollout-applied"] == "" || !hasValue(got, formerPrefix, "late") {
+	if got := g.get("late").Annotations; got["resources.gardener.cloud/rollout-applied"] == "" || !hasValue(got, previousPrefix, "late") {
 		t.Errorf("ROL-7: the former Secret is not kept: %v", got)
 	}
 	g.edited("late", setValue("by hand"))
-	g.settle("late")
+	g.complete("late")
 	g.wants("ROL-7", "late", "1")
 
 	g.gets("canary", "2")
 	g.judge("canary", resourcesv1alpha1.ConditionUnknown)
 	g.clock.SetTime(g.clock.Now().Add(2 * time.Minute))
-	g.settle("late")
+	g.complete("late")
 	g.wants("ROL-4", "late", "1") // The canary is not judged yet.
 
 	g.judge("canary", resourcesv1alpha1.ConditionTrue)
 	g.clock.SetTime(g.clock.Now().Add(30 * time.Second))
-	g.settle("late")
+	g.complete("late")
 	g.wants("ROL-4", "late", "1") // The pause is not over.
 	g.clock.SetTime(g.clock.Now().Add(31 * time.Second))
 	g.triggers.Turn(types.NamespacedName{Namespace: "n", Name: "late"}, true)
 	g.awaitHeld("late", "False/RolloutLetGo")
-	g.settle("late")
+	g.complete("late")
 	g.wants("ROL-4", "late", "2")
-	if got := g.get("late"); got.Status.ObservedGeneration != got.Generation || hasValue(got.Annotations, formerPrefix, "late") {
+	if got := g.get("late"); got.Status.ObservedGeneration != got.Generation || hasValue(got.Annotations, previousPrefix, "late") {
 		t.Errorf("ROL-1: after its turn: generation %d of %d, %v", got.Status.ObservedGeneration, got.Generation, got.Annotations)
 	}
 }
@@ -238,7 +238,7 @@ func TestGroupHalts(t *testing.T) {
 			again()
 			g.fails("canary")
 			g.edited("late", setValue("by hand"))
-			g.settle("late")
+			g.complete("late")
 			g.wants("ROL-7", "late", "1")
 
 			again()
@@ -265,7 +265,7 @@ func TestGroupHalts(t *testing.T) {
 			g.clock.SetTime(g.clock.Now().Add(2 * time.Minute))
 			g.triggers.Turn(types.NamespacedName{Namespace: "n", Name: "late"}, true)
 			g.awaitHeld("late", "False/RolloutLetGo")
-			g.settle("late")
+			g.complete("late")
 			g.wants("ROL-5", "late", "3")
 		})
 	}
@@ -303,7 +303,7 @@ func TestLeavingGroup(t *testing.T) {
 	if !g.onManagedResourceChanged(before, g.get("late")) {
 		t.Error("ROL-1: nobody looks at a ManagedResource that left its group")
 	}
-	g.settle("late")
+	g.complete("late")
 	g.wants("ROL-1", "late", "2")
 	if held := g.held("late"); !strings.HasPrefix(held, "False/") {
 		t.Errorf("ROL-1: %s", held)
@@ -316,17 +316,17 @@ func TestWaitsWithoutFormerContent(t *testing.T) {
 	g.secret("late", "2", "late=2")
 	g.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: "late"}, "late/2")
 	g.awaitHeld("late", "True/RolloutWaiting")
-	g.settle("late")
+	g.complete("late")
 	g.secrets.ClearActions()
 	g.edited("late", setValue("by hand"))
 	g.triggers.sweep()
-	g.settle("late")
+	g.complete("late")
 	for _, action := range g.secrets.Actions() {
 		if action.GetResource().Resource == "secrets" {
 			t.Errorf("ROL-7: a member that waits asks without news: %v", action)
 		}
 	}
-	if g.states.inDoubt(ownerOf(g.get("late"))) || !g.nothingInDoubt(ownerOf(g.get("late"))) {
+	if g.states.outOfSync(ownerOf(g.get("late"))) || !g.allInSync(ownerOf(g.get("late"))) {
 		t.Error("ROL-7: a member that waits is looked at in each sync period")
 	}
 	g.triggers.Turn(types.NamespacedName{Namespace: "n", Name: "late"}, true)

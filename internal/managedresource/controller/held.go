@@ -66,16 +66,16 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.AllowHolds
 }
 
-// leavesMissing says whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a user may have deleted the object on
+// staysMissing says whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a user may have deleted the object on
 // purpose. An object that no inventory had is created.
-func (a *applier) leavesMissing(desired *plan.Desired) bool {
+func (a *applier) staysMissing(desired *plan.Desired) bool {
 	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).IsWhole()
 }
 
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *applier) waitForHold(desired *plan.Desired) {
 	until := holdOf(a.mr, a.Clock.Now()).Until
-	a.Tracker.KeepDoubt(ownerOf(a.mr), keyOf(desired))
+	a.Tracker.KeepOutOfSync(ownerOf(a.mr), keyOf(desired))
 	a.holds.are(ownerOf(a.mr), keyOf(desired), holdEntry{look: until})
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }
@@ -140,9 +140,9 @@ func (r *Reconciler) tellHold(ctx context.Context, mr *resourcesv1alpha1.Managed
 	r.Events.Tell(ctx, mr, reason, message)
 }
 
-// settleHold notes what the ManagedResource itself has left alone, and removes the annotations of a hold that has ended, or that is refused. It returns
+// completeHold notes what the ManagedResource itself has left alone, and removes the annotations of a hold that has ended, or that is refused. It returns
 // nil if the ManagedResource is gone.
-func (r *Reconciler) settleHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *Reconciler) completeHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	owner, h := ownerOf(mr), holdOf(mr, r.Clock.Now())
 	switch h.State {
 	case hold.None:

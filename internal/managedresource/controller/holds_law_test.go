@@ -21,7 +21,7 @@ func TestLawOfHolds(t *testing.T) {
 		f.clock.SetTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
 		f.managed("m")
 		f.manifests("m", "1", configMap("a", "1", "labels: {l: ours}"))
-		f.settle("m")
+		f.complete("m")
 		value, label := "1", "ours"
 		until, whole := time.Time{}, false
 		covers := func(isWhole bool) bool { return f.clock.Now().Before(until) && (whole || !isWhole) }
@@ -75,7 +75,7 @@ func (f *fixture) check(rt *rapid.T, value, label string, covers func(isWhole bo
 		label = "ours"
 	}
 	f.triggers.endHolds()
-	f.settle("m")
+	f.complete("m")
 	got, _ := f.target.value("a")
 	if is := f.live("a").GetLabels()["l"]; got != value || is != label {
 		rt.Fatalf("MRF-10: the value is %s, want %s; the label is %s, want %s", got, value, is, label)

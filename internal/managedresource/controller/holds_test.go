@@ -41,7 +41,7 @@ func (f *fixture) hold(name string, lasts time.Duration, fields string, edits ..
 			edit(o)
 		}
 	})
-	f.settle("m")
+	f.complete("m")
 }
 
 // annotated sets annotations of ManagedResource m as a user would, and tells of it as a watch does.
@@ -52,7 +52,7 @@ func (f *fixture) annotated(annotations map[string]string) {
 	after.Annotations = annotations
 	f.must(f.source.Update(f.ctx, after))
 	f.onManagedResourceChanged(before, f.get("m"))
-	f.settle("m")
+	f.complete("m")
 }
 
 // passes lets time pass, and does what is due then.
@@ -60,7 +60,7 @@ func (f *fixture) passes(d time.Duration) {
 	f.Helper()
 	f.clock.SetTime(f.clock.Now().Add(d))
 	f.triggers.endHolds()
-	f.settle("m")
+	f.complete("m")
 }
 
 func (f *fixture) wants(what, rule, name, value string) {
@@ -80,7 +80,7 @@ func TestHoldOnAnObject(t *testing.T) {
 	f := heldFixture(t)
 	f.hold("a", 2*time.Hour, "", setValue("emergency"))
 	f.edited("b", setValue("theirs"))
-	f.settle("m")
+	f.complete("m")
 	f.wants("held", "MRF-10", "a", "emergency")
 	f.wants("not held", "MRF-10", "b", "1")
 	if got := f.events(); !strings.Contains(got, "HoldBegan: v1/ConfigMap/n/a is left alone until 2026-11-24T14:00:00Z") {
@@ -104,7 +104,7 @@ func TestHoldOnAnObject(t *testing.T) {
 	if next := f.triggers.endHolds(); next != 0 || f.nothingIsDirty("m") {
 		t.Errorf("MRF-13: nothing is due at the end; next in %s", next)
 	}
-	f.settle("m")
+	f.complete("m")
 	f.wants("at the end", "MRF-13", "a", "1")
 	if f.isHeld("a") {
 		t.Error("MRF-13: the annotation stays")
@@ -143,7 +143,7 @@ func TestHoldThatEndsIsRepairedAtOnce(t *testing.T) {
 				for i := range 12 {
 					if fights {
 						f.edited("a", setValue(fmt.Sprint("theirs ", i)))
-						f.settle("m")
+						f.complete("m")
 					}
 				}
 				f.passes(time.Minute)
@@ -151,7 +151,7 @@ func TestHoldThatEndsIsRepairedAtOnce(t *testing.T) {
 				f.passes(time.Minute)
 				f.wants("held", "MRF-10", "a", "emergency")
 				ends(f)
-				f.settle("m")
+				f.complete("m")
 				f.wants("at the end", "MRF-13", "a", "1")
 			})
 		}
@@ -228,7 +228,7 @@ func TestDuringAHold(t *testing.T) {
 				f.edited("a", setValue("emergency"))
 				f.edited("a", setValue("more"))
 				f.edited("a", setValue("emergency"))
-				f.settle("m")
+				f.complete("m")
 			}
 		}, during: "emergency"},
 		"MRF-13/it is released": {happens: func(f *fixture) {
@@ -240,7 +240,7 @@ func TestDuringAHold(t *testing.T) {
 		}, during: "1"},
 		"MRF-13/it is prolonged": {happens: func(f *fixture) {
 			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneUntil, f.clock.Now().Add(2*time.Hour).Format(time.RFC3339)))
-			f.settle("m")
+			f.complete("m")
 			f.passes(time.Hour)
 			f.wants("prolonged", "MRF-13", "a", "emergency")
 		}, during: "emergency"},
@@ -268,7 +268,7 @@ func TestDuringAHold(t *testing.T) {
 			f := heldFixture(t, change)
 			f.hold("a", time.Hour, tc.fields, setValue("emergency"))
 			tc.happens(f)
-			f.settle("m")
+			f.complete("m")
 			f.wants("during", strings.Split(name, "/")[0], "a", tc.during)
 			f.passes(time.Hour)
 			f.wants("at the end", "MRF-13", "a", "1")
@@ -289,7 +289,7 @@ func TestHoldsThatAreRefused(t *testing.T) {
 				setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneUntil, "tomorrow")(o)
 				setValue("theirs")(o)
 			})
-			f.settle("m")
+			f.complete("m")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -349,13 +349,13 @@ func TestHoldOnAManagedResource(t *testing.T) {
 		f.edited("a", setValue("emergency"))
 		f.target.remove("b")
 		f.Tracker.MarkOutOfSync(configMapKey("b"))
-		f.settle("m")
+		f.complete("m")
 		if restart {
 			f.restart("m")
-			f.settle("m")
+			f.complete("m")
 		}
 		f.manifests("m", "2", configMap("a", "2", ""), configMap("b", "2", ""), configMap("new", "2", ""))
-		f.settle("m")
+		f.complete("m")
 		f.wants("held", "MRF-10", "a", "emergency")
 		f.wants("new", "MRF-12", "new", "2")
 		if _, there := f.target.value("b"); there {
@@ -365,12 +365,12 @@ func TestHoldOnAManagedResource(t *testing.T) {
 			t.Errorf("MRF-14: %v holds; events: %s", total(t, f.Metrics.held), got)
 		}
 		f.manifests("m", "3", configMap("a", "2", ""), configMap("b", "2", ""))
-		f.settle("m")
+		f.complete("m")
 		if _, there := f.target.value("new"); there {
 			t.Error("MRF-16: what no manifest has any more is still there")
 		}
 		f.passes(time.Hour)
-		f.settle("m")
+		f.complete("m")
 		f.wants("at the end", "MRF-13", "a", "2")
 		f.wants("at the end", "MRF-13", "b", "2")
 		if annotations := f.get("m").Annotations; len(annotations) > 0 || !strings.Contains(f.events(), "HoldEnded: The hold ended") || total(t, f.Metrics.held) != 0 {
@@ -387,7 +387,7 @@ func TestHoldOnAManagedResourceEndsEarly(t *testing.T) {
 	f := heldFixture(t)
 	f.annotated(map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: f.clock.Now().Add(48 * time.Hour).Format(time.RFC3339)})
 	f.edited("a", setValue("theirs"))
-	f.settle("m")
+	f.complete("m")
 	f.wants("refused", "MRF-11", "a", "1")
 	if len(f.get("m").Annotations) > 0 || !strings.Contains(f.events(), "HoldRefused: The hold was refused and removed: annotation resources.gardener.cloud/leave-alone-until: is more than 24h0m0s away") {
 		t.Errorf("MRF-11: annotations %v; events: %s", f.get("m").Annotations, f.events())
@@ -395,7 +395,7 @@ func TestHoldOnAManagedResourceEndsEarly(t *testing.T) {
 	f.clock.SetTime(f.clock.Now().Add(time.Second)) // Events are named by their time.
 	f.annotated(map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: f.clock.Now().Add(time.Hour).Format(time.RFC3339), resourcesv1alpha1.AnnotationLeaveAloneFields: "/data/v"})
 	f.edited("a", func(o *unstructured.Unstructured) { setValue("theirs")(o); setLabel("theirs")(o) })
-	f.settle("m")
+	f.complete("m")
 	f.wants("a field", "MRF-10", "a", "theirs")
 	if got := f.live("a").GetLabels()["l"]; got != "ours" {
 		t.Errorf("MRF-10: the label is %s", got)

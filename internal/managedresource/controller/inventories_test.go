@@ -46,7 +46,7 @@ func TestCreatedOnceMovesToEquivalentKind(t *testing.T) {
 			f.managed("m")
 			f.equivalent("m")
 			f.manifests("m", "2", oldConfigMap("a", "1", onceOnly)+configMap("b", "1", ""))
-			f.settle("m")
+			f.complete("m")
 			if how != "at once" {
 				f.target.change("b", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
 			}
@@ -60,14 +60,14 @@ func TestCreatedOnceMovesToEquivalentKind(t *testing.T) {
 				f.restart("m")
 			}
 			for range 3 {
-				f.settle("m")
+				f.complete("m")
 			}
 			if !strings.HasPrefix(f.condition("m"), "True") {
 				t.Fatal(f.condition("m"))
 			}
 			f.secret("m", "4")
 			for range 3 {
-				f.settle("m")
+				f.complete("m")
 			}
 			if _, there := f.target.value("a"); there {
 				t.Error("what was created for the ManagedResource stays for ever")
@@ -88,22 +88,22 @@ func TestEntryOfCreatedOnceIsMended(t *testing.T) {
 			t.Run(fmt.Sprint(how, ", after a restart: ", restarted), func(t *testing.T) {
 				f := newFixture(t)
 				f.managed("m", "a!=1")
-				f.settle("m")
+				f.complete("m")
 				if restarted {
 					f.restart("m")
-					f.settle("m")
+					f.complete("m")
 				}
 				before := f.entries("m")
 				mr := f.get("m")
 				edit(&mr.Status)
 				f.must(f.source.Status().Update(f.ctx, mr))
-				f.settle("m")
-				f.settle("m")
+				f.complete("m")
+				f.complete("m")
 				if got := f.entries("m"); got != before {
 					t.Errorf("it was %s, and is %s", before, got)
 				}
 				f.secret("m", "2")
-				f.settle("m")
+				f.complete("m")
 				if _, there := f.target.value("a"); there {
 					t.Error("what was created for the ManagedResource stays for ever")
 				}
@@ -118,11 +118,11 @@ func TestReleasedThoughItsEntryHasANamespace(t *testing.T) {
 	f := newFixture(t)
 	f.target.scope(true)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.formerPlace("m")
 	f.restart("m")
 	f.manifests("m", "2", configMap("a", "1", released))
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); !there {
 		t.Error("an object that the manifest releases was deleted", f.condition("m"), f.entries("m"))
 	}
@@ -135,7 +135,7 @@ func TestReleasedThoughNamedTwice(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a!=1")
-			f.settle("m")
+			f.complete("m")
 			mr := f.get("m")
 			for i := range mr.Status.Resources { // As others write it.
 				mr.Status.Resources[i].UID = ""
@@ -161,7 +161,7 @@ func TestReleasedThoughNamedByTwoKinds(t *testing.T) {
 				f.managed("m")
 				f.equivalent("m")
 				f.manifests("m", "2", oldConfigMap("a", "1", once))
-				f.settle("m")
+				f.complete("m")
 				f.refuse(http.MethodPost, "b", http.StatusForbidden)
 				f.manifests("m", "3", configMap("a", "1", once)+configMap("b", "1", ""))
 				_, _ = f.run("m")
@@ -190,7 +190,7 @@ func TestReleasedWhereItsKindLives(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.remove("a")
 	f.target.scope(true)
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
@@ -217,7 +217,7 @@ func TestImpossibleEntryHidesTheRealOne(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			mr := f.get("m")
 			odd := *mr.Status.Resources[0].DeepCopy()
 			odd.APIVersion = version
@@ -225,7 +225,7 @@ func TestImpossibleEntryHidesTheRealOne(t *testing.T) {
 			f.must(f.source.Status().Update(f.ctx, mr))
 			f.restart("m")
 			f.secret("m", "2")
-			f.settle("m")
+			f.complete("m")
 			if _, there := f.target.value("a"); there {
 				t.Error("it is left behind")
 			}
@@ -240,7 +240,7 @@ func TestCreatedOnceMovesWhenTheOldGroupIsGone(t *testing.T) {
 	f.managed("m")
 	f.equivalent("m")
 	f.manifests("m", "2", oldConfigMap("a", "1", onceOnly)+configMap("b", "1", ""))
-	f.settle("m")
+	f.complete("m")
 	f.target.change("b", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
 	f.target.withoutOld(true)
 	f.manifests("m", "3", configMap("a", "1", onceOnly))
@@ -248,13 +248,13 @@ func TestCreatedOnceMovesWhenTheOldGroupIsGone(t *testing.T) {
 	f.target.remove("b")
 	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
 	for range 3 {
-		f.settle("m")
+		f.complete("m")
 	}
 	if !strings.HasPrefix(f.condition("m"), "True") {
 		t.Fatal("not settled")
 	}
 	f.secret("m", "4")
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); there {
 		t.Error("what was created for the ManagedResource stays for ever")
 	}
@@ -286,7 +286,7 @@ func TestCreatedOnceAtAFormerPlaceIsNoProof(t *testing.T) {
 			f.must(f.source.Status().Update(f.ctx, mr))
 			if tc.kept {
 				f.secret("m", "2", "a!=1")
-				f.settle("m")
+				f.complete("m")
 				t.Log(f.entries("m"))
 			}
 			f.secret("m", "3")
@@ -308,16 +308,16 @@ func TestCreatedOnceThoughItsEntryHasANamespace(t *testing.T) {
 		f := newFixture(t)
 		f.target.scope(true)
 		f.managed("m", "a!=1")
-		f.settle("m")
+		f.complete("m")
 		f.formerPlace("m")
 		f.restart("m")
 		if wanted { // One run with the manifest as it was takes the record away.
-			f.settle("m")
+			f.complete("m")
 			t.Log(f.entries("m"))
 			f.restart("m")
 		}
 		f.secret("m", "2")
-		f.settle("m")
+		f.complete("m")
 		if _, there := f.target.value("a"); there {
 			t.Errorf("a run between: %t; what was created for the ManagedResource stays for ever", wanted)
 		}

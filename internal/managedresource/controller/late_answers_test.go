@@ -24,12 +24,12 @@ func TestReleasedStaysThoughTheRunFails(t *testing.T) {
 			t.Run(first+" "+how, func(t *testing.T) {
 				f := newFixture(t)
 				f.managed("m", "a!=1")
-				f.settle("m")
+				f.complete("m")
 				if first == "a=1" { // It has an origin, which release takes away.
 					f.secret("m", "1b", "a=1")
-					f.settle("m")
+					f.complete("m")
 					f.secret("m", "1c", "a!=1")
-					f.settle("m")
+					f.complete("m")
 				}
 				f.refuse(http.MethodPost, "b", http.StatusForbidden)
 				f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}")+configMap("b", "1", ""))
@@ -45,9 +45,9 @@ func TestNotDeletedFromWhoHasItAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("giver", "a=1", "z=1")
-	f.settle("giver")
+	f.complete("giver")
 	f.managed("keeper", "a!=1")
-	f.settle("keeper")
+	f.complete("keeper")
 	uid := f.uid("a")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("keeper", "2", "b=1") // A roll-out that fails ...
@@ -67,7 +67,7 @@ func TestNotDeletedFromWhoHasItAgain(t *testing.T) {
 			mu.Unlock()
 			<-judged
 			f.secret("keeper", "3", "a!=1") // ... and is taken back, while giver deletes.
-			f.settle("keeper")
+			f.complete("keeper")
 			mu.Lock()
 			close(again)
 		}
@@ -85,9 +85,9 @@ func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("keeper", "a=1")
-	f.settle("keeper")
+	f.complete("keeper")
 	f.managed("giver", "a=1")
-	f.settle("giver")
+	f.complete("giver")
 	uid := f.uid("a")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("keeper", "2", "b=1")
@@ -103,7 +103,7 @@ func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
 		if method == http.MethodDelete && name == "a" {
 			once.Do(func() {
 				f.secret("keeper", "3", "a=1")
-				go func() { defer close(done); f.settle("keeper") }()
+				go func() { defer close(done); f.complete("keeper") }()
 				select { // Its run is busy, or writes.
 				case <-read:
 				case <-done:
@@ -169,7 +169,7 @@ func keeperIsIgnored(t *testing.T, before bool) {
 	}
 	key := objects.Owner{Namespace: "n", Name: "one"}
 	if value, _ := f.target.value("a"); value != "2" || edits != 1 {
-		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Tracker.OutOfSync(key), !f.states.inDoubt(key))
+		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Tracker.OutOfSync(key), !f.states.outOfSync(key))
 	}
 }
 
@@ -185,9 +185,9 @@ func delayOfShared(t *testing.T, looks bool) {
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = 10 * time.Minute })
 	f.tellOfWrites()
 	f.managed("wants", "a=1", "c=1")
-	f.settle("wants")
+	f.complete("wants")
 	f.managed("once", "a!=1")
-	f.settle("once")
+	f.complete("once")
 	drain := f.woken()
 	f.edited("a", setValue("7"))
 	drain()
@@ -197,10 +197,10 @@ func delayOfShared(t *testing.T, looks bool) {
 	before := f.events()
 	if looks {
 		f.secret("once", "2", "a!=1", "d=1") // Something else is added to the other one.
-		f.settle("once")
+		f.complete("once")
 	}
 	f.secret("wants", "2", "a=1", "c=2") // Something else is changed.
-	f.settle("wants")
+	f.complete("wants")
 	drain()
 	if value, _ := f.target.value("a"); value != "7" {
 		t.Errorf("a is %s: it was repaired at once, and not after ten minutes\n%s\n---\n%s", value, before, f.events())
@@ -218,9 +218,9 @@ func TestGivenUpLate(t *testing.T) {
 func givenUpLate(t *testing.T, late bool) {
 	f := newFixture(t)
 	f.managed("giver", "a=1")
-	f.settle("giver")
+	f.complete("giver")
 	f.managed("m", "x=1")
-	f.settle("m")
+	f.complete("m")
 	f.manifests("giver", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
 	f.secret("m", "2", "x=1", "a!=1")
 	done := false
@@ -238,21 +238,21 @@ func givenUpLate(t *testing.T, late bool) {
 	}
 	f.target.mu.Unlock()
 	if late {
-		f.settle("giver")
+		f.complete("giver")
 	} else {
 		f.target.remove("a")
 		f.target.after("GET", "a")
 		f.target.mu.Lock()
 		f.target.after = nil
 		f.target.mu.Unlock()
-		f.settle("giver") // It looks at the new one, which does not name it.
+		f.complete("giver") // It looks at the new one, which does not name it.
 	}
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); !there || !done {
 		t.Fatal("not created")
 	}
 	f.secret("m", "4", "x=2")
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); there {
 		t.Errorf("a was created for m, and is left behind: %s", f.condition("m"))
 	}
@@ -305,10 +305,10 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("giver", "a=1")
-	f.settle("giver")
+	f.complete("giver")
 	uid := f.uid("a")
 	f.managed("heir", "b=1")
-	f.settle("heir")
+	f.complete("heir")
 	cache := &laggingCache{&staleReader{f.source, f.get("heir")}}
 	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
 	_, _ = f.run("heir")
@@ -329,7 +329,7 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 	}
 	_, _ = f.run("giver")
 	cache.stale = nil
-	f.settle("heir")
+	f.complete("heir")
 	if f.uid("a") != uid {
 		t.Errorf("heir had it in its inventory (%s) when it was deleted", f.inventory("heir"))
 	}
@@ -342,7 +342,7 @@ func TestLeftByItsCreator(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("one", "a!=1")
-			f.settle("one")
+			f.complete("one")
 			f.managed("two", "a=2")
 			f.refuse(http.MethodPut, "a", http.StatusForbidden)
 			_, _ = f.run("two")
@@ -357,7 +357,7 @@ func TestLeftByItsCreator(t *testing.T) {
 			}
 			_, _ = f.run("two")
 			f.secret("two", "2")
-			f.settle("two")
+			f.complete("two")
 			if value, there := f.target.value("a"); !there || value != "1" {
 				t.Errorf("it was left on purpose by the one that created it, and two has never written it; it was deleted")
 			}

@@ -35,9 +35,9 @@ func TestIdentityAppearsAndOriginStays(t *testing.T) {
 	}
 	p := f.anotherProcess()
 	p.Identity = "foo"
-	p.settle("x")
-	p.settle("y")
-	p.settle("x")
+	p.complete("x")
+	p.complete("y")
+	p.complete("x")
 	if got := p.originOf("a"); got != "foo:n/y" {
 		t.Errorf("origin is %s", got)
 	}
@@ -52,9 +52,9 @@ func TestIdentityAppearsAndContentStays(t *testing.T) {
 			f.tellOfWrites()
 			drain := f.woken()
 			f.managed("x", "a=old")
-			f.settle("x")
+			f.complete("x")
 			f.managed("y", "a=new")
-			f.settle("y")
+			f.complete("y")
 			drain()
 			if v, _ := f.target.value("a"); v != "new" || f.originOf("a") != "n/y" {
 				t.Fatal(v, f.originOf("a"))
@@ -63,8 +63,8 @@ func TestIdentityAppearsAndContentStays(t *testing.T) {
 			p.Identity = identity
 			p.tellOfWrites()
 			drain = p.woken()
-			p.settle("x")
-			p.settle("y")
+			p.complete("x")
+			p.complete("y")
 			drain()
 			if v, _ := p.target.value("a"); v != "new" {
 				t.Errorf("after a restart a has %q, origin %s", v, p.originOf("a"))
@@ -78,11 +78,11 @@ func TestReleaseAfterIdentityAppears(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	p := f.anotherProcess()
 	p.Identity = "foo"
 	f.manifests("m", "2", configMap("a", "1", released))
-	p.settle("m")
+	p.complete("m")
 	if got := p.originOf("a"); got != "" {
 		t.Errorf("released with origin %q, inventory %q", got, p.inventory("m"))
 	}
@@ -98,13 +98,13 @@ func TestCreationOfAFormerLeader(t *testing.T) {
 		if method == http.MethodPost && name == "b" {
 			f.target.hook(nil)
 			f.secret("m", "2", "a=1")
-			p.settle("m")
+			p.complete("m")
 		}
 		return 0
 	})
 	_, _ = f.run("m")
-	f.settle("m")
-	p.settle("m")
+	f.complete("m")
+	p.complete("m")
 	if _, there := f.target.value("b"); there {
 		t.Errorf("b is left behind: origin %s, inventory %q", f.originOf("b"), f.inventory("m"))
 	}
@@ -123,7 +123,7 @@ func deletionAfterAPause(t *testing.T, told bool) {
 	t.Helper()
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	f.secret("m", "2")
 	stale := f.get("m")
 	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
@@ -163,13 +163,13 @@ func TestTwoProcessesAtRest(t *testing.T) {
 	f.managed("m", "a=1", "c!=1")
 	p := f.anotherProcess()
 	for range 5 {
-		f.settle("m")
-		p.settle("m")
+		f.complete("m")
+		p.complete("m")
 	}
 	before, rv := f.target.count(http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete), f.get("m").ResourceVersion
 	for range 5 {
-		f.settle("m")
-		p.settle("m")
+		f.complete("m")
+		p.complete("m")
 	}
 	if after := f.target.count(http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete); after != before || rv != f.get("m").ResourceVersion {
 		t.Errorf("%d writes, version %s -> %s", after-before, rv, f.get("m").ResourceVersion)
@@ -181,7 +181,7 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
 	for range 3 {
@@ -218,9 +218,9 @@ func TestEndOfTheProcessDuringCreations(t *testing.T) {
 		t.Error("nothing was created")
 	}
 	p := f.anotherProcess()
-	p.settle("m")
+	p.complete("m")
 	p.secret("m", "2")
-	p.settle("m")
+	p.complete("m")
 	for _, name := range []string{"a", "b"} {
 		if _, there := f.target.value(name); there {
 			t.Errorf("%s was created by us, and is left behind; inventory %q, %s", name, p.inventory("m"), p.condition("m"))
@@ -250,7 +250,7 @@ func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1", "b=1")
-			f.settle("m")
+			f.complete("m")
 			said := f.condition("m")
 			f.edited("a", setValue("2"))
 			ctx, end := context.WithCancel(f.ctx)
@@ -275,11 +275,11 @@ func TestRecordEndsWithTheHandOver(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1")
-	f.settle("m")
+	f.complete("m")
 	f.managed("heir", "a=1")
-	f.settle("heir")
+	f.complete("heir")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
-	f.settle("m")
+	f.complete("m")
 	for _, entry := range f.get("m").Status.Resources {
 		if !meta.Tentative(&entry) {
 			t.Errorf("MRK-5: the entry of %s is still the record of its creation", entry.Name)
@@ -292,15 +292,15 @@ func TestRecordEndsWithAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1")
-	f.settle("m")
+	f.complete("m")
 	other := f.anotherProcess()
 	other.edited("a", func(o *unstructured.Unstructured) {
 		o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "elsewhere:n/x"})
 	})
-	other.settle("m")
+	other.complete("m")
 	other.edited("a", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })
 	other.secret("m", "2")
-	other.settle("m")
+	other.complete("m")
 	if _, found := f.target.value("a"); !found {
 		t.Error("MR-30: the object was deleted though another source had it since it was created")
 	}

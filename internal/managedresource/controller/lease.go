@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// looksPerRun is how many times a run looks, while it writes, whether that is still asked for. One look for each object is not needed: the next run
+	// readsPerRun is how many times a run looks, while it writes, whether that is still asked for. One look for each object is not needed: the next run
 	// corrects what was written too much.
-	looksPerRun = 32
-	// looksEvery is after what time it looks in any case.
-	looksEvery = time.Second
+	readsPerRun = 32
+	// readEvery is after what time it looks in any case.
+	readEvery = time.Second
 	// liveFor is for how long an answer of the API server counts: the watches may be late, as in a process that stood still and does not lead any more.
 	liveFor = 2 * time.Second
 )
@@ -54,7 +54,7 @@ type lease struct {
 	seen   string
 	ended  bool
 	writes int
-	looked time.Time
+	readAt time.Time
 	// asked is when the API server was asked last; zero if it was not. first is the first proof of a deletion, proof the present one.
 	asked        time.Time
 	first, proof func() error
@@ -93,9 +93,9 @@ func (l *lease) isDue() bool {
 	defer l.mu.Unlock()
 	l.writes++
 	now := l.Clock.Now()
-	due := l.ended || l.writes > len(l.mr.Status.Resources)/looksPerRun || now.Sub(l.looked) >= looksEvery
+	due := l.ended || l.writes > len(l.mr.Status.Resources)/readsPerRun || now.Sub(l.readAt) >= readEvery
 	if due {
-		l.writes, l.looked = 0, now
+		l.writes, l.readAt = 0, now
 	}
 	return due
 }

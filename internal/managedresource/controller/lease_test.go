@@ -232,7 +232,7 @@ func TestReplacingIsStillAskedFor(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m")
 			f.manifests("m", "1b", configMap("a", "1", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
-			f.settle("m")
+			f.complete("m")
 			uid := f.uid("a")
 			f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
 			var once sync.Once
@@ -279,7 +279,7 @@ func TestWritesAreStillAskedFor(t *testing.T) {
 				return objects
 			}
 			f.managed("m", manifests(1)...)
-			f.settle("m")
+			f.complete("m")
 			f.secret("m", "2", manifests(2)...)
 			var annotated sync.Once
 			f.target.hook(func(method, _ string) int {
@@ -290,13 +290,13 @@ func TestWritesAreStillAskedFor(t *testing.T) {
 			})
 			before := f.target.count(http.MethodPut)
 			_, _ = f.run("m")
-			if written := f.target.count(http.MethodPut) - before; written == 0 || written > 2*perRun+2*all/looksPerRun {
+			if written := f.target.count(http.MethodPut) - before; written == 0 || written > 2*perRun+2*all/readsPerRun {
 				t.Errorf("%d of %d objects were written", written, all)
 			}
 			_, _ = f.run("m")
 			f.target.hook(nil)
 			f.annotate("m", "unrelated", "")
-			f.settle("m")
+			f.complete("m")
 			if got, _ := f.target.value("o199"); got != "2" {
 				t.Errorf("it is applied no more: %s", got)
 			}
@@ -309,7 +309,7 @@ func TestFinalizersAreStillAskedFor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "z=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "1h")(o)
 		o.SetFinalizers([]string{"somebody/else"})
@@ -341,7 +341,7 @@ func TestDeletionsWaitForAState(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "z=1")
-	f.settle("m")
+	f.complete("m")
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	set := make(chan struct{})
 	var once, onceGet sync.Once
@@ -379,17 +379,17 @@ func TestDeletionsOfASlowKind(t *testing.T) {
 			}
 			f.managed("m")
 			f.manifests("m", "1b", before...)
-			f.settle("m")
+			f.complete("m")
 			f.manifests("m", "2", after...)
 			f.target.hook(func(string, string) int { return http.StatusGatewayTimeout })
 			tried := f.target.count(http.MethodGet)
 			_, _ = f.run("m")
-			if tried = f.target.count(http.MethodGet) - tried; tried < tooSlow || tried > 2*perRun {
+			if tried = f.target.count(http.MethodGet) - tried; tried < tooManyTimeouts || tried > 2*perRun {
 				t.Errorf("%d objects were tried", tried)
 			}
 			f.target.hook(nil)
 			f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
-			f.settle("m")
+			f.complete("m")
 			if inventory := f.inventory("m"); inventory != "" {
 				t.Errorf("the inventory still has %s", inventory)
 			}

@@ -46,7 +46,7 @@ func TestChangedLabelOfAnOvertakenRunIsRemoved(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
 			f.manifests("m", "2", configMap("a", "1", fmt.Sprintf(metadata, "1")))
-			f.settle("m")
+			f.complete("m")
 			f.manifests("m", "3", configMap("a", "1", fmt.Sprintf(metadata, "2")))
 			edited := false
 			f.target.after = func(method, _ string) int {
@@ -57,7 +57,7 @@ func TestChangedLabelOfAnOvertakenRunIsRemoved(t *testing.T) {
 				}
 				return 0
 			}
-			f.settle("m")
+			f.complete("m")
 			if !edited || !strings.HasPrefix(f.condition("m"), "True/") {
 				t.Fatalf("edited: %t, %s", edited, f.condition("m"))
 			}
@@ -93,14 +93,14 @@ func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 	f.edited("a", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
 	f.rest("m")
 	f.secret("m", "2", "b=1")
-	f.settle("m")
+	f.complete("m")
 	if got := f.condition("m"); !strings.Contains(got, "DeletionPending") {
 		t.Fatal(got)
 	}
 	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a"))) // As the watch does: it is terminating.
 	f.secret("m", "3", "a=1", "b=1")
-	f.settle("m")
-	f.settle("m")
+	f.complete("m")
+	f.complete("m")
 	f.goneNow("a")
 	result, err := f.run("m")
 	f.must(err)
@@ -120,11 +120,11 @@ func TestOwnDeletionIsNotHeldOnceTheClassIsBack(t *testing.T) {
 	f.rest("m")
 	other := "other"
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = &other })
-	f.settle("m")
+	f.complete("m")
 	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a")))
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
-	f.settle("m")
-	f.settle("m")
+	f.complete("m")
+	f.complete("m")
 	f.goneNow("a")
 	result, err := f.run("m")
 	f.must(err)
@@ -143,7 +143,7 @@ func TestDeletedByAnOvertakenRunIsLookedAt(t *testing.T) {
 	f.rest("m")
 	f.secret("m", "2")
 	deletions := f.deletesOne(func() { f.secret("m", "3", "a=1", "b=1") })
-	f.settle("m")
+	f.complete("m")
 	_, deleted := deletions()
 	if len(deleted) == 0 {
 		t.Fatal("nothing was deleted")
@@ -188,7 +188,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 				f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a")))
 			}
 			f.secret("m", "3", "a=1", "b=1")
-			f.settle("m")
+			f.complete("m")
 			if value, _ := f.target.value("a"); value != "1" {
 				t.Errorf("a is %s: %s; %s", value, f.condition("m"), f.events())
 			}
@@ -216,7 +216,7 @@ func TestDeletedByAnOvertakenRunIsNotHeld(t *testing.T) {
 	for _, name := range deleted {
 		f.goneNow(name)
 	}
-	f.settle("m")
+	f.complete("m")
 	for _, name := range []string{"a", "b"} {
 		if _, found := f.target.value(name); !found {
 			t.Errorf("%s is missing: %s; %s", name, f.condition("m"), f.events())
@@ -229,15 +229,15 @@ func TestDelayWithAlwaysUpdate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, heldBack, func(cfg *config.ManagedResourceControllerConfig) { *cfg.AlwaysUpdate = true })
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.edited("a", setValue("by hand"))
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "by hand" {
 		t.Fatalf("it is not held: %s", value)
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	f.states.stepKnown(ownerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "by hand" {
 		t.Errorf("the edit was taken back after a minute, and not after ten; %s", f.events())
 	}
@@ -249,7 +249,7 @@ func TestFailingFirstRunLooksOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	f.dropState(ownerOf(f.get("m"))) // A restart.
 	f.watch()
 	looks := 0
@@ -276,7 +276,7 @@ func TestFailingFirstRunLooksOnce(t *testing.T) {
 			t.Fatal("no error")
 		}
 	}
-	if finding := f.Tracker.Get(configMapKey("a")); looks > 0 {
-		t.Errorf("a is verified: %t, and was read %d times in 10 attempts", finding.InSync, looks)
+	if recorded := f.Tracker.Get(configMapKey("a")); looks > 0 {
+		t.Errorf("a is verified: %t, and was read %d times in 10 attempts", recorded.InSync, looks)
 	}
 }

@@ -14,11 +14,11 @@ func TestMissingOwner(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m")
 	f.manifests("m", "2", configMap("a", "1", "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: 'owner', uid: 'u'}]"))
-	f.settle("m")
+	f.complete("m")
 	deleted := func() int {
 		f.clock.SetTime(f.clock.Now().Add(time.Hour))
 		f.goneNow("a")
-		f.settle("m")
+		f.complete("m")
 		return strings.Count(f.events(), `the garbage collector deletes it again, as its manifest has the owner v1/ConfigMap/n/owner with UID "u", which does not exist`)
 	}
 	if got := deleted(); got != 1 {

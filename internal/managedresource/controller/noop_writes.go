@@ -34,19 +34,19 @@ func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged 
 	return a.Target.FilledIn(ctx, live, merged), time.Time{}
 }
 
-// seen is a sighting of an object that is not written, until the next try.
+// seen is a observation of an object that is not written, until the next try.
 func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects.Observation {
-	sighting := a.Watches.View().Observation(live)
-	sighting.RetryPartial = again
-	return sighting
+	observation := a.Watches.View().Observation(live)
+	observation.RetryPartial = again
+	return observation
 }
 
 type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
 
 // created is the outcome of a creation.
 func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer, before objects.Object) outcome {
-	done := outcome{result: "created", sighting: answer.Observation, since: before.Revision}
-	done.sighting.RetryPartial = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
+	done := outcome{result: "created", observation: answer.Observation, since: before.Revision}
+	done.observation.RetryPartial = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
 		return merge.Merge(desired, live, options)
 	})
 	return done
@@ -61,8 +61,8 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 	} else {
 		done.result = "updated"
 	}
-	done.sighting = answer.Observation
-	done.sighting.RetryPartial = a.kept(ctx, desired, written, mergeLive)
+	done.observation = answer.Observation
+	done.observation.RetryPartial = a.kept(ctx, desired, written, mergeLive)
 	return done
 }
 
@@ -71,7 +71,7 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
 	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
-		done.sighting = seen
+		done.observation = seen
 		return done, nil
 	}
 	if options.Hold.IsInForce() {

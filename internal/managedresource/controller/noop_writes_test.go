@@ -21,12 +21,12 @@ func TestWritesInVain(t *testing.T) {
 	}
 	f.managed("m")
 	manifest("2", "1")
-	f.settle("m")
+	f.complete("m")
 	runs := func(what string, want int) {
 		t.Helper()
 		before := f.target.count(http.MethodPut)
 		for range 5 { // Nothing is watched, so that each run looks.
-			f.settle("m")
+			f.complete("m")
 		}
 		if got := f.target.count(http.MethodPut) - before; got != want {
 			t.Errorf("%s: %d writes, want %d", what, got, want)
@@ -69,7 +69,7 @@ func (f *fixture) sweepFor(name string, long time.Duration) {
 	for end := f.clock.Now().Add(long); f.clock.Now().Before(end); {
 		f.clock.SetTime(f.clock.Now().Add(f.Config.SyncPeriod.Duration))
 		f.triggers.sweep()
-		f.settle(name)
+		f.complete(name)
 	}
 }
 

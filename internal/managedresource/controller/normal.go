@@ -28,10 +28,10 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 	if err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
-	if mr, err = r.settleHold(ctx, mr); err != nil || mr == nil {
+	if mr, err = r.completeHold(ctx, mr); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.settleGroup(ctx, mr); err != nil {
+	if err := r.completeGroup(ctx, mr); err != nil {
 		return reconcile.Result{}, err
 	}
 	taken, idle := r.begin(mr)
@@ -78,9 +78,9 @@ type normalRun struct {
 	decoded decode.Result
 	content content
 	// former is true if the content is what was applied last, as a roll-out group holds back the present one. letGo is the content that it does not.
-	former  bool
-	letGo   rollout.Revision
-	planned *plan.Plan
+	previous bool
+	letGo    rollout.Revision
+	planned  *plan.Plan
 	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
 	keys  []plan.Key
 	lost  []resourcesv1alpha1.ObjectReference
@@ -103,17 +103,17 @@ func (r *normalRun) close() {
 func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
 	known, event := r.states.get(mr), lifecycle.RunBegins{}
 	if known.AtRest(mr.Generation) && known.Last.Reported(mr) {
-		event.Reported, event.InSync = true, r.nothingInDoubt(ownerOf(mr))
+		event.Reported, event.InSync = true, r.allInSync(ownerOf(mr))
 	}
 	event.Held = known.Pending != nil && r.stillHeld(mr, known.Pending)
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
-		r.Tracker.PassDoubts(ownerOf(mr), everything)
+		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
 	}
 	if command, found := commands.Find(lifecycle.HoldBack); found {
 		r.Metrics.sourceRunsDelayed.Inc()
-		r.Tracker.PassDoubts(ownerOf(mr), everything)
+		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: command.After}
 	}
 	return taken, reconcile.Result{} // Without a run the sweep tells when there is something to do.
@@ -148,7 +148,7 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 // confirmLost makes sure that the manifests had all that the plan has at one moment, if there are objects that it has no more: other ManagedResources go
 // by what this one is said to keep. Only what it did not say before is confirmed.
 func (r *normalRun) confirmLost(ctx context.Context) error {
-	owner, drops := ownerOf(r.mr), withoutFormerPlaces(r.mr, r.planned, r.lost)
+	owner, drops := ownerOf(r.mr), withoutPreviousPlaces(r.mr, r.planned, r.lost)
 	if len(r.lost) > 0 {
 		if err := r.lease.together(); err != nil {
 			return err
@@ -164,8 +164,8 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 	return nil
 }
 
-// withoutFormerPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they keep it until the plan is on record.
-func withoutFormerPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+// withoutPreviousPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they keep it until the plan is on record.
+func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	if len(lost) == 0 {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	}
 	change := pendingChange(r.pending, r.mr)
 	r.awaitDeletion(change, meta.InventoryDigest(r.mr.Status.Resources))
-	r.Tracker.PassDoubts(ownerOf(r.mr), everything)
+	r.Tracker.PassAllOutOfSync(ownerOf(r.mr), everything)
 	if err := r.report(ctx, r.mr, change); err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation)})
 	// Another ManagedResource that has the objects which are not even tried may be able to repair them.
 	if done == nil {
-		r.Tracker.PassDoubts(ownerOf(mr), everything)
+		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 	} else {
 		done.passOn()
 	}

@@ -56,10 +56,10 @@ func TestTimeOfRepairs(t *testing.T) {
 				c2.DriftRepairDelay = &metav1.Duration{Duration: c.delay}
 			})
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			f.edited("a", func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, "edited", "data", "v") })
 			f.clock.SetTime(f.clock.Now().Add(c.runs))
-			f.settle("m")
+			f.complete("m")
 			n, within, sum := measured(t, f.Metrics.repairs, 1)
 			if want := c.runs - c.delay; n != 1 || within != c.within || (sum-want).Abs() > time.Millisecond {
 				t.Errorf("%d repairs, %d within a second, %s; want 1, %d, %s", n, within, sum, c.within, want)
@@ -74,7 +74,7 @@ func TestTimeOfChanges(t *testing.T) {
 	type step func(f *fixture)
 	secret := func(version, value string) step { return func(f *fixture) { f.secret("m", version, "a="+value) } }
 	wait := func(d time.Duration) step { return func(f *fixture) { f.clock.SetTime(f.clock.Now().Add(d)) } }
-	run := func(f *fixture) { f.settle("m") }
+	run := func(f *fixture) { f.complete("m") }
 	fails := func(f *fixture) {
 		f.refuse(http.MethodPut, "a", http.StatusForbidden)
 		if _, err := f.run("m"); err == nil {
@@ -106,7 +106,7 @@ func TestTimeOfChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			for _, s := range c.steps {
 				s(f)
 			}
@@ -140,7 +140,7 @@ func TestIgnoredObjects(t *testing.T) {
 			} else {
 				f.secret("m", fmt.Sprint(i+1), c.objects...)
 			}
-			f.settle("m")
+			f.complete("m")
 			f.clock.SetTime(f.clock.Now().Add(time.Hour))
 			got := map[string]float64{}
 			for _, suffix := range []string{"", "_since_timestamp_seconds"} {

@@ -32,28 +32,28 @@ const reasonWarning = "APIWarning"
 // Orphan judges an object whose origin is a ManagedResource of this source, and which the tracker has no record of. The object is an orphan if its
 // ManagedResource is applied completely and no inventory names the object, as after a restore of etcd or an answer that was lost. An
 // orphan is counted and reported; it is deleted only if that is configured, and if it is proven to be ours.
-func (r *Reconciler) Orphan(ctx context.Context, stray target.Orphan) {
-	if err := r.judgeOrphan(ctx, stray); err != nil {
-		log.FromContext(ctx).Info("Could not judge an object that no inventory names", "groupVersionKind", stray.GVK.String(),
-			"namespace", stray.Namespace, "name", stray.Name, "reason", err.Error())
+func (r *Reconciler) Orphan(ctx context.Context, orphan target.Orphan) {
+	if err := r.judgeOrphan(ctx, orphan); err != nil {
+		log.FromContext(ctx).Info("Could not judge an object that no inventory names", "groupVersionKind", orphan.GVK.String(),
+			"namespace", orphan.Namespace, "name", orphan.Name, "reason", err.Error())
 	}
 }
 
-func (r *Reconciler) judgeOrphan(ctx context.Context, stray target.Orphan) error {
-	mr, err := r.ownerOfOrphan(ctx, stray)
+func (r *Reconciler) judgeOrphan(ctx context.Context, orphan target.Orphan) error {
+	mr, err := r.ownerOfOrphan(ctx, orphan)
 	if err != nil || mr == nil {
 		return err
 	}
-	apiVersion, kind := stray.GVK.ToAPIVersionAndKind()
+	apiVersion, kind := orphan.GVK.ToAPIVersionAndKind()
 	ref := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
-		APIVersion: apiVersion, Kind: kind, Namespace: stray.Namespace, Name: stray.Name,
+		APIVersion: apiVersion, Kind: kind, Namespace: orphan.Namespace, Name: orphan.Name,
 	}}
 	// An inventory may name it by an equivalent kind.
 	names := r.namesOf(mr, ref)
 	r.Tracker.Track(collector, refsOf(names))
 	defer r.Tracker.Track(collector, nil)
 	r.Tracker.BeginRun(collector, nil, keysOf(names))
-	live, err := r.orphan(ctx, mr, stray, &ref, names)
+	live, err := r.orphan(ctx, mr, orphan, &ref, names)
 	if err != nil || live == nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, stray target.Orphan) error
 }
 
 // ownerOfOrphan is the ManagedResource that a stray object names; nil if it says nothing about objects that no inventory has, or may do so soon.
-func (r *Reconciler) ownerOfOrphan(ctx context.Context, stray target.Orphan) (*resourcesv1alpha1.ManagedResource, error) {
-	origin, err := meta.ParseOrigin(stray.Origin)
+func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*resourcesv1alpha1.ManagedResource, error) {
+	origin, err := meta.ParseOrigin(orphan.Origin)
 	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
 		return nil, nil
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, stray target.Orphan) (*r
 // orphan returns a stray object as it is, if no inventory has it and it is proven to be the ManagedResource's; else nil.
 //
 // It is one list of proofs: without any of them the object stays.
-func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, stray target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, orphan target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	others, err := r.claimsOn(ctx, collector, names)
 	if err != nil || len(others.byKey) > 0 {
 		return nil, err
@@ -97,14 +97,14 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	for _, err := range others.unknown {
 		return nil, err // Also of equivalent kinds: an inventory may name it.
 	}
-	live, err := r.Target.Get(ctx, stray.GVK, stray.Namespace, stray.Name)
+	live, err := r.Target.Get(ctx, orphan.GVK, orphan.Namespace, orphan.Name)
 	if target.Gone(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if live.GetUID() != stray.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) || !r.Target.WroteOrigin(live) {
+	if live.GetUID() != orphan.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) || !r.Target.WroteOrigin(live) {
 		return nil, nil
 	}
 	if verdict, err := r.judge(mr, ref, live, others); err != nil || verdict.Action != ownership.Delete {

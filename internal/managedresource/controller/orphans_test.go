@@ -57,7 +57,7 @@ func TestOrphans(t *testing.T) {
 		"its ManagedResource was not applied completely": {collect: true, prepare: func(f *fixture) { f.edit("mr", func(*resourcesv1alpha1.ManagedResource) {}) }},
 		"its ManagedResource keeps its objects": {collect: true, prepare: func(f *fixture) {
 			f.edit("mr", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
-			f.settle("mr")
+			f.complete("mr")
 		}},
 		"it is to be kept": {collect: true, prepare: func(f *fixture) {
 			f.target.change("lost", func(o *unstructured.Unstructured) {
@@ -68,27 +68,27 @@ func TestOrphans(t *testing.T) {
 		}},
 		"another inventory names it": {collect: true, prepare: func(f *fixture) {
 			f.managed("second", "lost=1")
-			f.settle("second")
+			f.complete("second")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = &tc.collect })
 			f.managed("mr", "a=1")
-			f.settle("mr")
+			f.complete("mr")
 			origin := f.origin(f.get("mr"))
 			f.target.put("lost", "1", map[string]any{"uid": "lost", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: origin}})
 			f.target.change("lost", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
 			if tc.prepare != nil {
 				tc.prepare(f)
 			}
-			stray := target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin}
+			orphan := target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin}
 			if tc.uid != "" {
-				stray.UID = types.UID(tc.uid)
+				orphan.UID = types.UID(tc.uid)
 			}
 			if tc.origin != "" {
-				stray.Origin = tc.origin
+				orphan.Origin = tc.origin
 			}
-			f.Orphan(f.ctx, stray)
+			f.Orphan(f.ctx, orphan)
 			if told := strings.Contains(f.events(), reasonOrphan); told != tc.told {
 				t.Errorf("told: got %t, want %t: %s", told, tc.told, f.events())
 			}
@@ -118,7 +118,7 @@ func TestOrphanBecomesWanted(t *testing.T) {
 		t.Run("at its "+method, func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
 			f.managed("mr", "a=1")
-			f.settle("mr")
+			f.complete("mr")
 			origin := f.origin(f.get("mr"))
 			f.target.put("lost", "1", map[string]any{"uid": "lost", "labels": map[string]any{resourcesv1alpha1.LabelManagedBy: "gardener"},
 				"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: origin, resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}})
@@ -139,7 +139,7 @@ func TestOrphanBecomesWanted(t *testing.T) {
 			})
 			f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin})
 			f.must(<-ended)
-			f.settle("mr")
+			f.complete("mr")
 			if _, there := f.target.value("lost"); !there || f.inventory("mr") != "a lost" {
 				t.Errorf("there: %t, inventory %q, %s", there, f.inventory("mr"), f.condition("mr"))
 			}

@@ -48,7 +48,7 @@ func TestAppliedIsNotSaidOfWhatChangedSince(t *testing.T) {
 		}
 		return 0
 	})
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "1" || changes != 1 || said != 1 {
 		t.Errorf("a is %s after %d changes, %d reports", value, changes, said)
 	}
@@ -121,7 +121,7 @@ func TestDeletionsEndWhenTheyAreNotAskedForAnyMore(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1", "b=1")
-			f.settle("m")
+			f.complete("m")
 			uids := map[string]string{"a": f.uid("a"), "b": f.uid("b")}
 			tc.begin(f)
 			deletions := f.deletesOne(func() { tc.change(f) })
@@ -158,7 +158,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 		t.Fatalf("not overtaken: %v", result)
 	}
 	f.awaitCovered("m")
-	f.settle("m")
+	f.complete("m")
 	if f.inventory("m") != "a c1 c2 c3 c4 y" {
 		t.Errorf("inventory %q: the object y was created for it", f.inventory("m"))
 	}
@@ -166,7 +166,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	f.target.hook(nil)
 	f.dropState(ownerOf(f.get("m")))
 	f.secret("m", "3", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1")
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("y"); there {
 		t.Errorf("y is left behind; condition %s, inventory %q", f.condition("m"), f.inventory("m"))
 	}
@@ -178,7 +178,7 @@ func TestFormerLeaderReportsLate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	next := f.anotherProcess()
 	f.manifests("m", "2", configMap("a", "2", "labels: {one: x}"))
 	paused := false
@@ -186,7 +186,7 @@ func TestFormerLeaderReportsLate(t *testing.T) {
 		if method == http.MethodPut && name == "a" && !paused {
 			paused = true
 			next.manifests("m", "3", configMap("a", "3", "labels: {two: x}"))
-			next.settle("m")
+			next.complete("m")
 		}
 		return 0
 	}
@@ -196,7 +196,7 @@ func TestFormerLeaderReportsLate(t *testing.T) {
 		t.Errorf("the entry of the next leader has labels %v", got.Status.Resources[0].Labels)
 	}
 	next.manifests("m", "4", configMap("a", "4", "annotations: {x: x}"))
-	next.settle("m")
+	next.complete("m")
 	if labels := f.live("a").GetLabels(); labels["two"] != "" || labels["one"] != "" {
 		t.Errorf("a label that no manifest has any more stays: %v", labels)
 	}
@@ -222,7 +222,7 @@ func TestDeletionsEndWithTheSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	key := types.NamespacedName{Namespace: "n", Name: "m"}
 	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "m", metav1.DeleteOptions{}))
 	f.triggers.SecretChanged(key, "")

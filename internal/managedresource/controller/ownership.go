@@ -72,14 +72,14 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that ManagedResource still keeps it. The new
 // owner reconciles the object from then on: its manifest may differ.
 func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to ownership.Claim) error {
-	heir := to.Owner
-	if !r.Tracker.BeginHandOver(heir, to.Object) {
+	next := to.Owner
+	if !r.Tracker.BeginHandOver(next, to.Object) {
 		return errOwnershipPending
 	}
-	defer r.Tracker.EndHandOver(heir, to.Object)
-	latest, err := r.Statuses.Get(ctx, heir)
+	defer r.Tracker.EndHandOver(next, to.Object)
+	latest, err := r.Statuses.Get(ctx, next)
 	if err == nil && !r.Statuses.Confirmed(latest) {
-		latest, err = r.Statuses.GetUncached(ctx, heir)
+		latest, err = r.Statuses.GetUncached(ctx, next)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -90,12 +90,12 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	if _, has := r.entry(latest, to.Entry, false); !has {
 		return errOwnershipPending
 	}
-	if err := r.patchOrigin(ctx, live, heir); err != nil {
+	if err := r.patchOrigin(ctx, live, next); err != nil {
 		return err
 	}
 	entry := target.RefOf(ref).Key
-	r.Tracker.TakenOver(heir, entry, live.GetUID())
-	r.Tracker.LeaveTo(heir, owner, entry)
+	r.Tracker.TakenOver(next, entry, live.GetUID())
+	r.Tracker.Transfer(next, owner, entry)
 	r.Tracker.MarkOutOfSync(entry)
 	return nil
 }
@@ -113,26 +113,26 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, 
 }
 
 // leave leaves an object, as it was seen, to the ManagedResource that keeps it, unless that ManagedResource has released the object meanwhile.
-func (a *applier) leave(ctx context.Context, keeper objects.Owner, desired *plan.Desired, seen objects.Observation) {
+func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.Desired, seen objects.Observation) {
 	owner := ownerOf(a.mr)
-	if desired.CreateOnly && a.Tracker.PassDoubt(owner, keeper, seen.Key) {
+	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.Key) {
 		return // It would not put it right.
 	}
-	a.Tracker.LeaveSeen(keeper, owner, seen)
-	latest, err := a.Statuses.Get(ctx, keeper)
+	a.Tracker.TransferSeen(next, owner, seen)
+	latest, err := a.Statuses.Get(ctx, next)
 	if err == nil {
 		if entry, found := a.entry(latest, desired.Key, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
 			return
 		}
 	}
-	a.Tracker.LeaveTo(owner, keeper, seen.Key)
+	a.Tracker.Transfer(owner, next, seen.Key)
 	a.Tracker.MarkOutOfSync(seen.Key)
 }
 
-func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, heir objects.Owner) error {
+func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, next objects.Owner) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
-		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: meta.Origin{ClusterID: r.Identity, Key: heir}.String()},
+		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: meta.Origin{ClusterID: r.Identity, Key: next}.String()},
 	}})
 	if err != nil {
 		return err
@@ -159,18 +159,18 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 // restart would give the object back to its former owner, which deletes it once its manifest no longer has it. An object that this
 // ManagedResource creates only once is kept by any other ManagedResource that has it.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
-	keeper, value, err := a.keeperOf(ctx, desired, live)
+	next, value, err := a.nextOwnerOf(ctx, desired, live)
 	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly && value == "" {
 		if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) {
 			a.Metrics.takeovers.Inc()
 			log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", origin)
 		}
 	}
-	return keeper, value, err
+	return next, value, err
 }
 
-// keeperOf is ownerOfOrigin for a run that only looks.
-func (a *applier) keeperOf(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
+// nextOwnerOf is ownerOfOrigin for a run that only looks.
+func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
 	if desired.CreateOnly {
 		owner, err := a.ownerOfShared(ctx, desired, live)
 		return owner, "", err

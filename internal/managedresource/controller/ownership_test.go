@@ -42,7 +42,7 @@ func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
 			_, _ = f.run("m")
 			f.target.on = nil
 			f.secret("m", "2", "a!=1")
-			f.settle("m")
+			f.complete("m")
 			if value, _ := f.target.value("a"); value != "theirs" {
 				t.Fatalf("it was written: %s", value)
 			}
@@ -66,13 +66,13 @@ func TestReplacedAfterIgnored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.secret("m", "2", "a!=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.remove("a")
 	f.target.put("a", "theirs", nil)
 	f.secret("m", "3")
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); !there {
 		t.Error("a foreign object was deleted")
 	}
@@ -85,7 +85,7 @@ func TestReleasedStays(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}")+configMap("b", "1", ""))
 			_, _ = f.run("m")
@@ -121,7 +121,7 @@ func TestTakenOverByAnotherInstance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			other := &resourcesv1alpha1.ManagedResource{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "other", UID: "other", Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName + "-other"}},
 				Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("other")},
@@ -135,7 +135,7 @@ func TestTakenOverByAnotherInstance(t *testing.T) {
 				o.SetAnnotations(annotations)
 			})
 			f.secret("m", "2")
-			f.settle("m")
+			f.complete("m")
 			if _, there := f.target.value("a"); !there {
 				t.Errorf("an object whose origin is %s was deleted", origin)
 			}
@@ -154,11 +154,11 @@ func TestOfTheSameNameElsewhere(t *testing.T) {
 			f := newFixture(t)
 			f.Identity = tc.identity
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			f.target.remove("a")
 			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: tc.origin}})
 			f.must(f.source.Delete(f.ctx, f.get("m")))
-			f.settle("m")
+			f.complete("m")
 			if _, there := f.target.value("a"); there != tc.stays {
 				t.Errorf("it is there: %t", there)
 			}
@@ -205,7 +205,7 @@ func TestRevertAfterFailure(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			if how == "overtaken" {
 				f.secret("other", "1", "a=1")
 				f.beforeStatus(2, func() error {
@@ -213,14 +213,14 @@ func TestRevertAfterFailure(t *testing.T) {
 					return nil
 				})
 				f.manifests("m", "2", configMap("a", "1", "labels: {l: new}, annotations: {resources.gardener.cloud/keep-object: 'true'}"))
-				f.settle("m")
+				f.complete("m")
 			} else {
 				f.refuse(http.MethodPost, "b", http.StatusForbidden)
 				f.manifests("m", "2", configMap("a", "1", "labels: {l: new}, annotations: {resources.gardener.cloud/keep-object: 'true'}")+configMap("b", "1", ""))
 				_, _ = f.run("m")
 				f.target.on = nil
 				f.secret("m", "3", "a=1") // The roll-out is taken back.
-				f.settle("m")
+				f.complete("m")
 			}
 			if !strings.HasPrefix(f.condition("m"), "True") {
 				t.Fatal(f.condition("m"))
@@ -242,13 +242,13 @@ func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 		f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.InjectLabels = map[string]string{"x": "y"} })
 		return nil
 	})
-	f.settle("m")
+	f.complete("m")
 	if got := f.inventory("m"); got != "a" {
 		t.Errorf("inventory %s", got)
 	}
 	f.dropState(ownerOf(f.get("m"))) // A restart.
 	f.secret("m", "2")
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); there {
 		t.Error("what was created for the ManagedResource stays for ever")
 	}
@@ -259,7 +259,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a!=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.remove("a")
 	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].Key, "", "")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
@@ -269,7 +269,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 		t.Fatal("not created again")
 	}
 	f.target.on = nil
-	f.settle("m")
+	f.complete("m")
 	for _, ref := range f.get("m").Status.Resources {
 		if ref.Name == "a" && string(ref.UID) != f.uid("a") {
 			t.Errorf("the inventory says that %s is ours, and it is %s", ref.UID, f.uid("a"))
@@ -277,7 +277,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	}
 	f.dropState(ownerOf(f.get("m"))) // A restart.
 	f.secret("m", "3", "b=1")
-	f.settle("m")
+	f.complete("m")
 	if _, there := f.target.value("a"); there {
 		t.Error("what was created for the ManagedResource stays for ever")
 	}
@@ -292,7 +292,7 @@ func TestThreeThatHaveAnObject(t *testing.T) {
 	}
 	names := []string{"one", "two", "three"}
 	for _, name := range names {
-		f.settle(name)
+		f.complete(name)
 	}
 	// In every order of the list, somebody comes between.
 	for _, last := range names {
@@ -304,7 +304,7 @@ func TestThreeThatHaveAnObject(t *testing.T) {
 		}
 		puts := f.target.count(http.MethodPut)
 		for _, name := range names {
-			f.settle(name)
+			f.complete(name)
 		}
 		if got := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; got != "n/"+last || f.target.count(http.MethodPut) != puts {
 			t.Errorf("it was %s's, and after a restart with nothing changed its origin is %s, after %d updates", last, got, f.target.count(http.MethodPut)-puts)
@@ -323,9 +323,9 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("from", "a=1")
-			f.settle("from")
+			f.complete("from")
 			f.managed("to")
-			f.settle("to")
+			f.complete("to")
 			uid := f.uid("a")
 			f.secret("from", "2")
 			f.secret("to", "2", "a=1")
@@ -345,8 +345,8 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 			})
 			_, _ = f.run("from")
 			f.must(<-ended)
-			f.settle("to")
-			f.settle("from")
+			f.complete("to")
+			f.complete("from")
 			if _, there := f.target.value("a"); !there || f.inventory("to") != "a" || f.inventory("from") != "" {
 				t.Errorf("there: %t, inventories %q and %q", there, f.inventory("from"), f.inventory("to"))
 			}
@@ -357,7 +357,7 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 				t.Errorf("its origin is %s", origin)
 			}
 			key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
-			if f.Tracker.Leaves(ownerOf(f.get("from")), key) || f.Tracker.Leaves(ownerOf(f.get("to")), key) {
+			if f.Tracker.Releases(ownerOf(f.get("from")), key) || f.Tracker.Releases(ownerOf(f.get("to")), key) {
 				t.Error("something is claimed after all runs have ended")
 			}
 		})
@@ -381,12 +381,12 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	f := newFixture(t)
 	var asked atomic.Bool
 	handed := make(chan struct{})
-	heir := objects.Owner{Namespace: "n", Name: "heir"}
+	next := objects.Owner{Namespace: "n", Name: "heir"}
 	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
 	f.Statuses = source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
 		switch {
 		case name != "heir":
-		case !f.Tracker.Leaves(heir, key):
+		case !f.Tracker.Releases(next, key):
 			f.clock.SetTime(f.clock.Now().Add(liveFor)) // So that it asks once more.
 		default:
 			asked.Store(true)
@@ -412,8 +412,8 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	_, _ = f.run("giver")
 	close(handed)
 	f.must(<-ended)
-	f.settle("giver")
-	f.settle("heir")
+	f.complete("giver")
+	f.complete("heir")
 	if _, there := f.target.value("a"); there || f.inventory("heir") != "" || f.inventory("giver") != "" {
 		t.Errorf("there: %t, inventories %q and %q", there, f.inventory("giver"), f.inventory("heir"))
 	}
@@ -434,8 +434,8 @@ func TestNotHandedToWhoReleasesIt(t *testing.T) {
 		return 0
 	}
 	_, _ = f.run("heir")
-	f.settle("heir")
-	f.settle("giver")
+	f.complete("heir")
+	f.complete("giver")
 	if _, there := f.target.value("a"); there && f.inventory("heir")+f.inventory("giver") == "" && f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "" {
 		t.Errorf("its origin is %s, and no inventory has it", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
 	}
@@ -446,15 +446,15 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.sharing("heir", "giver")
-	giver, heir, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
+	giver, next, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
-	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: heir, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	f.complete("heir")
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
-	f.settle("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: heir, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	f.complete("heir")
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }
@@ -465,10 +465,10 @@ func TestKeptObjectIsHandedOver(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("two", "a=1")
-	f.settle("two")
+	f.complete("two")
 	f.managed("one")
 	f.manifests("one", "1", configMap("a", "1", "annotations: {resources.gardener.cloud/keep-object: 'true'}"))
-	f.settle("one")
+	f.complete("one")
 	f.watch()
 	f.rest("one")
 	f.rest("two")
@@ -492,7 +492,7 @@ func TestBothFailAndLoseAnObject(t *testing.T) {
 			for _, name := range []string{"one", "two"} {
 				f.managed(name)
 				f.manifests(name, "1", configMap("a", "1", fmt.Sprintf("annotations: {resources.gardener.cloud/keep-object: '%t'}", kept)))
-				f.settle(name)
+				f.complete(name)
 			}
 			f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			f.secret("one", "2", "b=1")
@@ -521,7 +521,7 @@ func TestNothingIsDoneForAnOldSecret(t *testing.T) {
 func testOldSecret(t *testing.T, contents []string) {
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	told := make(chan struct{}, 10)
 	f.Secrets.Subscribe(func(types.NamespacedName, string) { told <- struct{}{} }, nil)
 	go f.Secrets.Start(f.ctx) //nolint:errcheck // It ends with the test.
@@ -557,7 +557,7 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 			reader := &staleReader{f.source, nil}
 			f.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
 			f.managed("m", "a=1", "b=1")
-			f.settle("m")
+			f.complete("m")
 			reader.stale = f.get("m")
 			f.secret("m", "2", "b=1")
 			f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -608,7 +608,7 @@ func TestMayReplace(t *testing.T) {
 			f.Identity = "here"
 			f.managed("m")
 			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
-			f.settle("m")
+			f.complete("m")
 			f.target.change("a", func(o *unstructured.Unstructured) {
 				annotations := o.GetAnnotations()
 				if delete(annotations, resourcesv1alpha1.AnnotationOrigin); tc.origin != "" {
@@ -630,7 +630,7 @@ func TestMayReplace(t *testing.T) {
 	t.Run("created once, and on record", func(t *testing.T) {
 		f := newFixture(t)
 		f.managed("m", "a!=1")
-		f.settle("m")
+		f.complete("m")
 		f.dropState(ownerOf(f.get("m")))
 		f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 		f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
@@ -649,7 +649,7 @@ func TestInventoryNamesItTwice(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			uid := f.uid("a")
 			mr := f.get("m")
 			mr.Status.Resources = append(mr.Status.Resources, mr.Status.Resources[0])
@@ -665,8 +665,8 @@ func TestInventoryNamesItTwice(t *testing.T) {
 				}
 				f.secret("m", "3", "a=1") // As the condition asks for.
 			}
-			f.settle("m")
-			f.settle("m")
+			f.complete("m")
+			f.complete("m")
 			if f.uid("a") != uid {
 				t.Errorf("an object that the manifest has had all the time was deleted, and created anew; inventory %s", f.inventory("m"))
 			}
@@ -690,7 +690,7 @@ func TestLeftBehindByAFormerOneOfItsName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a!=1")
-			f.settle("m")
+			f.complete("m")
 			before, uid := f.get("m"), f.uid("a")
 			after := before.DeepCopy()
 			after.Finalizers = nil

@@ -91,7 +91,7 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, &http.Client{Transport: transport}, target.NewMetrics(prometheus.NewRegistry()))
 			f.must(err)
 			f.managed("m", "a=1", "b=1")
-			f.settle("m")
+			f.complete("m")
 			transport.method.Store(&tc.method)
 			f.manifests("m", "2", tc.manifests...)
 			said := ""
@@ -112,7 +112,7 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			}
 			transport.method.Store(nil)
 			f.clock.SetTime(f.clock.Now().Add(pendingRetry))
-			f.settle("m")
+			f.complete("m")
 			if !strings.HasPrefix(f.condition("m"), "True") {
 				t.Errorf("it says %s", f.condition("m"))
 			}

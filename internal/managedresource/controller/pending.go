@@ -22,7 +22,7 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 	found := false
 	for i := range refs {
 		entry := target.RefOf(&refs[i])
-		if r.Tracker.IsDeletionSettled(owner, entry.Key, r.Clock.Now()) {
+		if r.Tracker.IsDeletionCompleted(owner, entry.Key, r.Clock.Now()) {
 			continue
 		}
 		if held, _ := r.isHeld(owner, entry); !held {
@@ -39,9 +39,9 @@ func (r *Reconciler) isHeld(owner objects.Owner, entry objects.Ref) (held bool, 
 	if !held {
 		return false, nil
 	}
-	finding := r.Tracker.Get(entry.Key)
-	another := pending.UID != "" && finding.UID != "" && finding.UID != pending.UID
-	if finding.Known && (!finding.Present || another) && r.Watches.Covered(entry) {
+	recorded := r.Tracker.Get(entry.Key)
+	another := pending.UID != "" && recorded.UID != "" && recorded.UID != pending.UID
+	if recorded.Known && (!recorded.Present || another) && r.Watches.Covered(entry) {
 		return false, nil
 	}
 	return true, pending.Err

@@ -28,17 +28,17 @@ func TestEquivalentKindIsNoOrphan(t *testing.T) {
 				mr.Spec.Equivalences = [][]metav1.GroupKind{{{Kind: "ConfigMap"}, {Group: "old.example", Kind: "ConfigMap"}}}
 			})
 			f.manifests("mr", "2", "---\napiVersion: "+manifest+"\nkind: ConfigMap\nmetadata: {namespace: 'n', name: 'a'}\ndata: {v: '1'}\n")
-			f.settle("mr")
+			f.complete("mr")
 			if got := f.condition("mr"); got[:4] != "True" || f.inventory("mr") != "a" {
 				t.Fatal(got, f.inventory("mr"))
 			}
 			f.target.change("a", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
 			// The audit of the kind of which another ManagedResource has objects finds it.
-			stray := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+			orphan := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 			if manifest == "v1" {
-				stray.Group = "old.example"
+				orphan.Group = "old.example"
 			}
-			f.Orphan(f.ctx, target.Orphan{GVK: stray, Namespace: "n", Name: "a", UID: types.UID(f.uid("a")), Origin: f.origin(f.get("mr"))})
+			f.Orphan(f.ctx, target.Orphan{GVK: orphan, Namespace: "n", Name: "a", UID: types.UID(f.uid("a")), Origin: f.origin(f.get("mr"))})
 			if _, there := f.target.value("a"); !there {
 				t.Errorf("an object that an inventory and a manifest have was deleted: %s", f.events())
 			} else if f.events() != "" {
@@ -53,7 +53,7 @@ func TestDeletedWhereItsKindLives(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.scope(true) // The CustomResourceDefinition is another one for a while, and somebody looks.
 	_, _ = f.Target.Get(f.ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "n", "a")
 	f.target.scope(false) // The backup is restored.
@@ -96,7 +96,7 @@ func TestKindHasAnotherScopeWhileAnotherObjectFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	// Its CustomResourceDefinition is deleted, and created again with another scope.
 	f.target.remove("a")
 	f.target.scope(true)
@@ -174,7 +174,7 @@ func TestOrphanThatAnInventoryNamesByNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
 			f.managed("mr", "a=1")
-			f.settle("mr")
+			f.complete("mr")
 			origin, stale := f.origin(f.get("mr")), f.get("mr")
 			f.target.put("lost", "1", map[string]any{"uid": "lost", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: origin}})
 			f.target.change("lost", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
@@ -193,20 +193,20 @@ func TestHandedOverFromAFormerPlace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("former", "a=1")
-	f.settle("former")
+	f.complete("former")
 	f.target.remove("a")
 	f.target.scope(true)
 	f.managed("present", "a=1")
-	f.settle("present")
+	f.complete("present")
 	f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, "n/former"))
 	uid := f.uid("a")
 	f.secret("former", "2")
-	f.settle("former")
+	f.complete("former")
 	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; f.uid("a") != uid || origin != "n/present" || f.inventory("former") != "" {
 		t.Errorf("deleted: %t, its origin is %q, the inventory of former %q", f.uid("a") != uid, origin, f.inventory("former"))
 	}
 	f.secret("present", "2")
-	f.settle("present")
+	f.complete("present")
 	if _, there := f.target.value("a"); there {
 		t.Error("nobody has it, and it is there")
 	}
@@ -222,7 +222,7 @@ func TestFormerPlaceOfAnEquivalentKind(t *testing.T) {
 		mr.Spec.Equivalences = [][]metav1.GroupKind{{{Kind: "ConfigMap"}, {Group: "old.example", Kind: "ConfigMap"}}}
 	})
 	f.manifests("m", "2", old)
-	f.settle("m")
+	f.complete("m")
 	uid := f.uid("a")
 	f.target.scope(true)
 	f.target.change("a", func(o *unstructured.Unstructured) { o.SetNamespace("") })
@@ -240,7 +240,7 @@ func TestPendingAtAnotherPlace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.scope(true)
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		o.SetFinalizers([]string{"somebody/else"})
@@ -264,7 +264,7 @@ func TestEntryOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	mr := f.get("m")
 	mr.Status.Resources[0].APIVersion = "v1beta1"
 	f.must(f.source.Status().Update(f.ctx, mr))
@@ -282,13 +282,13 @@ func TestReleasedInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	mr := f.get("m")
 	mr.Status.Resources[0].APIVersion = "v1beta1" // It was applied when that was served.
 	f.must(f.source.Status().Update(f.ctx, mr))
 	f.target.change("a", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
 	f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
-	f.settle("m")
+	f.complete("m")
 	origin, found := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	if found {
 		t.Errorf("released (%s, inventory %q), and its origin is still %s", f.condition("m"), f.inventory("m"), origin)

@@ -45,7 +45,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
-			r.Tracker.PassDoubts(ownerOf(mr), everything) // What others have, too, they look at.
+			r.Tracker.PassAllOutOfSync(ownerOf(mr), everything) // What others have, too, they look at.
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
@@ -178,7 +178,7 @@ func (p *pruner) deleteAll(ctx context.Context) error {
 			p.wait(&tier[i], ctx.Err())
 		}
 	}
-	return p.settle(ctx)
+	return p.complete(ctx)
 }
 
 // deleteSkipped looks at the objects that were skipped.
@@ -189,11 +189,11 @@ func (p *pruner) deleteSkipped(ctx context.Context) error {
 	for _, ref := range skipped[begun:] {
 		p.wait(ref, ctx.Err())
 	}
-	return p.settle(ctx)
+	return p.complete(ctx)
 }
 
 // settle waits for the deleted objects to go, unless a newer form of the ManagedResource supersedes the run.
-func (p *pruner) settle(ctx context.Context) error {
+func (p *pruner) complete(ctx context.Context) error {
 	for _, err := range p.waiting {
 		if errors.Is(err, errSuperseded) {
 			return errSuperseded
@@ -238,7 +238,7 @@ type pruner struct {
 	// others are those who have the objects, after the first findOthers.
 	others     claims
 	findOthers func() error
-	slow       slow
+	breaker    breaker
 	// sorted are the entries that it deletes the objects of, in their order, and refs the same by their keys.
 	sorted []resourcesv1alpha1.ObjectReference
 	refs   map[plan.Key]*resourcesv1alpha1.ObjectReference
@@ -267,9 +267,9 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 
 // endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was accepted, and nothing
 // held it then. A held object may leave the filter of a watch while it still exists, by a change of its labels.
-func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, finding objects.Object) bool {
+func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) bool {
 	live := p.accepted[ref]
-	if live == nil || !finding.GoneSince(live.GetResourceVersion()) {
+	if live == nil || !recorded.GoneSince(live.GetResourceVersion()) {
 		return false
 	}
 	content, _, _ := unstructured.NestedSlice(live.Object, "spec", "finalizers") // A Namespace has its own.
@@ -304,11 +304,11 @@ func (p *pruner) awaitGone(ctx context.Context) {
 func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
 	for ref, err := range p.waiting {
 		entry := target.RefOf(ref)
-		finding := p.Tracker.Get(entry.Key)
-		unwatched := finding.Known && !finding.Present || !p.Watches.Covered(entry)
+		recorded := p.Tracker.Get(entry.Key)
+		unwatched := recorded.Known && !recorded.Present || !p.Watches.Covered(entry)
 		switch {
 		case err != nil || p.Tracker.IsTerminating(ownerOf(p.mr), entry.Key):
-		case p.endsAtOnce(ref, finding):
+		case p.endsAtOnce(ref, recorded):
 			delete(p.waiting, ref)
 		case unwatched && reads:
 			unknown = append(unknown, ref)

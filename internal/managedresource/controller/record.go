@@ -18,29 +18,29 @@ import (
 func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
 	origin, another := a.namesAnother(done.before)
 	if done.anothers = another; another && desired.CreateOnly {
-		a.disown(keyOf(desired), done.sighting.UID, origin)
+		a.disown(keyOf(desired), done.observation.UID, origin)
 	}
 	a.succeeded(desired, done)
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
-	sighting := done.sighting
-	sighting.Key, sighting.Desired, sighting.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
+	observation := done.observation
+	observation.Key, observation.Desired, observation.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
 	a.Watches.Served(target.RefOf(&desired.Reference))
-	if !sighting.Terminating {
-		a.Tracker.Applied(sighting.Key)
+	if !observation.Terminating {
+		a.Tracker.Applied(observation.Key)
 	}
 	a.noteHold(ctx, desired, done)
 	a.recordRepair(ctx, desired, done, compared)
 	if done.isKept() {
 		// The other ManagedResource decides whether the object is in sync.
-		a.Tracker.ObservePresent(sighting)
-		a.leave(ctx, done.keptBy, desired, sighting)
+		a.Tracker.ObservePresent(observation)
+		a.leave(ctx, done.keptBy, desired, observation)
 		return
 	}
-	a.recordCreation(desired, done, sighting)
-	if desired.CreateOnly && done.result == "created" && a.leavesCreation(ctx, desired, sighting) {
+	a.recordCreation(desired, done, observation)
+	if desired.CreateOnly && done.result == "created" && a.transfersCreation(ctx, desired, observation) {
 		return
 	}
-	a.Tracker.MarkInSync(ownerOf(a.mr), sighting)
+	a.Tracker.MarkInSync(ownerOf(a.mr), observation)
 }
 
 // recordRepair records whether the drift of an object was repaired. If another ManagedResource owns the object, only the owner decides whether the drift
@@ -60,26 +60,26 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 
 // recordCreation records the ManagedResource for which an object was created or taken over. The process remembers it even if another writer removes the
 // record from the inventory.
-func (a *applier) recordCreation(desired *plan.Desired, done outcome, sighting objects.Observation) {
+func (a *applier) recordCreation(desired *plan.Desired, done outcome, observation objects.Observation) {
 	switch {
-	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, sighting.UID):
-		a.Tracker.Created(ownerOf(a.mr), sighting)
+	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, observation.UID):
+		a.Tracker.Created(ownerOf(a.mr), observation)
 	case !desired.CreateOnly:
-		a.Tracker.TakenOver(ownerOf(a.mr), sighting.Key, sighting.UID)
+		a.Tracker.TakenOver(ownerOf(a.mr), observation.Key, observation.UID)
 	}
 }
 
-// leavesCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: the object may
+// transfersCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: the object may
 // have belonged to it before, and its manifest may differ. It returns true if the object still has to be checked.
-func (a *applier) leavesCreation(ctx context.Context, desired *plan.Desired, sighting objects.Observation) bool {
-	keeper, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
-	if err == nil && keeper == (objects.Owner{}) {
+func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, observation objects.Observation) bool {
+	next, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
+	if err == nil && next == (objects.Owner{}) {
 		return false
 	}
-	a.Tracker.ObservePresent(sighting)
+	a.Tracker.ObservePresent(observation)
 	if err == nil {
-		a.Tracker.LeaveTo(keeper, ownerOf(a.mr), sighting.Key)
-		a.Tracker.MarkOutOfSync(sighting.Key)
+		a.Tracker.Transfer(next, ownerOf(a.mr), observation.Key)
+		a.Tracker.MarkOutOfSync(observation.Key)
 	}
 	return true
 }
@@ -90,10 +90,10 @@ func isRecorded(desired *plan.Desired, uid types.UID) bool {
 }
 
 func (a *applier) succeeded(desired *plan.Desired, done outcome) {
-	a.slow.answered(desired.Key.GroupKind(), nil)
+	a.breaker.answered(desired.Key.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written[desired.Key] = outcome{result: done.result, sighting: objects.Observation{UID: done.sighting.UID}, keptBy: done.keptBy, anothers: done.anothers}
+	a.written[desired.Key] = outcome{result: done.result, observation: objects.Observation{UID: done.observation.UID}, keptBy: done.keptBy, anothers: done.anothers}
 	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
 	}

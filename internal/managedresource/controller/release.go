@@ -24,17 +24,17 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		defer mu.Unlock()
 		errs = append(errs, err)
 	}
-	var slow slow
+	var breaker breaker
 	begun := r.parallel(ctx, len(refs), func(i int) {
 		kind := plan.KeyOfReference(&refs[i].ObjectReference).GroupKind()
 		err := lease.Check(ctx, Cheap)
 		switch {
 		case err != nil:
-		case slow.is(kind):
+		case breaker.is(kind):
 			err = fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), errNotTried)
 		default:
 			err = r.releaseOne(ctx, mr, &refs[i])
-			slow.answered(kind, err)
+			breaker.answered(kind, err)
 		}
 		if err != nil {
 			failed(i, err)

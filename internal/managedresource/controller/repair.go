@@ -47,7 +47,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	}
 	var merged *unstructured.Unstructured
 	if live != nil {
-		keptBy, origin, err := a.keeperOf(ctx, desired, live)
+		keptBy, origin, err := a.nextOwnerOf(ctx, desired, live)
 		if err != nil {
 			a.delay(min(wait, lookAgain))
 			return
@@ -56,13 +56,13 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 		options.Hold = held.effect
 		merged = a.merge(desired, live, options, keptBy, origin)
 		if same, again := a.same(ctx, desired, live, merged, before.RetryPartial); same {
-			a.recordApplied(ctx, desired, outcome{result: "unchanged", sighting: a.seen(live, again), since: before.Revision, before: live, after: merged, keptBy: keptBy, held: held}, digest, false)
+			a.recordApplied(ctx, desired, outcome{result: "unchanged", observation: a.seen(live, again), since: before.Revision, before: live, after: merged, keptBy: keptBy, held: held}, digest, false)
 			return
 		}
 		a.noteHold(ctx, desired, outcome{result: "unchanged", before: live, after: merged, held: held})
 	}
 	a.delay(wait)
-	a.Tracker.DriftTold(key)
+	a.Tracker.DriftReported(key)
 	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))
 	if a.Tracker.DriftOf(key, a.Clock.Now()).Fight {
 		what = "is changed repeatedly, and repaired at most twice a minute"
@@ -85,25 +85,25 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 
 // tell notes what to tell of an object: who changed it, and where. live is nil for one that was deleted.
 func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, what string) {
-	news := desired.Name() + " was deleted"
+	events := desired.Name() + " was deleted"
 	if live != nil {
-		news = desired.Name() + " was changed"
+		events = desired.Name() + " was changed"
 		if who := lastWriter(live.GetManagedFields(), a.Target.Manager()); who != "" {
-			news += fmt.Sprintf(" by %q", who)
+			events += fmt.Sprintf(" by %q", who)
 		}
 		path := merge.Difference(live, merged)
 		if desired.GetKind() == "Secret" {
 			path, _, _ = strings.Cut(path, ".") // Even the keys of a Secret are not for everybody who may read Events.
 		}
 		if path != "" {
-			news += " at " + path
+			events += " at " + path
 		}
 	} else if owner := a.missingOwner(ctx, desired); owner != "" {
 		what += "; the garbage collector deletes it again, as its manifest has the owner " + owner + ", which does not exist"
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.news = append(a.news, news+"; it "+what)
+	a.events = append(a.events, events+"; it "+what)
 }
 
 // missingOwner returns the first owner of a manifest, if the target has none of them: then Kubernetes deletes the object each time it is created (MRB-50).
@@ -124,20 +124,20 @@ func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (miss
 	return missing
 }
 
-// tellNews records one Event for all that a run noticed, so that a storm of changes is not followed by one of Events.
-func (a *applier) tellNews(ctx context.Context) {
-	a.warn(ctx, a.mr, reasonDrift, a.news)
+// recordEvents records one Event for all that a run noticed, so that a storm of changes is not followed by one of Events.
+func (a *applier) recordEvents(ctx context.Context) {
+	a.warn(ctx, a.mr, reasonDrift, a.events)
 }
 
 // warn records one Event for what is to be told of some objects, which says it of the first few. Without any there is none.
-func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, news []string) {
+func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, events []string) {
 	const named = 3
-	if len(news) == 0 {
+	if len(events) == 0 {
 		return
 	}
-	news = slices.Sorted(slices.Values(news))
-	message := strings.Join(news[:min(len(news), named)], ". ")
-	if more := len(news) - named; more > 0 {
+	events = slices.Sorted(slices.Values(events))
+	message := strings.Join(events[:min(len(events), named)], ". ")
+	if more := len(events) - named; more > 0 {
 		message += fmt.Sprintf(". And %d more objects", more)
 	}
 	r.Events.Warn(ctx, mr, reason, message)

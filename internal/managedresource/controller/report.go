@@ -166,7 +166,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
 	complete := r.applier.held == 0 && len(r.holds.of(owner)) == 0
-	checksum, newer, settled := r.content.checksum(), false, false
+	checksum, newer, isComplete := r.content.checksum(), false, false
 	var change *source.Change
 	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		if newer = r.applier.newerStateSeen(); newer {
@@ -177,7 +177,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 			Reconciled: &source.Reconciled{Generation: r.reconciled(), Checksum: checksum},
 		}
 		var known []meta.ConditionChange
-		if known, settled = r.Assessor.FromLedger(inventory); settled && succeeded { // As it is when it is written.
+		if known, isComplete = r.Assessor.KnownHealth(inventory); isComplete && succeeded { // As it is when it is written.
 			change.Judgements = known
 		}
 		return change
@@ -194,10 +194,10 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.applier.passOn()
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum, Content: meta.ContentDigest(&mr.Spec, checksum),
-		Applied: applied, Inventory: meta.InventoryDigest(inventory), Former: r.former, Observed: r.reconciled(),
+		Applied: applied, Inventory: meta.InventoryDigest(inventory), Previous: r.previous, Observed: r.reconciled(),
 	}
 	r.succeeded(ctx, completed)
-	if !settled || change.Later > 0 {
+	if !isComplete || change.Later > 0 {
 		r.Applied(owner)
 	}
 	return completed, nil
@@ -205,7 +205,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 
 // reconciled is the generation that the status is to name: that of before, if its content was kept up.
 func (r *normalRun) reconciled() int64 {
-	if r.former {
+	if r.previous {
 		return r.mr.Status.ObservedGeneration
 	}
 	return r.mr.Generation
@@ -227,7 +227,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
 	owner, now := ownerOf(r.mr), r.Clock.Now()
 	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
-	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 && !r.former {
+	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 && !r.previous {
 		r.Metrics.changes.Observe(r.Clock.Since(command.Since).Seconds())
 	}
 	r.Metrics.ignoredObjects.are(owner, r.content.ignored, now)
@@ -265,14 +265,14 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		}
 		done, found := a.written[key]
 		if done.result == skipped {
-			done.sighting.UID = a.Tracker.Get(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
+			done.observation.UID = a.Tracker.Get(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
 		}
 		switch {
 		case done.anothers: // The object was handed over or taken over since: were its new owner to release it, the record would prove what is not so.
 			inventory[i] = meta.AsTentative(inventory[i])
-		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.sighting.UID && done.sighting.UID != ""):
+		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.observation.UID && done.observation.UID != ""):
 			// Also if an earlier run created it, which did not come to say so.
-			inventory[i].FieldPath, inventory[i].UID = "", done.sighting.UID
+			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
 		case desired.Old == nil || !createdOnce(desired.Old):
 			inventory[i] = meta.AsTentative(inventory[i]) // It was there before: it stays somebody else's, or its origin tells whose it is.
 		}
@@ -336,7 +336,7 @@ func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1
 
 // pendingChange is the condition while objects are being deleted (MRS-8).
 func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {
-	return target.WithoutNews(meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,
+	return target.WithoutRepeats(meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,
 		combined("Could not clean all old resources", pending)), mr.Status.Conditions)
 }
 

@@ -17,7 +17,7 @@ func TestEndOfARunKeepsTheBudgetOfHealth(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	healthy := func() resourcesv1alpha1.ConditionStatus {
 		return meta.Conditions(f.get("m").Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
 	}
@@ -33,7 +33,7 @@ func TestEndOfARunKeepsTheBudgetOfHealth(t *testing.T) {
 		f.edited("a", func(o *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(o.Object, "edited", "data", "v")
 		})
-		f.settle("m")
+		f.complete("m")
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	judge(resourcesv1alpha1.ConditionFalse)

@@ -31,7 +31,7 @@ func TestDoubtfulManifestsAreToldOnce(t *testing.T) {
 		before := f.events()
 		f.clock.SetTime(f.clock.Now().Add(time.Minute)) // Events are named by their time.
 		f.manifests("m", fmt.Sprint(version+2), doubtful(tc.objects)...)
-		f.settle("m")
+		f.complete("m")
 		told := strings.TrimPrefix(strings.TrimPrefix(f.events(), before), "\n")
 		if !strings.HasPrefix(told, "DoubtfulManifest: ") || strings.Contains(told, "\n") || !strings.Contains(told, "n/o0") || !strings.Contains(told, "n/o1") || !strings.HasSuffix(told, tc.ends) {
 			t.Errorf("%d doubtful objects: %s", tc.objects, told)
@@ -44,7 +44,7 @@ func TestTimeOfARun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.Config.SyncPeriod.Duration = time.Second
 	answered := make(chan struct{})
 	t.Cleanup(func() { close(answered) })

@@ -43,7 +43,7 @@ func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 	f.sharing("heir", "giver")
 	before := f.get("heir")
 	f.secret("heir", "2")
-	f.settle("heir")
+	f.complete("heir")
 	if f.inventory("heir") != "" || f.inventory("giver") != "a" {
 		t.Fatalf("inventories %q and %q", f.inventory("heir"), f.inventory("giver"))
 	}
@@ -85,8 +85,8 @@ func TestOvertakenPlanDropsNothing(t *testing.T) {
 	}
 	f.secret("giver", "2") // Before keeper runs again.
 	_, _ = f.run("giver")
-	f.settle("keeper")
-	f.settle("giver")
+	f.complete("keeper")
+	f.complete("giver")
 	if value, there := f.target.value("a"); !there || f.uid("a") != uid || f.target.count(http.MethodDelete) > 0 {
 		t.Errorf("keeper's manifest and inventory have had it all the time; it was deleted (%d) and created anew (there: %t, %s)", f.target.count(http.MethodDelete), there, value)
 	}
@@ -121,8 +121,8 @@ func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
 	}
 	gives()
 	cache.stale = nil
-	f.settle("keeper")
-	f.settle("giver")
+	f.complete("keeper")
+	f.complete("giver")
 	if value, there := f.target.value("a"); !there || f.target.count(http.MethodDelete) > 0 {
 		t.Errorf("keeper's manifest and inventory have had it all the time; it was deleted (%d) and created anew (there: %t, %s)", f.target.count(http.MethodDelete), there, value)
 	}
@@ -146,7 +146,7 @@ func TestLaterSpecificationDropsNothing(t *testing.T) {
 	_, _ = f.run("giver")
 	f.secret("other", "1", "a=1")
 	f.target.hook(nil)
-	f.settle("keeper")
+	f.complete("keeper")
 	if _, there := f.target.value("a"); !there || f.uid("a") != uid || f.target.count(http.MethodDelete) > 0 {
 		t.Errorf("it was in keeper's inventory and is in its manifest; it was deleted (%d) and created anew (there: %t)", f.target.count(http.MethodDelete), there)
 	}
@@ -205,9 +205,9 @@ func TestHandedOverBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("heir", "a=1")
-	f.settle("heir")
+	f.complete("heir")
 	f.managed("giver", "a=1", "held=1")
-	f.settle("giver")
+	f.complete("giver")
 	f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
 	drain := f.woken()
 	f.secret("giver", "2")
@@ -244,9 +244,9 @@ func TestKeeperWaits(t *testing.T) {
 			f := newFixture(t)
 			f.tellOfWrites()
 			f.managed("one", "a=1")
-			f.settle("one")
+			f.complete("one")
 			f.managed("two", "a=1", "held=1")
-			f.settle("two")
+			f.complete("two")
 			drain := f.woken()
 			if how == "for a state" {
 				mr := f.get("two")
@@ -272,7 +272,7 @@ func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
 	f := newFixture(t)
 	for _, name := range []string{"one", "two", "keeper"} {
 		f.managed(name, "a="+name)
-		f.settle(name)
+		f.complete(name)
 	}
 	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "keeper", metav1.DeleteOptions{}))
 	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
@@ -298,29 +298,29 @@ func TestCreatedOnceByAnother(t *testing.T) {
 	}{
 		"it came first": {func(f *fixture) {
 			f.managed("once", "a!=1")
-			f.settle("once")
+			f.complete("once")
 			f.managed("wants", "a=1")
-			f.settle("wants")
+			f.complete("wants")
 		}},
 		"it came last": {func(f *fixture) {
 			f.managed("wants", "a=1")
-			f.settle("wants")
+			f.complete("wants")
 			f.managed("once", "a!=1")
-			f.settle("once")
+			f.complete("once")
 		}},
 		"it wanted it, and was its origin": {func(f *fixture) {
 			f.sharing("wants", "once")
 			f.secret("once", "2", "a!=1")
-			f.settle("once")
+			f.complete("once")
 		}},
 		"it wanted it, and a third one does": {func(f *fixture) {
 			f.sharing("third", "once")
 			f.managed("wants", "a=1")
-			f.settle("wants")
+			f.complete("wants")
 			f.secret("once", "2", "a!=1")
-			f.settle("once")
+			f.complete("once")
 			f.secret("wants", "2")
-			f.settle("wants") // It is handed to the third one.
+			f.complete("wants") // It is handed to the third one.
 		}},
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 	drain := f.woken()
 	f.sharing("aaa", "zzz")
 	f.managed("once", "a!=1")
-	f.settle("once")
+	f.complete("once")
 	drain()
 	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/zzz" {
 		t.Fatal(origin)
@@ -395,22 +395,22 @@ func TestCreatedOnceForTwo(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("giver", "a!=1")
-			f.settle("giver")
+			f.complete("giver")
 			f.restart("giver", "heir")
 			f.managed("heir", "a!=1")
-			f.settle("heir")
+			f.complete("heir")
 			if inventories := f.inventory("giver") + ", " + f.inventory("heir"); inventories != "a, a(planned)" {
 				t.Fatal(inventories)
 			}
 			f.secret("giver", "2")
-			f.settle("giver")
+			f.complete("giver")
 			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" || f.inventory("giver") != "" {
 				t.Errorf("its origin is %q, and the inventory of giver %q", origin, f.inventory("giver"))
 			}
 			f.restart("giver", "heir")
-			f.settle("heir")
+			f.complete("heir")
 			f.manifests("heir", "2", tc.manifest)
-			f.settle("heir")
+			f.complete("heir")
 			if _, there := f.target.value("a"); there != tc.stays || there && f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "" {
 				t.Errorf("it is there: %t; %v", there, f.live("a").GetAnnotations())
 			}

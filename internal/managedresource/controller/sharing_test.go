@@ -43,12 +43,12 @@ func TestLeftByItsCreatorToWhoCreatesItOnce(t *testing.T) {
 					entry = "a=1"
 				}
 				f.managed("creator", entry)
-				f.settle("creator")
+				f.complete("creator")
 				if restart {
 					f.restart("creator")
 				}
 				f.managed("other", "a!=1")
-				f.settle("other")
+				f.complete("other")
 				before := f.inventory("other")
 				if how == "kept at the end" {
 					f.edit("creator", func(mr *resourcesv1alpha1.ManagedResource) { keep := true; mr.Spec.KeepObjects = &keep })
@@ -56,10 +56,10 @@ func TestLeftByItsCreatorToWhoCreatesItOnce(t *testing.T) {
 				} else {
 					f.manifests("creator", "2", configMap("a", "1", released))
 				}
-				f.settle("creator")
-				f.settle("other")
+				f.complete("creator")
+				f.complete("other")
 				f.secret("other", "2")
-				f.settle("other")
+				f.complete("other")
 				if _, there := f.target.value("a"); !there {
 					t.Errorf("it was left on purpose by the one that created it, and the other one, whose inventory was %q, has never written it; it was deleted", before)
 				}
@@ -114,9 +114,9 @@ func TestLeftThoughItsCreationIsNotOnRecord(t *testing.T) {
 			if how == "kept at the end" {
 				f.must(f.source.Delete(f.ctx, f.get("creator")))
 			}
-			f.settle("creator")
+			f.complete("creator")
 			f.secret("other", "2")
-			f.settle("other")
+			f.complete("other")
 			if _, there := f.target.value("a"); !there {
 				t.Error("it was left on purpose by the one that created it, and the other one has never written it; it was deleted")
 			}
@@ -131,14 +131,14 @@ func TestLastInventoryIsTheOrigin(t *testing.T) {
 	f.tellOfWrites()
 	drain := f.woken()
 	f.managed("one", "a=1")
-	f.settle("one")
+	f.complete("one")
 	f.managed("two", "a=2")
 	f.refuse(http.MethodPut, "a", http.StatusInternalServerError) // Once.
 	_, _ = f.run("two")
 	f.target.hook(nil)
-	f.settle("two")
+	f.complete("two")
 	drain()
-	f.settle("two")
+	f.complete("two")
 	drain()
 	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
 		value, _ := f.target.value("a")
@@ -175,8 +175,8 @@ func TestPlanFromAnOldSecretDropsNothing(t *testing.T) {
 	}
 	inventory := f.inventory("keeper")
 	_, _ = f.run("giver") // Before keeper runs again.
-	f.settle("keeper")
-	f.settle("giver")
+	f.complete("keeper")
+	f.complete("giver")
 	if f.uid("a") != uid {
 		t.Errorf("keeper's Secret and inventory (%s) had it when it was deleted (%d)", inventory, f.target.count(http.MethodDelete))
 	}
@@ -191,15 +191,15 @@ func TestHandOverOfWhatWasCreatedOnce(t *testing.T) {
 				t.Run(fmt.Sprint(lost, heirs, entry), func(t *testing.T) {
 					f := newFixture(t)
 					f.managed("giver", "a!=1")
-					f.settle("giver")
+					f.complete("giver")
 					f.restart("giver")
-					for _, heir := range heirs {
-						f.managed(heir, entry)
+					for _, next := range heirs {
+						f.managed(next, entry)
 						if entry == "a=1" {
 							f.refuse(http.MethodPut, "a", http.StatusForbidden)
-							_, _ = f.run(heir)
+							_, _ = f.run(next)
 						} else {
-							f.settle(heir)
+							f.complete(next)
 						}
 					}
 					f.target.after = func(method, _ string) int {
@@ -233,23 +233,23 @@ func TestKeptAndWithoutItsOrigin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("creator", "a=1")
-	f.settle("creator")
+	f.complete("creator")
 	f.restart("creator") // So that the next one's entry is planned.
 	f.managed("other", "a!=1")
-	f.settle("other")
+	f.complete("other")
 	f.edit("creator", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
 	f.must(f.source.Delete(f.ctx, f.get("creator")))
-	f.settle("creator")
+	f.complete("creator")
 	f.edited("a", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })
-	f.settle("other")
+	f.complete("other")
 	f.secret("other", "2")
-	f.settle("other")
+	f.complete("other")
 	if _, there := f.target.value("a"); !there {
 		t.Error("deleted")
 	}
 }
 
-// MRB-16: both release, or one releases and the other one drops, at the same moment, in both orders, with one that creates it only once as the heir.
+// MRB-16: both release, or one releases and the other one drops, at the same moment, in both orders, with one that creates it only once as the next owner.
 func TestReleaseAndDrop(t *testing.T) {
 	t.Parallel()
 	for _, entries := range [][]string{{"a!=1", "a!=1"}, {"a=1", "a!=1"}, {"a!=1", "a=1"}} {
@@ -257,10 +257,10 @@ func TestReleaseAndDrop(t *testing.T) {
 			t.Run(fmt.Sprint(entries, first), func(t *testing.T) {
 				f := newFixture(t)
 				f.managed("drops", entries[0])
-				f.settle("drops")
+				f.complete("drops")
 				f.restart("drops")
 				f.managed("releases", entries[1])
-				f.settle("releases")
+				f.complete("releases")
 				f.restart("drops", "releases")
 				second := map[string]string{"drops": "releases", "releases": "drops"}[first]
 				f.secret("drops", "2")
@@ -302,7 +302,7 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 					f.sharing("stays", "leaves")
 					drain := f.woken()
 					f.edit("leaves", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
-					f.settle("leaves")
+					f.complete("leaves")
 					if wasIgnored {
 						f.setIgnored("leaves")
 						drain()
@@ -350,12 +350,12 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 					_, _ = f.run("leaves")
 					drain()
 					for range 3 {
-						f.settle("stays") // As in each sync period.
+						f.complete("stays") // As in each sync period.
 						drain()
 					}
 					was := origin()
 					f.must(f.source.Delete(f.ctx, f.get("stays")))
-					f.settle("stays")
+					f.complete("stays")
 					if _, there := f.target.value("a"); there {
 						t.Errorf("its origin was %s when the last one that had it went, and it is left behind for ever", was)
 					}
@@ -400,12 +400,12 @@ func TestOriginIsCreatedAnewWithoutItsSecret(t *testing.T) {
 				for range 3 {
 					_, _ = f.run("leaves")
 					drain()
-					f.settle("stays")
+					f.complete("stays")
 					drain()
 				}
 				was := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 				f.must(f.source.Delete(f.ctx, f.get("stays")))
-				f.settle("stays")
+				f.complete("stays")
 				if _, there := f.target.value("a"); there {
 					t.Errorf("its origin was %s, whose inventory is %q, when the last one that had it went, and it is left behind for ever", was, f.inventory("leaves"))
 				}
@@ -466,7 +466,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneIsIgnored(t *testing.T) {
 			f.tellOfWrites()
 			drain := f.woken()
 			f.managed("one", "a=1")
-			f.settle("one")
+			f.complete("one")
 			if ignored {
 				f.setIgnored("one")
 				drain()
@@ -475,7 +475,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneIsIgnored(t *testing.T) {
 			f.refuse(http.MethodPut, "a", http.StatusInternalServerError) // Once.
 			_, _ = f.run("two")
 			f.target.hook(nil)
-			f.settle("two")
+			f.complete("two")
 			drain()
 			if ignored {
 				mr := f.get("one")
@@ -483,9 +483,9 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneIsIgnored(t *testing.T) {
 				f.must(f.source.Update(f.ctx, mr))
 			}
 			for range 3 {
-				f.settle("one")
+				f.complete("one")
 				drain()
-				f.settle("two")
+				f.complete("two")
 				drain()
 			}
 			value, _ := f.target.value("a")
@@ -501,24 +501,24 @@ func TestNotHandedToWhoWaitsForAnotherClass(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("giver", "a=1")
-	f.settle("giver")
+	f.complete("giver")
 	comes := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "comes", UID: types.UID("comes"), Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName + "-other"}},
 	}
 	f.must(f.source.Create(f.ctx, comes))
 	comes.Status.Resources = f.get("giver").Status.Resources // What the other instance has in its own target.
 	f.must(f.source.Status().Update(f.ctx, comes))
-	f.settle("comes")
+	f.complete("comes")
 	f.secret("giver", "2")
-	f.settle("giver")
+	f.complete("giver")
 	// It is deleted, and the other instance, which has cleaned up its own target, lets it go.
 	f.must(f.source.Delete(f.ctx, f.get("comes")))
-	f.settle("comes")
+	f.complete("comes")
 	mr := f.get("comes")
 	mr.Finalizers = nil
 	f.must(f.source.Update(f.ctx, mr))
 	_, _ = f.run("comes")
-	f.settle("giver")
+	f.complete("giver")
 	if _, there := f.target.value("a"); there {
 		t.Errorf("it is left behind, with the origin %s", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
 	}

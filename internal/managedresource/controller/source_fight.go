@@ -12,13 +12,13 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// mostLookedAt bounds the Secrets whose writers one run looks at. A fight is mostly about one.
-const mostLookedAt = 8
+// mostRead bounds the Secrets whose writers one run looks at. A fight is mostly about one.
+const mostRead = 8
 
 // noticeFight notes which content the run read. If that alternates, it looks at who wrote it, and tells of managers
 // that overwrite the Secrets or the specification in turn (MRB-41).
 func (r *normalRun) noticeFight(ctx context.Context) error {
-	if r.former || r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {
+	if r.previous || r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {
 		return nil // It has nothing that is known to have changed.
 	}
 	read := lifecycle.ContentRead{Digest: meta.ContentDigest(&r.mr.Spec, r.content.checksum())}
@@ -34,13 +34,13 @@ func (r *normalRun) noticeFight(ctx context.Context) error {
 	if !isFight {
 		return nil
 	}
-	news := make([]string, 0, len(command.Fights))
+	events := make([]string, 0, len(command.Fights))
 	for _, fight := range command.Fights {
 		r.Metrics.sourceFights.WithLabelValues(fight.Object.Kind).Inc()
-		news = append(news, fight.String()+"; changes are applied twice a minute at most")
+		events = append(events, fight.String()+"; changes are applied twice a minute at most")
 	}
-	log.FromContext(ctx).Info("Several managers overwrite each other in the source", "fights", news)
-	r.warn(ctx, r.mr, meta.ReasonSourceFight, news)
+	log.FromContext(ctx).Info("Several managers overwrite each other in the source", "fights", events)
+	r.warn(ctx, r.mr, meta.ReasonSourceFight, events)
 	return nil
 }
 
@@ -50,7 +50,7 @@ func (r *normalRun) findWriters(ctx context.Context) (found lifecycle.WritersFou
 	changed := slices.DeleteFunc(slices.Sorted(maps.Keys(r.content.versions)), func(name string) bool {
 		return r.content.versions[name] == r.taken.Last.Secrets[name]
 	})
-	for _, name := range changed[:min(len(changed), mostLookedAt)] {
+	for _, name := range changed[:min(len(changed), mostRead)] {
 		key := types.NamespacedName{Namespace: r.mr.Namespace, Name: name}
 		found.Writers = append(found.Writers, r.reading.Writers(key)...)
 	}

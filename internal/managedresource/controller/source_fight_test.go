@@ -30,7 +30,7 @@ func (f *fixture) overwrites(manager, version, value string) {
 func TestSourceFight(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m", "a=0")
-	f.settle("m")
+	f.complete("m")
 	held, last := 0, ""
 	for i := range 60 {
 		manager := []string{"gardenlet", "extension"}[i%2]
@@ -55,7 +55,7 @@ func TestSourceFight(t *testing.T) {
 	}
 
 	f.clock.SetTime(f.clock.Now().Add(30 * time.Second))
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != last {
 		t.Errorf("MRB-41: the last content is not applied: %s", value)
 	}
@@ -63,7 +63,7 @@ func TestSourceFight(t *testing.T) {
 	mr := f.get("m")
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
 	f.must(f.source.Update(f.ctx, mr))
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "wished for" {
 		t.Errorf("MRB-41: a run that was asked for is held back: %s", value)
 	}
@@ -80,11 +80,11 @@ func TestOneManagerIsNoFight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=0")
-			f.settle("m")
+			f.complete("m")
 			for i := range 40 {
 				want := fmt.Sprint(i % values)
 				f.overwrites("gardenlet", fmt.Sprint(i+2), want)
-				f.settle("m")
+				f.complete("m")
 				if value, _ := f.target.value("a"); value != want {
 					t.Fatalf("change %d is held back: %s", i, value)
 				}

@@ -62,7 +62,7 @@ func TestOnceLeavesToIgnoredKeeper(t *testing.T) {
 			f.sharing("wants", "ignored")
 			if once {
 				f.managed("once", "a!=1")
-				f.settle("once")
+				f.complete("once")
 			}
 			f.setIgnored("ignored")
 			drain()
@@ -84,7 +84,7 @@ func TestAttemptsWakeNobody(t *testing.T) {
 	f := newFixture(t)
 	drain := f.woken()
 	f.managed("ignored", "a=1")
-	f.settle("ignored")
+	f.complete("ignored")
 	f.setIgnored("ignored")
 	f.refuse(http.MethodPost, "refused", http.StatusForbidden)
 	for _, name := range []string{"one", "two"} {
@@ -94,11 +94,11 @@ func TestAttemptsWakeNobody(t *testing.T) {
 	drain()
 	var told []objects.Owner
 	f.Tracker.Subscribe(func(owner objects.Owner, _ objects.Key) { told = append(told, owner) }, func(objects.Owner) {})
-	looked := f.target.count(http.MethodGet)
+	readAt := f.target.count(http.MethodGet)
 	for _, name := range []string{"one", "two", "one", "two"} {
 		_, _ = f.run(name)
 	}
-	if len(told) > 0 || f.target.count(http.MethodGet) == looked {
+	if len(told) > 0 || f.target.count(http.MethodGet) == readAt {
 		t.Errorf("with nothing in doubt, attempts told %s to look", told)
 	}
 }
@@ -167,24 +167,24 @@ func TestDoubtsOfOneThatIsBeingDeleted(t *testing.T) {
 			f.tellOfWrites()
 			drain := f.woken()
 			f.managed("going", "a=1", "held=1")
-			f.settle("going")
+			f.complete("going")
 			f.managed("two", "a=1")
-			f.settle("two")
+			f.complete("two")
 			f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
 			switch how {
 			case "restart":
 				f.restart("going", "two")
-				f.settle("two")
+				f.complete("two")
 			case "ignored before":
 				f.setIgnored("going")
 			}
 			if how == "its heir is ignored" {
 				f.managed("ignored", "a=1")
-				f.settle("ignored")
+				f.complete("ignored")
 				f.setIgnored("ignored")
 				f.secret("going", "2", "a=1", "held=1", "new=1") // It comes last, as after a time without a.
 				f.restart("going")
-				f.settle("going")
+				f.complete("going")
 			}
 			f.must(f.source.Delete(f.ctx, f.get("going")))
 			_, _ = f.run("going")
@@ -203,13 +203,13 @@ func TestDoubtsOfOneThatDroppedIt(t *testing.T) {
 			f.tellOfWrites()
 			drain := f.woken()
 			f.managed("going", "a=1", "held=1", "x=1")
-			f.settle("going")
+			f.complete("going")
 			f.managed("two", "a=1")
-			f.settle("two")
+			f.complete("two")
 			f.target.change("held", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"somebody/else"}) })
 			if restart {
 				f.restart("going", "two")
-				f.settle("two")
+				f.complete("two")
 			}
 			f.secret("going", "2", "x=1")
 			_, _ = f.run("going")
@@ -246,14 +246,14 @@ func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
 					t.Fatal("it was not held")
 				}
 			}
-			f.settle("once")
+			f.complete("once")
 			f.clock.SetTime(f.clock.Now().Add(delay))
 			drain()
-			f.settle("wants")
-			f.settle("once")
+			f.complete("wants")
+			f.complete("once")
 			drain()
 			if value, _ := f.target.value("a"); value != "1" {
-				t.Errorf("it is not what wants has in its manifest: %s, origin %q; wants says %s, nothing in doubt: %t", value, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("wants"), f.nothingInDoubt(ownerOf(f.get("wants"))))
+				t.Errorf("it is not what wants has in its manifest: %s, origin %q; wants says %s, nothing in doubt: %t", value, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("wants"), f.allInSync(ownerOf(f.get("wants"))))
 			}
 		})
 	}
@@ -269,23 +269,23 @@ func TestOnceWritesNothingAfterARestart(t *testing.T) {
 			f.tellOfWrites()
 			drain := f.woken()
 			f.managed("once", "a!=1")
-			f.settle("once")
+			f.complete("once")
 			f.managed("wants", "a=1")
-			f.settle("wants")
+			f.complete("wants")
 			drain()
 			if ignored {
 				mr := f.get("wants")
 				mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 				f.must(f.source.Update(f.ctx, mr))
-				f.settle("wants")
+				f.complete("wants")
 				drain()
 			}
 			for range 3 {
 				f.restart("once", "wants")
 				before, writes := f.live("a"), f.target.count(http.MethodPut, http.MethodPatch)
-				f.settle("once")
+				f.complete("once")
 				between := f.live("a")
-				f.settle("wants")
+				f.complete("wants")
 				drain()
 				if now := f.target.count(http.MethodPut, http.MethodPatch); now != writes {
 					t.Errorf("%d writes after a restart: annotations %v, then %v, then %v", now-writes, before.GetAnnotations(), between.GetAnnotations(), f.live("a").GetAnnotations())
@@ -320,11 +320,11 @@ func TestStandInCreatesAnew(t *testing.T) {
 		}
 	}
 	f.secret("three", "3", "a=1")
-	f.settle("three")
+	f.complete("three")
 	f.must(f.source.Delete(f.ctx, f.get("three")))
-	f.settle("three")
+	f.complete("three")
 	f.must(f.source.Delete(f.ctx, f.get("one")))
-	f.settle("one")
+	f.complete("one")
 	if _, there := f.target.value("a"); !there {
 		t.Error("two has it")
 	}
@@ -334,7 +334,7 @@ func TestStandInCreatesAnew(t *testing.T) {
 		t.Error("drift is not put right", value, f.live("a").GetAnnotations())
 	}
 	f.must(f.source.Delete(f.ctx, f.get("two")))
-	f.settle("two")
+	f.complete("two")
 	if _, there := f.target.value("a"); there {
 		t.Error("nobody wants it")
 	}
@@ -356,18 +356,18 @@ func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
 			drain := f.woken()
 			f.setIgnored("wants")
 			drain()
-			f.settle("once")
+			f.complete("once")
 			f.awaitCovered("once")
 			if drift {
 				f.edited("a", setValue("drift"))
 			}
 			drain()
-			f.settle("once")
+			f.complete("once")
 			before := f.target.count(http.MethodGet)
 			for range 5 {
-				f.settle("once") // As the sweep does.
+				f.complete("once") // As the sweep does.
 			}
-			if now := f.target.count(http.MethodGet); now != before || !f.nothingInDoubt(ownerOf(f.get("once"))) {
+			if now := f.target.count(http.MethodGet); now != before || !f.allInSync(ownerOf(f.get("once"))) {
 				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Tracker.OutOfSync(ownerOf(f.get("once"))))
 			}
 		})
@@ -475,7 +475,7 @@ func TestHeldDriftStaysWhileAnotherOneLooks(t *testing.T) {
 	f.watch()
 	for _, name := range []string{"other", "keeper"} {
 		f.managed(name, "a="+name)
-		f.settle(name)
+		f.complete(name)
 		f.awaitCovered(name)
 		f.rest(name)
 	}
@@ -610,7 +610,7 @@ func TestDriftWhileTheLastOneIsRefused(t *testing.T) {
 				}
 				if value, there := f.target.value("a"); value != "1" {
 					t.Errorf("there: %t, value %q, origin %q; one says %s and nothing of it is in doubt: %t; two says %s", there, value,
-						f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("one"), f.nothingInDoubt(ownerOf(f.get("one"))), f.condition("two"))
+						f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("one"), f.allInSync(ownerOf(f.get("one"))), f.condition("two"))
 				}
 			})
 		}
@@ -676,7 +676,7 @@ func TestKeeperLooksAfterItHasWaited(t *testing.T) {
 				}
 				if label() != "z" {
 					t.Errorf("the keeper's manifest has the label, and the object has not; its origin is %s, keeper says %s, and has nothing in doubt: %t", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin],
-						f.condition("keeper"), f.nothingInDoubt(ownerOf(f.get("keeper"))))
+						f.condition("keeper"), f.allInSync(ownerOf(f.get("keeper"))))
 				}
 			})
 		}

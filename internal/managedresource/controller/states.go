@@ -112,15 +112,15 @@ func (s *states) newer(mr *resourcesv1alpha1.ManagedResource, read map[string]st
 	return known.Run == nil || known.Newer(read)
 }
 
-// inDoubt says whether a ManagedResource needs a run though none of its objects need be out of sync.
-func (s *states) inDoubt(owner objects.Owner) bool {
+// outOfSync says whether a ManagedResource needs a run though none of its objects need be out of sync.
+func (s *states) outOfSync(owner objects.Owner) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byOwner[owner].InDoubt()
+	return s.byOwner[owner].IsOutOfSync()
 }
 
-// leavesObjects reports whether the last run that ended well left all objects of a ManagedResource alone.
-func (s *states) leavesObjects(owner objects.Owner) bool {
+// releasesObjects reports whether the last run that ended well left all objects of a ManagedResource alone.
+func (s *states) releasesObjects(owner objects.Owner) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.byOwner[owner].Last

@@ -35,7 +35,7 @@ func TestReadersOfSecrets(t *testing.T) {
 	if got := s.secretChanged(types.NamespacedName{Namespace: "other", Name: "s"}, "2"); len(got) != 0 {
 		t.Errorf("MRT-4: a Secret of another namespace: %v", got)
 	}
-	if got := s.secretChanged(secret, ""); len(got) != 1 || !s.inDoubt(got[0]) {
+	if got := s.secretChanged(secret, ""); len(got) != 1 || !s.outOfSync(got[0]) {
 		t.Errorf("MR-7: a Secret that is gone puts into doubt: %v", got)
 	}
 	next := mr.DeepCopy()
@@ -59,15 +59,15 @@ func TestVersionThatComesAgainAfterAGap(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=2")
-	f.settle("m")
+	f.complete("m")
 	want := *f.get("m").Status.SecretsDataChecksum
 	f.secret("m", "2", "a=1")
-	f.settle("m")
+	f.complete("m")
 	untold := *f
 	untold.triggers = &Triggers{reconciler: New(f.Options)} // Of what happens in the gap nobody is told.
 	untold.secret("m", "2", "a=2")
 	f.triggers.SecretsMissed()
-	f.settle("m")
+	f.complete("m")
 	if value, _ := f.target.value("a"); value != "2" || *f.get("m").Status.SecretsDataChecksum != want {
 		t.Errorf("a is %s, and the checksum %s, want %s", value, *f.get("m").Status.SecretsDataChecksum, want)
 	}

@@ -49,7 +49,7 @@ func TestStuckBefore(t *testing.T) {
 	for name, between := range map[string]func(*fixture){
 		"put back and dropped again": func(f *fixture) {
 			f.secret("m", "3", "a=1", "b=1")
-			f.settle("m")
+			f.complete("m")
 			f.secret("m", "4", "b=1")
 		},
 		"created by somebody else, as is told": func(f *fixture) {
@@ -66,7 +66,7 @@ func TestStuckBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1", "b=1")
-			f.settle("m")
+			f.complete("m")
 			f.target.change("a", holdBy("x/y"))
 			f.secret("m", "2", "b=1")
 			_, _ = f.run("m")
@@ -85,7 +85,7 @@ func TestNegativeFinalizeAfter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.change("a", holdBy("x/y"))
 	f.target.change("a", setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "-1s"))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
@@ -128,7 +128,7 @@ func TestRefusedDeletionsAreCheap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			f.target.change("a", tc.change)
 			f.refuse(tc.refuse, "a", http.StatusForbidden)
 			f.target.after = func(method, name string) int {
@@ -178,7 +178,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = ptr.To(true) })
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.change("b", holdBy("x/y"))
 	f.secret("m", "2", "a=2")
 	_, _ = f.run("m")
@@ -246,7 +246,7 @@ func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
 	f.secret("m", "2")
 	for range 5 {
@@ -294,7 +294,7 @@ func TestReleaseFails(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPatch} {
 		f := newFixture(t)
 		f.managed("m", "a=1")
-		f.settle("m")
+		f.complete("m")
 		f.refuse(method, "a", http.StatusForbidden)
 		f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
 		_, err := f.run("m")
@@ -311,7 +311,7 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		o.SetFinalizers([]string{"x/y"})
 		setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "1h")(o)
@@ -393,7 +393,7 @@ func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1", "b=1", "c=1", "d=1", "e=1", "z=1")
-			f.settle("m")
+			f.complete("m")
 			f.watch()
 			f.awaitCovered("m")
 			f.target.change("a", holdBy("x/y"))
@@ -441,7 +441,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 				mr.Spec.SecretRefs = append(mr.Spec.SecretRefs, corev1.LocalObjectReference{Name: name})
 			})
 		}
-		f.settle("m")
+		f.complete("m")
 		f.target.change("a", holdBy("x/y"))
 		f.secret("m", "2", "b=1") // c is gone at once.
 		f.passMinute("m")
@@ -460,7 +460,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 	if got := f.target.count(http.MethodGet) - before; got > 10 {
 		t.Errorf("%d reads of five objects that no watch covers in a minute in which nothing changed", got)
 	}
-	for news, happens := range map[string]func(*fixture){
+	for events, happens := range map[string]func(*fixture){
 		"a Secret":         func(f *fixture) { f.secret("more0", "2", "more0=2") },
 		"a deleted Secret": func(f *fixture) { f.withoutSecret("more0") },
 		"a gap":            func(f *fixture) { f.triggers.SecretsMissed() },
@@ -481,7 +481,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 			f.must(f.source.Status().Update(f.ctx, mr))
 		},
 	} {
-		t.Run(news, func(t *testing.T) {
+		t.Run(events, func(t *testing.T) {
 			t.Parallel()
 			f := pending(t)
 			_, _ = f.run("m")
@@ -519,7 +519,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 		f.awaitCovered("m")
 		f.target.remove("a")
 		f.Tracker.ObserveDeleted(configMapKey("a"), "", f.target.versionOf("b")+"0")
-		f.settle("m")
+		f.complete("m")
 		if f.inventory("m") != "b more0 more1 more2" {
 			t.Errorf("the inventory is %s", f.inventory("m"))
 		}
@@ -544,7 +544,7 @@ func TestAnOperationThatStaysAsksOnce(t *testing.T) {
 	}
 	once := func() { _, _ = f.run("m") }
 	f.managed("m", "a=1", "b=1")
-	f.settle("m")
+	f.complete("m")
 	f.target.change("a", holdBy("x/y"))
 	f.secret("m", "2", "b=1")
 	f.passMinute("m")

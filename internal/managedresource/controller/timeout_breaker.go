@@ -10,27 +10,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tooSlow is after how many requests of a run that took too long, with none in between that succeeded, the other objects of their kind are not tried: a
+// tooManyTimeouts is after how many requests of a run that took too long, with none in between that succeeded, the other objects of their kind are not tried: a
 // webhook that hangs costs each of them half a minute.
-const tooSlow = 3
+const tooManyTimeouts = 3
 
 // errNotTried is why an object is not tried.
 var errNotTried = errors.New("not tried, as requests for other objects of its kind took too long")
 
 // slow counts, in one run, the requests for objects of a kind that took too long.
-type slow struct {
+type breaker struct {
 	mu     sync.Mutex
 	byKind map[metav1.GroupKind]int
 }
 
-func (s *slow) is(kind metav1.GroupKind) bool {
+func (s *breaker) is(kind metav1.GroupKind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byKind[kind] >= tooSlow
+	return s.byKind[kind] >= tooManyTimeouts
 }
 
 // answered takes how a request ended.
-func (s *slow) answered(kind metav1.GroupKind, err error) {
+func (s *breaker) answered(kind metav1.GroupKind, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -183,7 +183,7 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	if owner == collector {
 		return
 	}
-	if r.Tracker.Leaves(owner, key) || r.Tracker.IsBeingDeleted(key) || r.Tracker.IsTerminating(owner, key) || r.Tracker.Get(key).RetryPartial {
+	if r.Tracker.Releases(owner, key) || r.Tracker.IsBeingDeleted(key) || r.Tracker.IsTerminating(owner, key) || r.Tracker.Get(key).RetryPartial {
 		t.add(owner, 0)
 		return
 	}
@@ -221,7 +221,7 @@ func (t *Triggers) sweep() {
 	r.Tracker.Expire(r.Clock.Now())
 	r.states.sweep()
 	for _, owner := range t.applied() {
-		if r.states.inDoubt(owner) || !r.nothingInDoubt(owner) {
+		if r.states.outOfSync(owner) || !r.allInSync(owner) {
 			t.add(owner, r.spread())
 		}
 	}

@@ -121,8 +121,8 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 	}
 	triggers.SecretsMissed()
 	slices.Sort(queue.after)
-	if len(queue.after) != many || !r.states.inDoubt(ownerOf(mr)) {
-		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.inDoubt(ownerOf(mr)))
+	if len(queue.after) != many || !r.states.outOfSync(ownerOf(mr)) {
+		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.outOfSync(ownerOf(mr)))
 	}
 	for i := range many - 1 {
 		if pause := queue.after[i+1] - queue.after[i]; pause < time.Millisecond {
@@ -138,19 +138,19 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 // sweep.
 func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 	t.Parallel()
-	former := func(f *fixture) *resourcesv1alpha1.ManagedResource {
+	previous := func(f *fixture) *resourcesv1alpha1.ManagedResource {
 		mr := f.get("m")
 		mr.UID = "former"
 		return mr
 	}
 	for name, look := range map[string]func(*fixture){
-		"health":  func(f *fixture) { f.FirstRunPending(former(f)) },
-		"leaders": func(f *fixture) { f.states.contradicts(former(f)) },
+		"health":  func(f *fixture) { f.FirstRunPending(previous(f)) },
+		"leaders": func(f *fixture) { f.states.contradicts(previous(f)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.managed("m", "a=1")
-			f.settle("m")
+			f.complete("m")
 			look(f)
 			owner := ownerOf(f.get("m"))
 			if swept := f.states.applied(); !slices.Contains(swept, owner) {

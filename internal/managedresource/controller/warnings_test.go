@@ -34,7 +34,7 @@ func TestWarnings(t *testing.T) {
 	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1, WarningHandlerWithContext: cluster.NewWarnings(f.clock)}, server.Client(), target.NewMetrics(registry))
 	f.must(err)
 	f.managed("m", "a=1", "b=2")
-	f.settle("m")
+	f.complete("m")
 	f.Events.Flush(f.ctx)
 	told := ""
 	for _, action := range f.secrets.Actions() { // The clock stands still, so that Events have one name, and the store keeps the first one.

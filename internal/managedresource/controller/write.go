@@ -22,11 +22,11 @@ import (
 // that has never been there, or is known to be gone, is created without a look; any other is read first.
 //
 // It is one loop, as each answer decides whether the next attempt creates or updates.
-func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
-	expectAbsent := desired.Old == nil || finding.Known && !finding.Present
+func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, recorded objects.Object) (outcome, error) {
+	expectAbsent := desired.Old == nil || recorded.Known && !recorded.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error
-		if expectAbsent && a.leavesMissing(desired) {
+		if expectAbsent && a.staysMissing(desired) {
 			return outcome{result: leftAway}, nil
 		}
 		if expectAbsent {
@@ -34,7 +34,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 				return outcome{}, err
 			}
 			var done outcome
-			if done, createErr = a.tryCreate(ctx, desired, options, finding); createErr == nil || apimeta.IsNoMatchError(createErr) {
+			if done, createErr = a.tryCreate(ctx, desired, options, recorded); createErr == nil || apimeta.IsNoMatchError(createErr) {
 				return done, createErr
 			}
 		}
@@ -48,7 +48,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 			return outcome{}, cmp.Or(createErr, err)
 		}
 		expectAbsent = false
-		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, finding)
+		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, recorded)
 		if isOutdated && attempt < updateAttempts {
 			continue // Somebody else was faster: merge into what is there now.
 		}
@@ -56,17 +56,17 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 	}
 }
 
-func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options, finding objects.Object) (outcome, error) {
+func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options, recorded objects.Object) (outcome, error) {
 	created, err := a.create(ctx, desired, options)
 	if err != nil {
 		a.unanswered(desired, err)
 		return outcome{}, err
 	}
-	return a.created(ctx, desired, options, created, finding), nil
+	return a.created(ctx, desired, options, created, recorded), nil
 }
 
 // tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
-func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, finding objects.Object) (_ outcome, isOutdated bool, _ error) {
+func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, recorded objects.Object) (_ outcome, isOutdated bool, _ error) {
 	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
 	if err != nil {
 		return outcome{}, false, err
@@ -81,10 +81,10 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		return a.merge(desired, live, options, keptBy, origin)
 	}
 	merged := mergeLive(live)
-	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: finding.Revision, desired: inherited, held: held}
+	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: recorded.Revision, desired: inherited, held: held}
 	if !a.rewrites(ctx, desired) {
-		if same, again := a.same(ctx, desired, live, merged, finding.RetryPartial); same {
-			done.sighting = a.seen(live, again)
+		if same, again := a.same(ctx, desired, live, merged, recorded.RetryPartial); same {
+			done.observation = a.seen(live, again)
 			return done, false, nil
 		}
 	}
@@ -95,7 +95,7 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		done, err = a.invalid(ctx, desired, options, done, err)
 		return done, false, err
 	}
-	a.Condemned.Writes(ctx, merged)
+	a.Marked.Writes(ctx, merged)
 	answer, err := a.Target.Update(ctx, merged, a.Watches.View())
 	a.unanswered(desired, err)
 	switch {
@@ -133,7 +133,7 @@ func (a *applier) get(ctx context.Context, desired *plan.Desired) (*unstructured
 // create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
 func (a *applier) create(ctx context.Context, desired *plan.Desired, options merge.Options) (target.Answer, error) {
 	object := merge.ForCreation(desired, options)
-	a.Condemned.Writes(ctx, object)
+	a.Marked.Writes(ctx, object)
 	created, err := a.Target.Create(ctx, object, a.Watches.View())
 	if !a.notServedYet(desired, err) {
 		return created, err

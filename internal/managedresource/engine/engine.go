@@ -23,7 +23,6 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/condemned"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	healthcontroller "github.com/espalier-project/espalier/internal/managedresource/health"
@@ -33,6 +32,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 	"github.com/espalier-project/espalier/internal/managedresource/turns"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // Options are all that an engine needs; each is required, unless it says otherwise.
@@ -43,8 +43,8 @@ type Options struct {
 	// Source is the client of the source for built-in kinds.
 	Source kubernetes.Interface
 	Target cluster.Connection
-	// Condemned acquits what applied objects refer to; nil if the garbage collector is off.
-	Condemned *condemned.Set
+	// Marked acquits what applied objects refer to; nil if the garbage collector is off.
+	Marked *marked.Set
 	// SameCluster is true if the target is the source.
 	SameCluster bool
 	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
@@ -188,16 +188,16 @@ func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Rec
 	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, e.events)
 	assessor := target.NewAssessor(e.client, e.tracker, e.watches, e.Clock)
 	var judges []*healthcontroller.Reconciler
-	news := func(owner objects.Owner) {
+	changed := func(owner objects.Owner) {
 		for _, judge := range judges {
 			judge.Enqueue(owner)
 		}
 	}
 	reconciler := controller.New(controller.Options{
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
-		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Condemned: e.Condemned,
+		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Marked: e.Marked,
 		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Applied: news, AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Applied: changed, AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.FirstRunPending}
 	for name, judge := range map[string]struct {
@@ -210,7 +210,7 @@ func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Rec
 		health.Name, health.Condition, health.Assess, health.Confirm, health.Other = name, judge.condition, judge.assess, judge.confirm, judge.other
 		judges = append(judges, healthcontroller.New(health))
 	}
-	e.tracker.Subscribe(reconciler.Triggers.Drift, news)
+	e.tracker.Subscribe(reconciler.Triggers.Drift, changed)
 	return reconciler, judges
 }
 

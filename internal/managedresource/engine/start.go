@@ -28,7 +28,7 @@ type start struct {
 	mu      sync.Mutex
 	waiting error
 	// told is called with each change; it may be nil.
-	told func(error)
+	notify func(error)
 }
 
 // Ready returns nil if ManagedResources can be applied, or if this instance does not lead. Otherwise it returns the obstacle: the source
@@ -46,16 +46,16 @@ func (e *Engine) waiting(err error) {
 	e.started.mu.Lock()
 	defer e.started.mu.Unlock()
 	e.started.waiting = err
-	if e.started.told != nil {
-		e.started.told(err)
+	if e.started.notify != nil {
+		e.started.notify(err)
 	}
 }
 
 // Identify returns the identity of the source once the source is usable, as an engine does when it starts: once for all engines of a process.
 // It needs only the options about the source. It calls told with the reason why it waits, and with nil in the end.
-func Identify(ctx context.Context, options Options, told func(error)) (string, error) {
+func Identify(ctx context.Context, options Options, notify func(error)) (string, error) {
 	e := &Engine{Options: options}
-	e.started.told = told
+	e.started.notify = notify
 	return e.awaitSource(ctx)
 }
 

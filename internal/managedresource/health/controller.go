@@ -39,11 +39,11 @@ const (
 
 const (
 	lastRetry = time.Minute
-	// settleLimit is how long a missing object may take to be put back before it is reported, settleDelay is between
-	// two looks. An object is reported within three seconds (MRB-40): changeDelay, settleLimit, the second for which
+	// completeLimit is how long a missing object may take to be put back before it is reported, completeDelay is between
+	// two looks. An object is reported within three seconds (MRB-40): changeDelay, completeLimit, the second for which
 	// the condition may not be written again (MRB-39), and some requests.
-	settleDelay = 500 * time.Millisecond
-	settleLimit = 1800 * time.Millisecond
+	completeDelay = 500 * time.Millisecond
+	completeLimit = 1800 * time.Millisecond
 	// unwatchedDelay is between two checks of objects whose end no watch will report. Each object costs a request a check:
 	// with unwatchedEach a ManagedResource sends at most twenty requests a second. A repair that is held because another writer
 	// keeps changing the object leaves the object unwatched for unwatchedSoon. A repair that is delayed on purpose may leave it unwatched for
@@ -88,7 +88,7 @@ type Reconciler struct {
 	unsettled map[objects.Owner]time.Time // since when
 	// news is when the tracker first had news that no judgement has taken into account, unwatched since when a
 	// ManagedResource has objects whose end no watch will tell.
-	news, unwatched map[objects.Owner]time.Time
+	changed, unwatched map[objects.Owner]time.Time
 	// judged has, for each ManagedResource that is judged, the status that the last judgement gave the condition. It is
 	// set before the status is written, so that a different status afterwards is from another writer.
 	judged map[objects.Owner]resourcesv1alpha1.ConditionStatus
@@ -97,7 +97,7 @@ type Reconciler struct {
 // New returns a reconciler.
 func New(o Options) *Reconciler {
 	return &Reconciler{
-		Options: o, unsettled: map[objects.Owner]time.Time{}, news: map[objects.Owner]time.Time{},
+		Options: o, unsettled: map[objects.Owner]time.Time{}, changed: map[objects.Owner]time.Time{},
 		unwatched: map[objects.Owner]time.Time{}, judged: map[objects.Owner]resourcesv1alpha1.ConditionStatus{},
 	}
 }
@@ -124,9 +124,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	assessment, wait, err := r.assess(ctx, mr, heard)
 	if err != nil || wait > 0 {
-		return reconcile.Result{RequeueAfter: min(wait, settleDelay)}, err
+		return reconcile.Result{RequeueAfter: min(wait, completeDelay)}, err
 	}
-	r.settled(request.NamespacedName, assessment.Change.Status)
+	r.complete(request.NamespacedName, assessment.Change.Status)
 	later, err := r.write(ctx, mr, r.changes(ctx, mr, assessment))
 	if err != nil {
 		return reconcile.Result{}, err
@@ -183,7 +183,7 @@ func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.Manage
 		}
 		var fresh []meta.ConditionChange
 		for _, change := range changes {
-			change = target.WithoutNews(change, current.Status.Conditions)
+			change = target.WithoutRepeats(change, current.Status.Conditions)
 			if wait := tooEarly(change, current.Status.Conditions, r.Clock.Now()); wait > 0 {
 				later = sooner(later, wait)
 				continue
@@ -256,18 +256,18 @@ func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	if _, waits := r.unsettled[owner]; !waits {
 		r.unsettled[owner] = heard
 	}
-	return settleLimit - r.Clock.Now().Sub(r.unsettled[owner])
+	return completeLimit - r.Clock.Now().Sub(r.unsettled[owner])
 }
 
 // heard returns when the tracker first had news that the judgement which begins now is the first to take into account.
 func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, found := r.news[owner]
+	at, found := r.changed[owner]
 	if !found {
 		return r.Clock.Now()
 	}
-	delete(r.news, owner)
+	delete(r.changed, owner)
 	return at
 }
 
@@ -284,14 +284,14 @@ func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration 
 	if _, found := r.unwatched[owner]; !found {
 		r.unwatched[owner] = now
 	}
-	if _, found := r.news[owner]; !found {
-		r.news[owner] = now
+	if _, found := r.changed[owner]; !found {
+		r.changed[owner] = now
 	}
 	rarer := min((now.Sub(r.unwatched[owner])-unwatchedSoon)/unwatchedShare, r.Config.SyncPeriod.Duration)
 	return max(unwatchedDelay, time.Duration(unwatched)*unwatchedEach, rarer)
 }
 
-func (r *Reconciler) settled(owner objects.Owner, judged resourcesv1alpha1.ConditionStatus) {
+func (r *Reconciler) complete(owner objects.Owner, judged resourcesv1alpha1.ConditionStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unsettled, owner)
@@ -301,7 +301,7 @@ func (r *Reconciler) settled(owner objects.Owner, judged resourcesv1alpha1.Condi
 func (r *Reconciler) dropState(owner objects.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, times := range []map[objects.Owner]time.Time{r.unsettled, r.news, r.unwatched} {
+	for _, times := range []map[objects.Owner]time.Time{r.unsettled, r.changed, r.unwatched} {
 		delete(times, owner)
 	}
 	delete(r.judged, owner)
@@ -324,8 +324,8 @@ func (r *Reconciler) period() time.Duration {
 // Enqueue asks for a judgement, because the tracker has news of the ManagedResource.
 func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.mu.Lock()
-	if _, found := r.news[owner]; !found {
-		r.news[owner] = r.Clock.Now()
+	if _, found := r.changed[owner]; !found {
+		r.changed[owner] = r.Clock.Now()
 	}
 	r.mu.Unlock()
 	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)

@@ -43,11 +43,11 @@ func TestFlappingReadiness(t *testing.T) {
 			for now := begin; now.Before(flapsUntil.Add(time.Second + step)); now = now.Add(step) {
 				f.clock.SetTime(now)
 				since := now.Sub(begin)
-				news := now.Before(flapsUntil) && since%(100*time.Millisecond) == 0
-				if news {
+				changed := now.Before(flapsUntil) && since%(100*time.Millisecond) == 0
+				if changed {
 					set([]string{"broken", ""}[since/(100*time.Millisecond)%2])
 				}
-				if news || !again.IsZero() && !now.Before(again) {
+				if changed || !again.IsZero() && !now.Before(again) {
 					again = now.Add(f.run().RequeueAfter)
 				}
 				if now.Equal(begin) && (f.writes != before+1 || !is("broken")) {

@@ -34,13 +34,13 @@ func newHealthFixture(t *testing.T) *fixture {
 
 // until runs the judgements that a reconciler asks for, and those of news that come each 200 ms, until a condition is
 // False, and returns how long that takes.
-func (f *fixture) until(limit time.Duration, news bool) time.Duration {
+func (f *fixture) until(limit time.Duration, changed bool) time.Duration {
 	f.Helper()
 	const step = 10 * time.Millisecond
 	begin, again := f.clock.Now(), f.clock.Now()
 	for since := time.Duration(0); since <= limit; since += step {
 		f.clock.SetTime(begin.Add(since))
-		if news && since%(200*time.Millisecond) == 0 {
+		if changed && since%(200*time.Millisecond) == 0 {
 			f.Enqueue(key)
 			again = minTime(again, f.clock.Now().Add(changeDelay))
 		}
@@ -64,8 +64,8 @@ func minTime(a, b time.Time) time.Time {
 // MRB-40: a missing object is told within three seconds, whatever else goes on.
 func TestMissingIsToldInTime(t *testing.T) {
 	for name, tc := range map[string]struct {
-		news  bool
-		begin func(f *fixture)
+		changed bool
+		begin   func(f *fixture)
 	}{
 		"MRB-40/nothing else goes on": {false, func(*fixture) {}},
 		"T3-11/news all the time":     {true, func(*fixture) {}},
@@ -83,7 +83,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 		}},
 		"MRB-40/the judgement of the news comes late": {false, func(f *fixture) {
 			f.Enqueue(key)
-			f.clock.SetTime(f.clock.Now().Add(settleLimit))
+			f.clock.SetTime(f.clock.Now().Add(completeLimit))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 			f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
 				return missing(true), nil
 			}
-			f.until(2*told, tc.news)
+			f.until(2*told, tc.changed)
 			if took := f.clock.Now().Sub(gone); took > told {
 				t.Errorf("told after %s", took)
 			}
@@ -137,8 +137,8 @@ func TestLooksAtWhatNoWatchSees(t *testing.T) {
 	mr := f.get()
 	f.Enqueue(key)
 	f.must(f.source.Delete(f.Context(), mr))
-	if f.run(); len(f.unwatched)+len(f.news)+len(f.judged) != 0 {
-		t.Errorf("of one that is gone %d, %d and %d are remembered", len(f.unwatched), len(f.news), len(f.judged))
+	if f.run(); len(f.unwatched)+len(f.changed)+len(f.judged) != 0 {
+		t.Errorf("of one that is gone %d, %d and %d are remembered", len(f.unwatched), len(f.changed), len(f.judged))
 	}
 }
 

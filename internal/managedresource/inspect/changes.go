@@ -144,7 +144,7 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	if desired.CreateOnly {
 		return nil // It is there.
 	}
-	if owner := r.keeperOf(desired, live); owner != "" {
+	if owner := r.nextOwnerOf(desired, live); owner != "" {
 		options.Origin = owner
 	}
 	compared := Compare(desired, live, options, r.Defaults[live.GroupVersionKind()])
@@ -156,8 +156,8 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	return change
 }
 
-// keeperOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object is this one's.
-func (r *Run) keeperOf(desired *plan.Desired, live *unstructured.Unstructured) string {
+// nextOwnerOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object is this one's.
+func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured) string {
 	origin := r.originOf(live)
 	how := ownership.AsNew
 	if desired.Old != nil && !meta.Tentative(desired.Old) {

@@ -39,11 +39,11 @@ type Comparison struct {
 // Compare lays a desired object over a live one, as a run does, and returns what that changes.
 func Compare(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, defaults merge.CustomDefaults) Comparison {
 	merged := merge.Merge(desired, live, options)
-	settled := settle(live, merged, defaults)
-	compared := Comparison{Live: withoutManagedFields(live), Wanted: withoutManagedFields(settled)}
+	completed := complete(live, merged, defaults)
+	compared := Comparison{Live: withoutManagedFields(live), Wanted: withoutManagedFields(completed)}
 	mask(compared.Live, compared.Wanted)
 	compared.Differences = differences(nil, compared.Live.Object, compared.Wanted.Object)
-	if len(compared.Differences) == 0 && !merge.Equal(live, merged) && !merge.Equal(live, settled) {
+	if len(compared.Differences) == 0 && !merge.Equal(live, merged) && !merge.Equal(live, completed) {
 		compared.Differences = []Difference{{Path: merge.Difference(live, merged)}} // It is nothing that can be shown.
 	}
 	attribute(compared.Differences, live)
@@ -51,13 +51,13 @@ func Compare(desired *plan.Desired, live *unstructured.Unstructured, options mer
 }
 
 // settle is a merged object as it would be read after it was written.
-func settle(live, merged *unstructured.Unstructured, defaults merge.CustomDefaults) *unstructured.Unstructured {
+func complete(live, merged *unstructured.Unstructured, defaults merge.CustomDefaults) *unstructured.Unstructured {
 	kind, _ := schema.Of(live.GroupVersionKind())
 	if schema.IsCustom(live.GroupVersionKind().Group) {
 		merged = merged.DeepCopy()
 		defaults.Fill(merged)
 	}
-	return &unstructured.Unstructured{Object: kind.Settle(live.Object, merged.Object)}
+	return &unstructured.Unstructured{Object: kind.Complete(live.Object, merged.Object)}
 }
 
 func withoutManagedFields(object *unstructured.Unstructured) *unstructured.Unstructured {

@@ -49,7 +49,7 @@ func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options mer
 		if path == nil {
 			continue
 		}
-		after := settle(edited, merge.Merge(desired, edited, options), defaults)
+		after := complete(edited, merge.Merge(desired, edited, options), defaults)
 		all = append(all, Edit{Of: t.of, Path: pathOf(path), Stays: same(valueAt(edited.Object, path), valueAt(after.Object, path))})
 	}
 	return all

@@ -13,7 +13,7 @@ import (
 )
 
 // News is what an Event of resource-manager says of an object or of its ManagedResource.
-type News struct {
+type Occurrence struct {
 	Time   metav1.Time `json:"time"`
 	Reason string      `json:"reason"`
 	Text   string      `json:"text"`
@@ -57,28 +57,28 @@ func isAbout(event *corev1.Event, owner types.NamespacedName) bool {
 }
 
 // repairsOf are the repairs that Events tell of, by the names of objects, the latest first.
-func repairsOf(events []corev1.Event, owner types.NamespacedName) map[string][]News {
-	found := map[string][]News{}
+func repairsOf(events []corev1.Event, owner types.NamespacedName) map[string][]Occurrence {
+	found := map[string][]Occurrence{}
 	for i := range events {
 		event := &events[i]
 		if reasons[event.Reason] != repairs || !isAbout(event, owner) {
 			continue
 		}
 		for sentence := range strings.SplitSeq(event.Message, ". ") {
-			name, what, told := strings.Cut(sentence, " ")
-			if told && strings.Count(name, "/") >= 3 {
-				found[name] = append(found[name], News{Time: eventTime(event), Reason: event.Reason, Text: what, By: quoted(what)})
+			name, what, rest := strings.Cut(sentence, " ")
+			if rest && strings.Count(name, "/") >= 3 {
+				found[name] = append(found[name], Occurrence{Time: eventTime(event), Reason: event.Reason, Text: what, By: quoted(what)})
 			}
 		}
 	}
-	for _, news := range found {
-		sortNews(news)
+	for _, occurrences := range found {
+		sortOccurrences(occurrences)
 	}
 	return found
 }
 
-func sortNews(news []News) {
-	slices.SortStableFunc(news, func(a, b News) int { return b.Time.Compare(a.Time.Time) })
+func sortOccurrences(occurrences []Occurrence) {
+	slices.SortStableFunc(occurrences, func(a, b Occurrence) int { return b.Time.Compare(a.Time.Time) })
 }
 
 // quoted is what stands in the quotation marks of: was changed by "kubectl-edit".
@@ -103,33 +103,33 @@ func namesObject(name string, key plan.Key) bool {
 	return group == key.Group && "/"+rest == namespaced
 }
 
-// newsOf is what Events say of one object: its repairs, and whether a fight is among them.
-func newsOf(events []corev1.Event, owner types.NamespacedName, key plan.Key) (all []News, fights []News) {
-	for name, news := range repairsOf(events, owner) {
+// occurrencesOf is what Events say of one object: its repairs, and whether a fight is among them.
+func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key plan.Key) (all []Occurrence, fights []Occurrence) {
+	for name, occurrences := range repairsOf(events, owner) {
 		if namesObject(name, key) {
-			all = append(all, news...)
+			all = append(all, occurrences...)
 		}
 	}
-	sortNews(all)
-	for _, news := range all {
-		if strings.Contains(news.Text, fightText) {
-			fights = append(fights, news)
+	sortOccurrences(all)
+	for _, occurrences := range all {
+		if strings.Contains(occurrences.Text, fightText) {
+			fights = append(fights, occurrences)
 		}
 	}
 	return all, fights
 }
 
 // sourceFightsOf are the fights about what a ManagedResource is made from: itself and its Secrets.
-func sourceFightsOf(events []corev1.Event, owner types.NamespacedName, secrets []corev1.LocalObjectReference) []News {
-	var found []News
+func sourceFightsOf(events []corev1.Event, owner types.NamespacedName, secrets []corev1.LocalObjectReference) []Occurrence {
+	var found []Occurrence
 	for i := range events {
 		event := &events[i]
 		ofSecret := event.InvolvedObject.Kind == "Secret" && event.InvolvedObject.Namespace == owner.Namespace &&
 			slices.ContainsFunc(secrets, func(ref corev1.LocalObjectReference) bool { return ref.Name == event.InvolvedObject.Name })
 		if reasons[event.Reason] == sourceFights && (ofSecret || isAbout(event, owner)) {
-			found = append(found, News{Time: eventTime(event), Reason: event.Reason, Text: event.Message})
+			found = append(found, Occurrence{Time: eventTime(event), Reason: event.Reason, Text: event.Message})
 		}
 	}
-	sortNews(found)
+	sortOccurrences(found)
 	return found
 }

@@ -110,12 +110,12 @@ type Report struct {
 	Differences []Difference `json:"differences,omitempty"`
 	Health      string       `json:"health,omitempty"`
 	Writers     []Writer     `json:"writers,omitempty"`
-	Repairs     []News       `json:"repairs,omitempty"`
+	Repairs     []Occurrence `json:"repairs,omitempty"`
 	// Fights are writers that overwrite each other, of the object or of what it is made from.
-	Fights   []News    `json:"fights,omitempty"`
-	Deletion Deletion  `json:"deletion"`
-	Ignored  []Ignored `json:"ignored,omitempty"`
-	Edits    []Edit    `json:"edits,omitempty"`
+	Fights   []Occurrence `json:"fights,omitempty"`
+	Deletion Deletion     `json:"deletion"`
+	Ignored  []Ignored    `json:"ignored,omitempty"`
+	Edits    []Edit       `json:"edits,omitempty"`
 	// EditsSay is what becomes of every edit, if that is the same for all.
 	EditsSay string `json:"editsSay,omitempty"`
 	// Lasting are the ways to change the object for good.
@@ -189,8 +189,8 @@ func (r *Report) unmanaged(facts *Facts) {
 func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	mr := facts.ManagedResource
 	r.Owner = ownerOf(mr, facts.Proof)
-	news, fights := newsOf(facts.Events, keyOf(mr), facts.Key())
-	r.Repairs, r.Fights = news, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
+	occurrences, fights := occurrencesOf(facts.Events, keyOf(mr), facts.Key())
+	r.Repairs, r.Fights = occurrences, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
 	r.Ignored = append(r.Ignored, ignoredOn(mr, onManagedResource, facts.Now)...)
 	if holdUndecided(facts) {
 		r.NotKnown = append(r.NotKnown, "whether the hold on the object counts: its ManagedResource has no annotation "+resourcesv1alpha1.AnnotationAllowHolds+"=true, so that the configuration of resource-manager decides (allowHolds)")

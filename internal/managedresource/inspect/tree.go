@@ -54,8 +54,8 @@ type Branch struct {
 	// Ignored is what is left alone of all of its objects.
 	Ignored []Ignored `json:"ignored,omitempty"`
 	// Fights are those at the source.
-	Fights []News `json:"fights,omitempty"`
-	Leaves []Leaf `json:"objects,omitempty"`
+	Fights []Occurrence `json:"fights,omitempty"`
+	Leaves []Leaf       `json:"objects,omitempty"`
 }
 
 // Leaf is a managed object.
@@ -68,8 +68,8 @@ type Leaf struct {
 	State      string       `json:"state"`
 	Created    *metav1.Time `json:"created,omitempty"`
 	// Drift is the last change by another writer that an Event reports.
-	Drift   *News     `json:"drift,omitempty"`
-	Ignored []Ignored `json:"ignored,omitempty"`
+	Drift   *Occurrence `json:"drift,omitempty"`
+	Ignored []Ignored   `json:"ignored,omitempty"`
 }
 
 // TreeFacts is what a tree is made from.
@@ -102,9 +102,9 @@ func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 	if len(b.Fights) > 0 {
 		b.Level = Problem
 	}
-	told := repairsOf(f.Events, keyOf(mr))
+	rest := repairsOf(f.Events, keyOf(mr))
 	for i := range mr.Status.Resources {
-		leaf := f.leaf(&mr.Status.Resources[i], told)
+		leaf := f.leaf(&mr.Status.Resources[i], rest)
 		if len(b.Ignored) == 0 {
 			b.Level = min(b.Level, leaf.Level)
 		}
@@ -149,12 +149,12 @@ func because(condition *resourcesv1alpha1.Condition) string {
 	return fmt.Sprintf(" (%s): %s", condition.Reason, condition.Message)
 }
 
-func (f *TreeFacts) leaf(ref *resourcesv1alpha1.ObjectReference, told map[string][]News) Leaf {
+func (f *TreeFacts) leaf(ref *resourcesv1alpha1.ObjectReference, rest map[string][]Occurrence) Leaf {
 	key := plan.KeyOfReference(&ref.ObjectReference)
 	leaf := Leaf{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
-	for name, news := range told {
-		if namesObject(name, key) && (leaf.Drift == nil || leaf.Drift.Time.Before(&news[0].Time)) {
-			leaf.Drift = &news[0]
+	for name, occurrences := range rest {
+		if namesObject(name, key) && (leaf.Drift == nil || leaf.Drift.Time.Before(&occurrences[0].Time)) {
+			leaf.Drift = &occurrences[0]
 		}
 	}
 	live := f.Live[key]

@@ -19,9 +19,9 @@ const (
 	// calming is how many changes in a row by one manager end a fight. One or two happen in a fight, too, as a run need
 	// not see each content.
 	calming = 3
-	// freeLooks is how many looks at the writers may follow one another while there is no fight; then there is one in
+	// freeReads is how many looks at the writers may follow one another while there is no fight; then there is one in
 	// lookPause. A manager that changes its own content back and forth all the time costs no more requests than that.
-	freeLooks, lookPause = 6, time.Minute
+	freeReads, lookPause = 6, time.Minute
 	// tellAgain is how often a fight that lasts is reported: the API server keeps an Event for an hour.
 	tellAgain = 30 * time.Minute
 )
@@ -43,8 +43,8 @@ type Alternation struct {
 	// seen are the writers of the content that was looked at last, looked is when, and looks how often.
 	seen        []meta.Writer
 	seenContent uint64
-	looked      time.Time
-	looks       int
+	readAt      time.Time
+	reads       int
 	// hands is how often the content changed hands between two looks, and alone how many looks in a row found that it
 	// did not.
 	hands, alone int
@@ -55,7 +55,7 @@ type Alternation struct {
 	paused int
 	until  time.Time
 	// told is when a fight was told of last.
-	told time.Time
+	reportedAt time.Time
 }
 
 // IsFight says whether several managers overwrite the content in turn.
@@ -63,18 +63,18 @@ func (a *Alternation) IsFight() bool { return a != nil && len(a.fights) > 0 }
 
 func (a *Alternation) isOver(now time.Time) bool { return a != nil && now.Sub(a.changed) > quiet }
 
-// isNews says whether a content differs from the last one. former is the content of the last run that ended well, 0 if
+// isChange says whether a content differs from the last one. former is the content of the last run that ended well, 0 if
 // that is not known.
-func (a *Alternation) isNews(former, content uint64, now time.Time) bool {
+func (a *Alternation) isChange(previous, content uint64, now time.Time) bool {
 	if a != nil && !a.isOver(now) {
-		former = a.recent[0]
+		previous = a.recent[0]
 	}
-	return former != 0 && former != content
+	return previous != 0 && previous != content
 }
 
-// after returns the Alternation after a change of the content, which isNews.
-func (a *Alternation) after(former, content uint64, now time.Time) *Alternation {
-	next := Alternation{recent: [4]uint64{former}}
+// after returns the Alternation after a change of the content, which isChange.
+func (a *Alternation) after(previous, content uint64, now time.Time) *Alternation {
+	next := Alternation{recent: [4]uint64{previous}}
 	if a != nil && !a.isOver(now) {
 		next = *a
 	}
@@ -92,15 +92,15 @@ func (a *Alternation) after(former, content uint64, now time.Time) *Alternation 
 
 // asksWhoWrote says whether the writers of the present content are to be looked at.
 func (a *Alternation) asksWhoWrote(now time.Time) bool {
-	isAllowed := a.looks < freeLooks || now.Sub(a.looked) >= lookPause
+	isAllowed := a.reads < freeReads || now.Sub(a.readAt) >= lookPause
 	return a.IsFight() || a.returns > 0 && a.seenContent != a.recent[0] && isAllowed
 }
 
-// looksAt returns the Alternation after a look at the writers of the present content, or of a later one.
-func (a *Alternation) looksAt(writers []meta.Writer, later bool, now time.Time) *Alternation {
+// read returns the Alternation after a look at the writers of the present content, or of a later one.
+func (a *Alternation) read(writers []meta.Writer, later bool, now time.Time) *Alternation {
 	next := *a
 	exchanged := meta.ChangedHands(a.seen, writers)
-	next.seen, next.seenContent, next.looked, next.looks = writers, a.recent[0], now, a.looks+1
+	next.seen, next.seenContent, next.readAt, next.reads = writers, a.recent[0], now, a.reads+1
 	switch {
 	case len(exchanged) > 0:
 		next.hands++
@@ -119,7 +119,7 @@ func (a *Alternation) looksAt(writers []meta.Writer, later bool, now time.Time) 
 
 // isUntold says whether a fight is to be told of now.
 func (a *Alternation) isUntold(now time.Time) bool {
-	return a.IsFight() && now.Sub(a.told) >= tellAgain
+	return a.IsFight() && now.Sub(a.reportedAt) >= tellAgain
 }
 
 // pause is how long the next run for another content has to wait.

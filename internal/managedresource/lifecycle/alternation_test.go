@@ -24,7 +24,7 @@ type written struct {
 	now time.Time
 	// version counts the changes, applied is the content that was applied last, and looks how often writers were looked
 	// at.
-	version, looks int
+	version, reads int
 	applied        string
 	fights         []meta.SourceFight
 	// content is the present one, and manager who wrote it.
@@ -63,7 +63,7 @@ func (w *written) run() time.Duration {
 		digest = digest*131 + uint64(character)
 	}
 	if w.Run.Last != nil && w.step(ContentRead{digest}).Has(FindWriters) {
-		w.looks++
+		w.reads++
 		if command, found := w.step(WritersFound{Writers: writersOf(w.manager)}).Find(TellFight); found {
 			w.fights = append(w.fights, command.Fights...)
 		}
@@ -223,14 +223,14 @@ func TestLooksAndNewsOfAlternations(t *testing.T) {
 	for range 3600 {
 		w.plays(time.Second, "x:A x:B")
 	}
-	if w.looks > 2*60+freeLooks {
-		t.Errorf("MRB-41: %d looks in two hours", w.looks)
+	if w.reads > 2*60+freeReads {
+		t.Errorf("MRB-41: %d looks in two hours", w.reads)
 	}
 	w = newWritten()
 	for range 3600 {
 		w.plays(time.Second, "x:A y:B")
 	}
-	if told := len(w.fights); told < 3 || told > 5 {
-		t.Errorf("MRB-41: told %d times in two hours", told)
+	if reportedAt := len(w.fights); reportedAt < 3 || reportedAt > 5 {
+		t.Errorf("MRB-41: told %d times in two hours", reportedAt)
 	}
 }

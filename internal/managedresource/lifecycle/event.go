@@ -136,8 +136,8 @@ type Action int
 const (
 	// Wake puts the ManagedResource into the queue.
 	Wake Action = iota
-	// ForgetFormer forgets what is known of the objects of a former ManagedResource by the same name.
-	ForgetFormer
+	// ForgetPrevious forgets what is known of the objects of a former ManagedResource by the same name.
+	ForgetPrevious
 	// Pause does nothing, and looks again after a sync period.
 	Pause
 	// RemoveOperation removes the annotation operation.

@@ -22,8 +22,8 @@ type world struct {
 	// asked are the wishes that no run has settled, by what they ask for, and whether the present run took them over.
 	asked map[string]bool
 	// told are the versions of Secrets that no run has settled, and those that the present run took over.
-	told, taken map[string]string
-	last        *Completed
+	reportedAt, taken map[string]string
+	last              *Completed
 	// rows are the rows of the table that any world went through.
 	rows map[*transition]bool
 }
@@ -43,7 +43,7 @@ func (w *world) ask(wishes ...string) {
 
 // anew forgets everything, as of another ManagedResource.
 func (w *world) anew() {
-	w.asked, w.told, w.taken, w.last = map[string]bool{}, map[string]string{}, nil, nil
+	w.asked, w.reportedAt, w.taken, w.last = map[string]bool{}, map[string]string{}, nil, nil
 }
 
 // step takes an event, and notes what must be known after it.
@@ -65,7 +65,7 @@ func (w *world) step(t *rapid.T, e Event) Commands {
 
 func (w *world) note(e Event, before State, commands Commands) {
 	wasRunning := before.Run != nil
-	if commands.Has(Forget) || commands.Has(ForgetFormer) {
+	if commands.Has(Forget) || commands.Has(ForgetPrevious) {
 		w.anew()
 	}
 	switch e := e.(type) {
@@ -89,11 +89,11 @@ func (w *world) note(e Event, before State, commands Commands) {
 			w.ask(wish)
 		}
 	case SecretChanged:
-		_, told := w.told[e.Name]
-		if !told && w.last != nil && w.last.Secrets[e.Name] == e.Version && e.Version != "" {
+		_, reportedAt := w.reportedAt[e.Name]
+		if !reportedAt && w.last != nil && w.last.Secrets[e.Name] == e.Version && e.Version != "" {
 			return
 		}
-		w.told[e.Name] = e.Version
+		w.reportedAt[e.Name] = e.Version
 		if e.Version == "" {
 			w.ask("deleted")
 		}
@@ -102,14 +102,14 @@ func (w *world) note(e Event, before State, commands Commands) {
 			if wasRunning {
 				w.putBack()
 			}
-			w.taken = maps.Clone(w.told)
+			w.taken = maps.Clone(w.reportedAt)
 			for wish := range w.asked {
 				w.asked[wish] = true
 			}
 		}
 	case RunSucceeded:
 		if wasRunning {
-			w.settle(e.Completed)
+			w.complete(e.Completed)
 		}
 	case RunFailed, RunStopped, RunSuperseded:
 		if wasRunning {
@@ -136,9 +136,9 @@ func (w *world) putBack() {
 }
 
 // settle: a run that ended well has settled what was known when it began, and the Secrets that it read.
-func (w *world) settle(completed Completed) {
+func (w *world) complete(completed Completed) {
 	maps.DeleteFunc(w.asked, func(_ string, taken bool) bool { return taken })
-	maps.DeleteFunc(w.told, func(name, version string) bool {
+	maps.DeleteFunc(w.reportedAt, func(name, version string) bool {
 		before, old := w.taken[name]
 		read, found := completed.Secrets[name]
 		return !found || read == version || old && before == version
@@ -163,8 +163,8 @@ func (w *world) check(t *rapid.T, after string) {
 			t.Fatalf("after %s nobody asks for %s: %+v", after, wish, w.State)
 		}
 	}
-	for name, version := range w.told {
-		if got, found := w.State.told(name); !found || got != version {
+	for name, version := range w.reportedAt {
+		if got, found := w.State.reportedAt(name); !found || got != version {
 			t.Fatalf("after %s version %q of %s is lost: %+v", after, version, name, w.State)
 		}
 	}
@@ -303,7 +303,7 @@ func (w *world) comesToRest(t *rapid.T) {
 		if w.step(t, RunBegins{}).Has(Rest) {
 			continue
 		}
-		read := maps.Clone(w.told)
+		read := maps.Clone(w.reportedAt)
 		w.step(t, RunSucceeded{Completed{Generation: w.facts.Generation, Secrets: read}})
 	}
 	if w.Phase != Synced {
@@ -316,15 +316,15 @@ func (w *world) comesToRest(t *rapid.T) {
 
 // TestAnotherUID: events about a run of a former ManagedResource change nothing of the present one, and the former one's objects are forgotten once.
 func TestAnotherUID(t *testing.T) {
-	former, present := Facts{UID: "former"}, Facts{UID: "present"}
-	s, _ := Step(State{}, TakenUp{}, former)
-	s, _ = Step(s, RunBegins{}, former)
+	previous, present := Facts{UID: "former"}, Facts{UID: "present"}
+	s, _ := Step(State{}, TakenUp{}, previous)
+	s, _ = Step(s, RunBegins{}, previous)
 	s, _ = Step(s, FullRequested{}, present)
-	if after, commands := Step(s, RunSucceeded{}, former); !reflect.DeepEqual(after, s) || commands != nil {
+	if after, commands := Step(s, RunSucceeded{}, previous); !reflect.DeepEqual(after, s) || commands != nil {
 		t.Errorf("a run of the former one ends in %+v, %v", after, commands)
 	}
 	s, commands := Step(s, TakenUp{}, present)
-	if !commands.Has(ForgetFormer) || s.Phase != Unseen {
+	if !commands.Has(ForgetPrevious) || s.Phase != Unseen {
 		t.Errorf("%+v, %v", s, commands)
 	}
 	if _, commands = Step(s, TakenUp{}, present); len(commands) > 0 {

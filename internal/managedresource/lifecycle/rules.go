@@ -35,17 +35,17 @@ var (
 	// A version is no news if the last successful run read it and no other version of the Secret was reported since.
 	readAlready = &condition{"the last successful run read this version", func(s State, e Event, _ Facts) bool {
 		secret := e.(SecretChanged)
-		if _, told := s.told(secret.Name); told || s.Last == nil {
+		if _, reportedAt := s.reportedAt(secret.Name); reportedAt || s.Last == nil {
 			return false
 		}
 		read, found := s.Last.Secrets[secret.Name]
 		return found && read == secret.Version
 	}}
 	// One deletion is like another, so that a deletion is always news.
-	toldAlready = &condition{"this version was reported before, and the Secret is not deleted", func(s State, e Event, _ Facts) bool {
+	reportedAlready = &condition{"this version was reported before, and the Secret is not deleted", func(s State, e Event, _ Facts) bool {
 		secret := e.(SecretChanged)
-		version, told := s.told(secret.Name)
-		return told && version == secret.Version && version != ""
+		version, reportedAt := s.reportedAt(secret.Name)
+		return reportedAt && version == secret.Version && version != ""
 	}}
 	askedAlready = &condition{"nothing was applied yet, or the Inbox already requests the same", func(s State, e Event, _ Facts) bool {
 		asked := s.Inbox
@@ -66,7 +66,7 @@ var (
 			return changed && !s.Inbox.Requested && s.Alternation.pause(f.Now) > 0
 		}}
 	isAsBefore = &condition{"the content is the same as in the last read", func(s State, e Event, f Facts) bool {
-		return !s.Alternation.isNews(s.lastContent(), e.(ContentRead).Digest, f.Now)
+		return !s.Alternation.isChange(s.lastContent(), e.(ContentRead).Digest, f.Now)
 	}}
 	asksWhoWrote = &condition{"several field managers fight over the content, or former content is back, which may be a fight", func(s State, e Event, f Facts) bool {
 		return noteContent.apply(s, e, f).Alternation.asksWhoWrote(f.Now)
@@ -79,7 +79,7 @@ var (
 
 	isFull = &condition{"the run is a full run", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
 
-	nothingUnread  = &condition{"nothing arrived during the run, except Secrets that the run read", func(s State, e Event, f Facts) bool { return settle.apply(s, e, f).Inbox.Empty() }}
+	nothingUnread  = &condition{"nothing arrived during the run, except Secrets that the run read", func(s State, e Event, f Facts) bool { return complete.apply(s, e, f).Inbox.Empty() }}
 	nothingArrived = &condition{"nothing arrived during the run", func(s State, _ Event, _ Facts) bool { return s.Inbox.Empty() }}
 
 	deletionAskedAnew = &condition{"the generation has changed since the last time, or a full run was requested since", func(s State, _ Event, f Facts) bool {
@@ -96,7 +96,7 @@ func (s State) lastContent() uint64 {
 }
 
 // told returns the version of a Secret that a watch told of last, if no run that ended well has settled that.
-func (s State) told(name string) (version string, found bool) {
+func (s State) reportedAt(name string) (version string, found bool) {
 	if version, found = s.Inbox.Secrets[name]; !found && s.Run != nil {
 		version, found = s.Run.Secrets[name]
 	}
@@ -160,14 +160,14 @@ var (
 	}}
 	noteWriters = &effect{"the writers are remembered", func(s State, e Event, f Facts) State {
 		found := e.(WritersFound)
-		s.Alternation = s.Alternation.looksAt(found.Writers, found.Later, f.Now)
+		s.Alternation = s.Alternation.read(found.Writers, found.Later, f.Now)
 		return s
 	}}
-	noteTold = &effect{"the writers are remembered, and the fight counts as reported", func(s State, e Event, f Facts) State {
+	noteReported = &effect{"the writers are remembered, and the fight counts as reported", func(s State, e Event, f Facts) State {
 		s = noteWriters.apply(s, e, f)
-		told := *s.Alternation
-		told.told = f.Now
-		s.Alternation = &told
+		reportedAt := *s.Alternation
+		reportedAt.reportedAt = f.Now
+		s.Alternation = &reportedAt
 		return s
 	}}
 	forgetAlternation = &effect{"the history of the content is dropped", func(s State, _ Event, _ Facts) State { s.Alternation = nil; return s }}
@@ -178,7 +178,7 @@ var (
 		return s
 	}}
 
-	settle = &effect{"the run's events are dropped, and so are changes of Secrets that the run read", func(s State, e Event, f Facts) State {
+	complete = &effect{"the run's events are dropped, and so are changes of Secrets that the run read", func(s State, e Event, f Facts) State {
 		completed := e.(RunSucceeded).Completed
 		completed.Applied.Message = "" // It may be long, and nobody asks for it.
 		s.Last, s.Run, s.Retry = &completed, nil, Retry{}

@@ -137,7 +137,7 @@ func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 // HasRead says whether the last run that ended well was for this form of the ManagedResource, and read these versions of Secrets, which have what they
 // had then.
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
-	return !r.SecretsMissed && r.Last != nil && !r.Last.Former && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
+	return !r.SecretsMissed && r.Last != nil && !r.Last.Previous && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
 }
 
 // Completed is how a run ended well.
@@ -151,16 +151,16 @@ type Completed struct {
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64
-	// Former is true if the run kept up the content of before, as a roll-out group holds back what the Secrets have now. Observed is the generation that
+	// Previous is true if the run kept up the content of before, as a roll-out group holds back what the Secrets have now. Observed is the generation that
 	// the status has then.
-	Former   bool
+	Previous bool
 	Observed int64
 	// LeftAlone is true if the run left all objects alone, as the content of before is not there any more.
 	LeftAlone bool
 }
 
 func (c *Completed) observed() int64 {
-	if c.Former {
+	if c.Previous {
 		return c.Observed
 	}
 	return c.Generation
@@ -245,12 +245,12 @@ type Pruned struct {
 	Requested bool
 }
 
-// InDoubt says whether a run is needed, or under way that has not settled yet what it is for, though no object need be out of sync.
-func (s State) InDoubt() bool { return !s.Inbox.Empty() || s.Run != nil && !s.Run.Empty() }
+// IsOutOfSync says whether a run is needed, or under way that has not settled yet what it is for, though no object need be out of sync.
+func (s State) IsOutOfSync() bool { return !s.Inbox.Empty() || s.Run != nil && !s.Run.Empty() }
 
 // AtRest says whether no run is due for this generation of the ManagedResource.
 func (s State) AtRest(generation int64) bool {
-	return s.Last != nil && s.Last.Generation == generation && !s.InDoubt()
+	return s.Last != nil && s.Last.Generation == generation && !s.IsOutOfSync()
 }
 
 // Newer says whether a watch has reported, since the run began, other versions of Secrets than those that the run read.

@@ -21,12 +21,12 @@ type transition struct {
 const stay Phase = -1
 
 // news are the events that ask for a run by what happened, and are noted in the Inbox.
-var news = []kind{fullRequested, secretChanged, secretsMissed, periodEnded}
+var requests = []kind{fullRequested, secretChanged, secretsMissed, periodEnded}
 
 // table is the life of a ManagedResource.
 var table = []transition{
 	// Another ManagedResource by the same name starts anew. Its objects are not those of the former one.
-	{on: kinds(takenUp), when: replaced, then: forget, to: Unseen, do: actions(ForgetFormer)},
+	{on: kinds(takenUp), when: replaced, then: forget, to: Unseen, do: actions(ForgetPrevious)},
 
 	// Wishes of people. operation=reconcile stays in force until a full run ended well, though its annotation goes at once; migrate and
 	// restore stay as annotations, and ask once.
@@ -40,10 +40,10 @@ var table = []transition{
 
 	// News go into the Inbox, which a run that is under way does not share.
 	{on: kinds(secretChanged), when: readAlready, to: stay},
-	{on: kinds(secretChanged), when: toldAlready, then: noteChange, to: stay, do: actions(Wake)},
+	{on: kinds(secretChanged), when: reportedAlready, then: noteChange, to: stay, do: actions(Wake)},
 	{on: kinds(periodEnded), when: askedAlready, to: stay},
-	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: news, then: note, to: Due, do: actions(Wake)},
-	{on: news, then: note, to: stay, do: actions(Wake)},
+	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: requests, then: note, to: Due, do: actions(Wake)},
+	{on: requests, then: note, to: stay, do: actions(Wake)},
 	{on: kinds(specChanged), then: noteChange, to: stay},
 
 	// Runs begin.
@@ -56,7 +56,7 @@ var table = []transition{
 	{on: kinds(contentRead), when: asksWhoWrote, then: noteContent, to: stay, do: actions(FindWriters)},
 	{on: kinds(contentRead), then: noteContent, to: stay},
 	{on: kinds(writersFound), when: hasNoAlternation, to: stay},
-	{on: kinds(writersFound), when: isUntold, then: noteTold, to: stay, do: actions(TellFight)},
+	{on: kinds(writersFound), when: isUntold, then: noteReported, to: stay, do: actions(TellFight)},
 	{on: kinds(writersFound), then: noteWriters, to: stay},
 	{on: kinds(swept), when: isQuiet, then: forgetAlternation, to: stay},
 	{on: kinds(swept), to: stay},
@@ -65,8 +65,8 @@ var table = []transition{
 	{on: kinds(objectsVisited), to: stay},
 
 	// Runs end.
-	{in: in(Running), on: kinds(runSucceeded), when: nothingUnread, then: settle, to: Synced, do: actions(Measure)},
-	{in: in(Running), on: kinds(runSucceeded), then: settle, to: Due, do: actions(Measure)},
+	{in: in(Running), on: kinds(runSucceeded), when: nothingUnread, then: complete, to: Synced, do: actions(Measure)},
+	{in: in(Running), on: kinds(runSucceeded), then: complete, to: Due, do: actions(Measure)},
 	{in: in(Running), on: kinds(deletionsPending), when: nothingArrived, then: putBackPending, to: AwaitingDeletion},
 	{in: in(Synced), on: kinds(deletionsPending), then: putBackPending, to: AwaitingDeletion},
 	{in: in(Running, Due), on: kinds(deletionsPending), then: putBack, to: Due},

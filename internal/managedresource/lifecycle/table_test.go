@@ -115,7 +115,7 @@ func TestInbox(t *testing.T) {
 		"MRT-5/pending deletions and a changed Secret": {"what came meanwhile is read", []Event{RunBegins{}, SecretChanged{"s", "2"}, DeletionsPending{}},
 			func(l *life) bool { return l.takes(RunBegins{Held: true}).Has(Begin) }},
 		"MRT-5/pending deletions of an applied run": {"they are looked at soon", []Event{RunBegins{}, read("1"), DeletionsPending{}},
-			func(l *life) bool { return l.Phase == AwaitingDeletion && l.InDoubt() }},
+			func(l *life) bool { return l.Phase == AwaitingDeletion && l.IsOutOfSync() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &life{T: t}

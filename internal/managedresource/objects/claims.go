@@ -80,7 +80,7 @@ func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
-	return r != nil && r.certainty == suspect && !r.retryPartial && r.desired == desired
+	return r != nil && r.certainty == stale && !r.retryPartial && r.desired == desired
 }
 
 // Writing records that requests are about to be sent that may change or create an object: a watch may report the change before the answer
@@ -96,15 +96,15 @@ func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	if r.writes < math.MaxUint8 {
 		r.writes++
 	}
-	return r.desired == desired && (r.certainty == verified || r.certainty == suspect && !r.retryPartial)
+	return r.desired == desired && (r.certainty == verified || r.certainty == stale && !r.retryPartial)
 }
 
 // Written ends what Writing began, after the answer was reported. If the object is in doubt then, the subscribers are notified.
 func (l *Tracker) Written(key Key) {
-	l.updateObject(key, func(r *record, told *notices) {
+	l.updateObject(key, func(r *record, notify *notices) {
 		r.writes = max(r.writes, 1) - 1
 		if r.untold && r.writes == 0 {
-			r.tellLocked(told)
+			r.tellLocked(notify)
 		}
 	})
 }

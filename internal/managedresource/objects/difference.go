@@ -12,11 +12,11 @@ type Difference struct {
 // Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It returns what
 // of it is not known yet, nil if all is, and whether any ManagedResource has the object.
 func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool) {
-	x.tracker.update(func(told *notices) { missing, tracked = x.compareLocked(s, told) })
+	x.tracker.update(func(notify *notices) { missing, tracked = x.compareLocked(s, notify) })
 	return missing, tracked
 }
 
-func (x *ListSession) compareLocked(s Observation, told *notices) (*Difference, bool) {
+func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference, bool) {
 	r := x.tracker.findLocked(s.Key)
 	if r == nil {
 		return nil, false
@@ -25,7 +25,7 @@ func (x *ListSession) compareLocked(s Observation, told *notices) (*Difference, 
 		return nil, true
 	}
 	r.listed = max(r.listed, x.number)
-	x.proveLocked(r, s, told)
+	x.proveLocked(r, s, notify)
 	if r.isBehind(Difference{s, true}) {
 		return &Difference{s, true}, true
 	}
@@ -41,10 +41,10 @@ func (x *ListSession) concerns(r *record) bool {
 func (x *ListSession) Absent() []Difference {
 	l := x.tracker
 	var absent []Difference
-	l.update(func(told *notices) {
+	l.update(func(notify *notices) {
 		for _, r := range l.records[x.kind] {
 			if r.listed < x.number && x.cannotProveAbsence(r) {
-				r.unsureLocked(told)
+				r.staleLocked(notify)
 				continue
 			}
 			gone := Difference{Observation{Key: r.key(), ResourceVersion: x.version}, false}
@@ -56,15 +56,15 @@ func (x *ListSession) Absent() []Difference {
 	return absent
 }
 
-// Settle takes over a difference if it is still one, and reports whether it was.
-func (l *Tracker) Settle(d Difference) (behind bool) {
-	l.updateObject(d.Key, func(r *record, told *notices) {
+// CompleteDifference takes over a difference if it is still one, and reports whether it was.
+func (l *Tracker) CompleteDifference(d Difference) (behind bool) {
+	l.updateObject(d.Key, func(r *record, notify *notices) {
 		behind = r.isBehind(d)
 		switch {
 		case behind && d.Present:
-			l.seenLocked(r, d.Observation, told)
+			l.seenLocked(r, d.Observation, notify)
 		case behind:
-			l.unlistedLocked(r, d.ResourceVersion, told)
+			l.unlistedLocked(r, d.ResourceVersion, notify)
 		}
 	})
 	return behind

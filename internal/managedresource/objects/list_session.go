@@ -47,10 +47,10 @@ func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
 	}
 	x.versionsWentBackwards = true
 	l := x.tracker
-	l.update(func(told *notices) {
+	l.update(func(notify *notices) {
 		for _, r := range l.records[x.kind] {
 			if r.authoritativeFor(x.inScope) {
-				r.resetLocked(told)
+				r.resetLocked(notify)
 			}
 		}
 	})
@@ -60,18 +60,18 @@ func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
 // ObservePresent reports an object of the list. It returns what is known of the object then.
 func (x *ListSession) ObservePresent(s Observation) Object {
 	l := x.tracker
-	l.updateObject(s.Key, func(r *record, told *notices) {
+	l.updateObject(s.Key, func(r *record, notify *notices) {
 		if r.authoritativeFor(x.inScope) || x.cannotProveAbsence(r) {
 			r.listed = max(r.listed, x.number)
 		}
-		x.proveLocked(r, s, told)
-		l.seenLocked(r, s, told)
+		x.proveLocked(r, s, notify)
+		l.seenLocked(r, s, notify)
 	})
 	return l.Get(s.Key)
 }
 
 // proveLocked forgets what is known of an object if the list covers the version on record and has an older version, or another object in that version.
-func (x *ListSession) proveLocked(r *record, s Observation, told *notices) {
+func (x *ListSession) proveLocked(r *record, s Observation, notify *notices) {
 	if !r.contradicts(s) || newer(r.resourceVersion, x.version) {
 		return
 	}
@@ -82,7 +82,7 @@ func (x *ListSession) proveLocked(r *record, s Observation, told *notices) {
 		return
 	}
 	x.versionsWentBackwards = true
-	r.resetLocked(told)
+	r.resetLocked(notify)
 }
 
 // goesByLabel says whether the list has an object only if it has the label.
@@ -104,19 +104,19 @@ func (x *ListSession) cannotProveAbsence(r *record) bool {
 // and so are objects that a later list had: it is not known whether this list had them, too.
 func (x *ListSession) End() {
 	l := x.tracker
-	l.update(func(told *notices) {
+	l.update(func(notify *notices) {
 		for _, r := range l.records[x.kind] {
 			switch {
 			case r.listed == x.number:
 			case x.cannotProveAbsence(r):
-				r.unsureLocked(told)
+				r.staleLocked(notify)
 			case !r.authoritativeFor(x.inScope):
 			case r.listed > x.number || r.since >= x.number:
-				r.unsureLocked(told)
+				r.staleLocked(notify)
 			case x.goesByLabel(r):
-				l.unlistedLocked(r, x.version, told)
+				l.unlistedLocked(r, x.version, notify)
 			default:
-				l.goneLocked(r, "", x.version, told)
+				l.goneLocked(r, "", x.version, notify)
 			}
 		}
 	})
@@ -132,11 +132,11 @@ func (x *ListSession) VersionsWentBackwards() bool {
 // VersionsWentBackwards reports that resource versions were turned back, as by a restore of etcd: whatever is known may be of a time that
 // never was, and is looked at anew. The objects for which except holds were reported since.
 func (l *Tracker) VersionsWentBackwards(except func(Ref) bool) {
-	l.update(func(told *notices) {
+	l.update(func(notify *notices) {
 		for _, byName := range l.records {
 			for _, r := range byName {
 				if r.resourceVersion != "" && !r.authoritativeFor(except) {
-					r.resetLocked(told)
+					r.resetLocked(notify)
 				}
 			}
 		}
@@ -144,8 +144,8 @@ func (l *Tracker) VersionsWentBackwards(except func(Ref) bool) {
 }
 
 // resetLocked forgets when what is known was true.
-func (r *record) resetLocked(told *notices) {
+func (r *record) resetLocked(notify *notices) {
 	r.resourceVersion, r.digest = "", 0
 	r.era++
-	r.changedLocked(told)
+	r.changedLocked(notify)
 }

@@ -37,7 +37,7 @@ type answer struct {
 	partial bool
 }
 
-func (a answer) told(digests bool) Observation {
+func (a answer) notify(digests bool) Observation {
 	s := a.sighting(digests)
 	s.Since = a.since
 	if a.partial {
@@ -149,7 +149,7 @@ func TestModel(t *testing.T) {
 		take := func(a answer) {
 			versionsWentBackwards := false
 			r.OnVersionsWentBackwards(func() { versionsWentBackwards = true })
-			r.MarkInSync(mr1, a.told(digests))
+			r.MarkInSync(mr1, a.notify(digests))
 			r.Written(cm.Key)
 			if versionsWentBackwards {
 				// All is looked at anew, and listed from nothing.
@@ -173,28 +173,28 @@ func TestModel(t *testing.T) {
 			if blind {
 				return // What was turned back is found by whoever looks, at the end.
 			}
-			finding := r.GetIn(cm)
-			swept = swept && finding.OutOfSync
-			if finding.InSync && !finding.Present {
-				t.Fatalf("verified, and not there: %+v", finding)
+			snapshot := r.GetIn(cm)
+			swept = swept && snapshot.OutOfSync
+			if snapshot.InSync && !snapshot.Present {
+				t.Fatalf("verified, and not there: %+v", snapshot)
 			}
-			if finding.InSync && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
-				t.Fatalf("verified as %+v, though all is told, and it is %+v", finding, w.object)
+			if snapshot.InSync && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
+				t.Fatalf("verified as %+v, though all is told, and it is %+v", snapshot, w.object)
 			}
-			if told := len(w.history) == 0 && w.object != nil && finding.Present; told && finding.Verdict.Unhealthy != fmt.Sprint(w.object.version) {
-				t.Fatalf("judged by %+v, though all is told, and it is %+v", finding, w.object)
+			if notify := len(w.history) == 0 && w.object != nil && snapshot.Present; notify && snapshot.Verdict.Unhealthy != fmt.Sprint(w.object.version) {
+				t.Fatalf("judged by %+v, though all is told, and it is %+v", snapshot, w.object)
 			}
-			if finding.OutOfSync && len(r.OutOfSync(mr1)) == 0 {
-				t.Fatalf("suspect, and nobody is to look: %+v", finding)
+			if snapshot.OutOfSync && len(r.OutOfSync(mr1)) == 0 {
+				t.Fatalf("suspect, and nobody is to look: %+v", snapshot)
 			}
-			if finding.RetryPartial && !finding.OutOfSync {
-				t.Fatalf("to be written again, and not in doubt: %+v", finding)
+			if snapshot.RetryPartial && !snapshot.OutOfSync {
+				t.Fatalf("to be written again, and not in doubt: %+v", snapshot)
 			}
-			if finding.OutOfSync && len(answers) == 0 && len(r.drift) == 0 && !swept {
-				t.Fatalf("suspect, and nobody was told: %+v", finding)
+			if snapshot.OutOfSync && len(answers) == 0 && len(r.drift) == 0 && !swept {
+				t.Fatalf("suspect, and nobody was told: %+v", snapshot)
 			}
 			if alone && len(r.drift) > 0 {
-				t.Fatalf("told of drift, though nobody else changed it: %+v", finding)
+				t.Fatalf("told of drift, though nobody else changed it: %+v", snapshot)
 			}
 		}
 		list()

@@ -53,7 +53,7 @@ func (l *Tracker) Get(key Key) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
-		return r.finding()
+		return r.snapshot()
 	}
 	return Object{}
 }
@@ -66,14 +66,14 @@ func (l *Tracker) GetIn(ref Ref) Object {
 	if r == nil {
 		return Object{}
 	}
-	f := r.finding()
+	f := r.snapshot()
 	f.Verdict, f.Judged = r.verdictIn(versionOf(ref))
 	return f
 }
 
-func (r *record) finding() Object {
+func (r *record) snapshot() Object {
 	return Object{
-		Tracked: true, Known: r.state != unseen, Present: r.state == present, MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive, OutOfSync: r.certainty == suspect, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
-		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Revision: r.mark(),
+		Tracked: true, Known: r.state != unseen, Present: r.state == present, MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive, OutOfSync: r.certainty == stale, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
+		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Revision: r.revision(),
 	}
 }

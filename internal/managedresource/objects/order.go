@@ -13,53 +13,53 @@ import (
 // The last owner is notified of drift: it verified the object last. If it cannot look, it goes to the front, and the owner before it is notified. The first
 // owners, as many as passed says, were notified since the object was last verified, and could not look. Once all were notified, the next change begins anew.
 
-// LeaveTo records that keeper keeps an object that owner has, too: keeper checks the object from now on, at once if
+// Transfer records that keeper keeps an object that owner has, too: keeper checks the object from now on, at once if
 // it is in doubt. If keeper does not have the object on record, the next change raises a doubt anew.
-func (l *Tracker) LeaveTo(keeper, owner Owner, key Key) { l.leave(keeper, owner, key, Observation{}) }
+func (l *Tracker) Transfer(next, owner Owner, key Key) { l.transfer(next, owner, key, Observation{}) }
 
-// LeaveSeen is LeaveTo by an owner that has read the object: it does not take back changes that were seen since that read.
-func (l *Tracker) LeaveSeen(keeper, owner Owner, seen Observation) {
-	l.leave(keeper, owner, seen.Key, seen)
+// TransferSeen is Transfer by an owner that has read the object: it does not take back changes that were seen since that read.
+func (l *Tracker) TransferSeen(next, owner Owner, seen Observation) {
+	l.transfer(next, owner, seen.Key, seen)
 }
 
-func (l *Tracker) leave(keeper, owner Owner, key Key, seen Observation) {
-	l.updateObject(key, func(r *record, told *notices) {
+func (l *Tracker) transfer(next, owner Owner, key Key, seen Observation) {
+	l.updateObject(key, func(r *record, notify *notices) {
 		if o := l.owners[owner]; o != nil {
-			r.leaveLocked(l.owners[keeper], o, seen, told)
+			r.transferLocked(l.owners[next], o, seen, notify)
 		}
 	})
 }
 
-// PassDoubts records that a ManagedResource cannot check objects at present, for example because one of its Secrets is missing. It leaves the objects in doubt
+// PassAllOutOfSync records that a ManagedResource cannot check objects at present, for example because one of its Secrets is missing. It leaves the objects in doubt
 // to other owners: each owner is asked once until one of them has verified the object, so that owners which all cannot check it
 // do not wake each other for ever.
-func (l *Tracker) PassDoubts(owner Owner, unable func(Key) bool) {
-	l.update(func(told *notices) {
+func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(Key) bool) {
+	l.update(func(notify *notices) {
 		if o := l.owners[owner]; o != nil {
 			for r := range o.dirty {
 				if unable(r.key()) {
-					r.passLocked(o, told)
+					r.passLocked(o, notify)
 				}
 			}
 		}
 	})
 }
 
-// PassDoubt records that owner does not repair an object, after another owner has said that it cannot check the object, or if keeper is not on
+// PassOutOfSync records that owner does not repair an object, after another owner has said that it cannot check the object, or if keeper is not on
 // record and another owner is left to be asked. Otherwise it does nothing, and returns false.
-func (l *Tracker) PassDoubt(owner, keeper Owner, key Key) (passed bool) {
-	l.updateObject(key, func(r *record, told *notices) {
-		o, absent := l.owners[owner], !slices.Contains(r.owners, l.owners[keeper])
+func (l *Tracker) PassOutOfSync(owner, next Owner, key Key) (passed bool) {
+	l.updateObject(key, func(r *record, notify *notices) {
+		o, absent := l.owners[owner], !slices.Contains(r.owners, l.owners[next])
 		if o != nil && (absent || r.passed > 0) {
-			passed = r.passLocked(o, told) || !absent
+			passed = r.passLocked(o, notify) || !absent
 		}
 	})
 	return passed
 }
 
-// KeepDoubt records that a ManagedResource is going to check an object later: it does not count as unable, so that it keeps the doubt when
+// KeepOutOfSync records that a ManagedResource is going to check an object later: it does not count as unable, so that it keeps the doubt when
 // another owner checks the object meanwhile, and leaves it.
-func (l *Tracker) KeepDoubt(owner Owner, key Key) {
+func (l *Tracker) KeepOutOfSync(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {
@@ -67,25 +67,25 @@ func (l *Tracker) KeepDoubt(owner Owner, key Key) {
 	}
 }
 
-// leaveLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
+// transferLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
 // record.
-func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Observation, told *notices) {
+func (r *record) transferLocked(next, owner *ownerRecord, seen Observation, notify *notices) {
 	delete(owner.dirty, r)
 	if r.desired == 0 {
 		r.desired = seen.Desired // What happens to it next is drift, though its keeper has not compared it since the start.
 	}
 	r.canLocked(owner)
 	last := len(r.owners) - 1
-	i := slices.Index(r.owners, keeper) // -1, and less than how many said that they cannot look, if it is not on record.
+	i := slices.Index(r.owners, next) // -1, and less than how many said that they cannot look, if it is not on record.
 	switch {
 	case i < 0 && r.owners[last] != owner:
-	case i < int(r.passed) && r.certainty == suspect && r.outdates(seen):
+	case i < int(r.passed) && r.certainty == stale && r.outdates(seen):
 		r.lastLocked(owner) // Nobody else can look at what came since.
-		r.doubtLocked(told)
+		r.outOfSyncLocked(notify)
 	case i < int(r.passed):
 		// The keeper said that it cannot look, and another one did. The next change is asked about anew.
-		r.lastLocked(keeper)
-		if r.certainty == suspect {
+		r.lastLocked(next)
+		if r.certainty == stale {
 			r.certainty = unverified
 		}
 		r.untold, r.retryPartial, r.passed = false, false, 0
@@ -93,9 +93,9 @@ func (r *record) leaveLocked(keeper, owner *ownerRecord, seen Observation, told 
 			delete(o.dirty, r)
 		}
 	case i < last:
-		r.lastLocked(keeper)
-		if r.certainty == suspect {
-			r.doubtLocked(told)
+		r.lastLocked(next)
+		if r.certainty == stale {
+			r.outOfSyncLocked(notify)
 		}
 	}
 }
@@ -119,9 +119,9 @@ func (r *record) canLocked(o *ownerRecord) {
 }
 
 // passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Owners that were asked stand at the front.
-func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
+func (r *record) passLocked(o *ownerRecord, notify *notices) (passed bool) {
 	last := len(r.owners) - 1
-	if r.certainty != suspect || r.owners[last] != o || int(r.passed) > last {
+	if r.certainty != stale || r.owners[last] != o || int(r.passed) > last {
 		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
 	}
 	if r.passed == math.MaxUint16 {
@@ -132,6 +132,6 @@ func (r *record) passLocked(o *ownerRecord, told *notices) (passed bool) {
 	}
 	copy(r.owners[1:], r.owners[:last])
 	r.owners[0] = o
-	r.doubtLocked(told)
+	r.outOfSyncLocked(notify)
 	return true
 }

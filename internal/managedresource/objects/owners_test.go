@@ -67,7 +67,7 @@ func TestModelOfOwners(t *testing.T) {
 			}
 			r.Track(o, []Ref{cm})
 			if !able[o] {
-				r.PassDoubts(o, everyKey)
+				r.PassAllOutOfSync(o, everyKey)
 				return
 			}
 			if runs(o) {
@@ -84,7 +84,7 @@ func TestModelOfOwners(t *testing.T) {
 		take := func(a answer) {
 			if a.left != (Owner{}) {
 				r.ObservePresent(a.x.s)
-				r.LeaveSeen(a.left, a.o, a.x.s)
+				r.TransferSeen(a.left, a.o, a.x.s)
 			} else {
 				r.MarkInSync(a.o, a.x.s)
 			}
@@ -189,7 +189,7 @@ func TestModelOfOwners(t *testing.T) {
 					t.Skip("it cannot run, or does not wait")
 				}
 				queued[o], held[o] = false, true
-				r.KeepDoubt(o, cm.Key)
+				r.KeepOutOfSync(o, cm.Key)
 			},
 			"left": func(t *rapid.T) {
 				o, k := pick.Draw(t, "o"), pick.Draw(t, "k")
@@ -247,11 +247,11 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 		"both could not look for a while, the keeper was tracked first": {true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			keeper, other := mr1, mr2
+			next, other := mr1, mr2
 			r := newRecorder(nil)
-			order := []Owner{other, keeper} // After a start any order.
+			order := []Owner{other, next} // After a start any order.
 			if tc.otherLast {
-				order = []Owner{keeper, other}
+				order = []Owner{next, other}
 			}
 			for _, owner := range order {
 				r.Track(owner, []Ref{cm})
@@ -259,24 +259,24 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 			r.ObservePresent(sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
 			if tc.all {
-				r.PassDoubts(order[1], everyKey)
-				r.PassDoubts(order[0], everyKey)
-				r.PassDoubts(order[1], everyKey)
+				r.PassAllOutOfSync(order[1], everyKey)
+				r.PassAllOutOfSync(order[0], everyKey)
+				r.PassAllOutOfSync(order[1], everyKey)
 			} else {
-				r.PassDoubts(keeper, everyKey)
+				r.PassAllOutOfSync(next, everyKey)
 			}
 			// The other one looks, as it was told, or as it can again: it puts it right, and leaves it to its keeper.
 			looks := func(version string) {
 				r.Writing(cm.Key, 1)
 				r.ObservePresent(sighting(cm, "u", version, 0))
-				r.LeaveSeen(keeper, other, sighting(cm, "u", version, 0))
+				r.TransferSeen(next, other, sighting(cm, "u", version, 0))
 				r.Written(cm.Key)
 			}
 			looks("7")
 			for i := range 3 {
 				r.drift = nil
 				r.ObservePresent(sighting(cm, "u", fmt.Sprint(8+2*i), 0)) // Somebody changes it again.
-				r.PassDoubts(keeper, everyKey)                            // As each of its runs does.
+				r.PassAllOutOfSync(next, everyKey)                        // As each of its runs does.
 				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.OutOfSync(other)) == 0 {
 					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.OutOfSync(other), r.Get(cm.Key))
 				}
@@ -288,18 +288,18 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 
 // MRB-16: who has looked can be asked again, whatever it said before.
 func TestWhoHasLookedIsAskedAgain(t *testing.T) {
-	able, keeper, other := mr1, mr2, Owner{Namespace: "ns", Name: "three"}
+	able, next, other := mr1, mr2, Owner{Namespace: "ns", Name: "three"}
 	r := newRecorder(nil)
-	for _, owner := range []Owner{keeper, other, able} {
+	for _, owner := range []Owner{next, other, able} {
 		r.Track(owner, []Ref{cm})
 	}
 	r.ObservePresent(sighting(cm, "u", "5", 0))
 	r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
-	r.PassDoubts(able, everyKey)                // A Secret of it is missing just now.
-	r.LeaveSeen(keeper, able, sighting(cm, "u", "6", 0))
+	r.PassAllOutOfSync(able, everyKey)          // A Secret of it is missing just now.
+	r.TransferSeen(next, able, sighting(cm, "u", "6", 0))
 	r.drift = nil
-	r.PassDoubts(keeper, everyKey)
-	r.PassDoubts(other, everyKey)
+	r.PassAllOutOfSync(next, everyKey)
+	r.PassAllOutOfSync(other, everyKey)
 	if len(r.drift) == 0 || r.drift[len(r.drift)-1] != able {
 		t.Errorf("told to %v, and not to the one that can look", r.drift)
 	}

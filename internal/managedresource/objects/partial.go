@@ -18,10 +18,10 @@ func (l *Tracker) notePartialLocked(r *record, again time.Time) {
 
 // RetryKind puts the objects of a kind into doubt of which the API server kept only a part, and notifies the subscribers: it may keep more now.
 func (l *Tracker) RetryKind(gk schema.GroupKind) {
-	l.update(func(told *notices) {
+	l.update(func(notify *notices) {
 		for r := range l.partial {
 			if r.kind.Value() == gk && l.retryLocked(r) {
-				r.tellLocked(told)
+				r.tellLocked(notify)
 			}
 		}
 	})
@@ -41,11 +41,11 @@ func (l *Tracker) RetryDue(now time.Time) {
 
 // retryLocked marks an object to be written once more. An object that is in doubt already is read anyway.
 func (l *Tracker) retryLocked(r *record) (doubted bool) {
-	if r.certainty == suspect {
+	if r.certainty == stale {
 		return false
 	}
 	delete(l.partial, r)
-	r.certainty, r.retryPartial = suspect, true
+	r.certainty, r.retryPartial = stale, true
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
 	return true
 }

@@ -37,8 +37,8 @@ type pendingDeletion struct {
 	// events is what its Events said, nil if they were not read.
 	events *string
 	// done is true if nothing remained to be done about it when it was read, and mark what was on record before.
-	done bool
-	mark Revision
+	done     bool
+	revision Revision
 }
 
 // triedAt sets when the object is tried again.
@@ -86,7 +86,7 @@ func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 		return
 	}
 	r.rare.pending = slices.DeleteFunc(r.rare.pending, func(p pendingDeletion) bool { return p.owner == o })
-	l.settleRareLocked(r)
+	l.completeRareLocked(r)
 }
 
 // Terminating notes that a run of a ManagedResource read an object that is terminating, and what holds it. due is when its finalizers may be
@@ -120,20 +120,20 @@ func (l *Tracker) DeletionFailed(owner Owner, key Key, now time.Time, err error)
 	p.triedAt(now)
 }
 
-// DeletionSettled notes that nothing remained to be done about an object that was read: it is gone, or stays. While others hold up the run it is read once
+// DeletionCompleted notes that nothing remained to be done about an object that was read: it is gone, or stays. While others hold up the run it is read once
 // a minute, or when there is news of it; before anything is concluded from that, it is read once more.
-func (l *Tracker) DeletionSettled(owner Owner, key Key, now time.Time, before Revision) {
+func (l *Tracker) DeletionCompleted(owner Owner, key Key, now time.Time, before Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.setPendingLocked(owner, key, pendingDeletion{done: true, mark: before, next: now.Add(pendingRetry)})
+	l.setPendingLocked(owner, key, pendingDeletion{done: true, revision: before, next: now.Add(pendingRetry)})
 }
 
-// IsDeletionSettled says whether nothing remained to be done about an object less than a minute ago, and nothing was reported of it since.
-func (l *Tracker) IsDeletionSettled(owner Owner, key Key, now time.Time) bool {
+// IsDeletionCompleted says whether nothing remained to be done about an object less than a minute ago, and nothing was reported of it since.
+func (l *Tracker) IsDeletionCompleted(owner Owner, key Key, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
-	return p != nil && p.done && now.Before(p.next) && p.mark == l.findLocked(key).mark()
+	return p != nil && p.done && now.Before(p.next) && p.revision == l.findLocked(key).revision()
 }
 
 // PendingDeletion is what is known of an object whose deletion is pending, and that need not be looked at yet.

@@ -185,6 +185,6 @@ func (l *Tracker) setUIDLocked(r *record, uid types.UID) {
 }
 
 func (l *Tracker) notify(owners []Owner) {
-	told := notices{verdicts: owners}
-	told.send(l)
+	notify := notices{verdicts: owners}
+	notify.send(l)
 }

@@ -34,8 +34,8 @@ func (l *Tracker) rareLocked(r *record) *rare {
 	return r.rare
 }
 
-// settleRareLocked takes the rare part away once nothing is in it.
-func (l *Tracker) settleRareLocked(r *record) {
+// completeRareLocked takes the rare part away once nothing is in it.
+func (l *Tracker) completeRareLocked(r *record) {
 	if r.rare != nil && r.rare.isZero() {
 		r.rare = nil
 		delete(l.rares, r)
@@ -53,7 +53,7 @@ func (l *Tracker) Expire(now time.Time) {
 		if !now.Before(r.rare.noop.until) {
 			r.rare.noop = noopWrite{}
 		}
-		l.settleRareLocked(r)
+		l.completeRareLocked(r)
 	}
 }
 
@@ -112,7 +112,7 @@ func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
 		return
 	}
 	r.rare.deleting = slices.DeleteFunc(r.rare.deleting, func(other *ownerRecord) bool { return other == o })
-	l.settleRareLocked(r)
+	l.completeRareLocked(r)
 }
 
 // IsBeingDeleted says whether a run has sent a deletion of the object and no run has applied the object since.
@@ -129,7 +129,7 @@ func (l *Tracker) Applied(key Key) {
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {
 		r.rare.deleting = nil
-		l.settleRareLocked(r)
+		l.completeRareLocked(r)
 	}
 }
 
@@ -137,7 +137,7 @@ func (l *Tracker) Applied(key Key) {
 func (l *Tracker) claimEndsLocked(r *record, o *ownerRecord) {
 	if o.run != nil {
 		delete(o.run.applies, r)
-		delete(o.run.leaves, r)
+		delete(o.run.releases, r)
 	}
 	if r.rare == nil {
 		return

@@ -25,7 +25,7 @@ type certainty uint8
 const (
 	unverified certainty = iota // nobody knows, and nobody is to look
 	verified                    // it is as it should
-	suspect                     // the last of its owners is to look
+	stale                       // the last of its owners is to look
 )
 
 // kind and name are a Key in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
@@ -159,40 +159,40 @@ func (o *ownerRecord) unlabels(r *record) bool {
 }
 
 // labelledLocked notes whether all who have the object label it.
-func (l *Tracker) labelledLocked(r *record, told *notices) {
+func (l *Tracker) labelledLocked(r *record, notify *notices) {
 	unlabelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })
 	if unlabelled != r.unlabelled {
 		r.unlabelled = unlabelled
-		l.movedLocked(r, told)
+		l.changedLocked(r, notify)
 	}
 }
 
-// movedLocked doubts an object that other lists report from now on. If the object was deleted while no watch ran, the former lists may have concluded nothing
+// changedLocked doubts an object that other lists report from now on. If the object was deleted while no watch ran, the former lists may have concluded nothing
 // because it was not theirs any more, and the new lists because it was not theirs yet. Answers to earlier requests do not end the doubt.
-func (l *Tracker) movedLocked(r *record, told *notices) {
+func (l *Tracker) changedLocked(r *record, notify *notices) {
 	r.since = l.listings
-	r.unsureLocked(told)
+	r.staleLocked(notify)
 }
 
-// unsureLocked doubts an object that may not be there any more.
-func (r *record) unsureLocked(told *notices) {
+// staleLocked doubts an object that may not be there any more.
+func (r *record) staleLocked(notify *notices) {
 	r.era++
-	if r.state == present && r.certainty != suspect {
-		r.changedLocked(told)
+	if r.state == present && r.certainty != stale {
+		r.changedLocked(notify)
 	}
 }
 
-// changedLocked is doubtLocked for a reason that is not one of ours.
-func (r *record) changedLocked(told *notices) {
+// changedLocked is outOfSyncLocked for a reason that is not one of ours.
+func (r *record) changedLocked(notify *notices) {
 	r.retryPartial = false
-	r.doubtLocked(told)
+	r.outOfSyncLocked(notify)
 }
 
-// doubtLocked takes back what was verified and notifies the ManagedResource that has to check, once no write of ours is under way.
-func (r *record) doubtLocked(told *notices) {
-	r.certainty = suspect
+// outOfSyncLocked takes back what was verified and notifies the ManagedResource that has to check, once no write of ours is under way.
+func (r *record) outOfSyncLocked(notify *notices) {
+	r.certainty = stale
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
-	r.tellLocked(told)
+	r.tellLocked(notify)
 }
 
 // unverifyLocked takes back that the object is in sync; a doubt stays.
@@ -202,30 +202,32 @@ func (r *record) unverifyLocked() {
 	}
 }
 
-func (r *record) tellLocked(told *notices) {
+func (r *record) tellLocked(notify *notices) {
 	if r.untold = r.writes > 0; r.untold {
 		return
 	}
 	o := r.owners[len(r.owners)-1]
-	told.drift = append(told.drift, drift{o.owner, r.key()})
+	notify.drift = append(notify.drift, drift{o.owner, r.key()})
 }
 
-func (r *record) mark() Revision { return Revision{r.resourceVersion, r.uid, r.state, r.era, r.asked} }
+func (r *record) revision() Revision {
+	return Revision{r.resourceVersion, r.uid, r.state, r.era, r.asked}
+}
 
 // is says whether what was on record at a mark still is.
 func (r *record) is(m Revision) bool {
 	m.asked = r.asked
-	return m == r.mark()
+	return m == r.revision()
 }
 
 // turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
 // that never was. Other news on the way may be of that time, too: the next look settles it.
-func (r *record) turnBackLocked(s Observation, told *notices) bool {
+func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 	if !r.is(s.Since) || r.missingFromList || !r.contradicts(s) {
 		return false
 	}
-	r.resetLocked(told)
-	told.versionsWentBackwards = true
+	r.resetLocked(notify)
+	notify.versionsWentBackwards = true
 	return true
 }
 
@@ -259,7 +261,7 @@ func (r *record) outdates(s Observation) bool {
 	return r.uid != s.UID || s.Digest == 0 || s.Digest != r.digest
 }
 
-// setVerdict notes what a sighting says of the object's health, if anything, and whether that is news.
+// setVerdict notes what a observation says of the object's health, if anything, and whether that is news.
 func (r *record) setVerdict(s Observation) (changed bool) {
 	if s.Verdict == nil {
 		return false

@@ -27,8 +27,8 @@ type repairs struct {
 	// calm is when the looks that found nothing to repair are made up for.
 	calm time.Time
 	// open is true while there is a drift; then it may be looked at from look on, until is its time, and told is true if it was told of.
-	open, told  bool
-	look, until time.Time
+	open, notify bool
+	look, until  time.Time
 	// atOnce is true from when a hold ended until a drift opens: nothing delays its repair.
 	atOnce bool
 }
@@ -37,7 +37,7 @@ func (p *repairs) isFight() bool { return p.count >= fightThreshold }
 
 // untold says whether a drift is still to be told of: with a delay each one, else only that a fight has begun.
 func (p *repairs) untold(delay time.Duration) bool {
-	return p.open && !p.told && (delay > 0 || p.count == fightThreshold)
+	return p.open && !p.notify && (delay > 0 || p.count == fightThreshold)
 }
 
 // opens begins a drift, unless one is open.
@@ -46,14 +46,14 @@ func (p *repairs) opens(now time.Time, delay time.Duration) {
 		return
 	}
 	if p.atOnce {
-		*p = repairs{last: now, open: true, told: true, look: now, until: now}
+		*p = repairs{last: now, open: true, notify: true, look: now, until: now}
 		return
 	}
 	wait := delay
 	if p.isFight() {
 		wait = max(wait, min(time.Second<<min(p.count-fightThreshold, 5), slowest))
 	}
-	p.open, p.told, p.until = true, false, now.Add(wait)
+	p.open, p.notify, p.until = true, false, now.Add(wait)
 	if p.look = p.calm.Add(-(burst - 1) * lookPause); p.look.After(p.until) {
 		p.until = p.look
 	}
@@ -137,13 +137,13 @@ func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 
 // HoldEnded doubts an object that was left alone until now. It is looked at and repaired at once, whatever paced its repairs before.
 func (l *Tracker) HoldEnded(key Key) {
-	l.updateObject(key, func(r *record, told *notices) { l.holdEndedLocked(r, told) })
+	l.updateObject(key, func(r *record, notify *notices) { l.holdEndedLocked(r, notify) })
 }
 
-func (l *Tracker) holdEndedLocked(r *record, told *notices) {
+func (l *Tracker) holdEndedLocked(r *record, notify *notices) {
 	l.rareLocked(r).repairs = repairs{atOnce: true}
 	r.asked++
-	r.changedLocked(told)
+	r.changedLocked(notify)
 }
 
 // setHoldLocked notes the annotations by which an object is left alone. It returns whether others were there before, so that less may be left alone now.
@@ -154,7 +154,7 @@ func (l *Tracker) setHoldLocked(r *record, hold uint32) (ended bool) {
 	x := l.rareLocked(r)
 	ended = x.hold != 0 && x.hold != hold
 	x.hold = hold
-	l.settleRareLocked(r)
+	l.completeRareLocked(r)
 	return ended
 }
 
@@ -175,12 +175,12 @@ func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 	return d
 }
 
-// DriftTold notes that the present drift of an object was told of.
-func (l *Tracker) DriftTold(key Key) {
+// DriftReported notes that the present drift of an object was told of.
+func (l *Tracker) DriftReported(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {
-		r.rare.repairs.told = true
+		r.rare.repairs.notify = true
 	}
 }
 
@@ -204,7 +204,7 @@ func (l *Tracker) DriftRepaired(key Key, now time.Time) (tell bool) {
 	}
 	p := l.repairsLocked(r, now)
 	p.count++
-	told := p.open && p.told
+	notify := p.open && p.notify
 	p.open = false
-	return !told && (l.repairDelay > 0 || p.count == 1)
+	return !notify && (l.repairDelay > 0 || p.count == 1)
 }

@@ -42,7 +42,7 @@ func (p pacer) due(key Key) time.Duration  { return p.of(key).Due }
 func (p pacer) held(key Key) time.Duration { return p.of(key).Held }
 func (p pacer) untold(key Key) bool        { return p.of(key).Untold }
 func (p pacer) isFight(key Key) bool       { return p.of(key).Fight }
-func (p pacer) told(key Key)               { p.l.DriftTold(key) }
+func (p pacer) notify(key Key)             { p.l.DriftReported(key) }
 func (p pacer) unfounded(key Key)          { p.l.DriftUnfounded(key, p.clock.Now()) }
 func (p pacer) repaired(key Key) bool      { return p.l.DriftRepaired(key, p.clock.Now()) }
 
@@ -91,9 +91,9 @@ func TestDriftRepairDelay(t *testing.T) {
 	if got := d.noticed(key); got != 10*time.Minute {
 		t.Errorf("the first repair waits, too: %s", got)
 	}
-	told := d.untold(key)
-	d.told(key)
-	if !told || d.untold(key) {
+	notify := d.untold(key)
+	d.notify(key)
+	if !notify || d.untold(key) {
 		t.Error("a drift is told of once")
 	}
 	clock.SetTime(clock.Now().Add(9 * time.Minute))

@@ -14,14 +14,14 @@ import (
 // before it looks who else has it, and what it applies before it writes its inventory. The second of two runs learns of the first: a run that
 // deletes is refused since another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and the
 // answer wakes it. Nor is an object handed to a ManagedResource from the moment on at which its run looks whose it is: the hand-over is refused,
-// or the run of the heir is busy. No run waits for another one.
+// or the run of the next owner is busy. No run waits for another one.
 type run struct {
-	applies map[*record]struct{}
-	leaves  map[*record]*leaving
+	applies  map[*record]struct{}
+	releases map[*record]*release
 }
 
 // leaving is an object that a run leaves.
-type leaving struct {
+type release struct {
 	// wanted is true if another run has claimed it to apply it, since this one claimed it or before.
 	wanted bool
 	// deleting is true while its deletion is under way.
@@ -52,22 +52,22 @@ func (l *Tracker) OnReady(do func(Owner)) {
 
 // BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if the run is busy: another run is
 // deleting an object that it applies, or is handing over to it an object that it leaves. The answer to that request wakes the run.
-func (l *Tracker) BeginRun(owner Owner, applies, leaves []Key) (busy bool) {
+func (l *Tracker) BeginRun(owner Owner, applies, releases []Key) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
 	if o == nil {
 		return false
 	}
-	o.run = &run{applies: make(map[*record]struct{}, len(applies)), leaves: make(map[*record]*leaving, len(leaves))}
+	o.run = &run{applies: make(map[*record]struct{}, len(applies)), releases: make(map[*record]*release, len(releases))}
 	for _, key := range applies {
 		if r := l.findLocked(key); r != nil && l.appliesLocked(o, r) {
 			l.waitLocked(owner, key)
 			busy = true
 		}
 	}
-	for _, key := range leaves {
-		if r := l.findLocked(key); r != nil && l.leavesLocked(o, r) {
+	for _, key := range releases {
+		if r := l.findLocked(key); r != nil && l.releasesLocked(o, r) {
 			l.waitLocked(owner, key)
 			busy = true
 		}
@@ -78,9 +78,9 @@ func (l *Tracker) BeginRun(owner Owner, applies, leaves []Key) (busy bool) {
 	return busy
 }
 
-// LeaveToo claims one more object that a run leaves, which need not be on record yet. It returns true, and claims nothing, if the object is just being
+// ReleaseAlso claims one more object that a run leaves, which need not be on record yet. It returns true, and claims nothing, if the object is just being
 // handed to the ManagedResource.
-func (l *Tracker) LeaveToo(owner Owner, ref Ref) (busy bool) {
+func (l *Tracker) ReleaseAlso(owner Owner, ref Ref) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -92,7 +92,7 @@ func (l *Tracker) LeaveToo(owner Owner, ref Ref) (busy bool) {
 		r.owners = slices.Insert(r.owners, min(int(r.passed), len(r.owners)), o) // It need not be told of drift.
 		o.records = append(o.records, r)
 	}
-	return l.leavesLocked(o, r)
+	return l.releasesLocked(o, r)
 }
 
 // EndRun ends the claims of a run.
@@ -111,7 +111,7 @@ func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 		if other == o || other.run == nil {
 			continue
 		}
-		if left := other.run.leaves[r]; left != nil {
+		if left := other.run.releases[r]; left != nil {
 			left.wanted = true
 			busy = busy || left.deleting
 		}
@@ -119,13 +119,13 @@ func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	return busy
 }
 
-// leavesLocked claims an object for a run that leaves it, and says whether another run is handing it to the ManagedResource.
-func (l *Tracker) leavesLocked(o *ownerRecord, r *record) (busy bool) {
+// releasesLocked claims an object for a run that leaves it, and says whether another run is handing it to the ManagedResource.
+func (l *Tracker) releasesLocked(o *ownerRecord, r *record) (busy bool) {
 	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
 		return true
 	}
-	if o.run.leaves[r] == nil {
-		o.run.leaves[r] = &leaving{wanted: slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other != o && other.applies(r) })}
+	if o.run.releases[r] == nil {
+		o.run.releases[r] = &release{wanted: slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other != o && other.applies(r) })}
 	}
 	return false
 }
@@ -139,11 +139,11 @@ func (o *ownerRecord) applies(r *record) bool {
 }
 
 // leaves returns what a run that is under way leaves of an object; nil if it does not leave it.
-func (o *ownerRecord) leaves(r *record) *leaving {
+func (o *ownerRecord) releases(r *record) *release {
 	if o == nil || o.run == nil || r == nil {
 		return nil
 	}
-	return o.run.leaves[r]
+	return o.run.releases[r]
 }
 
 func (l *Tracker) waitLocked(owner Owner, key Key) {
@@ -169,7 +169,7 @@ func (l *Tracker) answered(key Key, change func()) {
 func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := l.owners[owner].leaves(l.findLocked(key))
+	left := l.owners[owner].releases(l.findLocked(key))
 	if left == nil || left.wanted {
 		return false
 	}
@@ -180,7 +180,7 @@ func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 // EndDeletion ends what BeginDeletion began.
 func (l *Tracker) EndDeletion(owner Owner, key Key) {
 	l.answered(key, func() {
-		if left := l.owners[owner].leaves(l.findLocked(key)); left != nil {
+		if left := l.owners[owner].releases(l.findLocked(key)); left != nil {
 			left.deleting = false
 		}
 	})
@@ -191,7 +191,7 @@ func (l *Tracker) EndDeletion(owner Owner, key Key) {
 func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.owners[to].leaves(l.findLocked(key)) != nil {
+	if l.owners[to].releases(l.findLocked(key)) != nil {
 		return false
 	}
 	l.handOvers[handOver{to, key}]++
@@ -208,11 +208,11 @@ func (l *Tracker) EndHandOver(to Owner, key Key) {
 	})
 }
 
-// Leaves says whether a run that is under way leaves an object.
-func (l *Tracker) Leaves(owner Owner, key Key) bool {
+// Releases says whether a run that is under way leaves an object.
+func (l *Tracker) Releases(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.owners[owner].leaves(l.findLocked(key)) != nil
+	return l.owners[owner].releases(l.findLocked(key)) != nil
 }
 
 // Drop notes what a plan for a form of a ManagedResource has no more.
@@ -259,7 +259,7 @@ func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) b
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
-	return o == nil || o.leaves(l.findLocked(key)) == nil && !o.dropped.has(uid, generation, key)
+	return o == nil || o.releases(l.findLocked(key)) == nil && !o.dropped.has(uid, generation, key)
 }
 
 // SetIgnored notes what a ManagedResource has that is ignored: it keeps its objects, and has none on record. It ends when the ManagedResource has

@@ -11,8 +11,8 @@ import (
 
 // modelRun is a run as the law sees it: which objects it applies and leaves, which of those another one has wanted since, or is being deleted.
 type modelRun struct {
-	under                             bool
-	applies, leaves, wanted, deleting map[int]bool
+	under                               bool
+	applies, releases, wanted, deleting map[int]bool
 	// handed counts the hand-overs to its ManagedResource that are under way, by object.
 	handed map[int]int
 	// woken is true if it was busy and was not woken since.
@@ -20,7 +20,7 @@ type modelRun struct {
 }
 
 // TestLawOfRuns holds the invariant of runs against a model, whatever runs begin and end in whatever order: a deletion is allowed if no other run applies
-// the object, or has claimed it since; a hand-over if no run of the heir leaves the object; a run is busy for exactly the deletions and hand-overs that are
+// the object, or has claimed it since; a hand-over if no run of the next owner leaves the object; a run is busy for exactly the deletions and hand-overs that are
 // under way, and is woken by the first answer.
 func TestLawOfRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,15 +49,15 @@ func TestLawOfRuns(t *testing.T) {
 				if s.under {
 					return
 				}
-				next := modelRun{under: true, applies: map[int]bool{}, leaves: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, busy: s.busy}
-				var applies, leaves []Key
+				next := modelRun{under: true, applies: map[int]bool{}, releases: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, busy: s.busy}
+				var applies, releases []Key
 				busy := map[int]bool{}
 				for object := range things {
 					switch rapid.IntRange(0, 2).Draw(t, "claim") {
 					case 1:
 						next.applies[object], applies = true, append(applies, key(object))
 					case 2:
-						next.leaves[object], leaves = true, append(leaves, key(object))
+						next.releases[object], releases = true, append(releases, key(object))
 						if s.handed[object] > 0 {
 							busy[object] = true
 						}
@@ -68,18 +68,18 @@ func TestLawOfRuns(t *testing.T) {
 						continue
 					}
 					for object := range next.applies {
-						if model[i].leaves[object] {
+						if model[i].releases[object] {
 							model[i].wanted[object] = true
 							if model[i].deleting[object] {
 								busy[object] = true
 							}
 						}
 					}
-					for object := range next.leaves {
+					for object := range next.releases {
 						next.wanted[object] = next.wanted[object] || model[i].applies[object]
 					}
 				}
-				if got := l.BeginRun(owner(run), applies, leaves); got != (len(busy) > 0) {
+				if got := l.BeginRun(owner(run), applies, releases); got != (len(busy) > 0) {
 					t.Fatalf("MRB-16: it is busy: %t, want %v", got, busy)
 				}
 				if len(busy) == 0 {
@@ -102,7 +102,7 @@ func TestLawOfRuns(t *testing.T) {
 				if !s.under || s.deleting[object] {
 					return
 				}
-				want := s.leaves[object] && !s.wanted[object]
+				want := s.releases[object] && !s.wanted[object]
 				if got := l.BeginDeletion(owner(run), key(object)); got != want {
 					t.Fatalf("MRB-16: it may delete: %t, want %t", got, want)
 				}
@@ -125,7 +125,7 @@ func TestLawOfRuns(t *testing.T) {
 			},
 			"somebody hands an object over": func(t *rapid.T) {
 				heir, s, object := draw(t)
-				if got, want := l.BeginHandOver(owner(heir), key(object)), !s.leaves[object]; got != want {
+				if got, want := l.BeginHandOver(owner(heir), key(object)), !s.releases[object]; got != want {
 					t.Fatalf("MRB-16: the hand-over is allowed: %t, want %t", got, want)
 				} else if want {
 					s.handed[object]++
@@ -142,10 +142,10 @@ func TestLawOfRuns(t *testing.T) {
 			"": func(t *rapid.T) {
 				for i := range model {
 					for object := range things {
-						if got := l.Leaves(owner(i), key(object)); got != model[i].leaves[object] {
+						if got := l.Releases(owner(i), key(object)); got != model[i].releases[object] {
 							t.Fatalf("MRB-16: %d leaves %d: %t", i, object, got)
 						}
-						if got := l.Keeps(owner(i), "u", 1, key(object)); got == model[i].leaves[object] {
+						if got := l.Keeps(owner(i), "u", 1, key(object)); got == model[i].releases[object] {
 							t.Fatalf("MRB-16: %d keeps %d: %t", i, object, got)
 						}
 					}
@@ -197,17 +197,17 @@ func TestIgnoredClaim(t *testing.T) {
 	}
 }
 
-// LeaveToo claims an object at another place than the one that the inventory names.
+// ReleaseAlso claims an object at another place than the one that the inventory names.
 func TestLeaveToo(t *testing.T) {
 	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, Key{Name: "a"}
 	l.Track(one, []Ref{{Key: Key{Name: "b"}}})
 	l.BeginRun(one, nil, nil)
 	l.BeginHandOver(one, key)
-	if !l.LeaveToo(one, Ref{Key: key}) {
+	if !l.ReleaseAlso(one, Ref{Key: key}) {
 		t.Error("MRB-16: it is being handed over")
 	}
 	l.EndHandOver(one, key)
-	if l.LeaveToo(one, Ref{Key: key}) || !l.Leaves(one, key) || !l.BeginDeletion(one, key) {
+	if l.ReleaseAlso(one, Ref{Key: key}) || !l.Releases(one, key) || !l.BeginDeletion(one, key) {
 		t.Error("MRB-16: it is not claimed")
 	}
 	l.EndDeletion(one, key)

@@ -51,7 +51,7 @@ type Observation struct {
 	Terminating bool
 	// Hold stands for the annotations by which the object is left alone; zero if there are none.
 	Hold uint32
-	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the sighting says nothing of it.
+	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the observation says nothing of it.
 	Verdict *healthcheck.Verdict
 	Version string
 }
@@ -127,10 +127,10 @@ func (l *Tracker) OnVersionsWentBackwards(do func()) {
 
 // Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
 func (l *Tracker) Track(owner Owner, refs []Ref) {
-	l.update(func(told *notices) { l.trackLocked(owner, refs, told) })
+	l.update(func(notify *notices) { l.trackLocked(owner, refs, notify) })
 }
 
-func (l *Tracker) trackLocked(owner Owner, refs []Ref, told *notices) {
+func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
 	if len(refs) > 0 {
 		delete(l.ignored, owner)
 	}
@@ -154,16 +154,16 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, told *notices) {
 			continue // The first version is the manifest's, before the inventory's.
 		}
 		wanted[r] = struct{}{}
-		l.addLocked(o, r, versionOf(ref), &before, told)
+		l.addLocked(o, r, versionOf(ref), &before, notify)
 	}
 	for _, r := range before.records {
 		if _, kept := wanted[r]; !kept {
 			delete(o.dirty, r)
-			l.dropOwnerLocked(r, o, told)
+			l.dropOwnerLocked(r, o, notify)
 		}
 	}
 	for _, r := range o.records {
-		l.labelledLocked(r, told)
+		l.labelledLocked(r, notify)
 	}
 	l.recordedLocked(owner)
 	if len(refs) == 0 {
@@ -172,19 +172,19 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, told *notices) {
 }
 
 // addLocked adds an object to a ManagedResource, which had the objects of before until now.
-func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[string], before *ownerRecord, told *notices) {
+func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[string], before *ownerRecord, notify *notices) {
 	o.records = append(o.records, r)
 	if version != r.version {
 		o.versions = with(o.versions, r, version)
 	}
 	if slices.Contains(r.owners, o) {
 		if before.version(r) != o.version(r) {
-			l.movedLocked(r, told)
+			l.changedLocked(r, notify)
 		}
 		return
 	}
 	r.owners = append(r.owners, o)
-	if r.certainty == suspect {
+	if r.certainty == stale {
 		o.dirty[r] = struct{}{}
 	}
 }
@@ -223,7 +223,7 @@ func (l *Tracker) findLocked(key Key) *record {
 }
 
 // dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
-func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
+func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
 	if at := slices.Index(r.owners, o); at >= 0 && at < int(r.passed) {
 		r.passed-- // It was asked, and the others are still to be.
@@ -232,9 +232,9 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 	l.claimEndsLocked(r, o)
 	if len(r.owners) > 0 {
 		if wasLast {
-			r.doubtLocked(told)
+			r.outOfSyncLocked(notify)
 		}
-		l.labelledLocked(r, told)
+		l.labelledLocked(r, notify)
 		return
 	}
 	l.setUIDLocked(r, "")
@@ -254,11 +254,11 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, told *notices) {
 // MarkInSync reports that an object was found, or made, in sync. If a later version was seen that may differ, the
 // object stays in doubt, and its ManagedResource is notified.
 func (l *Tracker) MarkInSync(owner Owner, s Observation) {
-	l.updateObject(s.Key, func(r *record, told *notices) { l.verifiedLocked(r, l.owners[owner], s, told) })
+	l.updateObject(s.Key, func(r *record, notify *notices) { l.verifiedLocked(r, l.owners[owner], s, notify) })
 }
 
-func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told *notices) {
-	if r.turnBackLocked(s, told) {
+func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notify *notices) {
+	if r.turnBackLocked(s, notify) {
 		return
 	}
 	r.foundLocked(s)
@@ -272,7 +272,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told 
 			r.resourceVersion, r.state, r.missingFromList = s.ResourceVersion, present, false
 			l.setUIDLocked(r, s.UID)
 		}
-		r.changedLocked(told)
+		r.changedLocked(notify)
 		return
 	}
 	changed := r.state != present
@@ -289,19 +289,19 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, told 
 		delete(o.dirty, r)
 	}
 	if changed {
-		told.judge(r)
+		notify.judge(r)
 	}
 }
 
 // ObservePresent reports what a watch saw, or what a read found that compared nothing.
 func (l *Tracker) ObservePresent(s Observation) {
-	l.updateObject(s.Key, func(r *record, told *notices) { l.seenLocked(r, s, told) })
+	l.updateObject(s.Key, func(r *record, notify *notices) { l.seenLocked(r, s, notify) })
 }
 
 // seenLocked takes an observation that compared nothing. Each of its conditions reads what was on record before the next line changes it, so that
 // parts of it could not stand alone.
-func (l *Tracker) seenLocked(r *record, s Observation, told *notices) {
-	if r.turnBackLocked(s, told) {
+func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
+	if r.turnBackLocked(s, notify) {
 		return
 	}
 	if newer(r.resourceVersion, s.ResourceVersion) {
@@ -317,28 +317,28 @@ func (l *Tracker) seenLocked(r *record, s Observation, told *notices) {
 	r.state, r.resourceVersion, r.digest, r.terminating, r.missingFromList = present, s.ResourceVersion, s.Digest, s.Terminating, false
 	switch ended := l.setHoldLocked(r, s.Hold); {
 	case known && ended:
-		l.holdEndedLocked(r, told)
-	case known && !same && (r.certainty != suspect || r.retryPartial):
-		r.changedLocked(told)
+		l.holdEndedLocked(r, notify)
+	case known && !same && (r.certainty != stale || r.retryPartial):
+		r.changedLocked(notify)
 	}
 	if changed {
-		told.judge(r)
+		notify.judge(r)
 	}
 }
 
 // ObserveDeleted reports that an object is not there any more, as of a resource version; what was seen or verified later counts more.
 // Without a resource version only the object with the UID is meant.
 func (l *Tracker) ObserveDeleted(key Key, uid types.UID, resourceVersion string) {
-	l.updateObject(key, func(r *record, told *notices) { l.goneLocked(r, uid, resourceVersion, told) })
+	l.updateObject(key, func(r *record, notify *notices) { l.goneLocked(r, uid, resourceVersion, notify) })
 }
 
 // unlistedLocked is goneLocked for what a complete list of a resource version that goes by the label does not have.
-func (l *Tracker) unlistedLocked(r *record, resourceVersion string, told *notices) {
-	l.goneLocked(r, "", resourceVersion, told)
+func (l *Tracker) unlistedLocked(r *record, resourceVersion string, notify *notices) {
+	l.goneLocked(r, "", resourceVersion, notify)
 	r.missingFromList = r.missingFromList || r.state == missing && r.resourceVersion == resourceVersion
 }
 
-func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, told *notices) {
+func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, notify *notices) {
 	if newer(r.resourceVersion, resourceVersion) ||
 		(uid != "" && r.uid != "" && r.uid != uid && !newer(resourceVersion, r.resourceVersion)) {
 		return
@@ -354,55 +354,55 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, t
 	r.unverifyLocked()
 	l.setHoldLocked(r, 0)
 	if was == present {
-		r.changedLocked(told)
+		r.changedLocked(notify)
 	}
-	told.judge(r)
+	notify.judge(r)
 }
 
 // ObserveNotFound reports that a read found nothing. before is what Lookup said before the read: whatever was reported since counts
 // more than an answer that does not say when it was true.
 func (l *Tracker) ObserveNotFound(key Key, before Object) {
-	l.updateObject(key, func(r *record, told *notices) {
+	l.updateObject(key, func(r *record, notify *notices) {
 		if r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
-			l.goneLocked(r, "", "", told)
+			l.goneLocked(r, "", "", notify)
 		}
 	})
 }
 
 // MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. A run that has begun does not know of that.
 func (l *Tracker) MarkOutOfSync(key Key) {
-	l.updateObject(key, func(r *record, told *notices) {
+	l.updateObject(key, func(r *record, notify *notices) {
 		r.asked++
-		r.changedLocked(told)
+		r.changedLocked(notify)
 	})
 }
 
 // KindEnded reports that a kind is not served any more. No watch tells that its objects went with it, so that the ManagedResources that have
 // some of a scope are judged anew.
 func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
-	l.update(func(told *notices) {
+	l.update(func(notify *notices) {
 		for _, r := range l.records[unique.Make(gk)] {
 			if r.state == present && r.authoritativeFor(inScope) {
-				told.judge(r)
+				notify.judge(r)
 			}
 		}
 	})
 }
 
 // update changes records under the lock, and tells subscribers of what follows once it is free.
-func (l *Tracker) update(change func(told *notices)) {
-	var told notices
+func (l *Tracker) update(change func(notify *notices)) {
+	var notify notices
 	l.mu.Lock()
-	change(&told)
+	change(&notify)
 	l.mu.Unlock()
-	told.send(l)
+	notify.send(l)
 }
 
 // updateObject is update for one object, if any ManagedResource has it.
-func (l *Tracker) updateObject(key Key, change func(r *record, told *notices)) {
-	l.update(func(told *notices) {
+func (l *Tracker) updateObject(key Key, change func(r *record, notify *notices)) {
+	l.update(func(notify *notices) {
 		if r := l.findLocked(key); r != nil {
-			change(r, told)
+			change(r, notify)
 		}
 	})
 }

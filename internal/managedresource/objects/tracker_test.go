@@ -219,14 +219,14 @@ func TestDrift(t *testing.T) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.LeaveTo(mr1, mr2, cm.Key)
+			r.Transfer(mr1, mr2, cm.Key)
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/two ns/one ns/one]"},
 		"MRB-16 who keeps it is not on record": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.LeaveTo(mr2, mr1, cm.Key)
+			r.Transfer(mr2, mr1, cm.Key)
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"MRB-16 the heir is told": {func(r *recorder) {
@@ -420,19 +420,19 @@ func TestPass(t *testing.T) {
 	r.Track(mr2, []Ref{cm})
 	r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 	all := func(Key) bool { return true }
-	r.PassDoubts(mr2, all) // Nothing is in doubt.
+	r.PassAllOutOfSync(mr2, all) // Nothing is in doubt.
 	r.ObserveDeleted(cm.Key, "u", "6")
-	r.PassDoubts(mr2, func(Key) bool { return false }) // It is able to.
+	r.PassAllOutOfSync(mr2, func(Key) bool { return false }) // It is able to.
 	for range 3 {
-		r.PassDoubts(mr2, all)
-		r.PassDoubts(mr1, all)
+		r.PassAllOutOfSync(mr2, all)
+		r.PassAllOutOfSync(mr1, all)
 	}
 	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one]"; got != want {
 		t.Errorf("drift was told to %s, want %s", got, want)
 	}
 	r.MarkInSync(mr1, sighting(cm, "v", "7", 0))
 	r.ObservePresent(sighting(cm, "v", "8", 0))
-	r.PassDoubts(mr1, all)
+	r.PassAllOutOfSync(mr1, all)
 	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one ns/one ns/two]"; got != want {
 		t.Errorf("after a repair drift was told to %s, want %s", got, want)
 	}
@@ -454,8 +454,8 @@ func TestPartlyKept(t *testing.T) {
 		return r
 	}
 	for name, tc := range map[string]struct {
-		do          func(*recorder)
-		again, told bool
+		do            func(*recorder)
+		again, notify bool
 	}{
 		"before its time":           {func(r *recorder) { r.RetryDue(at.Add(-1)) }, false, false},
 		"its time":                  {func(r *recorder) { r.RetryDue(at) }, true, false},
@@ -473,11 +473,11 @@ func TestPartlyKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := setUp()
 			tc.do(r)
-			finding := r.Get(cm.Key)
-			if finding.RetryPartial != tc.again || finding.RetryPartial && !finding.OutOfSync || len(r.drift) != map[bool]int{true: 1}[tc.told] {
-				t.Errorf("again %t, want %t; told %v; %+v", finding.RetryPartial, tc.again, r.drift, finding)
+			snapshot := r.Get(cm.Key)
+			if snapshot.RetryPartial != tc.again || snapshot.RetryPartial && !snapshot.OutOfSync || len(r.drift) != map[bool]int{true: 1}[tc.notify] {
+				t.Errorf("again %t, want %t; told %v; %+v", snapshot.RetryPartial, tc.again, r.drift, snapshot)
 			}
-			read := Observation{Key: cm.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion}
+			read := Observation{Key: cm.Key, UID: snapshot.UID, ResourceVersion: snapshot.ResourceVersion}
 			if r.Retries(read, 7) != tc.again || r.Retries(read, 8) {
 				t.Errorf("it is retried: %t, want %t", !tc.again, tc.again)
 			}
@@ -487,7 +487,7 @@ func TestPartlyKept(t *testing.T) {
 				t.Error("what somebody changed, or put in its place, is retried")
 			}
 			others := strings.Contains(name, "others")
-			if r.Drifted(cm.Key, 7) != others || finding.Tracked && !finding.InSync && r.Writing(cm.Key, 7) != others {
+			if r.Drifted(cm.Key, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.Key, 7) != others {
 				t.Errorf("drift: %t, want %t", !others, others)
 			}
 			if r.Get(deploy.Key).OutOfSync {
@@ -511,7 +511,7 @@ func TestPassEndsAmongMany(t *testing.T) {
 	r.MarkOutOfSync(cm.Key)
 	asked := 0
 	for ; asked < len(r.drift) && asked < 3*many; asked++ {
-		r.PassDoubts(r.drift[asked], everyKey)
+		r.PassAllOutOfSync(r.drift[asked], everyKey)
 	}
 	if asked != many {
 		t.Errorf("%d that all cannot look were asked %d times", many, asked)
@@ -527,11 +527,11 @@ func TestPassOn(t *testing.T) {
 	}
 	r.MarkInSync(mr3, sighting(cm, "u", "5", 0))
 	r.ObserveDeleted(cm.Key, "u", "6")
-	if r.PassDoubt(mr3, mr1, cm.Key) {
+	if r.PassOutOfSync(mr3, mr1, cm.Key) {
 		t.Error("nobody has passed it on")
 	}
-	r.PassDoubts(mr3, everyKey)
-	if !r.PassDoubt(mr2, mr1, cm.Key) || !r.PassDoubt(mr1, mr2, cm.Key) {
+	r.PassAllOutOfSync(mr3, everyKey)
+	if !r.PassOutOfSync(mr2, mr1, cm.Key) || !r.PassOutOfSync(mr1, mr2, cm.Key) {
 		t.Error("it is not passed on")
 	}
 	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.OutOfSync(mr1)) != 1 {
@@ -546,7 +546,7 @@ func TestPassOnWithoutDoubt(t *testing.T) {
 	for range 3 {
 		for _, owner := range []Owner{mr1, mr2} {
 			r.MarkInSync(owner, sighting(cm, "u", "5", 0))
-			if r.PassDoubt(owner, ignored, cm.Key) {
+			if r.PassOutOfSync(owner, ignored, cm.Key) {
 				t.Errorf("%s has passed something on", owner)
 			}
 		}
@@ -674,7 +674,7 @@ func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
 		if (missing != nil) != behind {
 			t.Errorf("version %s: missing is %v", version, missing)
 		}
-		if missing != nil && (!r.Settle(*missing) || !r.Get(cm.Key).Present) {
+		if missing != nil && (!r.CompleteDifference(*missing) || !r.Get(cm.Key).Present) {
 			t.Errorf("version %s: %+v", version, r.Get(cm.Key))
 		}
 	}
@@ -707,13 +707,13 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 			},
 			"it is left to the other": func(t *rapid.T) {
 				if one := owner.Draw(t, "owner"); one == mr1 {
-					r.LeaveTo(mr2, mr1, cm.Key)
+					r.Transfer(mr2, mr1, cm.Key)
 				} else {
-					r.LeaveTo(mr1, mr2, cm.Key)
+					r.Transfer(mr1, mr2, cm.Key)
 				}
 			},
-			"one cannot look":        func(t *rapid.T) { r.PassDoubts(owner.Draw(t, "owner"), everyKey) },
-			"one puts nothing right": func(t *rapid.T) { r.PassDoubt(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.Key) },
+			"one cannot look":        func(t *rapid.T) { r.PassAllOutOfSync(owner.Draw(t, "owner"), everyKey) },
+			"one puts nothing right": func(t *rapid.T) { r.PassOutOfSync(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.Key) },
 			"": func(t *rapid.T) {
 				if r.Get(cm.Key).OutOfSync && len(r.OutOfSync(mr1))+len(r.OutOfSync(mr2)) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")

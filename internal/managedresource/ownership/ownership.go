@@ -34,8 +34,8 @@ type Claim struct {
 	Object objects.Key
 	// Keeps is true if the ManagedResource is going to have the object still.
 	Keeps bool
-	// Leaves is true if a run that is under way deletes, hands over or releases the object.
-	Leaves bool
+	// Releases is true if a run that is under way deletes, hands over or releases the object.
+	Releases bool
 	// CreateOnly is true if the ManagedResource creates the object only once (MR-30), and does not repair it; Ignored if it repairs nothing at present.
 	CreateOnly, Ignored bool
 }
@@ -191,14 +191,14 @@ func Decide(left Left) Verdict {
 
 // foreign is the verdict about an object that is not proven to be ours, and that no other ManagedResource keeps.
 func (left Left) foreign() Verdict {
-	has, leaves := false, true
+	has, releases := false, true
 	for _, claim := range left.Claims {
 		if left.Origin.names(claim.Owner) {
-			has, leaves = true, leaves && claim.Leaves
+			has, releases = true, releases && claim.Releases
 		}
 	}
 	switch {
-	case has && leaves:
+	case has && releases:
 		return Verdict{Action: Wait}
 	case has:
 		return Verdict{Why: "it now belongs to ManagedResource " + left.Origin.Text}

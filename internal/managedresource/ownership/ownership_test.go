@@ -13,7 +13,7 @@ func mr(name string) types.NamespacedName { return types.NamespacedName{Namespac
 // claim is that of a ManagedResource, with flags: k keeps, l leaves, o creates only once, i is ignored.
 func claim(name, flags string) Claim {
 	has := func(flag string) bool { return strings.Contains(flags, flag) }
-	return Claim{Owner: mr(name), Keeps: has("k"), Leaves: has("l"), CreateOnly: has("o"), Ignored: has("i")}
+	return Claim{Owner: mr(name), Keeps: has("k"), Releases: has("l"), CreateOnly: has("o"), Ignored: has("i")}
 }
 
 func here(name string) Origin { return Origin{ThisSource, mr(name), "n/" + name} }

@@ -411,13 +411,13 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 	index := &inventoryIndex{equivalences: equivalences, entries: inventory, byKey: make(map[Key]int, len(inventory)), taken: make([]bool, len(inventory))}
 	for i := range inventory {
 		key := KeyOfReference(&inventory[i].ObjectReference)
-		former, twice := index.byKey[key]
+		previous, twice := index.byKey[key]
 		if twice && !CanExist(&inventory[i].ObjectReference) {
 			index.taken[i] = true
 			continue
 		}
 		if twice {
-			index.taken[former] = true // One entry speaks for the object, else the other one would have it deleted.
+			index.taken[previous] = true // One entry speaks for the object, else the other one would have it deleted.
 		}
 		index.byKey[key] = i
 	}

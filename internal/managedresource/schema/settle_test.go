@@ -63,7 +63,7 @@ func TestSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live, merged := object(t, tc.live), object(t, tc.merged)
 			kind, _ := Of(kindOf(live))
-			if diff := cmp.Diff(object(t, tc.want), kind.Settle(live, merged)); diff != "" {
+			if diff := cmp.Diff(object(t, tc.want), kind.Complete(live, merged)); diff != "" {
 				t.Errorf("KC-4: %s", diff)
 			}
 		})
@@ -89,12 +89,12 @@ func TestLawSettle(t *testing.T) {
 		}
 		merged["apiVersion"], merged["kind"] = live["apiVersion"], live["kind"]
 		kind, _ := Of(kindOf(live))
-		settled := kind.Settle(live, merged)
-		if at := kind.Differ(settled, merged); at != nil {
-			rt.Fatalf("KC-4: writing the settled object differs at %v:\n%v\n%v", at, settled, merged)
+		completed := kind.Complete(live, merged)
+		if at := kind.Differ(completed, merged); at != nil {
+			rt.Fatalf("KC-4: writing the settled object differs at %v:\n%v\n%v", at, completed, merged)
 		}
-		if at := kind.Differ(live, merged); at == nil && !cmp.Equal(live, settled) {
-			rt.Fatalf("KC-4: a write changes nothing, and the comparison shows\n%s", cmp.Diff(live, settled))
+		if at := kind.Differ(live, merged); at == nil && !cmp.Equal(live, completed) {
+			rt.Fatalf("KC-4: a write changes nothing, and the comparison shows\n%s", cmp.Diff(live, completed))
 		}
 	})
 }

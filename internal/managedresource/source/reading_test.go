@@ -83,7 +83,7 @@ func TestLawSecretsOfAReadingWereThereTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 		state := map[string]*corev1.Secret{}
-		w := readWorld{&lateWorld{t: t, clock: clock, revision: 10, state: state, told: map[string]int{}, returned: map[string]int{}, past: map[string][]int{}}}
+		w := readWorld{&lateWorld{t: t, clock: clock, revision: 10, state: state, subscribers: map[string]int{}, returned: map[string]int{}, past: map[string][]int{}}}
 		w.secrets = NewSecrets(&readServer{state: state, happens: w.happens}, nil, clock, logr.Discard())
 		for _, name := range readNames {
 			w.write(name)

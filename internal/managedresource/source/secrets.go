@@ -250,9 +250,9 @@ func (s *Secrets) written(secret *corev1.Secret) {
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, secret.ResourceVersion)
 	s.forgetLocked(key)
 	s.holdLocked(key, secret)
-	told := s.subscribersLocked(key.Namespace)
+	subscribers := s.subscribersLocked(key.Namespace)
 	s.mu.Unlock()
-	for _, onChange := range told {
+	for _, onChange := range subscribers {
 		onChange(key, version(secret))
 	}
 }
@@ -263,9 +263,9 @@ func (s *Secrets) deleted(secret *corev1.Secret) {
 	s.mu.Lock()
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, "")
 	s.forgetLocked(key)
-	told := s.subscribersLocked(key.Namespace)
+	subscribers := s.subscribersLocked(key.Namespace)
 	s.mu.Unlock()
-	for _, onChange := range told {
+	for _, onChange := range subscribers {
 		onChange(key, "")
 	}
 }
@@ -275,9 +275,9 @@ func (s *Secrets) missed() {
 	s.mu.Lock()
 	s.overtakeLocked(func(*read) bool { return true }, "")
 	s.fresh, s.bytes, s.answered, s.positions = map[types.NamespacedName]freshSecret{}, 0, "", map[string]string{}
-	told := s.gapLocked()
+	subscribers := s.gapLocked()
 	s.mu.Unlock()
-	for _, onGap := range told {
+	for _, onGap := range subscribers {
 		onGap()
 	}
 }

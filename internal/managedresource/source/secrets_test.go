@@ -35,8 +35,8 @@ type lateWorld struct {
 	// words are the events that the watch has still to deliver.
 	words []func()
 	// told is the latest revision that subscribers heard of, for each Secret; returned that of the data from Get.
-	told, returned map[string]int
-	reads          []*lateRead
+	subscribers, returned map[string]int
+	reads                 []*lateRead
 	// past has for each Secret the revisions at which it changed.
 	past map[string][]int
 }
@@ -60,7 +60,7 @@ func (w *lateWorld) write(name string) {
 	secret, revision := secretAt(name, uid, w.revision), w.revision
 	w.state[name] = secret
 	w.past[name] = append(w.past[name], revision)
-	w.words = append(w.words, func() { w.told[name] = revision; w.secrets.written(secret) })
+	w.words = append(w.words, func() { w.subscribers[name] = revision; w.secrets.written(secret) })
 }
 
 func (w *lateWorld) remove(name string) {
@@ -71,7 +71,7 @@ func (w *lateWorld) remove(name string) {
 	secret, revision := secretAt(name, string(w.state[name].UID), w.revision), w.revision
 	delete(w.state, name)
 	w.past[name] = append(w.past[name], revision)
-	w.words = append(w.words, func() { w.told[name] = revision; w.secrets.deleted(secret) })
+	w.words = append(w.words, func() { w.subscribers[name] = revision; w.secrets.deleted(secret) })
 }
 
 func (w *lateWorld) deliver() {
@@ -90,7 +90,7 @@ func (w *lateWorld) changed(name string, after, to int) bool {
 
 // gap loses what the watch had still to deliver; the new watch begins at the present.
 func (w *lateWorld) gap() {
-	w.words, w.told = nil, map[string]int{}
+	w.words, w.subscribers = nil, map[string]int{}
 	w.secrets.missed()
 }
 
@@ -149,8 +149,8 @@ func (w *lateWorld) check(r *lateRead, secret latestSecret) {
 	if w.changed(r.name, version, asOf) {
 		w.t.Fatalf("Get returned version %d of %s as that of %d, but it changed at %v", version, r.name, asOf, w.past[r.name])
 	}
-	if version < w.told[r.name] {
-		w.t.Fatalf("Get returned version %d of %s after subscribers were told of %d", version, r.name, w.told[r.name])
+	if version < w.subscribers[r.name] {
+		w.t.Fatalf("Get returned version %d of %s after subscribers were told of %d", version, r.name, w.subscribers[r.name])
 	}
 	if version < r.floor {
 		w.t.Fatalf("Get returned version %d of %s after it had returned %d", version, r.name, r.floor)
@@ -169,7 +169,7 @@ func lateWorldRun(t *rapid.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	w := &lateWorld{
 		t: t, clock: clock, secrets: NewSecrets(nil, nil, clock, logr.Discard()), revision: 10,
-		state: map[string]*corev1.Secret{}, told: map[string]int{}, returned: map[string]int{}, past: map[string][]int{},
+		state: map[string]*corev1.Secret{}, subscribers: map[string]int{}, returned: map[string]int{}, past: map[string][]int{},
 	}
 	name := rapid.SampledFrom([]string{"a", "a", "a", "b"})
 	one := func(act func(*lateRead)) func(*rapid.T) {

@@ -35,20 +35,20 @@ func (s *Secrets) SubscribeNamespace(namespace string, onChange func(key types.N
 
 // subscribersLocked returns the functions to call for a change of a Secret in a namespace.
 func (s *Secrets) subscribersLocked(namespace string) []func(types.NamespacedName, string) {
-	told := []func(types.NamespacedName, string){s.onChange}
+	subscribers := []func(types.NamespacedName, string){s.onChange}
 	for its := range s.subscribers[namespace] {
-		told = append(told, its.onChange)
+		subscribers = append(subscribers, its.onChange)
 	}
-	return told
+	return subscribers
 }
 
 // gapLocked returns the functions to call for a gap in a watch.
 func (s *Secrets) gapLocked() []func() {
-	told := []func(){s.onGap}
+	subscribers := []func(){s.onGap}
 	for _, some := range s.subscribers {
 		for its := range some {
-			told = append(told, its.onGap)
+			subscribers = append(subscribers, its.onGap)
 		}
 	}
-	return told
+	return subscribers
 }

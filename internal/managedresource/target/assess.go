@@ -72,14 +72,14 @@ func RefOf(ref *resourcesv1alpha1.ObjectReference) objects.Ref {
 	}
 }
 
-// FromLedger judges by what is already known; it is not ok if anything would have to be read.
-func (a *Assessor) FromLedger(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
+// KnownHealth judges by what is already known; it is not ok if anything would have to be read.
+func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
 	for i := range refs {
 		ref := RefOf(&refs[i])
-		finding, judged := a.known(ref)
+		recorded, judged := a.known(ref)
 		// An object that isn't healthy now may be so in a moment: the controllers of health tell when it lasts.
-		if !finding.Present || finding.UnlabelledLive || !judged || finding.OutOfSync || finding.Verdict.Unhealthy != "" || finding.Verdict.Progressing != "" ||
-			(finding.Verdict.CountPods && !a.podsMatch(ref, finding)) {
+		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync || recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
+			(recorded.Verdict.CountPods && !a.podsMatch(ref, recorded)) {
 			return nil, false
 		}
 	}
@@ -99,12 +99,12 @@ func rolledOut() meta.ConditionChange {
 // Health judges whether all objects are there and healthy (MRH-3 … MRH-10); all problems are found, and the first ones
 // are named (MRB-29).
 func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
-	return a.health(ctx, refs, judgement{Assessor: a, slow: map[schema.GroupKind]error{}})
+	return a.health(ctx, refs, judgement{Assessor: a, timedOut: map[schema.GroupKind]error{}})
 }
 
 // ConfirmedHealth is Health that reads what is missing though it was about to be put back (MRB-38).
 func (a *Assessor) ConfirmedHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
-	return a.health(ctx, refs, judgement{Assessor: a, slow: map[schema.GroupKind]error{}, confirms: true})
+	return a.health(ctx, refs, judgement{Assessor: a, timedOut: map[schema.GroupKind]error{}, confirms: true})
 }
 
 func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, j judgement) (Assessment, error) {
@@ -114,7 +114,7 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 		ref := &refs[i]
 		// The first ones that are missing make the condition False, whatever the others are.
 		j.confirms = j.confirms && (missed == 0 || missed < namedProblems && a.clock.Since(began) < confirmTime)
-		finding, noMatch, err := j.find(ctx, ref)
+		recorded, noMatch, err := j.find(ctx, ref)
 		if err != nil {
 			if ctx.Err() != nil {
 				return Assessment{}, err
@@ -124,12 +124,12 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 			continue
 		}
 		switch {
-		case !finding.Present:
-			unsettled = unsettled || finding.OutOfSync
+		case !recorded.Present:
+			unsettled = unsettled || recorded.OutOfSync
 			missed++
 			problems = append(problems, missing(ref, noMatch))
-		case finding.Verdict.Unhealthy != "":
-			problems = append(problems, unhealthy(ref, finding.Verdict.Unhealthy))
+		case recorded.Verdict.Unhealthy != "":
+			problems = append(problems, unhealthy(ref, recorded.Verdict.Unhealthy))
 		}
 	}
 	if len(problems) == 0 {
@@ -153,16 +153,16 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 		if !a.watches.view.Health.Progresses(ref.GroupVersionKind()) {
 			continue
 		}
-		finding, _, err := (judgement{Assessor: a}).find(ctx, ref)
+		recorded, _, err := (judgement{Assessor: a}).find(ctx, ref)
 		if err != nil {
 			return Assessment{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Namespace+"/"+ref.Name, err)
 		}
-		if !finding.Present {
+		if !recorded.Present {
 			continue // The check of health tells (MRP-3).
 		}
-		waitsFor := finding.Verdict.Progressing
-		if waitsFor == "" && finding.Verdict.CountPods {
-			if waitsFor, err = a.oldPods(ctx, ref, finding); err != nil {
+		waitsFor := recorded.Verdict.Progressing
+		if waitsFor == "" && recorded.Verdict.CountPods {
+			if waitsFor, err = a.oldPods(ctx, ref, recorded); err != nil {
 				return Assessment{}, err
 			}
 		}
@@ -183,8 +183,8 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
 		entry := RefOf(&ref)
-		finding, judged := a.known(entry)
-		return finding.MissingFromList || finding.UnlabelledLive || finding.Present && !judged || !a.watches.Covered(entry) || finding.Verdict.CountPods && !a.podsMatch(entry, finding)
+		recorded, judged := a.known(entry)
+		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !judged || !a.watches.Covered(entry) || recorded.Verdict.CountPods && !a.podsMatch(entry, recorded)
 	})
 }
 
@@ -200,27 +200,27 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 
 // known is what is on record of an object; judged is false if that does not say how it is in the version of its entry: another ManagedResource may
 // have it in another one, which is not checked or says something else (MRH-8).
-func (a *Assessor) known(entry objects.Ref) (finding objects.Object, judged bool) {
-	finding = a.tracker.GetIn(entry)
-	return finding, finding.Judged || !a.watches.view.Whole(entry.GVK())
+func (a *Assessor) known(entry objects.Ref) (recorded objects.Object, judged bool) {
+	recorded = a.tracker.GetIn(entry)
+	return recorded, recorded.Judged || !a.watches.view.Whole(entry.GVK())
 }
 
-func (a *Assessor) podsMatch(ref objects.Ref, finding objects.Object) bool {
-	return a.watches.PodsCovered(ref) && a.tracker.Pods(ref.PodSource(), finding.UID) == finding.Verdict.Pods
+func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
+	return a.watches.PodsCovered(ref) && a.tracker.Pods(ref.PodSource(), recorded.UID) == recorded.Verdict.Pods
 }
 
 // oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have thousands, that go one
 // by one.
-func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding objects.Object) (waitsFor string, err error) {
+func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (waitsFor string, err error) {
 	if entry := RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
-		switch counted := a.tracker.Pods(entry.PodSource(), finding.UID); {
-		case counted == finding.Verdict.Pods:
+		switch counted := a.tracker.Pods(entry.PodSource(), recorded.UID); {
+		case counted == recorded.Verdict.Pods:
 			return "", nil
-		case counted > finding.Verdict.Pods:
+		case counted > recorded.Verdict.Pods:
 			return healthcheck.OldPods, nil
 		}
 	}
-	return a.countPods(ctx, ref, finding.Verdict.Pods)
+	return a.countPods(ctx, ref, recorded.Verdict.Pods)
 }
 
 func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, wanted int64) (string, error) {
@@ -249,7 +249,7 @@ type judgement struct {
 	// confirms is true if what is missing is read, though it is about to be put back.
 	confirms bool
 	// slow are the kinds of which a read took too long: the others are not tried, so that there is time for those of other kinds (MRB-35).
-	slow map[schema.GroupKind]error
+	timedOut map[schema.GroupKind]error
 }
 
 // find returns what is known of an object, after a read where the tracker does not know it or no watch keeps it up to date.
@@ -257,40 +257,40 @@ type judgement struct {
 func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
-	finding, judged := a.known(entry)
-	if covered && (finding.Present && !finding.UnlabelledLive && judged || !finding.Present && finding.OutOfSync && !finding.MissingFromList && !a.confirms) {
-		return finding, nil, nil
+	recorded, judged := a.known(entry)
+	if covered && (recorded.Present && !recorded.UnlabelledLive && judged || !recorded.Present && recorded.OutOfSync && !recorded.MissingFromList && !a.confirms) {
+		return recorded, nil, nil
 	}
-	if err := a.slow[entry.GroupKind]; err != nil {
+	if err := a.timedOut[entry.GroupKind]; err != nil {
 		return objects.Object{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
 	}
-	return a.read(ctx, ref, finding)
+	return a.read(ctx, ref, recorded)
 }
 
 // read is find for an object that has to be read; finding is what was known before.
-func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, finding objects.Object) (objects.Object, error, error) {
+func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (objects.Object, error, error) {
 	key := RefOf(ref).Key
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)
-	if a.slow != nil && reading.Err() != nil {
-		a.slow[key.GroupKind] = err
+	if a.timedOut != nil && reading.Err() != nil {
+		a.timedOut[key.GroupKind] = err
 	}
 	switch {
 	case isNotFound(err) && Gone(err):
-		a.tracker.ObserveNotFound(key, finding)
+		a.tracker.ObserveNotFound(key, recorded)
 		return objects.Object{Known: true, OutOfSync: a.tracker.Get(key).OutOfSync}, nil, nil
 	case Gone(err):
 		return objects.Object{Known: true}, err, nil
 	case err != nil:
 		return objects.Object{}, nil, err
 	}
-	sighting := a.watches.view.Observation(object)
-	sighting.Since = finding.Revision
-	a.tracker.ObservePresent(sighting)
-	found := objects.Object{Known: true, Present: true, UID: sighting.UID}
-	if sighting.Verdict != nil {
-		found.Verdict = *sighting.Verdict
+	observation := a.watches.view.Observation(object)
+	observation.Since = recorded.Revision
+	a.tracker.ObservePresent(observation)
+	found := objects.Object{Known: true, Present: true, UID: observation.UID}
+	if observation.Verdict != nil {
+		found.Verdict = *observation.Verdict
 	}
 	return found, nil, nil
 }
@@ -382,9 +382,9 @@ func (a *Assessor) age(t time.Time) string {
 
 var ages = regexp.MustCompile(` reported \S+ ago(?: \(x\d+ over \S+\))?: `)
 
-// WithoutNews returns the change with the present message if nothing but the ages of events differs, so that the condition
+// WithoutRepeats returns the change with the present message if nothing but the ages of events differs, so that the condition
 // is not rewritten for them (MRB-18).
-func WithoutNews(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition) meta.ConditionChange {
+func WithoutRepeats(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition) meta.ConditionChange {
 	present := meta.Conditions(conditions).Get(change.Type)
 	if present != nil && present.Message != change.Message &&
 		ages.ReplaceAllString(present.Message, " ") == ages.ReplaceAllString(change.Message, " ") {

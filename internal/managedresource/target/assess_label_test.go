@@ -30,7 +30,7 @@ func (r *rollout) takeLabelOff() (version string) {
 	version = strconv.Itoa(r.version)
 	r.history = append(r.history, event{deploymentKind, "DELETED", r.version, withVersion(before, r.version), false})
 	r.version++ // So that watches that have slept through the first news tell of it.
-	r.news.Broadcast()
+	r.changed.Broadcast()
 	return version
 }
 

@@ -35,10 +35,10 @@ func TestAgesAreNoNews(t *testing.T) {
 		return meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Message: message}
 	}
 	present := []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Message: "x\n* cloud reported 10s ago (x3 over 60m): no"}}
-	if got := WithoutNews(condition("x\n* cloud reported 2m ago (x4 over 61m): no"), present).Message; got != present[0].Message {
+	if got := WithoutRepeats(condition("x\n* cloud reported 2m ago (x4 over 61m): no"), present).Message; got != present[0].Message {
 		t.Errorf("MRB-18: got %q", got)
 	}
-	if got := WithoutNews(condition("x\n* cloud reported 2m ago: other"), present).Message; got == present[0].Message {
+	if got := WithoutRepeats(condition("x\n* cloud reported 2m ago: other"), present).Message; got == present[0].Message {
 		t.Error("MRB-18: news are lost")
 	}
 }

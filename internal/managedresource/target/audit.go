@@ -30,7 +30,7 @@ type Orphan struct {
 // Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker: watches are
 // the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched again. stray is
 // called for each object with an origin that is not on record. It runs until the context ends.
-func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(context.Context, Orphan)) error {
+func (w *Watches) Audit(ctx context.Context, period time.Duration, orphan func(context.Context, Orphan)) error {
 	pause := func(d time.Duration) bool {
 		select {
 		case <-ctx.Done():
@@ -46,7 +46,7 @@ func (w *Watches) Audit(ctx context.Context, period time.Duration, stray func(co
 			return nil
 		}
 		for _, s := range scopes {
-			if _, err := w.auditScope(ctx, s, stray); err != nil {
+			if _, err := w.auditScope(ctx, s, orphan); err != nil {
 				w.log.Info("Could not audit a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
 			}
 			if !pause(share) {
@@ -70,7 +70,7 @@ func (w *Watches) audited() []scope {
 }
 
 // auditScope lists a scope, and reports whether its watch missed changes. Orphans are passed to stray, unless it is nil.
-func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Context, Orphan)) (missed bool, err error) {
+func (w *Watches) auditScope(ctx context.Context, s scope, orphan func(context.Context, Orphan)) (missed bool, err error) {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
@@ -78,9 +78,9 @@ func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Co
 		return false, nil // It is listed as soon as it can be.
 	}
 	var differing []objects.Difference
-	var strays []Orphan
+	var orphans []Orphan
 	err = a.list(ctx, func() (err error) {
-		differing, strays, err = w.compare(ctx, s, a)
+		differing, orphans, err = w.compare(ctx, s, a)
 		return err
 	})
 	if err != nil {
@@ -92,11 +92,11 @@ func (w *Watches) auditScope(ctx context.Context, s scope, stray func(context.Co
 			return false, nil
 		case <-time.After(auditGrace):
 		}
-		missed = w.settle(s, a, differing)
+		missed = w.complete(s, a, differing)
 	}
-	for _, object := range strays {
-		if stray != nil {
-			stray(ctx, object)
+	for _, object := range orphans {
+		if orphan != nil {
+			orphan(ctx, object)
 		}
 	}
 	return missed, nil
@@ -119,10 +119,10 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objec
 	if _, err = listPages(ctx, options, page, paging{start: c.start, begin: c.begin, each: c.each}); err != nil {
 		return nil, nil, err
 	}
-	if c.session.VersionsWentBackwards() && !c.told {
+	if c.session.VersionsWentBackwards() && !c.reported {
 		w.versionsWentBackwards(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
 	}
-	return slices.Concat(c.differing, c.session.Absent()), c.strays, nil
+	return slices.Concat(c.differing, c.session.Absent()), c.orphans, nil
 }
 
 // comparison is the list of an audit that is under way.
@@ -132,19 +132,19 @@ type comparison struct {
 	active  *activeWatch
 	session *objects.ListSession
 	// told is true if it was told that versions were turned back.
-	told      bool
+	reported  bool
 	differing []objects.Difference
-	strays    []Orphan
+	orphans   []Orphan
 }
 
 func (c *comparison) start() {
 	c.session = c.tracker.StartListSession(c.scope.gvk.GroupKind(), c.active.version(), func(ref objects.Ref) bool { return c.scopeOf(ref) == c.scope })
-	c.differing, c.strays = nil, nil
+	c.differing, c.orphans = nil, nil
 }
 
 func (c *comparison) begin(version string) error {
 	if c.session.At(version) {
-		c.told = true
+		c.reported = true
 		c.versionsWentBackwards(nil)
 	}
 	return nil
@@ -155,11 +155,11 @@ func (c *comparison) each(object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	sighting := sightingOf(c.scope.gvk, accessor)
+	observation := observationOf(c.scope.gvk, accessor)
 	if c.view.Whole(c.scope.gvk) {
-		sighting.Digest = 0 // It stands for the metadata only.
+		observation.Digest = 0 // It stands for the metadata only.
 	}
-	difference, tracked := c.session.Compare(sighting)
+	difference, tracked := c.session.Compare(observation)
 	if difference != nil {
 		c.differing = append(c.differing, *difference)
 	}
@@ -167,16 +167,16 @@ func (c *comparison) each(object runtime.Object) error {
 		return nil
 	}
 	if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "" && c.client.WroteOrigin(accessor) {
-		c.strays = append(c.strays, Orphan{c.scope.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
+		c.orphans = append(c.orphans, Orphan{c.scope.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
 	}
 	return nil
 }
 
 // settle reports what the watch did not tell of in the meantime, and watches the scope anew. It returns whether there was anything.
-func (w *Watches) settle(s scope, a *activeWatch, differing []objects.Difference) (missed bool) {
+func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Difference) (missed bool) {
 	number := 0
 	for _, difference := range differing {
-		if w.tracker.Settle(difference) {
+		if w.tracker.CompleteDifference(difference) {
 			number++
 			w.metrics.missed.WithLabelValues(s.gvk.Kind).Inc()
 			w.log.Info("A watch missed what became of an object", "groupVersionKind", s.gvk.String(),

@@ -28,8 +28,8 @@ func TestAudit(t *testing.T) {
 	w.Track(owner, refs)
 	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(refs[0]) })
 	for _, ref := range refs {
-		finding := l.Get(ref.Key)
-		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: finding.UID, ResourceVersion: finding.ResourceVersion})
+		recorded := l.Get(ref.Key)
+		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: recorded.UID, ResourceVersion: recorded.ResourceVersion})
 	}
 	s.mu.Lock()
 	s.muted = true
@@ -55,12 +55,12 @@ func TestAudit(t *testing.T) {
 	w.mu.Lock()
 	a := w.active[kind]
 	w.mu.Unlock()
-	differing, strays, err := w.compare(t.Context(), kind, a)
+	differing, orphans, err := w.compare(t.Context(), kind, a)
 	if err != nil || len(differing) != 3 {
 		t.Fatalf("got %+v, %v", differing, err)
 	}
-	if len(strays) != 1 || strays[0].Name != "lost" || strays[0].Origin != "garden:n/mr" {
-		t.Errorf("got %+v", strays)
+	if len(orphans) != 1 || orphans[0].Name != "lost" || orphans[0].Origin != "garden:n/mr" {
+		t.Errorf("got %+v", orphans)
 	}
 	if n := len(l.OutOfSync(owner)); n != 0 {
 		t.Errorf("%d objects are in doubt before the watch had its time", n)
@@ -69,12 +69,12 @@ func TestAudit(t *testing.T) {
 	s.muted = false
 	s.mu.Unlock()
 	lists := s.count("list")
-	w.settle(kind, a, differing)
+	w.complete(kind, a, differing)
 	if n := len(l.OutOfSync(owner)); n != 3 || l.Get(refs[2].Key).Present {
 		t.Errorf("%d objects are in doubt, want 3", n)
 	}
 	for _, difference := range differing {
-		if l.Settle(difference) {
+		if l.CompleteDifference(difference) {
 			t.Errorf("%s is taken for missed twice", difference.Key.Name)
 		}
 	}

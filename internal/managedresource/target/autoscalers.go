@@ -48,8 +48,8 @@ type Autoscalers struct {
 	listed time.Time
 
 	// telling is held while an event or a list is recorded; told counts the events.
-	telling sync.Mutex
-	told    uint64
+	telling  sync.Mutex
+	reported uint64
 
 	mu      sync.Mutex
 	started bool
@@ -236,13 +236,13 @@ var errOvertaken = errors.New("a watch has reported newer data")
 // list reports all autoscalers, as long as heeded returns true.
 func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {
 	targets := map[types.UID]plan.Key{}
-	var told uint64
+	var reported uint64
 	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
 		start: func() {
 			clear(targets)
 			a.telling.Lock()
 			defer a.telling.Unlock()
-			told = a.told
+			reported = a.reported
 		},
 		begin: func(string) error {
 			if !heeded() {
@@ -262,14 +262,14 @@ func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() boo
 	if err != nil {
 		return version, err
 	}
-	return version, a.listedAll(targets, told)
+	return version, a.listedAll(targets, reported)
 }
 
 // listedAll takes a complete list over, which began when so many events had been told.
-func (a *Autoscalers) listedAll(targets map[types.UID]plan.Key, told uint64) error {
+func (a *Autoscalers) listedAll(targets map[types.UID]plan.Key, reported uint64) error {
 	a.telling.Lock()
 	defer a.telling.Unlock()
-	if a.told != told {
+	if a.reported != reported {
 		return errOvertaken
 	}
 	for uid, target := range targets {
@@ -303,7 +303,7 @@ func (s *autoscalerSink) Update(object any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
 	}
-	s.tells(autoscaler.GetUID(), s.target(autoscaler))
+	s.apply(autoscaler.GetUID(), s.target(autoscaler))
 	return nil
 }
 
@@ -313,16 +313,16 @@ func (s *autoscalerSink) Delete(object any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
 	}
-	s.tells(accessor.GetUID(), plan.Key{})
+	s.apply(accessor.GetUID(), plan.Key{})
 	return nil
 }
 
 // tells takes an event over, if the sink is heeded.
-func (s *autoscalerSink) tells(uid types.UID, target plan.Key) {
+func (s *autoscalerSink) apply(uid types.UID, target plan.Key) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
 	if s.active.isCurrent() {
-		s.told++
+		s.reported++
 		s.set(uid, target)
 	}
 }
@@ -374,7 +374,7 @@ func (a *Autoscalers) set(uid types.UID, key plan.Key) {
 	}
 	a.mu.Unlock()
 	if gained {
-		a.suspect(key)
+		a.recheck(key)
 	}
 }
 
@@ -389,14 +389,14 @@ func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
 		}
 		a.mu.Unlock()
 		if over {
-			a.suspect(key)
+			a.recheck(key)
 		}
 	}))
 	a.leaving[key] = timer
 }
 
 // suspect marks the workload as out of sync, under each equivalent kind that its manifest may have.
-func (a *Autoscalers) suspect(key plan.Key) {
+func (a *Autoscalers) recheck(key plan.Key) {
 	for _, key := range plan.NewEquivalences(nil).Keys(key) {
 		a.watches.tracker.MarkOutOfSync(objects.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
 	}

@@ -197,7 +197,7 @@ func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unst
 	if err != nil {
 		return objects.Observation{}, err
 	}
-	return sightingOf(object.GroupVersionKind(), accessor), nil
+	return observationOf(object.GroupVersionKind(), accessor), nil
 }
 
 // metadataOnly asks for the metadata of what was written, in the form that costs least.

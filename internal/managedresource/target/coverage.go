@@ -44,11 +44,11 @@ type activeWatch struct {
 	// recheckPause is the pause before the next recheck.
 	recheckPause time.Duration
 	// news is closed, and replaced, when any of these changes.
-	news chan struct{}
+	changed chan struct{}
 }
 
 func newActiveWatch() *activeWatch {
-	return &activeWatch{served: make(chan struct{}, 1), listing: make(chan struct{}, 1), news: make(chan struct{})}
+	return &activeWatch{served: make(chan struct{}, 1), listing: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
 // list calls do while no other list of the scope is under way.
@@ -63,21 +63,21 @@ func (a *activeWatch) list(ctx context.Context, do func() error) error {
 }
 
 func (a *activeWatch) tellLocked() {
-	close(a.news)
-	a.news = make(chan struct{})
+	close(a.changed)
+	a.changed = make(chan struct{})
 }
 
 // await waits until the watch covers, was listed and has ended, has failed, or the context ends, and says whether it covers.
 func (a *activeWatch) await(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
-		covered, failed, ended, news := a.covered, a.failed, a.endedLocked(), a.news
+		covered, failed, ended, changed := a.covered, a.failed, a.endedLocked(), a.changed
 		a.mu.Unlock()
 		if covered || ended || failed {
 			return covered
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-ctx.Done():
 			return false
 		}
@@ -141,7 +141,7 @@ func (f watchSession) isCurrent() bool {
 }
 
 // tells changes what is known, and wakes those who wait for that, if the watchSession is heeded.
-func (f watchSession) tells(change func()) (heeded bool) {
+func (f watchSession) apply(change func()) (heeded bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.watchSession != f.number {
@@ -154,26 +154,26 @@ func (f watchSession) tells(change func()) (heeded bool) {
 
 // listed tells of a complete list, and says whether it counts.
 func (f watchSession) listed(resourceVersion string) bool {
-	return f.tells(func() {
+	return f.apply(func() {
 		f.complete, f.covered, f.failed, f.doubtful, f.latest = true, true, false, true, resourceVersion
 	})
 }
 
 // lost tells that a request failed.
-func (f watchSession) lost() { f.tells(func() { f.covered, f.failed, f.doubtful = false, true, true }) }
+func (f watchSession) lost() { f.apply(func() { f.covered, f.failed, f.doubtful = false, true, true }) }
 
 // resumed tells that a watch goes on from where the last report ended, and returns whether the watch is to be rechecked. The function that it returns
 // tells that the watch has ended. The follower mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
 func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 	number := 0
-	f.tells(func() {
+	f.apply(func() {
 		f.opened++
 		number = f.opened
 		f.covered, f.failed = f.complete, f.failed && !f.complete
 		doubtful, f.doubtful = f.doubtful, false
 	})
 	return doubtful, func(atTimeout bool) {
-		f.tells(func() {
+		f.apply(func() {
 			f.covered = f.covered && f.opened != number
 			f.doubtful = f.doubtful || !atTimeout
 		})
@@ -181,7 +181,7 @@ func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 }
 
 // end tells that the scope is no longer followed.
-func (f watchSession) end() { f.tells(func() { f.complete, f.covered, f.failed = false, false, true }) }
+func (f watchSession) end() { f.apply(func() { f.complete, f.covered, f.failed = false, false, true }) }
 
 // reached tells of an event or a bookmark.
 func (f watchSession) reached(resourceVersion string) {

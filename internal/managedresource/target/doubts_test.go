@@ -197,7 +197,7 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			w.Track(wants, []objects.Ref{ref})
 			w.Track(once, []objects.Ref{refOld})
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
-			l.LeaveTo(wants, once, ref.Key)
+			l.Transfer(wants, once, ref.Key)
 			verify(l, wants, ref)
 			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
 			end()
@@ -210,7 +210,7 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.settle(w.scopeOf(ref), a, audited)
+			w.complete(w.scopeOf(ref), a, audited)
 			if l.InSync(ref.Key, 1) || len(l.OutOfSync(wants))+len(l.OutOfSync(once)) == 0 {
 				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
 			}

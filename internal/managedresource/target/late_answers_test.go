@@ -33,8 +33,8 @@ func TestMappingOfALateAnswer(t *testing.T) {
 	s.serve(widgets, "widgets", false)
 	listener := httptest.NewServer(s)
 	t.Cleanup(listener.Close)
-	slow := &slowAnswers{RoundTripper: listener.Client().Transport, given: make(chan struct{}), go_: make(chan struct{})}
-	client, err := NewClient(&rest.Config{Host: listener.URL, QPS: -1}, &http.Client{Transport: slow}, NewMetrics(prometheus.NewRegistry()))
+	timedOut := &slowAnswers{RoundTripper: listener.Client().Transport, given: make(chan struct{}), go_: make(chan struct{})}
+	client, err := NewClient(&rest.Config{Host: listener.URL, QPS: -1}, &http.Client{Transport: timedOut}, NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +43,12 @@ func TestMappingOfALateAnswer(t *testing.T) {
 		_, err := client.Scope(t.Context(), widgets)
 		asked <- err
 	}()
-	<-slow.given
+	<-timedOut.given
 	// The definition is deleted, which a watch tells, and created anew, with namespaces.
 	s.serve(widgets, "widgets", true)
 	s.put(widgets, "n", "w", nil)
 	client.mappings.forgetKind(widgets.GroupKind())
-	close(slow.go_)
+	close(timedOut.go_)
 	if err := <-asked; err != nil {
 		t.Fatal(err)
 	}

@@ -292,12 +292,12 @@ func (w *Watches) fromList(ctx context.Context, ref objects.Ref) *unstructured.U
 	if !a.covers() {
 		return nil
 	}
-	finding := w.tracker.Get(ref.Key)
-	if !finding.Present {
+	recorded := w.tracker.Get(ref.Key)
+	if !recorded.Present {
 		return nil
 	}
-	object := w.live.take(finding.UID, finding.Revision.Era())
-	if object == nil || object.GetResourceVersion() != finding.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
+	object := w.live.take(recorded.UID, recorded.Revision.Era())
+	if object == nil || object.GetResourceVersion() != recorded.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
 		return nil
 	}
 	return object

@@ -28,9 +28,9 @@ var wholeForDrift = map[runtimeschema.GroupKind]bool{
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: true,
 }
 
-// generationTells are the groups of Kubernetes' own whose kinds count every change of what is managed in their generation.
+// generationCovers are the groups of Kubernetes' own whose kinds count every change of what is managed in their generation.
 // In the others some kinds have none, and some have one that stays 1.
-var generationTells = map[string]bool{
+var generationCovers = map[string]bool{
 	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true, "admissionregistration.k8s.io": true,
 }
 
@@ -42,28 +42,28 @@ func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
 // Observation is what a whole object says.
 func (v View) Observation(object *unstructured.Unstructured) objects.Observation {
 	gvk := object.GroupVersionKind()
-	sighting := sightingOf(gvk, object)
+	observation := observationOf(gvk, object)
 	if v.Whole(gvk) {
 		verdict := v.Health.Assess(object)
-		sighting.Verdict, sighting.Version = &verdict, gvk.Version
-		sighting.Digest = objects.ContentDigest(content(gvk, object.Object))
+		observation.Verdict, observation.Version = &verdict, gvk.Version
+		observation.Digest = objects.ContentDigest(content(gvk, object.Object))
 	}
-	return sighting
+	return observation
 }
 
-// sightingOf is what the metadata of an object say.
-func sightingOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Observation {
-	sighting := objects.Observation{
+// observationOf is what the metadata of an object say.
+func observationOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Observation {
+	observation := objects.Observation{
 		Key:             objects.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
 		Terminating:     object.GetDeletionTimestamp() != nil,
 		Hold:            hold.Digest(object.GetAnnotations()),
 	}
-	if object.GetGeneration() > 0 && (generationTells[gvk.Group] || schema.IsCustom(gvk.Group)) {
-		sighting.Digest = objects.MetadataDigest(object)
+	if object.GetGeneration() > 0 && (generationCovers[gvk.Group] || schema.IsCustom(gvk.Group)) {
+		observation.Digest = objects.MetadataDigest(object)
 	}
-	return sighting
+	return observation
 }
 
 // content is what of an object decides about drift: all but its status, also the one that merging leaves alone in annotations.

@@ -75,14 +75,14 @@ func (s scope) forgetPods(l *objects.Tracker, listed map[types.UID]struct{}) {
 	}
 }
 
-// podSighting is what a Pod says if it is managed itself; its content is not compared in this form, so that every new
+// podObservation is what a Pod says if it is managed itself; its content is not compared in this form, so that every new
 // resource version is looked at.
-func (w *Watches) podSighting(pod *corev1.Pod) objects.Observation {
-	sighting := sightingOf(podKind, pod)
+func (w *Watches) podObservation(pod *corev1.Pod) objects.Observation {
+	observation := observationOf(podKind, pod)
 	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(pod.Status.Phase)}}}
 	object.SetGroupVersionKind(podKind)
 	object.SetAnnotations(pod.Annotations)
 	verdict := w.view.Health.Assess(object)
-	sighting.Verdict, sighting.Version = &verdict, podKind.Version
-	return sighting
+	observation.Verdict, observation.Version = &verdict, podKind.Version
+	return observation
 }

@@ -50,11 +50,11 @@ func TestPodsOfCreateOnlyDeployment(t *testing.T) {
 	if got := r.progressing(t); got != "True" {
 		t.Fatalf("MRP-10: with an old Pod Progressing is %s", got)
 	}
-	told := make(chan struct{}, 100)
-	r.Subscribe(func(objects.Owner, objects.Key) {}, func(objects.Owner) { told <- struct{}{} })
+	reported := make(chan struct{}, 100)
+	r.Subscribe(func(objects.Owner, objects.Key) {}, func(objects.Owner) { reported <- struct{}{} })
 	before := r.count("get") // Who counts Pods without watches begins with the Deployment.
 	r.delete(podKind, "n", "old")
-	eventually(t, "MRT-13: it is told that an old Pod has gone", func() bool { return len(told) > 0 })
+	eventually(t, "MRT-13: it is told that an old Pod has gone", func() bool { return len(reported) > 0 })
 	for range 3 {
 		if got := r.progressing(t); got != "False" {
 			t.Fatalf("without the old Pod Progressing is %s", got)
@@ -79,7 +79,7 @@ func TestScaledToNothingWithoutLabels(t *testing.T) {
 	if got := r.progressing(t); got != "True" {
 		t.Errorf("while its Pod terminates Progressing is %s", got)
 	}
-	if _, ok := r.assessor.FromLedger(r.refs); ok {
+	if _, ok := r.assessor.KnownHealth(r.refs); ok {
 		t.Error("the ledger takes it for rolled out")
 	}
 }

@@ -106,9 +106,9 @@ func (r restarted) compare(t testing.TB) {
 						t.Errorf("%s differs: %v and %v", ref.Name, live.Object, merged.Object)
 						return
 					}
-					sighting := r.watches.view.Observation(live)
-					sighting.Desired = 1
-					r.tracker.MarkInSync(o, sighting)
+					observation := r.watches.view.Observation(live)
+					observation.Desired = 1
+					r.tracker.MarkInSync(o, observation)
 				}
 			}
 		})

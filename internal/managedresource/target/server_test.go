@@ -24,7 +24,7 @@ import (
 // server is an API server as far as this package uses one: kinds that come and go, lists in pages, and watches.
 type server struct {
 	mu      sync.Mutex
-	news    *sync.Cond
+	changed *sync.Cond
 	version int
 	kinds   map[schema.GroupVersionKind]*served
 	// refused are the verbs that are forbidden.
@@ -70,7 +70,7 @@ var (
 func newServer(t testing.TB) (*server, *Client) {
 	t.Helper()
 	s := &server{version: 1, kinds: map[schema.GroupVersionKind]*served{}, refused: map[string]bool{}, requests: map[string]int{}}
-	s.news = sync.NewCond(&s.mu)
+	s.changed = sync.NewCond(&s.mu)
 	s.serve(configMaps, "configmaps", true)
 	s.serve(widgets, "widgets", true)
 	listener := httptest.NewServer(s)
@@ -93,14 +93,14 @@ func (s *server) withdraw(gvk schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kinds, gvk)
-	s.news.Broadcast()
+	s.changed.Broadcast()
 }
 
 func (s *server) refuse(verb string, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused[verb] = refused
-	s.news.Broadcast()
+	s.changed.Broadcast()
 }
 
 func (s *server) count(verbs ...string) int {
@@ -137,7 +137,7 @@ func (s *server) put(gvk schema.GroupVersionKind, namespace, name string, change
 	}
 	kind.objects[key] = object
 	s.history = append(s.history, event{gvk, "MODIFIED", s.version, object, s.muted})
-	s.news.Broadcast()
+	s.changed.Broadcast()
 	return object
 }
 
@@ -148,7 +148,7 @@ func (s *server) delete(gvk schema.GroupVersionKind, namespace, name string) {
 	object := withVersion(s.kinds[gvk].objects[namespace+"/"+name], s.version)
 	delete(s.kinds[gvk].objects, namespace+"/"+name)
 	s.history = append(s.history, event{gvk, "DELETED", s.version, object, s.muted})
-	s.news.Broadcast()
+	s.changed.Broadcast()
 }
 
 func withVersion(object map[string]any, version int) map[string]any {
@@ -165,7 +165,7 @@ func (s *server) restore(version int) {
 	defer s.mu.Unlock()
 	s.version, s.history, s.compacted = version, nil, version
 	s.restarts++
-	s.news.Broadcast()
+	s.changed.Broadcast()
 }
 
 // cut ends all watches.
@@ -173,7 +173,7 @@ func (s *server) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restarts++
-	s.news.Broadcast()
+	s.changed.Broadcast()
 }
 
 func answer(w http.ResponseWriter, code int, v any) {
@@ -329,7 +329,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 		<-r.Context().Done()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.news.Broadcast()
+		s.changed.Broadcast()
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,7 +345,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 			}
 		}
 		from = max(from, s.version)
-		s.news.Wait()
+		s.changed.Wait()
 	}
 }
 

@@ -78,7 +78,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.LeaveTo(wants, once, ref.Key) // It puts it right.
+				l.Transfer(wants, once, ref.Key) // It puts it right.
 			}
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled}) // As each run does at its end.
@@ -129,7 +129,7 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.LeaveTo(wants, once, ref.Key)
+				l.Transfer(wants, once, ref.Key)
 			}
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
 			verify(l, wants, ref)

@@ -16,11 +16,11 @@ func TestStatusOfAutoscalersIsNoDrift(t *testing.T) {
 		}
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
 			"metadata": meta, "spec": map[string]any{"maxReplicas": int64(3)}}}
-		sighting := (View{}).Observation(o)
+		observation := (View{}).Observation(o)
 		if len(o.GetAnnotations()) != len(annotations) {
 			t.Error("the object was changed")
 		}
-		return sighting.Digest
+		return observation.Digest
 	}
 	none := digest(nil)
 	for _, status := range []string{"autoscaling.alpha.kubernetes.io/current-metrics", "autoscaling.alpha.kubernetes.io/conditions"} {

@@ -39,9 +39,9 @@ func (s *sink) Update(object any) error {
 	if !s.active.isCurrent() {
 		return nil
 	}
-	sighting, err := s.sighting(object)
+	observation, err := s.observation(object)
 	if err == nil && s.scope.name != countedPods {
-		s.watches.tracker.ObservePresent(sighting)
+		s.watches.tracker.ObservePresent(observation)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (s *sink) Delete(object any) error {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
 		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
-	s.watches.tracker.ObserveDeleted(sightingOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
+	s.watches.tracker.ObserveDeleted(observationOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
 	return nil
 }
 
@@ -153,7 +153,7 @@ type scopeList struct {
 	// uids are those of Pods and ReplicaSets only.
 	uids map[types.UID]struct{}
 	// told is true if it was told that versions were turned back.
-	told bool
+	reported bool
 }
 
 func (l *scopeList) start() {
@@ -169,7 +169,7 @@ func (l *scopeList) begin(version string) error {
 		return nil
 	}
 	l.watches.log.Info("The resource versions of the target were turned back, all its objects are compared anew", "groupVersionKind", l.scope.gvk.String())
-	l.told = true
+	l.reported = true
 	l.watches.versionsWentBackwards(&l.scope)
 	l.active.reached(version)
 	if !l.whole && l.watches.live.expect(l.scope) {
@@ -179,16 +179,16 @@ func (l *scopeList) begin(version string) error {
 }
 
 func (l *scopeList) each(object runtime.Object) error {
-	sighting, err := l.sighting(object)
+	observation, err := l.observation(object)
 	if err != nil {
 		return err
 	}
-	finding := l.session.ObservePresent(sighting)
-	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && finding.Tracked && !finding.InSync {
-		l.watches.live.hold(l.scope, u, finding.Revision.Era())
+	recorded := l.session.ObservePresent(observation)
+	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && recorded.Tracked && !recorded.InSync {
+		l.watches.live.hold(l.scope, u, recorded.Revision.Era())
 	}
 	if _, counts := l.scope.counts(); counts {
-		l.uids[sighting.UID] = struct{}{}
+		l.uids[observation.UID] = struct{}{}
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (l *scopeList) each(object runtime.Object) error {
 // end takes that the list is complete.
 func (l *scopeList) end() {
 	l.session.End()
-	if l.session.VersionsWentBackwards() && !l.told {
+	if l.session.VersionsWentBackwards() && !l.reported {
 		l.watches.versionsWentBackwards(nil) // Of the others of the scope it had those that look the same.
 	}
 	l.scope.forgetPods(l.watches.tracker, l.uids)
@@ -205,7 +205,7 @@ func (l *scopeList) end() {
 // covers says whether the sink's scope tells of an object.
 func (s *sink) covers(ref objects.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
 
-func (s *sink) sighting(object any) (objects.Observation, error) {
+func (s *sink) observation(object any) (objects.Observation, error) {
 	switch object := object.(type) {
 	case *unstructured.Unstructured:
 		s.setReplicaSet(object)
@@ -214,10 +214,10 @@ func (s *sink) sighting(object any) (objects.Observation, error) {
 	case *corev1.Pod:
 		// Typed objects carry no kind; the rest is the same as for any other.
 		s.setPod(object)
-		return s.watches.podSighting(object), nil
+		return s.watches.podObservation(object), nil
 	case *metav1.PartialObjectMetadata:
 		s.setReplicaSet(object)
-		return sightingOf(s.scope.gvk, object), nil
+		return observationOf(s.scope.gvk, object), nil
 	}
 	return objects.Observation{}, fmt.Errorf("unexpected object %T", object)
 }

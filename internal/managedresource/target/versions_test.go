@@ -70,7 +70,7 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	w.Track(wants, []objects.Ref{ref})
 	w.Track(once, []objects.Ref{unlabelled})
 	eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) && w.Covered(unlabelled) })
-	l.LeaveTo(wants, once, ref.Key)
+	l.Transfer(wants, once, ref.Key)
 	verify(l, wants, ref)
 	end := s.gap(t, func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) }, func() { s.delete(configMaps, "n", "a") })
 	// The watch by name is still in its back-off when the other one is back.
@@ -121,7 +121,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 				if tc.served {
 					eventually(t, "covered, too", func() bool { return w.Covered(refOld) })
 				}
-				l.LeaveTo(wants, another, ref.Key)
+				l.Transfer(wants, another, ref.Key)
 			}
 			verify(l, wants, ref)
 			if tc.letGo {

@@ -10,13 +10,13 @@ import (
 )
 
 // listener notes what it is told.
-type listener struct{ told []string }
+type listener struct{ reported []string }
 
 func (l *listener) OnAdd(object any, initial bool) {
-	l.told = append(l.told, fmt.Sprintf("add %s %t", nameOf(object), initial))
+	l.reported = append(l.reported, fmt.Sprintf("add %s %t", nameOf(object), initial))
 }
-func (l *listener) OnUpdate(_, after any) { l.told = append(l.told, "update "+nameOf(after)) }
-func (l *listener) OnDelete(object any)   { l.told = append(l.told, "delete "+nameOf(object)) }
+func (l *listener) OnUpdate(_, after any) { l.reported = append(l.reported, "update "+nameOf(after)) }
+func (l *listener) OnDelete(object any)   { l.reported = append(l.reported, "delete "+nameOf(object)) }
 
 func nameOf(object any) string {
 	if lost, is := object.(cache.DeletedFinalStateUnknown); is {
@@ -46,11 +46,11 @@ func TestFeed(t *testing.T) {
 	f.OnAdd("no object", false)
 	end()
 	f.OnAdd(in("a", "too-late"), false)
-	if want := []string{"add early true", "add late false", "update late", "delete early"}; !slices.Equal(of.told, want) {
-		t.Errorf("told %v, want %v", of.told, want)
+	if want := []string{"add early true", "add late false", "update late", "delete early"}; !slices.Equal(of.reported, want) {
+		t.Errorf("told %v, want %v", of.reported, want)
 	}
-	if want := []string{"add else false"}; !slices.Equal(other.told, want) {
-		t.Errorf("TGT-2: told %v, want %v", other.told, want)
+	if want := []string{"add else false"}; !slices.Equal(other.reported, want) {
+		t.Errorf("TGT-2: told %v, want %v", other.reported, want)
 	}
 	if panics != 3 {
 		t.Errorf("TGT-12: %d panics were told", panics)

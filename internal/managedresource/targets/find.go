@@ -33,11 +33,11 @@ func (t *Targets) followNamespaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	note := func(told any, there bool) {
-		if lost, is := told.(toolscache.DeletedFinalStateUnknown); is {
-			told = lost.Obj
+	note := func(reported any, there bool) {
+		if lost, is := reported.(toolscache.DeletedFinalStateUnknown); is {
+			reported = lost.Obj
 		}
-		namespace, is := told.(metav1.Object)
+		namespace, is := reported.(metav1.Object)
 		if !is || ctx.Err() != nil {
 			return
 		}
@@ -84,15 +84,15 @@ func (t *Targets) look(ctx context.Context) error {
 			present[name] = filepath.Join(t.Config.Targets.Directory, file.Name())
 		}
 	}
-	former := map[string]string{}
+	previous := map[string]string{}
 	for _, c := range t.offered() {
-		former[c.name] = c.namespace
+		previous[c.name] = c.namespace
 		if present[c.name] == "" {
 			t.withdraw(c.namespace)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(present)) {
-		if err := t.lookAt(ctx, name, former[name], present[name]); err != nil {
+		if err := t.lookAt(ctx, name, previous[name], present[name]); err != nil {
 			t.Log.Error(err, "Entry of a target cannot be used; its former entry is used", "target", name)
 		}
 	}
@@ -100,13 +100,13 @@ func (t *Targets) look(ctx context.Context) error {
 }
 
 // lookAt offers the namespace of an entry, in place of the namespace that it named before.
-func (t *Targets) lookAt(ctx context.Context, name, former, file string) error {
+func (t *Targets) lookAt(ctx context.Context, name, previous, file string) error {
 	namespace, resolve, err := t.fromEntry(file)
 	if err != nil {
 		return err
 	}
-	if former != "" && former != namespace {
-		t.withdraw(former)
+	if previous != "" && previous != namespace {
+		t.withdraw(previous)
 	}
 	found, err := resolve(ctx)
 	seen := fmt.Sprint(err)

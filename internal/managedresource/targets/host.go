@@ -94,7 +94,7 @@ func (n *narrowed) AddEventHandler(handler toolscache.ResourceEventHandler) (too
 	n.view.mu.Lock()
 	defer n.view.mu.Unlock()
 	n.view.ends = append(n.view.ends, end)
-	return told{}, nil
+	return reported{}, nil
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
@@ -103,19 +103,19 @@ func (n *narrowed) AddEventHandlerWithOptions(handler toolscache.ResourceEventHa
 }
 
 // told is the registration of a handler that has received all existing objects.
-type told struct{}
+type reported struct{}
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.
-func (told) HasSynced() bool { return true }
+func (reported) HasSynced() bool { return true }
 
 // HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
-func (told) HasSyncedChecker() toolscache.DoneChecker { return told{} }
+func (reported) HasSyncedChecker() toolscache.DoneChecker { return reported{} }
 
 // Name implements cache.DoneChecker.
-func (told) Name() string { return "ManagedResources of a target" }
+func (reported) Name() string { return "ManagedResources of a target" }
 
 // Done implements cache.DoneChecker.
-func (told) Done() <-chan struct{} { return over }
+func (reported) Done() <-chan struct{} { return over }
 
 // over is a channel that is closed.
 var over = func() chan struct{} {

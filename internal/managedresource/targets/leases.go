@@ -64,7 +64,7 @@ func (t *Targets) lockOf(namespace, name string, labels map[string]string) resou
 // notify has the process decide about its targets.
 func (t *Targets) notify() {
 	select {
-	case t.news <- struct{}{}:
+	case t.changed <- struct{}{}:
 	default:
 	}
 }
@@ -99,7 +99,7 @@ func (l leases) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C():
-		case <-l.news:
+		case <-l.changed:
 		}
 	}
 }
@@ -143,10 +143,10 @@ func (t *Targets) observe(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	settled, lost := t.holdings.Observe(o)
+	complete, lost := t.holdings.Observe(o)
 	t.observed = true
-	for _, namespace := range settled {
-		close(t.members[namespace].settled)
+	for _, namespace := range complete {
+		close(t.members[namespace].complete)
 	}
 	for _, namespace := range lost {
 		t.endLocked(namespace, "its lease is not that of this process any more")

@@ -107,7 +107,7 @@ func (p *sharer) busy() (all []string) {
 	defer p.mu.Unlock()
 	for namespace, m := range p.members {
 		select {
-		case <-m.settled:
+		case <-m.complete:
 			all = append(all, namespace)
 		default:
 		}

@@ -64,10 +64,10 @@ type member struct {
 	*Targets
 	*candidate
 	// news is that the credentials may be others; settled is closed once the engine may start.
-	news, settled chan struct{}
-	stop          context.CancelFunc
-	done          chan struct{}
-	pause         time.Duration
+	changed, complete chan struct{}
+	stop              context.CancelFunc
+	done              chan struct{}
+	pause             time.Duration
 
 	// renewal guards the Lease of the target.
 	renewal sync.Mutex
@@ -78,7 +78,7 @@ type member struct {
 // notify tells that credentials may be others.
 func (m *member) notify() {
 	select {
-	case m.news <- struct{}{}:
+	case m.changed <- struct{}{}:
 	default:
 	}
 }
@@ -95,7 +95,7 @@ func (m *member) run(ctx context.Context, take holding.Take) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-m.settled:
+	case <-m.complete:
 	}
 	for ctx.Err() == nil {
 		m.state(ctx, StateStarting, nil)
@@ -133,16 +133,16 @@ func (m *member) wait(ctx context.Context, state State, lasted time.Duration) {
 		m.pause = min(max(firstPause, 2*m.pause), lastPause)
 		rest = kit.Jitter(m.pause)
 	}
-	news := m.news
+	changed := m.changed
 	if state == StatePanicked {
-		news = nil // Other credentials do not make it safe.
+		changed = nil // Other credentials do not make it safe.
 	}
 	timer := m.Clock.NewTimer(rest)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C():
-	case <-news:
+	case <-changed:
 	}
 }
 
@@ -322,7 +322,7 @@ func (m *member) supervise(ctx context.Context, end func(error), ended <-chan er
 				end(errUnreachable)
 				return fmt.Errorf("%w: %w", errUnreachable, err)
 			}
-		case <-m.news:
+		case <-m.changed:
 			if err := m.renew(ctx, found, reached); err != nil {
 				return err
 			}

@@ -73,9 +73,9 @@ type Targets struct {
 	// begun is that a target has begun.
 	begun chan struct{}
 	// holder is the name of the process in the Leases of its targets, and own the Lease of that name. news is that there are other targets.
-	holder string
-	own    resourcelock.Interface
-	news   chan struct{}
+	holder  string
+	own     resourcelock.Interface
+	changed chan struct{}
 
 	mu sync.Mutex
 	// candidates are all targets, and members those that the process takes or holds, by namespace.
@@ -96,7 +96,7 @@ func New(o Options) *Targets {
 		Options: o, Metrics: controller.NewMetrics(o.Registry), Requests: target.NewMetrics(o.Registry), metrics: NewMetrics(o.Registry), feed: newFeed(),
 		Secrets:    source.NewSecrets(o.Source.CoreV1(), nil, o.Clock, o.Log.WithName("secrets")),
 		notes:      kit.NewNotes(o.Manager.GetClient(), o.Clock, "gardener-resource-manager"),
-		candidates: map[string]*candidate{}, members: map[string]*member{}, begun: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		candidates: map[string]*candidate{}, members: map[string]*member{}, begun: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		Turns: engine.NewTurns(engine.Options{Config: o.Config, Source: o.Source, Clock: o.Clock, Registry: o.Registry, Log: o.Log}),
 	}
 	t.newHoldings()
@@ -263,7 +263,7 @@ func (t *Targets) offered() []*candidate {
 // beginLocked has a member take the Lease of a target, and run its engine then.
 func (t *Targets) beginLocked(ctx context.Context, c *candidate, take holding.Take) {
 	own, stop := context.WithCancel(ctx)
-	m := &member{Targets: t, candidate: c, news: make(chan struct{}, 1), settled: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	m := &member{Targets: t, candidate: c, changed: make(chan struct{}, 1), complete: make(chan struct{}), stop: stop, done: make(chan struct{})}
 	t.members[c.namespace] = m
 	t.running.Go(func() { m.run(own, take) })
 }

@@ -99,7 +99,7 @@ func (t *Turns) follow(ctx context.Context) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.known = true
-		t.newsLocked(nil)
+		t.changedLocked(nil)
 	}()
 	informer.RunWithContext(ctx)
 }
@@ -117,7 +117,7 @@ func (t *Turns) answered(err error) {
 	if t.fault = err; err != nil {
 		t.Log.Error(err, "The ConfigMaps of roll-out groups cannot be read", "namespace", t.Namespace)
 	}
-	t.newsLocked(nil)
+	t.changedLocked(nil)
 }
 
 func (t *Turns) configured(object any) {
@@ -151,7 +151,7 @@ func (t *Turns) unconfigured(object any) {
 func (t *Turns) reconfiguredLocked(name string) {
 	if g := t.groups[name]; g != nil {
 		g.roster = nil
-		t.newsLocked(g)
+		t.changedLocked(g)
 	}
 }
 

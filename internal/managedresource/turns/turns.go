@@ -149,7 +149,7 @@ func (t *Turns) Ask(mr *resourcesv1alpha1.ManagedResource, checksum string) Answ
 	if wanted := rollout.Revision(checksum); !m.asked || m.Wanted != wanted {
 		m.asked = true
 		m.wantsLocked(wanted, t.nowLocked())
-		t.newsLocked(g)
+		t.changedLocked(g)
 	}
 	if !m.IsWaiting() {
 		record := rollout.Record{Revision: m.Wanted}
@@ -163,7 +163,7 @@ func (t *Turns) Ask(mr *resourcesv1alpha1.ManagedResource, checksum string) Answ
 	if why == nil && decision.Standings[at] == rollout.Go {
 		m.LetGo, m.LetGoAt, m.ours, m.HeldSince, m.Turn = m.Wanted, t.nowLocked(), true, time.Time{}, time.Time{}
 		t.Metrics.turns.WithLabelValues(g.name).Inc()
-		t.newsLocked(g)
+		t.changedLocked(g)
 		return Answer{Go: true, Record: rollout.Record{Revision: m.LetGo, Time: m.LetGoAt}, Condition: new(rollout.LetGo(m.Wanted, m.Wanted == m.Applied))}
 	}
 	return Answer{Condition: t.reportLocked(g, m, at, decision, why)}
@@ -302,7 +302,7 @@ func (t *Turns) takeLocked(mr *resourcesv1alpha1.ManagedResource) *member {
 	if !m.ours {
 		m.LetGo, m.LetGoAt = says.LetGo, says.LetGoAt
 	}
-	t.newsLocked(g)
+	t.changedLocked(g)
 	return m
 }
 
@@ -323,11 +323,11 @@ func (t *Turns) dropLocked(key types.NamespacedName) {
 		t.Metrics.forget(g.name)
 		return
 	}
-	t.newsLocked(g)
+	t.changedLocked(g)
 }
 
-// newsLocked marks a group as changed, so that Start decides for it again; nil stands for all groups.
-func (t *Turns) newsLocked(g *group) {
+// changedLocked marks a group as changed, so that Start decides for it again; nil stands for all groups.
+func (t *Turns) changedLocked(g *group) {
 	if g != nil {
 		g.dirty = true
 	} else {

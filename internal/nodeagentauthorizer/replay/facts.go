@@ -304,13 +304,13 @@ func (f *facts) write(e *auditlog.Event) bool {
 	if e.Subresource == "binding" {
 		return f.bind(e)
 	}
-	changes, told := e.Changes()
+	changes, isKnown := e.Changes()
 	for i := range changes {
 		if !f.change(e.Resource, &changes[i]) {
 			return false
 		}
 	}
-	return told
+	return isKnown
 }
 
 func (f *facts) change(resource string, c *auditlog.Change) bool {

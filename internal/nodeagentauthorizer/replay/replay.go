@@ -90,8 +90,8 @@ func (p *player) play(ctx context.Context, e *auditlog.Event) error {
 		p.decide(ctx, e)
 	}
 	if isWrite(e) {
-		told := p.facts.write(e)
-		if p.result.Count(e, told); told {
+		isKnown := p.facts.write(e)
+		if p.result.Count(e, isKnown); isKnown {
 			p.requests.Wrote(e)
 		}
 	}

@@ -172,11 +172,11 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 		return deref(v), err
 	}
 	if q.verb == "list" || q.verb == "watch" {
-		looked, err := q.looksAtSelectors(ctx)
+		checked, err := q.checksSelectors(ctx)
 		if err != nil {
 			return verdict{}, err
 		}
-		if !looked {
+		if !checked {
 			return allowed, nil
 		}
 		requirements, err := q.attributes.GetFieldSelector()

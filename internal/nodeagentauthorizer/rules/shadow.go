@@ -31,10 +31,10 @@ func (q *request) watchesAll() bool {
 	return q.either(q.allowWatchAll, func(p *Policy) *bool { return p.AllowWatchAll })
 }
 
-// looksAtSelectors says whether selectors are looked at. It notes whether the shadow policy says something else.
-func (q *request) looksAtSelectors(ctx context.Context) (bool, error) {
-	looked, err := q.view.Selectors(ctx)
-	return q.either(looked, func(p *Policy) *bool { return p.Selectors }), err
+// checksSelectors says whether selectors are looked at. It notes whether the shadow policy says something else.
+func (q *request) checksSelectors(ctx context.Context) (bool, error) {
+	checked, err := q.view.Selectors(ctx)
+	return q.either(checked, func(p *Policy) *bool { return p.Selectors }), err
 }
 
 func (q *request) either(answers bool, shadow func(*Policy) *bool) bool {

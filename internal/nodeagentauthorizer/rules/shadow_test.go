@@ -66,13 +66,13 @@ func TestShadow(t *testing.T) {
 func TestLawOfShadow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		either := rapid.Bool()
-		watchAll, looked, shadowWatchAll, shadowLooked := either.Draw(t, "all"), either.Draw(t, "selectors"), either.Draw(t, "shadow all"), either.Draw(t, "shadow selectors")
+		watchAll, checked, shadowWatchAll, shadowLooked := either.Draw(t, "all"), either.Draw(t, "selectors"), either.Draw(t, "shadow all"), either.Draw(t, "shadow selectors")
 		machine := rapid.SampledFrom([]string{"foo-machine", "bar-machine", "bare-machine", "gone-machine", "none-machine"}).Draw(t, "machine")
 		q := ask(&testing.T{}, fmt.Sprintf("%s %s %s %s", machine, rapid.SampledFrom([]string{"get", "list", "watch", "patch"}).Draw(t, "verb"),
 			rapid.SampledFrom([]string{"nodes", "pods", "secrets"}).Draw(t, "resource"),
 			rapid.SampledFrom([]string{"-", "foo-node", "default/foo-pod", "default/bar-pod", "- field:spec.nodeName=foo-node", "- field:spec.nodeName=x"}).Draw(t, "object")))
 		view, other := fixture(), fixture()
-		view.selectors, other.selectors = looked, shadowLooked
+		view.selectors, other.selectors = checked, shadowLooked
 		both := &Authorizer{View: view, ByMachine: true, AllowWatchAll: watchAll, Shadow: &Policy{&shadowWatchAll, &shadowLooked}, Log: logr.Discard()}
 		alone := &Authorizer{View: view, ByMachine: true, AllowWatchAll: watchAll, Log: logr.Discard()}
 		second := &Authorizer{View: other, ByMachine: true, AllowWatchAll: shadowWatchAll, Log: logr.Discard()}

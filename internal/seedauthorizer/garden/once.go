@@ -13,12 +13,12 @@ import (
 
 // Each reads everything once that graphs are made of, kind after kind, Namespaces first and Seeds next, and hands over each object. Kinds are as
 // they were one after the other: an object that was changed meanwhile may name one that is not there. told, if it is set, is called before each kind.
-func Each(ctx context.Context, client *Client, log logr.Logger, told func(kind string), each func(kind graph.Kind, object runtime.Object) error) error {
+func Each(ctx context.Context, client *Client, log logr.Logger, report func(kind string), each func(kind graph.Kind, object runtime.Object) error) error {
 	list := func(kind reflector.Kind, of graph.Kind) error {
 		version := kind.Resource.GroupVersion()
 		kind.Whole = isWhole(version)
-		if told != nil {
-			told(kind.Name)
+		if report != nil {
+			report(kind.Name)
 		}
 		return reflector.List(ctx, client.clients[version], kind, log, func(object runtime.Object) error { return each(of, object) })
 	}

@@ -300,8 +300,8 @@ func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 type ranked struct {
 	Candidate
 	// news are new objects, said what objects would have to say; before are edges that are there.
-	news, said, before, quality int
-	rule                        string
+	added, said, before, quality int
+	rule                         string
 }
 
 // candidate is the set of links on the way to a node, and one more.
@@ -327,7 +327,7 @@ func (s *search) candidate(at int, last Link) ranked {
 	}
 	for i, l := range links {
 		if l.New && !slices.ContainsFunc(links[:i], func(other Link) bool { return other.Owner == l.Owner }) {
-			c.news++
+			c.added++
 		}
 		if !l.Row.isAlways() {
 			c.said++
@@ -346,7 +346,7 @@ func (s *search) candidate(at int, last Link) ranked {
 // then what goes on from the farthest vertex that is reached, then what the object's own namespace can say.
 func best(all []ranked) []Candidate {
 	slices.SortStableFunc(all, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.news, b.news), cmp.Compare(a.said, b.said), cmp.Compare(b.before, a.before), cmp.Compare(a.quality, b.quality))
+		return cmp.Or(cmp.Compare(a.added, b.added), cmp.Compare(a.said, b.said), cmp.Compare(b.before, a.before), cmp.Compare(a.quality, b.quality))
 	})
 	var result []Candidate
 	perRow := map[string]int{}

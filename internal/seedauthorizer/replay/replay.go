@@ -188,9 +188,9 @@ func (p *player) play(ctx context.Context, e *auditlog.Event) error {
 }
 
 func (p *player) write(e *auditlog.Event) {
-	changes, told := writtenBy(e)
-	p.result.Count(e, told)
-	if !told {
+	changes, known := writtenBy(e)
+	p.result.Count(e, known)
+	if !known {
 		return
 	}
 	p.requests.Wrote(e)

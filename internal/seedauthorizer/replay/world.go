@@ -116,9 +116,9 @@ type written struct {
 }
 
 // writtenBy returns what a write made of objects; told is false if the log does not contain it.
-func writtenBy(e *auditlog.Event) (all []written, told bool) {
+func writtenBy(e *auditlog.Event) (all []written, known bool) {
 	of := kinds[schema.GroupResource{Group: e.APIGroup, Resource: e.Resource}]
-	changes, told := e.Changes()
+	changes, known := e.Changes()
 	for _, c := range changes {
 		w := written{kind: of.kind, namespace: c.Namespace, name: c.Name}
 		if !c.Gone {
@@ -132,7 +132,7 @@ func writtenBy(e *auditlog.Event) (all []written, told bool) {
 		}
 		all = append(all, w)
 	}
-	return all, told
+	return all, known
 }
 
 // read decodes the fields of an object that matter.

@@ -64,8 +64,8 @@ var house = []floor{
 		rooms: []string{
 			"internal/cluster/...",
 			"internal/reflector",
-			"internal/livefallback",
-			"internal/condemned",
+			"internal/cluster/readthrough",
+			"internal/marked",
 			"internal/crdwatch",
 			"internal/selectors",
 			"internal/shadow",

@@ -180,8 +180,8 @@ func (h house) watchers() int {
 // own are the words for which the field has a term; a part of an identifier is compared without regard to case and to a plural.
 var own = map[string]string{
 	"acquitted": "unmarked", "condemned": "marked for deletion", "crowd": "admission buffer", "doubt": "out of sync",
-	"era": "none: it goes with repairs in place", "finding": "object", "former": "previous", "guest": "request", "heir": "next owner",
-	"keeper": "owner", "leaves": "releases", "ledger": "objects", "livefallback": "read-through", "looked": "read", "looks": "reads",
+	"finding": "object", "former": "previous", "guest": "request", "heir": "next owner",
+	"keeper": "owner", "ledger": "objects", "livefallback": "read-through", "looked": "read", "looks": "reads",
 	"news": "events", "patient": "queued", "rehearsal": "dry run", "settle": "complete", "settled": "complete", "sighting": "observation",
 	"spared": "unmarked", "stray": "orphan", "suspect": "out of sync", "tells": "reports", "told": "reported", "unsure": "out of sync",
 }

@@ -2,7 +2,7 @@
 //
 //	shape [-words] <root of the repository>
 //
-// With -words it prints each identifier that has a word of its own where the field has a term.
+// With -words it prints each identifier that has a word of our own where the field has a term, and fails if there is one.
 package main
 
 import (
@@ -26,8 +26,12 @@ func main() {
 		os.Exit(1)
 	}
 	if *words {
-		for _, found := range house.ownWords() {
-			fmt.Println(found)
+		found := house.ownWords()
+		for _, word := range found {
+			fmt.Fprintln(os.Stderr, word)
+		}
+		if len(found) > 0 {
+			os.Exit(1)
 		}
 		return
 	}

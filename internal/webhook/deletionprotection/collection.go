@@ -27,8 +27,8 @@ const (
 	moment = 2 * time.Second
 	// listsAtOnce bounds the lists that are under way.
 	listsAtOnce = 4
-	// keptLooks bounds the lists that are remembered; each one has cost a list within a moment.
-	keptLooks = 1000
+	// keptReads bounds the lists that are remembered; each one has cost a list within a moment.
+	keptReads = 1000
 )
 
 // collections judges the namespaces of collections, with one list for all reviews of one deletion.
@@ -38,7 +38,7 @@ type collections struct {
 	slots  chan struct{}
 
 	mu    sync.Mutex
-	looks map[collection]*look
+	reads map[collection]*look
 }
 
 // collection is what a client deletes: the objects of a kind in a namespace. Its selection is not in the review.
@@ -60,7 +60,7 @@ type look struct {
 }
 
 func newCollections(source Lister, c clock.PassiveClock) *collections {
-	return &collections{source: source, clock: c, slots: make(chan struct{}, listsAtOnce), looks: map[collection]*look{}}
+	return &collections{source: source, clock: c, slots: make(chan struct{}, listsAtOnce), reads: map[collection]*look{}}
 }
 
 // judge judges all objects of a collection's namespace (DP-12, DP-13).
@@ -90,7 +90,7 @@ func (c *collections) judge(ctx context.Context, r *admissionv1.AdmissionRequest
 func (c *collections) join(of collection) (l *look, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.looks[of]; l != nil {
+	if l := c.reads[of]; l != nil {
 		select {
 		case <-l.done:
 			if c.clock.Since(l.ended) < moment {
@@ -100,21 +100,21 @@ func (c *collections) join(of collection) (l *look, mine bool) {
 			return l, false
 		}
 	}
-	if len(c.looks) >= keptLooks {
+	if len(c.reads) >= keptReads {
 		c.tidyLocked()
 	}
 	l = &look{done: make(chan struct{})}
-	c.looks[of] = l
+	c.reads[of] = l
 	return l, true
 }
 
 // tidyLocked forgets lists that answer no more reviews.
 func (c *collections) tidyLocked() {
-	for of, l := range c.looks {
+	for of, l := range c.reads {
 		select {
 		case <-l.done:
 			if c.clock.Since(l.ended) >= moment {
-				delete(c.looks, of)
+				delete(c.reads, of)
 			}
 		default:
 		}
@@ -134,8 +134,8 @@ func (c *collections) look(ctx context.Context, of collection, l *look, r *admis
 	l.unread = l.err != nil && ctx.Err() != nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.ended = c.clock.Now(); l.err != nil && c.looks[of] == l {
-		delete(c.looks, of)
+	if l.ended = c.clock.Now(); l.err != nil && c.reads[of] == l {
+		delete(c.reads, of)
 	}
 }
 

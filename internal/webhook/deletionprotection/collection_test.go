@@ -221,16 +221,16 @@ func TestRemembersFew(t *testing.T) {
 		c := newCluster(1)
 		c.took = 0
 		all := newCollections(c, clock.RealClock{})
-		for i := range 3 * keptLooks {
+		for i := range 3 * keptReads {
 			r := c.review("o0")
 			r.UserInfo.Username = fmt.Sprint(i)
 			if err := all.judge(t.Context(), &r); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(moment / keptLooks * 2)
+			time.Sleep(moment / keptReads * 2)
 		}
-		if len(all.looks) > keptLooks {
-			t.Errorf("DP-12: %d lists are remembered", len(all.looks))
+		if len(all.reads) > keptReads {
+			t.Errorf("DP-12: %d lists are remembered", len(all.reads))
 		}
 	})
 }

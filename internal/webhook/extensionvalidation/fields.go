@@ -70,9 +70,9 @@ const urlForm = "; desired format: https://host[:port]"
 // link wants a URL with a host and, if some are given, with one of some schemes. Parts that may hold a password are not printed.
 func link(path *field.Path, value string, schemes ...string) field.ErrorList {
 	u, err := url.Parse(value)
-	var told any = value
+	var displayed any = value
 	if strings.Contains(value, "@") {
-		told = field.OmitValueType{}
+		displayed = field.OmitValueType{}
 		if err != nil {
 			err = fmt.Errorf("it cannot be parsed")
 		}
@@ -85,7 +85,7 @@ func link(path *field.Path, value string, schemes ...string) field.ErrorList {
 		all = oneOf(path, u.Scheme, schemes...)
 	}
 	if u.Host == "" {
-		all = append(all, field.Invalid(path, told, "host must be provided"+urlForm))
+		all = append(all, field.Invalid(path, displayed, "host must be provided"+urlForm))
 	}
 	return all
 }

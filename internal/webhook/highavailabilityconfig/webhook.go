@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/cluster/readthrough"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/livefallback"
 )
 
 const (
@@ -45,13 +45,13 @@ type Lister interface {
 
 type webhook struct {
 	config     *config.HighAvailabilityConfigWebhookConfig
-	namespaces livefallback.Getter
+	namespaces readthrough.Getter
 	target     Lister
 }
 
 // Decide changes Deployments, StatefulSets and HorizontalPodAutoscalers, and admits other kinds with a message (HA-4). Operations are
 // treated alike (HA-8).
-func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces livefallback.Getter, target Lister) admission.Func {
+func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces readthrough.Getter, target Lister) admission.Func {
 	w := webhook{cfg, namespaces, target}
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admission.Patch, error) {
 		var change admission.Func

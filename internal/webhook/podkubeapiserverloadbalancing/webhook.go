@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/cluster/readthrough"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/livefallback"
 )
 
 const (
@@ -70,10 +70,10 @@ type source struct {
 	} `json:"secret,omitempty"`
 }
 
-type webhook struct{ target livefallback.Getter }
+type webhook struct{ target readthrough.Getter }
 
 // Decide changes Pods.
-func Decide(target livefallback.Getter) admission.Func {
+func Decide(target readthrough.Getter) admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target}.balance)
 }
 

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/cluster/readthrough"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/livefallback"
 	"github.com/espalier-project/espalier/internal/webhook/zones"
 )
 
@@ -43,7 +43,7 @@ type pod struct {
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // Decide changes Pods that are created, and admits everything else with a message (PZA-2).
-func Decide(source livefallback.Getter) admission.Func {
+func Decide(source readthrough.Getter) admission.Func {
 	change := admission.Mutate(podKind, func(ctx context.Context, pod *pod) error {
 		return pin(ctx, source, pod)
 	})
@@ -72,7 +72,7 @@ func undecodable(err error) error {
 }
 
 // pin keeps a Pod with the others of its namespace, in the zone of the namespace if it has one (PZA-4 to PZA-7).
-func pin(ctx context.Context, source livefallback.Getter, pod *pod) error {
+func pin(ctx context.Context, source readthrough.Getter, pod *pod) error {
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -97,7 +97,7 @@ func pin(ctx context.Context, source livefallback.Getter, pod *pod) error {
 func isZonal(term corev1.PodAffinityTerm) bool { return term.TopologyKey == corev1.LabelTopologyZone }
 
 // zoneOf returns the zone of a namespace, or nothing if its Pods may choose one (PZA-1, PZA-6).
-func zoneOf(ctx context.Context, source livefallback.Getter, name string) (string, error) {
+func zoneOf(ctx context.Context, source readthrough.Getter, name string) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := source.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {

@@ -18,9 +18,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/internal/cluster/readthrough"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/livefallback"
 )
 
 const (
@@ -72,12 +72,12 @@ type volumeMount struct {
 }
 
 type webhook struct {
-	target     livefallback.Getter
+	target     readthrough.Getter
 	expiration int64
 }
 
 // Decide changes Pods; the expiration in seconds is that of tokens whose Pod does not say.
-func Decide(target livefallback.Getter, expiration int64) admission.Func {
+func Decide(target readthrough.Getter, expiration int64) admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, expiration}.mount)
 }
 

@@ -13,10 +13,10 @@ import (
 
 // The collector deletes in two phases (GC-17 to GC-20):
 //
-//	unreferenced in a look ──▶ condemned ──▶ unreferenced in a look that began Grace later ──▶ deleted
+//	unreferenced in a look ──▶ marked ──▶ unreferenced in a look that began Grace later ──▶ deleted
 //	                               │
-//	                               ├──▶ referenced, or a referrer passes this process ──▶ acquitted
-//	                               └──▶ changed by somebody else ──▶ condemned anew
+//	                               ├──▶ referenced, or a referrer passes this process ──▶ unmarked
+//	                               └──▶ changed by somebody else ──▶ marked anew
 
 // Collector is the field manager of marks: its own writes do not count as changes.
 const Collector = "resource-manager-garbage-collector"
@@ -25,19 +25,19 @@ const Collector = "resource-manager-garbage-collector"
 type Standing int
 
 const (
-	// Free objects are not condemned, or were changed since.
+	// Free objects are not marked, or were changed since.
 	Free Standing = iota
-	// Waiting objects are condemned, but not for long enough.
+	// Waiting objects are marked, but not for long enough.
 	Waiting
 	// Due objects are deleted if nothing refers to them.
 	Due
 )
 
-// Grace is how long an object is condemned at least before it is deleted. Half of a period: a run at the usual time finds it due, one that is
+// Grace is how long an object is marked at least before it is deleted. Half of a period: a run at the usual time finds it due, one that is
 // earlier, after a failure or a change of leader, does not.
 func Grace(period time.Duration) time.Duration { return period / 2 }
 
-// Fresh is how old the knowledge of what is condemned may be where references pass. A condemned object is known for the
+// Fresh is how old the knowledge of what is marked may be where references pass. A marked object is known for the
 // difference to Grace at least before it is deleted. That is more than the time from an admission until what was admitted is stored.
 func Fresh(period time.Duration) time.Duration { return period / 4 }
 

@@ -46,15 +46,15 @@ type Reconciler struct {
 	several *bool
 	// settled says that all workloads were looked at for that number without a failure. It is set after the last patch, so that a run that
 	// fails is repeated (section 8 of the contract).
-	settled bool
+	complete bool
 	// looks is how often in a row the webhook left workloads as they were for that number. It may not have seen the Node yet.
-	looks int
+	reads int
 }
 
 const (
-	// again is how long the webhook is given to see the Node, and looksLimit how often. It does not look after workloads that are left after that.
+	// again is how long the webhook is given to see the Node, and readsLimit how often. It does not look after workloads that are left after that.
 	again      = 10 * time.Second
-	looksLimit = 3
+	readsLimit = 3
 )
 
 // New returns a reconciler.
@@ -80,23 +80,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // begin says whether nothing is left to be done for a number of Nodes. Counts for the other number do not count for it, and what
 // was settled may not be any more: a run that was not finished has changed some workloads.
-func (r *Reconciler) begin(several bool) (settled bool) {
+func (r *Reconciler) begin(several bool) (complete bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.several == nil || *r.several != several {
-		r.several, r.settled, r.looks = &several, false, 0
+		r.several, r.complete, r.reads = &several, false, 0
 	}
-	return r.settled
+	return r.complete
 }
 
 // end records a look that left some workloads as they were, and returns when the next one is; zero means that there is none.
 func (r *Reconciler) end(left int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.looks++; left > 0 && r.looks < looksLimit {
+	if r.reads++; left > 0 && r.reads < readsLimit {
 		return again
 	}
-	r.settled = true
+	r.complete = true
 	return 0
 }
 

@@ -32,35 +32,35 @@ func Delay(lifetime time.Duration, spread float64) time.Duration {
 // Stamp returns the value of the annotation that says when to renew (TR-18).
 func Stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// Finding is what the data of a Secret tell. Renew says why a new token is needed; empty if it is not.
-type Finding struct {
+// Examination is what the data of a Secret tell. Renew says why a new token is needed; empty if it is not.
+type Examination struct {
 	Token string
 	Renew string
 }
 
 // Examine checks the data that holds the token: whether there is a token, whether the CA next to it is that of the target (TR-7, TR-9, TR-10), and
 // whether the token belongs to the ServiceAccount with the given UID.
-func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, now time.Time) (Finding, error) {
+func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, now time.Time) (Examination, error) {
 	if a.demanded() {
-		return Finding{Renew: "it is not known when to renew the token"}, nil
+		return Examination{Renew: "it is not known when to renew the token"}, nil
 	}
 	token, err := Read(held)
 	if err != nil {
-		return Finding{}, fmt.Errorf("could not check whether token exists in secret data: %w", err)
+		return Examination{}, fmt.Errorf("could not check whether token exists in secret data: %w", err)
 	}
 	if token == "" {
-		return Finding{Renew: "there is no token"}, nil
+		return Examination{Renew: "there is no token"}, nil
 	}
 	if a.InjectCA {
 		current, err := sameCA(held, ca)
 		if err != nil {
-			return Finding{}, fmt.Errorf("could not check whether the caBundle is up to date: %w", err)
+			return Examination{}, fmt.Errorf("could not check whether the caBundle is up to date: %w", err)
 		}
 		if !current {
-			return Finding{Token: token, Renew: "the CA has changed"}, nil
+			return Examination{Token: token, Renew: "the CA has changed"}, nil
 		}
 	}
-	return Finding{Token: token, Renew: a.stale(token, account, now)}, nil
+	return Examination{Token: token, Renew: a.stale(token, account, now)}, nil
 }
 
 // Remaining returns how long it is until the token is to be renewed; nothing or less means now (TR-12).

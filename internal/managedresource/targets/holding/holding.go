@@ -32,7 +32,7 @@ type Times struct {
 }
 
 // settle is the time for which a Lease that was taken must stay so before the engine starts.
-func (t Times) settle() time.Duration { return 2 * t.Period }
+func (t Times) settling() time.Duration { return 2 * t.Period }
 
 // Lease is the content of the Lease of a target; the zero value is an absent Lease.
 type Lease struct {
@@ -55,8 +55,8 @@ type Observation struct {
 	Leases map[string]Lease
 }
 
-// sighting is a content, the one before it, and the time since which lists show it without a gap.
-type sighting[T comparable] struct {
+// observation is a content, the one before it, and the time since which lists show it without a gap.
+type observation[T comparable] struct {
 	is, was T
 	since   time.Time
 }
@@ -67,7 +67,7 @@ type hold struct {
 	taken, renewed time.Time
 	// start is the earliest time of the list after which the engine starts.
 	start, renewAt time.Time
-	settled, lost  bool
+	complete, lost bool
 	// giving is a hold above the share, and dropped one that has ended since the last list.
 	giving, dropped bool
 }
@@ -79,8 +79,8 @@ type Holdings struct {
 	times Times
 	// sent is the time of the last list, and since the time from which there are lists without a gap.
 	sent, since time.Time
-	processes   map[string]sighting[uint64]
-	leases      map[string]sighting[Lease]
+	processes   map[string]observation[uint64]
+	leases      map[string]observation[Lease]
 	held        map[string]*hold
 }
 
@@ -90,9 +90,9 @@ func New(self string, ours func(string) bool, times Times) *Holdings {
 }
 
 // Observe takes a list. It returns the targets whose engines start, and those whose Lease is lost.
-func (h *Holdings) Observe(o Observation) (settled, lost []string) {
+func (h *Holdings) Observe(o Observation) (complete, lost []string) {
 	lost = h.Fence(o.Received)
-	if o.Received.Sub(h.sent) > h.times.settle() {
+	if o.Received.Sub(h.sent) > h.times.settling() {
 		h.processes, h.leases, h.since = nil, nil, o.Received // Something may have changed and changed back between both lists.
 	}
 	h.sent = o.Sent
@@ -106,17 +106,17 @@ func (h *Holdings) Observe(o Observation) (settled, lost []string) {
 		case o.Leases[target].Holder != h.self:
 			held.lost = true
 			lost = append(lost, target)
-		case !held.settled && !o.Sent.Before(held.start):
-			held.settled = true
-			settled = append(settled, target)
+		case !held.complete && !o.Sent.Before(held.start):
+			held.complete = true
+			complete = append(complete, target)
 		}
 	}
-	return settled, lost
+	return complete, lost
 }
 
-// look returns the sightings after a list. Those of absent objects are kept for as long as they may matter.
-func look[T comparable](before map[string]sighting[T], now map[string]T, at time.Time) map[string]sighting[T] {
-	after := make(map[string]sighting[T], len(now))
+// look returns the observations after a list. Those of absent objects are kept for as long as they may matter.
+func look[T comparable](before map[string]observation[T], now map[string]T, at time.Time) map[string]observation[T] {
+	after := make(map[string]observation[T], len(now))
 	for name, s := range before {
 		if s = s.see(now[name], at); s.is != *new(T) || at.Sub(s.since) < Lasts {
 			after[name] = s
@@ -124,25 +124,25 @@ func look[T comparable](before map[string]sighting[T], now map[string]T, at time
 	}
 	for name, is := range now {
 		if _, known := before[name]; !known {
-			after[name] = sighting[T]{is: is, since: at}
+			after[name] = observation[T]{is: is, since: at}
 		}
 	}
 	return after
 }
 
-func (s sighting[T]) see(is T, at time.Time) sighting[T] {
+func (s observation[T]) see(is T, at time.Time) observation[T] {
 	if s.is == is {
 		return s
 	}
-	return sighting[T]{is: is, was: s.is, since: at}
+	return observation[T]{is: is, was: s.is, since: at}
 }
 
-// sightingOf returns the sighting of a name; one that no list has had is absent in all of them.
-func sightingOf[T comparable](all map[string]sighting[T], name string, since time.Time) sighting[T] {
+// observationOf returns the observation of a name; one that no list has had is absent in all of them.
+func observationOf[T comparable](all map[string]observation[T], name string, since time.Time) observation[T] {
 	if s, known := all[name]; known {
 		return s
 	}
-	return sighting[T]{since: since}
+	return observation[T]{since: since}
 }
 
 // Fence returns the targets that the process has lost because it could not renew or list in time. It comes before everything else.
@@ -165,7 +165,7 @@ func (h *Holdings) Deadline() time.Time { return h.sent.Add(h.times.Deadline) }
 // Active reports whether the engine of a target may run and send requests.
 func (h *Holdings) Active(target string, now time.Time) bool {
 	held := h.held[target]
-	return held != nil && held.settled && !held.lost && h.alive(now)
+	return held != nil && held.complete && !held.lost && h.alive(now)
 }
 
 // Take is the decision to take the Lease of a target, if its content is still the one that was seen.
@@ -218,7 +218,7 @@ func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision
 		if held.taken.IsZero() || held.lost {
 			continue
 		}
-		if !held.settled {
+		if !held.complete {
 			wake(held.start)
 		}
 		if !now.Before(held.renewAt) {
@@ -270,7 +270,7 @@ func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision
 
 // free returns the time that a list must reach before the process takes the Lease of a target, and the earliest time for its engine.
 func (h *Holdings) free(target string) (from, start time.Time) {
-	s := sightingOf(h.leases, target, h.since)
+	s := observationOf(h.leases, target, h.since)
 	expiry := s.since.Add(max(s.is.Lasts, h.times.Lease))
 	switch holder := s.is.Holder; {
 	case s.is.released() && s.was.Holder != "" && s.was.Version < s.is.Version:
@@ -278,7 +278,7 @@ func (h *Holdings) free(target string) (from, start time.Time) {
 	case holder == "" || holder == h.self:
 		return time.Time{}, s.since.Add(h.times.Lease)
 	case h.ours(holder):
-		since := sightingOf(h.processes, holder, h.since).since
+		since := observationOf(h.processes, holder, h.since).since
 		if since.Before(s.since) {
 			since = s.since
 		}
@@ -291,8 +291,8 @@ func (h *Holdings) free(target string) (from, start time.Time) {
 
 // Taken notes that the Lease of a target was written, by a request with these times; renew is the time of the next renewal.
 func (h *Holdings) Taken(t Take, sent, answered, renew time.Time) {
-	start := answered.Add(h.times.settle())
-	if answered.Sub(t.listed) > h.times.settle() {
+	start := answered.Add(h.times.settling())
+	if answered.Sub(t.listed) > h.times.settling() {
 		start = answered.Add(h.times.Lease) // What was seen is too old to be relied on.
 	}
 	if start.Before(t.start) {

@@ -310,7 +310,7 @@ func TestLawOfEngines(t *testing.T) {
 }
 
 // settled runs the world until each target has an engine.
-func (w *world) settled(limit time.Duration) time.Duration {
+func (w *world) complete(limit time.Duration) time.Duration {
 	for from := w.now; ; w.pass(250 * time.Millisecond) {
 		if !slices.ContainsFunc(w.targets, func(target string) bool { return len(w.active(target)) != 1 }) {
 			return w.now.Sub(from)
@@ -328,13 +328,13 @@ func TestLawOfHandOvers(t *testing.T) {
 		for range rapid.IntRange(2, 4).Draw(t, "processes") {
 			w.join(time.Duration(rapid.IntRange(-1000, 1000).Draw(t, "offset")) * time.Minute)
 		}
-		w.settled(time.Minute)
+		w.complete(time.Minute)
 		w.pass(time.Duration(rapid.IntRange(40, 400).Draw(t, "quarters of seconds")) * 250 * time.Millisecond)
-		w.settled(time.Minute)
+		w.complete(time.Minute)
 		p := w.processes[rapid.SampledFrom(w.names()).Draw(t, "ends")]
 		if !rapid.Bool().Draw(t, "in order") {
 			delete(w.processes, p.name)
-			w.settled(20 * time.Second)
+			w.complete(20 * time.Second)
 			return
 		}
 		for _, target := range w.targets {
@@ -342,7 +342,7 @@ func TestLawOfHandOvers(t *testing.T) {
 		}
 		delete(w.processes, p.name)
 		delete(w.store.processes, p.name)
-		w.settled(10 * time.Second)
+		w.complete(10 * time.Second)
 	})
 }
 
@@ -351,7 +351,7 @@ func TestIdle(t *testing.T) {
 	w := newWorld(t, 100)
 	w.join(0)
 	w.join(0)
-	w.settled(2 * time.Minute)
+	w.complete(2 * time.Minute)
 	w.pass(time.Minute)
 	version := w.version
 	w.pass(10 * time.Minute)

@@ -1,4 +1,4 @@
-package condemned
+package marked
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 )
 
-// refresh lists what is condemned, unless that is known well enough. References that pass meanwhile wait for the one list.
+// refresh lists what is marked, unless that is known well enough. References that pass meanwhile wait for the one list.
 func (s *Set) refresh(ctx context.Context) {
 	if !s.stale() {
 		return
@@ -37,7 +37,7 @@ func (s *Set) refresh(ctx context.Context) {
 		s.failed = began
 		s.Log.Info("Could not list objects that are marked for deletion; references to them are not noticed", "reason", err.Error())
 	default:
-		s.looked = began
+		s.readAt = began
 		s.setLocked(all)
 	}
 }
@@ -48,10 +48,10 @@ func (s *Set) stale() bool {
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
 	recent := func(at time.Time, within time.Duration) bool { return !at.IsZero() && now.Sub(at) < within }
-	return !s.kept && !recent(s.looked, internalreferences.Fresh(s.Period)) && !recent(s.failed, retryLooks)
+	return !s.kept && !recent(s.readAt, internalreferences.Fresh(s.Period)) && !recent(s.failed, retryReads)
 }
 
-// list lists the metadata of what is condemned.
+// list lists the metadata of what is marked.
 func (s *Set) list(ctx context.Context) ([]Key, error) {
 	var all []Key
 	for _, kind := range []references.Kind{references.ConfigMap, references.Secret} {

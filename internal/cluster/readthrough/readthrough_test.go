@@ -1,4 +1,4 @@
-package livefallback
+package readthrough
 
 import (
 	"context"

@@ -1,9 +1,9 @@
-// Package condemned knows which ConfigMaps and Secrets of the target the garbage collector has condemned, and acquits those to which something
+// Package marked knows which ConfigMaps and Secrets of the target the garbage collector has marked, and acquits those to which something
 // refers that passes this process: an object that the engine applies, or one that a webhook admits.
 //
 // Where the collector runs it tells the Set what it finds and what it marks, so that references cost no request. A replica without
-// the collector lists what is condemned when a reference passes, at most once in a while: an object is condemned for longer than that before it is deleted.
-package condemned
+// the collector lists what is marked when a reference passes, at most once in a while: an object is marked for longer than that before it is deleted.
+package marked
 
 import (
 	"context"
@@ -32,8 +32,8 @@ const (
 	budget = 2 * time.Second
 	// atOnce is how many objects one referrer acquits: a Pod refers to a few. The looks of the collector see the reference to others.
 	atOnce = 64
-	// retryLooks is how long a list that failed is not repeated, so that an API server that is slow delays one reference and not all.
-	retryLooks = 10 * time.Second
+	// retryReads is how long a list that failed is not repeated, so that an API server that is slow delays one reference and not all.
+	retryReads = 10 * time.Second
 	// page is how many objects are listed at once.
 	page = 500
 )
@@ -66,19 +66,19 @@ type Options struct {
 	Log     logr.Logger
 }
 
-// Set has the condemned objects, as far as this process knows. A nil Set has no objects and sends no requests: no object is collected then.
+// Set has the marked objects, as far as this process knows. A nil Set has no objects and sends no requests: no object is collected then.
 type Set struct {
 	Options
 	// looking has a place for the one that lists.
 	looking chan struct{}
 
 	mu sync.Mutex
-	// known are the condemned objects by namespace; spared are those of them to which something referred and that could not be acquitted yet.
-	known  map[string]map[Key]struct{}
-	spared map[Key]struct{}
-	// kept is true once the collector of this process tells what is condemned: looks are needed no more.
+	// known are the marked objects by namespace; spared are those of them to which something referred and that could not be unmarked yet.
+	known    map[string]map[Key]struct{}
+	unmarked map[Key]struct{}
+	// kept is true once the collector of this process tells what is marked: looks are needed no more.
 	kept           bool
-	looked, failed time.Time
+	readAt, failed time.Time
 }
 
 // New returns a Set that knows of nothing yet.
@@ -86,11 +86,11 @@ func New(o Options) *Set {
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{metav1.NamespaceAll}
 	}
-	return &Set{Options: o, looking: make(chan struct{}, 1), known: map[string]map[Key]struct{}{}, spared: map[Key]struct{}{}}
+	return &Set{Options: o, looking: make(chan struct{}, 1), known: map[string]map[Key]struct{}{}, unmarked: map[Key]struct{}{}}
 }
 
-// Replace sets the condemned objects, and returns the former ones. The collector calls it at the beginning of each run. Objects stay
-// spared until they are acquitted.
+// Replace sets the marked objects, and returns the former ones. The collector calls it at the beginning of each run. Objects stay
+// spared until they are unmarked.
 func (s *Set) Replace(all []Key) (before []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,12 +104,12 @@ func (s *Set) Replace(all []Key) (before []Key) {
 
 func (s *Set) setLocked(all []Key) {
 	s.known = map[string]map[Key]struct{}{}
-	spared := s.spared
-	s.spared = map[Key]struct{}{}
+	unmarked := s.unmarked
+	s.unmarked = map[Key]struct{}{}
 	for _, key := range all {
 		s.addLocked(key)
-		if _, is := spared[key]; is {
-			s.spared[key] = struct{}{}
+		if _, is := unmarked[key]; is {
+			s.unmarked[key] = struct{}{}
 		}
 	}
 }
@@ -123,31 +123,31 @@ func (s *Set) addLocked(key Key) {
 	in[key] = struct{}{}
 }
 
-// Condemned adds an object that the collector has marked. The mark is younger than any reference that passed before.
-func (s *Set) Condemned(key Key) {
+// Mark adds an object that the collector has marked. The mark is younger than any reference that passed before.
+func (s *Set) Mark(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.spared, key)
+	delete(s.unmarked, key)
 	s.addLocked(key)
 }
 
-// Forget removes an object that is no longer condemned, or is gone.
+// Forget removes an object that is no longer marked, or is gone.
 func (s *Set) Forget(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.spared, key)
+	delete(s.unmarked, key)
 	delete(s.known[key.Namespace], key)
 }
 
-// Spared says whether an object that passed this process referred to a condemned object, regardless of its mark.
-func (s *Set) Spared(key Key) bool {
+// Unmarked says whether an object that passed this process referred to a marked object, regardless of its mark.
+func (s *Set) Unmarked(key Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, is := s.spared[key]
+	_, is := s.unmarked[key]
 	return is
 }
 
-// Count returns how many condemned objects are known.
+// Count returns how many marked objects are known.
 func (s *Set) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Set) Count() int {
 }
 
 // Refers acquits what an object refers to, before the object is written or admitted. It costs no request if nothing in the namespace is
-// condemned. An acquittal that fails is logged, and does not keep anybody from writing: the collector of this process spares the object.
+// marked. An acquittal that fails is logged, and does not keep anybody from writing: the collector of this process spares the object.
 func (s *Set) Refers(ctx context.Context, by, namespace string, refers func() []references.Reference) {
 	if s == nil {
 		return
@@ -183,15 +183,15 @@ func (s *Set) knows(namespace string) bool {
 	return len(s.known[namespace]) > 0
 }
 
-// spare returns the condemned objects among those that are referred to, and spares them from now on.
+// spare returns the marked objects among those that are referred to, and spares them from now on.
 func (s *Set) spare(namespace string, refers []references.Reference) []Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []Key
 	for _, reference := range refers {
 		key := Key{reference.Kind, namespace, reference.Name}
-		if _, condemned := s.known[namespace][key]; condemned && !slices.Contains(found, key) && len(found) < atOnce {
-			s.spared[key] = struct{}{}
+		if _, isMarked := s.known[namespace][key]; isMarked && !slices.Contains(found, key) && len(found) < atOnce {
+			s.unmarked[key] = struct{}{}
 			found = append(found, key)
 		}
 	}
@@ -206,7 +206,7 @@ func (s *Set) Acquit(ctx context.Context, by string, key Key) error {
 		return fmt.Errorf("removing the mark: %w", err)
 	}
 	if err == nil {
-		s.Metrics.acquitted(by)
+		s.Metrics.unmarked(by)
 		s.Log.Info("Removed the mark of an object that is referenced again", "by", by, "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name)
 	}
 	s.Forget(key)
@@ -236,4 +236,4 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) acquitted(by string) { m.acquittals.WithLabelValues(by).Inc() }
+func (m *Metrics) unmarked(by string) { m.acquittals.WithLabelValues(by).Inc() }

@@ -1,4 +1,4 @@
-package condemned
+package marked
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// doomed is a condemned object.
+// doomed is a marked object.
 func doomed(kind references.Kind, namespace, name string) client.Object {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	m.Labels, m.Annotations = internalreferences.Mark(internalreferences.Content(&m), time.Unix(0, 0))
@@ -86,7 +86,7 @@ func one(kind references.Kind, name string) func() []references.Reference {
 	}
 }
 
-// GC-20: what references cost while nothing is condemned, and while something is.
+// GC-20: what references cost while nothing is marked, and while something is.
 func TestCost(t *testing.T) {
 	type requests struct{ lists, patches int }
 	for name, tc := range map[string]struct {
@@ -155,7 +155,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// GC-20: an acquittal that fails keeps nobody waiting, and the object is spared until it was acquitted or condemned anew.
+// GC-20: an acquittal that fails keeps nobody waiting, and the object is spared until it was unmarked or marked anew.
 func TestSpared(t *testing.T) {
 	object := doomed(references.ConfigMap, "a", "c")
 	key := Key{references.ConfigMap, "a", "c"}
@@ -164,41 +164,41 @@ func TestSpared(t *testing.T) {
 	w.refuse = errors.New("no")
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
 	w.Replace([]Key{key})
-	if !w.Spared(key) {
+	if !w.Unmarked(key) {
 		t.Error("GC-20: the next run of the collector forgets who referred to it")
 	}
-	if err := w.Acquit(t.Context(), ByEngine, key); err == nil || !w.Spared(key) {
-		t.Errorf("GC-20: an acquittal that fails returns %v, and spared is %v", err, w.Spared(key))
+	if err := w.Acquit(t.Context(), ByEngine, key); err == nil || !w.Unmarked(key) {
+		t.Errorf("GC-20: an acquittal that fails returns %v, and spared is %v", err, w.Unmarked(key))
 	}
 	w.refuse = nil
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
-	if w.Spared(key) || w.Count() != 0 || w.marked(t, object) {
-		t.Errorf("GC-20: it is acquitted, and spared is %v, known are %d", w.Spared(key), w.Count())
+	if w.Unmarked(key) || w.Count() != 0 || w.marked(t, object) {
+		t.Errorf("GC-20: it is acquitted, and spared is %v, known are %d", w.Unmarked(key), w.Count())
 	}
-	w.Condemned(key)
+	w.Mark(key)
 	w.refuse = errors.New("no")
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
-	if w.Condemned(key); w.Spared(key) {
+	if w.Mark(key); w.Unmarked(key) {
 		t.Error("GC-20: the new mark is younger than the reference")
 	}
 }
 
-// GC-20: a run of the collector says anew what is condemned, and learns what was before; objects that are marked during a run are added.
+// GC-20: a run of the collector says anew what is marked, and learns what was before; objects that are marked during a run are added.
 func TestReplace(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := Key{references.ConfigMap, "n", "a"}, Key{references.Secret, "n", "b"}, Key{references.ConfigMap, "m", "c"}
 	if before := w.Replace([]Key{a, b}); len(before) != 0 || w.Count() != 2 {
 		t.Errorf("GC-20: before the first run %v were known, after it %d", before, w.Count())
 	}
-	if w.Condemned(c); w.Count() != 3 {
+	if w.Mark(c); w.Count() != 3 {
 		t.Errorf("GC-20: %d are known after one was marked", w.Count())
 	}
 	w.refuse = errors.New("no")
 	w.Refers(t.Context(), ByEngine, "n", one(references.ConfigMap, "a"))
-	if before := w.Replace([]Key{b}); len(before) != 3 || w.Count() != 1 || w.Spared(a) {
-		t.Errorf("GC-20: before the second run %v were known, after it %d; a is spared: %v", before, w.Count(), w.Spared(a))
+	if before := w.Replace([]Key{b}); len(before) != 3 || w.Count() != 1 || w.Unmarked(a) {
+		t.Errorf("GC-20: before the second run %v were known, after it %d; a is spared: %v", before, w.Count(), w.Unmarked(a))
 	}
-	if w.Replace([]Key{a}); w.Spared(a) {
+	if w.Replace([]Key{a}); w.Unmarked(a) {
 		t.Error("GC-20: a is spared, though it was not condemned when something referred to it")
 	}
 }
@@ -261,8 +261,8 @@ func TestReferrers(t *testing.T) {
 			secret, other := doomed(references.Secret, "a", "s"), doomed(references.ConfigMap, "a", "s")
 			w := newWorld(t, secret, other)
 			tc.pass(t.Context(), w)
-			if acquitted := !w.marked(t, secret); acquitted != tc.want || !w.marked(t, other) {
-				t.Errorf("GC-20: %s, %s: acquitted is %v", kind.Kind, name, acquitted)
+			if unmarked := !w.marked(t, secret); unmarked != tc.want || !w.marked(t, other) {
+				t.Errorf("GC-20: %s, %s: acquitted is %v", kind.Kind, name, unmarked)
 			}
 		}
 	}

@@ -2,56 +2,56 @@ package schema
 
 import "maps"
 
-// Settle returns merged as it would be read after it was written over live, as far as live tells: whatever means the same is spelt as in live, and
+// Complete returns merged as it would be read after it was written over live, as far as live tells: whatever means the same is spelt as in live, and
 // what the API server fills in for a field that merged leaves out is filled in. A textual comparison of live with the result shows what a write
 // would change, and nothing else. Both arguments are whole objects of the type; the result shares parts with them.
-func (t *Type) Settle(live, merged map[string]any) map[string]any {
-	settled, _ := newWalk().settle(t, live, merged).(map[string]any)
-	return settled
+func (t *Type) Complete(live, merged map[string]any) map[string]any {
+	completed, _ := newWalk().complete(t, live, merged).(map[string]any)
+	return completed
 }
 
-func (w *walk) settle(t *Type, live, merged any) any {
+func (w *walk) complete(t *Type, live, merged any) any {
 	if w.same(t, live, merged) {
 		return live
 	}
 	w.path = w.path[:0]
 	switch t.Kind {
 	case Struct:
-		return w.settleStruct(t, live, merged)
+		return w.completeStruct(t, live, merged)
 	case Map:
-		return w.settleMap(t, live, merged)
+		return w.completeMap(t, live, merged)
 	case List:
 		if t.same == nil {
-			return w.settleList(t.items, live, merged)
+			return w.completeList(t.items, live, merged)
 		}
 	case Union:
 		if _, list := merged.([]any); list {
-			return w.settleList(t.items, live, merged)
+			return w.completeList(t.items, live, merged)
 		}
-		return w.settleStruct(t.items, live, merged)
+		return w.completeStruct(t.items, live, merged)
 	}
 	return merged
 }
 
-func (w *walk) settleStruct(t *Type, live, merged any) any {
+func (w *walk) completeStruct(t *Type, live, merged any) any {
 	liveFields, liveOK := live.(map[string]any)
 	mergedFields, mergedOK := merged.(map[string]any)
 	if !liveOK || !mergedOK {
 		return merged
 	}
 	w.live, w.merged = append(w.live, liveFields), append(w.merged, mergedFields)
-	settled := map[string]any{}
+	completed := map[string]any{}
 	for name := range together(liveFields, mergedFields) {
-		if value, found := w.settleField(t.fields[name], name, liveFields, mergedFields); found {
-			settled[name] = value
+		if value, found := w.completeField(t.fields[name], name, liveFields, mergedFields); found {
+			completed[name] = value
 		}
 	}
 	w.live, w.merged = w.live[:len(w.live)-1], w.merged[:len(w.merged)-1]
-	return settled
+	return completed
 }
 
-// settleField returns a field as it would be read, and whether it would be there.
-func (w *walk) settleField(f *Field, name string, liveFields, mergedFields map[string]any) (value any, found bool) {
+// completeField returns a field as it would be read, and whether it would be there.
+func (w *walk) completeField(f *Field, name string, liveFields, mergedFields map[string]any) (value any, found bool) {
 	live, inLive := liveFields[name]
 	merged, inMerged := mergedFields[name]
 	same := w.sameField(f, name, live, merged, inLive, inMerged)
@@ -60,7 +60,7 @@ func (w *walk) settleField(f *Field, name string, liveFields, mergedFields map[s
 	case same:
 		return live, inLive
 	case inMerged && inLive && f != nil:
-		return w.settle(f.Type, live, merged), true
+		return w.complete(f.Type, live, merged), true
 	case !inMerged && f != nil && f.fill != nil:
 		value := f.filled(nil, w.merged)
 		return value, value != nil
@@ -68,24 +68,24 @@ func (w *walk) settleField(f *Field, name string, liveFields, mergedFields map[s
 	return merged, inMerged
 }
 
-func (w *walk) settleMap(t *Type, live, merged any) any {
+func (w *walk) completeMap(t *Type, live, merged any) any {
 	liveItems, liveOK := live.(map[string]any)
 	mergedItems, mergedOK := merged.(map[string]any)
 	if !liveOK || !mergedOK {
 		return merged
 	}
-	settled := map[string]any{}
+	completed := map[string]any{}
 	for key, value := range mergedItems {
 		if before, found := liveItems[key]; found {
-			value = w.settle(t.items, before, value)
+			value = w.complete(t.items, before, value)
 		}
-		settled[key] = value
+		completed[key] = value
 	}
-	return settled
+	return completed
 }
 
-// settleList compares items by their names, those without one by their places.
-func (w *walk) settleList(items *Type, live, merged any) any {
+// completeList compares items by their names, those without one by their places.
+func (w *walk) completeList(items *Type, live, merged any) any {
 	liveItems, liveOK := live.([]any)
 	mergedItems, mergedOK := merged.([]any)
 	if !liveOK || !mergedOK {
@@ -95,14 +95,14 @@ func (w *walk) settleList(items *Type, live, merged any) any {
 	for i, item := range liveItems {
 		named[nameOf(item, i)] = item
 	}
-	settled := make([]any, len(mergedItems))
+	completed := make([]any, len(mergedItems))
 	for i, item := range mergedItems {
-		settled[i] = item
+		completed[i] = item
 		if before, found := named[nameOf(item, i)]; found {
-			settled[i] = w.settle(items, before, item)
+			completed[i] = w.complete(items, before, item)
 		}
 	}
-	return settled
+	return completed
 }
 
 // together has the keys of both.

@@ -1,4 +1,4 @@
-package condemned
+package marked
 
 import (
 	"context"

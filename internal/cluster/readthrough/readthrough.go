@@ -1,8 +1,8 @@
-// Package livefallback gets objects from a cache, and asks the API server about those that the cache does not have (WB-9 of the webhooks'
+// Package readthrough gets objects from a cache, and asks the API server about those that the cache does not have (WB-9 of the webhooks'
 // contract): what was created a moment ago may not have come to the cache yet, and a wrong "not found" would refuse what is right.
 //
 // Such reads wait in a queue: what one namespace makes it ask does not keep others waiting.
-package livefallback
+package readthrough
 
 import (
 	"cmp"
