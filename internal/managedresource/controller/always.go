@@ -16,8 +16,8 @@ func (r *Reconciler) alwaysUpdates(scope config.AlwaysUpdateScope) bool {
 	return *r.Config.AlwaysUpdate && unwatched == (scope == config.AlwaysUpdateUnwatched)
 }
 
-// applied returns the ManagedResources that were applied completely, and asks for the updates of a sync period: a full run for each, or one
-// for those with objects that no watch covers.
+// applied returns the ManagedResources that were applied completely, and asks for the updates of a sync period: a full
+// run for each, or one for those with objects that no watch covers.
 func (t *Triggers) applied() []objects.Owner {
 	r := t.reconciler
 	owners := r.states.applied()
@@ -30,8 +30,8 @@ func (t *Triggers) applied() []objects.Owner {
 	return owners
 }
 
-// rewrites says whether an object is written though it may be in sync. It waits for the first list of the object's kind while that is under way:
-// a watch may cover the object from then on.
+// rewrites says whether an object is written though it may be in sync. It waits for the first list of the object's kind
+// while that is under way: a watch may cover the object from then on.
 func (a *applier) rewrites(ctx context.Context, desired *plan.Desired) bool {
 	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.full ||
 		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.full || a.periodic) && !a.Watches.AwaitCovered(ctx, target.RefOf(&desired.Reference))

@@ -35,13 +35,15 @@ type applier struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *plan.Plan
-	// full is true for the first run, and for a run that visits all objects. all is true if the run visits objects that are known to be in sync, too. asked is
-	// true if a user requested that: then drift is repaired without delay. periodic is true if a sync period asks for updates of objects that no watch covers.
+	// full is true for the first run, and for a run that visits all objects. all is true if the run visits objects that
+	// are known to be in sync, too. asked is true if a user requested that: then drift is repaired without delay. periodic
+	// is true if a sync period asks for updates of objects that no watch covers.
 	full, all, asked, periodic bool
 	// visitedBefore are those that an earlier run has visited for the same reason.
 	visitedBefore map[plan.Key]struct{}
 
-	// lease knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory has all objects.
+	// lease knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory
+	// has all objects.
 	lease    *lease
 	recorded func() error
 
@@ -55,16 +57,18 @@ type applier struct {
 	failedKinds      map[metav1.GroupKind]bool
 	// replan is true if an object was left to the next run, which plans it where it belongs.
 	replan bool
-	// failing are the objects that could not be applied, or were skipped. They are kept for other ManagedResources, which may be able to apply them.
+	// failing are the objects that could not be applied, or were skipped. They are kept for other ManagedResources, which
+	// may be able to apply them.
 	failing map[objects.Key]struct{}
-	// written has the outcome of each object that is in sync now; held is after what time the first of the delayed repairs is
-	// due; news is what to report about drift.
+	// written has the outcome of each object that is in sync now; held is after what time the first of the delayed repairs
+	// is due; news is what to report about drift.
 	written map[plan.Key]outcome
 	held    time.Duration
 	events  []string
 }
 
-// skipped is the result for an object that need not be read: the watches cover it, and it was in sync when it was last seen.
+// skipped is the result for an object that need not be read: the watches cover it, and it was in sync when it was last
+// seen.
 const skipped = "skipped"
 
 // leftAway is the result for an object that is gone and is not created while its ManagedResource is left alone.
@@ -83,7 +87,8 @@ type outcome struct {
 	held held
 	// desired stands for what it was compared with, if that is not what the run began with.
 	desired uint64
-	// keptBy is the other ManagedResource whose origin it keeps; anothers is true if its origin named another ManagedResource, of whatever source.
+	// keptBy is the other ManagedResource whose origin it keeps; anothers is true if its origin named another
+	// ManagedResource, of whatever source.
 	keptBy   objects.Owner
 	anothers bool
 }
@@ -91,7 +96,8 @@ type outcome struct {
 // isKept says whether another ManagedResource owns the object.
 func (o outcome) isKept() bool { return o.keptBy != objects.Owner{} }
 
-// gainedOrigin says whether the object carries the origin of the ManagedResource since it was written, and did not before.
+// gainedOrigin says whether the object carries the origin of the ManagedResource since it was written, and did not
+// before.
 func (o outcome) gainedOrigin() bool {
 	return o.result == "created" || o.result == "updated" && o.anothers && !o.isKept()
 }
@@ -107,8 +113,8 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 	}
 }
 
-// run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object is
-// tried but those that need a Namespace or a CRD that failed (MRB-4).
+// run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object
+// is tried but those that need a Namespace or a CRD that failed (MRB-4).
 func (a *applier) run(ctx context.Context) error {
 	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.recorded = func() error {
@@ -164,8 +170,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 	}
 }
 
-// workFor returns the work for an object; nil if the object is known to be in sync, depends on an object that failed, or is not to be
-// repaired yet.
+// workFor returns the work for an object; nil if the object is known to be in sync, depends on an object that failed,
+// or is not to be repaired yet.
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	options := a.options(desired)
 	digest := desiredDigest(desired, options)
@@ -228,8 +234,9 @@ func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Key.GroupKind()]
 }
 
-// drifted says whether another writer has changed an object since it was compared with the same manifest. This ManagedResource compared it, or another one
-// that has the object, too: then the object carries the origin of the other one, and this ManagedResource acts in its place.
+// drifted says whether another writer has changed an object since it was compared with the same manifest. This
+// ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the other
+// one, and this ManagedResource acts in its place.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
 	if a.Tracker.Drifted(keyOf(desired), digest) {
 		return true
@@ -263,8 +270,8 @@ func (a *applier) passOn() {
 	})
 }
 
-// look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after that what the merge goes by,
-// so that a doubt about that which comes from now on is not settled by this look.
+// look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after
+// that what the merge goes by, so that a doubt about that which comes from now on is not settled by this look.
 func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
 	recorded := a.Tracker.Get(keyOf(desired))
 	if now := a.options(desired); now != options {
@@ -299,7 +306,8 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	a.recordApplied(ctx, desired, done, digest, compared)
 }
 
-// visited are the objects that a full run need not visit once more, unless one is in doubt: also those that it skipped, as they were visited before.
+// visited are the objects that a full run need not visit once more, unless one is in doubt: also those that it skipped,
+// as they were visited before.
 func (a *applier) visited() map[plan.Key]struct{} {
 	visited := make(map[plan.Key]struct{}, len(a.written))
 	for key := range a.written {
@@ -308,7 +316,8 @@ func (a *applier) visited() map[plan.Key]struct{} {
 	return visited
 }
 
-// newerStateSeen says whether the watches have since reported that an object is out of sync which the run skipped because they cover it.
+// newerStateSeen says whether the watches have since reported that an object is out of sync which the run skipped
+// because they cover it.
 func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {
 		if done.result == skipped && !a.Tracker.InSync(done.observation.Key, done.observation.Desired) {
@@ -318,8 +327,9 @@ func (a *applier) newerStateSeen() bool {
 	return false
 }
 
-// planAnew notes an object that is planned anew before it is written: its kind is served with another scope than it was when the plan was
-// made, so that its entry in the inventory is about another place, or the ManagedResource is not what the plan was made from.
+// planAnew notes an object that is planned anew before it is written: its kind is served with another scope than it was
+// when the plan was made, so that its entry in the inventory is about another place, or the ManagedResource is not what
+// the plan was made from.
 func (a *applier) planAnew() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,14 +20,15 @@ import (
 type claims struct {
 	// byKey has them by key and name of the object.
 	byKey map[plan.Key][]ownership.Claim
-	// clusterScoped are kinds that have no namespaces though some of these entries name one; their objects are found by keys without namespaces.
+	// clusterScoped are kinds that have no namespaces though some of these entries name one; their objects are found by
+	// keys without namespaces.
 	clusterScoped map[metav1.GroupKind]bool
 	// unknown has, for keys without namespaces, why it is not known whether another ManagedResource has such an object.
 	unknown map[plan.Key]error
 }
 
-// claimsOn looks for objects in the inventories of other ManagedResources that this instance has to do with. The tracker tells which those are, so that the
-// cost is in proportion to the objects, and not to all ManagedResources.
+// claimsOn looks for objects in the inventories of other ManagedResources that this instance has to do with. The
+// tracker tells which those are, so that the cost is in proportion to the objects, and not to all ManagedResources.
 func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []resourcesv1alpha1.ObjectReference) (claims, error) {
 	if len(refs) == 0 {
 		return claims{}, nil
@@ -62,7 +63,8 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 	return r.sortClaims(ctx, found, wanted, wantedAt), nil
 }
 
-// sortClaims leaves out the claims on objects that have the name of a wanted object but another namespace, unless their kind is cluster-scoped now.
+// sortClaims leaves out the claims on objects that have the name of a wanted object but another namespace, unless their
+// kind is cluster-scoped now.
 func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wanted map[plan.Key]struct{}, wantedAt map[plan.Key]*resourcesv1alpha1.ObjectReference) claims {
 	all := claims{byKey: map[plan.Key][]ownership.Claim{}, clusterScoped: map[metav1.GroupKind]bool{}, unknown: map[plan.Key]error{}}
 	failed := map[metav1.GroupKind]error{}
@@ -87,7 +89,8 @@ func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wa
 	return all
 }
 
-// clusterScoped says whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects in any scope.
+// clusterScoped says whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects in
+// any scope.
 func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	_, scope, err := r.kindOf(ctx, ref)
 	if target.Gone(err) {
@@ -104,7 +107,8 @@ func (c claims) keyed(key plan.Key) plan.Key {
 	return key
 }
 
-// keeps says whether this instance keeps the objects of a ManagedResource. Objects that another class has still to clean up may be in another cluster.
+// keeps says whether this instance keeps the objects of a ManagedResource. Objects that another class has still to
+// clean up may be in another cluster.
 func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr)
 }

@@ -46,7 +46,8 @@ type Options struct {
 	GarbageCollector bool
 	// Marked acquits what an object refers to that is about to be written (GC-20). Nil means that nothing is collected.
 	Marked *marked.Set
-	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise (MRF-15).
+	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise
+	// (MRF-15).
 	AllowHolds bool
 
 	Statuses *source.Statuses
@@ -151,12 +152,14 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 
 func everything(objects.Key) bool { return true }
 
-// FirstRunPending says whether a run that looks at the objects is still to come, so that the tracker does not know them yet.
+// FirstRunPending says whether a run that looks at the objects is still to come, so that the tracker does not know them
+// yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
 }
 
-// allInSync reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn of newer content.
+// allInSync reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn
+// of newer content.
 func (r *Reconciler) allInSync(owner objects.Owner) bool {
 	return r.states.releasesObjects(owner) || len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
 }

@@ -26,7 +26,8 @@ import (
 // deleteAttempts limits how often a run judges an object anew that another writer keeps changing.
 const deleteAttempts = 4
 
-// deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that was judged.
+// deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that
+// was judged.
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := target.RefOf(ref)
 	before := p.Tracker.Get(entry.Key).Revision
@@ -63,8 +64,8 @@ func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || errors.Is(err, errSuperseded) || errors.Is(err, errOwnershipPending)
 }
 
-// tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not, nil if
-// its deletion was accepted and it may still be there.
+// tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not,
+// nil if its deletion was accepted and it may still be there.
 //
 // It is one list of guards, each of which may end it: their order is what makes a deletion safe.
 func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
@@ -118,8 +119,8 @@ func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReferenc
 	return err == nil || target.Gone(err), err
 }
 
-// delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses its finalizers, if its time is up
-// (MRX-9).
+// delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
+// its finalizers, if its time is up (MRX-9).
 func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
 	owner, key, terminating := ownerOf(p.mr), target.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
 	if terminating {
@@ -165,8 +166,8 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	return false, err
 }
 
-// place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there, so that the entry is about
-// nothing any more.
+// place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there,
+// so that the entry is about nothing any more.
 func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
 	placed := *ref
 	placed.Namespace = namespace
@@ -187,7 +188,8 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	return &placed, others, err
 }
 
-// leftToAnotherEntry says whether another entry about the object of this one, by an equivalent kind, is to hand it over: this one is about nothing more.
+// leftToAnotherEntry says whether another entry about the object of this one, by an equivalent kind, is to hand it
+// over: this one is about nothing more.
 func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	if *p.Config.DeleteForeignObjects {
 		return false, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it another object (MRD-13).
+// find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it
+// another object (MRD-13).
 func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
 	gvk, namespace, err := r.placeOf(ctx, ref)
 	if err != nil {
@@ -31,8 +32,9 @@ func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefe
 	return live, elsewhere, err
 }
 
-// placeOf returns where an entry's object is: the entry may be older than the kind's present scope and versions. If the kind is namespaced now, an entry
-// without a namespace means the namespace "default", as it does wherever entries are compared. The origin tells whose object it is.
+// placeOf returns where an entry's object is: the entry may be older than the kind's present scope and versions. If the
+// kind is namespaced now, an entry without a namespace means the namespace "default", as it does wherever entries are
+// compared. The origin tells whose object it is.
 func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
 	gvk, scope, err := r.kindOf(ctx, ref)
 	switch {

@@ -49,7 +49,8 @@ func (r *Reconciler) groupChanged(before, after *resourcesv1alpha1.ManagedResour
 	return changed
 }
 
-// Turn enqueues a ManagedResource for its roll-out group. isTurn is true if its changed content is to be applied, so that it is not at rest.
+// Turn enqueues a ManagedResource for its roll-out group. isTurn is true if its changed content is to be applied, so
+// that it is not at rest.
 func (t *Triggers) Turn(owner types.NamespacedName, isTurn bool) {
 	if isTurn {
 		t.reconciler.states.stepKnown(owner, lifecycle.PeriodEnded{})
@@ -57,8 +58,8 @@ func (t *Triggers) Turn(owner types.NamespacedName, isTurn bool) {
 	t.add(owner, 0)
 }
 
-// heedGroup goes by the roll-out group of the ManagedResource. Until the turn of the content that was read has come, the run is about what was applied
-// last: drift of that is repaired, and nothing else changes.
+// heedGroup goes by the roll-out group of the ManagedResource. Until the turn of the content that was read has come,
+// the run is about what was applied last: drift of that is repaired, and nothing else changes.
 func (r *normalRun) heedGroup(ctx context.Context) error {
 	if !r.inGroup(r.mr) {
 		return nil
@@ -83,7 +84,8 @@ func (r *normalRun) heedGroup(ctx context.Context) error {
 	return r.annotate(ctx, annotations) // Before anything of the content is written: the next leader knows that it was let go.
 }
 
-// groupChanges returns the condition of a member whose content was let go. Until all objects have had that content, the member does not pass the gate.
+// groupChanges returns the condition of a member whose content was let go. Until all objects have had that content, the
+// member does not pass the gate.
 func (r *normalRun) groupChanges(complete bool) []meta.ConditionChange {
 	if r.letGo == "" {
 		return nil
@@ -114,10 +116,12 @@ func (r *normalRun) annotate(ctx context.Context, annotations map[string]any) er
 	return nil
 }
 
-// previousPrefix begins the annotations that keep the Secrets with the content that was applied last from the garbage collector.
+// previousPrefix begins the annotations that keep the Secrets with the content that was applied last from the garbage
+// collector.
 const previousPrefix = resourcesv1alpha1.AnnotationReferencePrefix + "secret-rollout-"
 
-// keepPrevious reports that the content is held back, and goes on with what was applied last, if that is there. Otherwise the objects are left alone.
+// keepPrevious reports that the content is held back, and goes on with what was applied last, if that is there.
+// Otherwise the objects are left alone.
 func (r *normalRun) keepPrevious(ctx context.Context, condition *meta.ConditionChange) error {
 	names := r.previousSecrets()
 	if err := r.annotate(ctx, r.references(names)); err != nil {
@@ -152,8 +156,8 @@ func (r *normalRun) keepPrevious(ctx context.Context, condition *meta.ConditionC
 	return nil
 }
 
-// awaitTurn ends the run, which left the objects alone: until its turn, or other news, nothing is asked. A process that has not compared the objects yet has
-// no result to keep.
+// awaitTurn ends the run, which left the objects alone: until its turn, or other news, nothing is asked. A process that
+// has not compared the objects yet has no result to keep.
 func (r *normalRun) awaitTurn() {
 	last, status := r.taken.Last, r.mr.Status
 	condition := meta.Conditions(status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)

@@ -66,8 +66,8 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.AllowHolds
 }
 
-// staysMissing says whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a user may have deleted the object on
-// purpose. An object that no inventory had is created.
+// staysMissing says whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a
+// user may have deleted the object on purpose. An object that no inventory had is created.
 func (a *applier) staysMissing(desired *plan.Desired) bool {
 	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).IsWhole()
 }
@@ -140,8 +140,8 @@ func (r *Reconciler) tellHold(ctx context.Context, mr *resourcesv1alpha1.Managed
 	r.Events.Tell(ctx, mr, reason, message)
 }
 
-// completeHold notes what the ManagedResource itself has left alone, and removes the annotations of a hold that has ended, or that is refused. It returns
-// nil if the ManagedResource is gone.
+// completeHold notes what the ManagedResource itself has left alone, and removes the annotations of a hold that has
+// ended, or that is refused. It returns nil if the ManagedResource is gone.
 func (r *Reconciler) completeHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	owner, h := ownerOf(mr), holdOf(mr, r.Clock.Now())
 	switch h.State {
@@ -192,7 +192,8 @@ func (r *Reconciler) reviewHolds(owner objects.Owner) {
 	}
 }
 
-// endHolds looks at what is left alone no more, and returns how long it is until the next hold ends; zero if there is none.
+// endHolds looks at what is left alone no more, and returns how long it is until the next hold ends; zero if there is
+// none.
 func (t *Triggers) endHolds() time.Duration {
 	r := t.reconciler
 	due, next := r.holds.due(r.Clock.Now())

@@ -21,8 +21,9 @@ type holdEntry struct {
 	own time.Time
 }
 
-// holds remembers which holds are in force, to look at their objects when they end, and to tell of each once. The annotations alone say
-// what is in force: nothing is left alone because of an entry here. It is safe for concurrent use.
+// holds remembers which holds are in force, to look at their objects when they end, and to tell of each once. The
+// annotations alone say what is in force: nothing is left alone because of an entry here. It is safe for concurrent
+// use.
 //
 // Invariant: an object that a run left alone because of a hold is here until the hold ends, or a run finds none on it.
 type holds struct {
@@ -38,7 +39,8 @@ func newHolds(metrics *Metrics) *holds {
 	return &holds{count: metrics.held, ends: metrics.heldUntil, changed: make(chan struct{}, 1), byOwner: map[objects.Owner]map[objects.Key]holdEntry{}}
 }
 
-// are notes a hold, and says whether its annotations on the object, or on the ManagedResource itself, are new to this process.
+// are notes a hold, and says whether its annotations on the object, or on the ManagedResource itself, are new to this
+// process.
 func (x *holds) are(owner objects.Owner, key objects.Key, entry holdEntry) (isNew bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -113,7 +115,8 @@ type heldObject struct {
 	key   objects.Key
 }
 
-// due forgets the holds that have ended, and returns their objects and how long it is until the next one ends; zero if there is none.
+// due forgets the holds that have ended, and returns their objects and how long it is until the next one ends; zero if
+// there is none.
 func (x *holds) due(now time.Time) (due []heldObject, next time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// ignoredSince returns since when a ManagedResource is ignored, as its condition says it (MRS-12); the zero time if it is not.
+// ignoredSince returns since when a ManagedResource is ignored, as its condition says it (MRS-12); the zero time if it
+// is not.
 func ignoredSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
 	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
 	if !meta.Ignored(mr) || condition == nil || condition.Reason != resourcesv1alpha1.ReasonIgnored {
@@ -23,7 +24,8 @@ func ignoredSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
 	return condition.LastUpdateTime.Time
 }
 
-// ignoredOf counts the objects of manifests that are not kept as the manifests say: with the annotation ignore (MR-30) or in mode Ignore (MRO-1).
+// ignoredOf counts the objects of manifests that are not kept as the manifests say: with the annotation ignore (MR-30)
+// or in mode Ignore (MRO-1).
 func ignoredOf(objects []decode.Object) (n int) {
 	for _, object := range objects {
 		if object.Released() || meta.Truthy(object.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore) {
@@ -33,7 +35,8 @@ func ignoredOf(objects []decode.Object) (n int) {
 	return n
 }
 
-// ignoredObjects are the series of the ManagedResources with ignored objects, of which no API object says since when they are.
+// ignoredObjects are the series of the ManagedResources with ignored objects, of which no API object says since when
+// they are.
 type ignoredObjects struct {
 	count, since *prometheus.GaugeVec
 

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// readsPerRun is how many times a run looks, while it writes, whether that is still asked for. One look for each object is not needed: the next run
-	// corrects what was written too much.
+	// readsPerRun is how many times a run looks, while it writes, whether that is still asked for. One look for each
+	// object is not needed: the next run corrects what was written too much.
 	readsPerRun = 32
 	// readEvery is after what time it looks in any case.
 	readEvery = time.Second
-	// liveFor is for how long an answer of the API server counts: the watches may be late, as in a process that stood still and does not lead any more.
+	// liveFor is for how long an answer of the API server counts: the watches may be late, as in a process that stood
+	// still and does not lead any more.
 	liveFor = 2 * time.Second
 )
 
@@ -27,21 +28,22 @@ const (
 type certainty int
 
 const (
-	// Cheap is for writes, and costs no request: the cache is looked at now and then. A write by an older Secret does no harm: the next run follows at
-	// once, and writes what differs.
+	// Cheap is for writes, and costs no request: the cache is looked at now and then. A write by an older Secret does no
+	// harm: the next run follows at once, and writes what differs.
 	Cheap certainty = iota
-	// Cached is for what cannot be undone, once Live was asked in the same breath, and costs no request: the cache is looked at, and whether a watch told
-	// of newer Secrets.
+	// Cached is for what cannot be undone, once Live was asked in the same breath, and costs no request: the cache is
+	// looked at, and whether a watch told of newer Secrets.
 	Cached
 	// Live is for deletions: the API server is asked, unless it was within liveFor.
 	Live
 )
 
-// lease tells a run whether what it does is still asked for: the ManagedResource was not changed so that another task follows (MRT-7, MRA-4), and
-// nothing newer is known of the Secrets that the run was planned from. It is safe for concurrent use.
+// lease tells a run whether what it does is still asked for: the ManagedResource was not changed so that another task
+// follows (MRT-7, MRA-4), and nothing newer is known of the Secrets that the run was planned from. It is safe for
+// concurrent use.
 //
-// Invariant: seen is the resource version of a form that asks for the task of mr, and nothing follows from it about any other form. Once the lease
-// has ended it stays so.
+// Invariant: seen is the resource version of a form that asks for the task of mr, and nothing follows from it about any
+// other form. Once the lease has ended it stays so.
 type lease struct {
 	*Reconciler
 	mr *resourcesv1alpha1.ManagedResource
@@ -55,7 +57,8 @@ type lease struct {
 	ended  bool
 	writes int
 	readAt time.Time
-	// asked is when the API server was asked last; zero if it was not. first is the first proof of a deletion, proof the present one.
+	// asked is when the API server was asked last; zero if it was not. first is the first proof of a deletion, proof the
+	// present one.
 	asked        time.Time
 	first, proof func() error
 }
@@ -123,7 +126,8 @@ func (l *lease) look(ctx context.Context) error {
 	return nil
 }
 
-// announced records the form that the run itself made of the ManagedResource. No check of the lease runs at the same time.
+// announced records the form that the run itself made of the ManagedResource. No check of the lease runs at the same
+// time.
 func (l *lease) announced(mr *resourcesv1alpha1.ManagedResource) { l.mr, l.seen = mr, "" }
 
 // confirmOwner asks the API server whether the ManagedResource still is what the run is about.
@@ -135,8 +139,8 @@ func (l *lease) confirmOwner(ctx context.Context) error {
 	return err
 }
 
-// live asks the API server for the ManagedResource, and at the first time whether it had the Secrets at one moment, later in which versions they are: the
-// watch may have stood still. Each answer counts for liveFor, for all who ask.
+// live asks the API server for the ManagedResource, and at the first time whether it had the Secrets at one moment,
+// later in which versions they are: the watch may have stood still. Each answer counts for liveFor, for all who ask.
 func (l *lease) live(ctx context.Context) error {
 	l.mu.Lock()
 	switch now := l.Clock.Now(); {

@@ -20,8 +20,9 @@ func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, 
 	return merge.Merge(desired, live, options)
 }
 
-// inherit returns the merge options for an object that is about to be written. If an autoscaler scaled the object and went while another process led, the
-// replicas are left alone for as long as that process would leave them. digest is that of the desired state then; zero if nothing is inherited.
+// inherit returns the merge options for an object that is about to be written. If an autoscaler scaled the object and
+// went while another process led, the replicas are left alone for as long as that process would leave them. digest is
+// that of the desired state then; zero if nothing is inherited.
 func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, keptBy objects.Owner, origin string) (_ merge.Options, digest uint64, _ error) {
 	autoscalers := a.Watches.Autoscalers()
 	if !scalable(desired.Key) || options.HorizontallyScaled || !autoscalers.InStartupGrace() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {

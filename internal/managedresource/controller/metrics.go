@@ -2,8 +2,8 @@ package controller
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// labelNamespace is the label for the namespace of a ManagedResource. Prometheus sets a label namespace of its own for the scraped Pod, and renames one
-// that a metric has.
+// labelNamespace is the label for the namespace of a ManagedResource. Prometheus sets a label namespace of its own for
+// the scraped Pod, and renames one that a metric has.
 const labelNamespace = "managedresource_namespace"
 
 // Metrics are those of the controller.

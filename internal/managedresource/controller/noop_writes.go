@@ -14,16 +14,17 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// noopRetry is how long a write that changed nothing, or of which the API server kept only a part, is not repeated, spread over noopRetry …
-// 2×noopRetry: what the API server makes of a write may change with its version, its features and its webhooks, which nothing here sees.
+// noopRetry is how long a write that changed nothing, or of which the API server kept only a part, is not repeated,
+// spread over noopRetry … 2×noopRetry: what the API server makes of a write may change with its version, its features
+// and its webhooks, which nothing here sees.
 const noopRetry = 30 * time.Minute
 
 func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 	return objects.Write{Live: objects.ContentDigest(live.Object), Merged: objects.ContentDigest(merged.Object)}
 }
 
-// same says whether writing merged over live is known to change nothing, and when to try all the same: zero if the object is in sync. A run
-// that a user requested asks the API server anew, and so does a run for which again is true.
+// same says whether writing merged over live is known to change nothing, and when to try all the same: zero if the
+// object is in sync. A run that a user requested asks the API server anew, and so does a run for which again is true.
 func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, again bool) (same bool, next time.Time) {
 	if merge.Equal(live, merged) {
 		return true, time.Time{}
@@ -66,8 +67,9 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 	return done
 }
 
-// invalid handles that the API server refuses to change an object to its desired state. An object that nobody changed, and that is written again
-// only because the API server may keep more of it now, stays as it is: replacing it would have the same result, again and again.
+// invalid handles that the API server refuses to change an object to its desired state. An object that nobody changed,
+// and that is written again only because the API server may keep more of it now, stays as it is: replacing it would
+// have the same result, again and again.
 func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
 	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
@@ -81,8 +83,8 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 	return outcome{}, a.replace(ctx, desired, done.before, done.after, cause)
 }
 
-// kept returns zero if the API server kept what was written; otherwise when to write it once more, because the API server may take it later. It returns
-// zero for an object that is created only once.
+// kept returns zero if the API server kept what was written; otherwise when to write it once more, because the API
+// server may take it later. It returns zero for an object that is created only once.
 func (a *applier) kept(ctx context.Context, desired *plan.Desired, written *unstructured.Unstructured, mergeLive mergeInto) time.Time {
 	a.Watches.Defines(written)
 	if written == nil || desired.CreateOnly {

@@ -66,7 +66,8 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 // errDone ends a run that has nothing more to do.
 var errDone = errors.New("the run has nothing more to do")
 
-// normalRun is a run that applies the manifests of a ManagedResource. Each of its steps goes by what those before have left here.
+// normalRun is a run that applies the manifests of a ManagedResource. Each of its steps goes by what those before have
+// left here.
 type normalRun struct {
 	*Reconciler
 	// mr is the form that the run is about, with the inventory that it announced.
@@ -77,7 +78,8 @@ type normalRun struct {
 	// decoded is what the manifests have, until it is planned.
 	decoded decode.Result
 	content content
-	// former is true if the content is what was applied last, as a roll-out group holds back the present one. letGo is the content that it does not.
+	// former is true if the content is what was applied last, as a roll-out group holds back the present one. letGo is the
+	// content that it does not.
 	previous bool
 	letGo    rollout.Revision
 	planned  *plan.Plan
@@ -99,7 +101,8 @@ func (r *normalRun) close() {
 	}
 }
 
-// begin takes over what is to be done for a ManagedResource. If that is nothing, it returns nil, and when to look again.
+// begin takes over what is to be done for a ManagedResource. If that is nothing, it returns nil, and when to look
+// again.
 func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
 	known, event := r.states.get(mr), lifecycle.RunBegins{}
 	if known.AtRest(mr.Generation) && known.Last.Reported(mr) {
@@ -145,8 +148,8 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 	return nil
 }
 
-// confirmLost makes sure that the manifests had all that the plan has at one moment, if there are objects that it has no more: other ManagedResources go
-// by what this one is said to keep. Only what it did not say before is confirmed.
+// confirmLost makes sure that the manifests had all that the plan has at one moment, if there are objects that it has
+// no more: other ManagedResources go by what this one is said to keep. Only what it did not say before is confirmed.
 func (r *normalRun) confirmLost(ctx context.Context) error {
 	owner, drops := ownerOf(r.mr), withoutPreviousPlaces(r.mr, r.planned, r.lost)
 	if len(r.lost) > 0 {
@@ -164,7 +167,8 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 	return nil
 }
 
-// withoutPreviousPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they keep it until the plan is on record.
+// withoutPreviousPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they
+// keep it until the plan is on record.
 func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	if len(lost) == 0 {
 		return nil
@@ -184,8 +188,8 @@ func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.
 	})
 }
 
-// claimObjects claims the objects of the plan, and leaves the lost ones. While the answer to a deletion of one of them is under way, the run ends here: that
-// answer wakes it.
+// claimObjects claims the objects of the plan, and leaves the lost ones. While the answer to a deletion of one of them
+// is under way, the run ends here: that answer wakes it.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := ownerOf(r.mr)
 	if r.Tracker.BeginRun(owner, keysOfDesired(r.planned.Apply), keysOf(r.lost)) {
@@ -196,8 +200,8 @@ func (r *normalRun) claimObjects(context.Context) error {
 	return nil
 }
 
-// deleteOld deletes what no manifest has any more. While that is not gone, the run ends here, or tells of it at the end, so that the condition does not
-// flip with each run.
+// deleteOld deletes what no manifest has any more. While that is not gone, the run ends here, or tells of it at the
+// end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	r.Tracker.ForgetDeletions(ownerOf(r.mr), keysOf(r.planned.Delete)...)
 	if r.pending, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys); err != nil || r.pending == nil {
@@ -218,7 +222,8 @@ func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	return errDone
 }
 
-// awaitDeletion ends the run, which made this of the status, until the old objects may be gone: no watch need tell when that is possible.
+// awaitDeletion ends the run, which made this of the status, until the old objects may be gone: no watch need tell when
+// that is possible.
 func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64) {
 	r.states.stepPresent(r.mr, lifecycle.DeletionsPending{Pending: lifecycle.Pending{
 		Generation: r.mr.Generation, Applied: applied, Inventory: inventory, Objects: r.planned.Delete, Until: r.nextSync(),
@@ -252,7 +257,8 @@ func (r *normalRun) applyObjects(ctx context.Context) error {
 	return r.recordIfSuperseded(ctx, err)
 }
 
-// reportApplied reports what was applied. Objects that wait for their repair, or for their deletion, have the ManagedResource looked at again.
+// reportApplied reports what was applied. Objects that wait for their repair, or for their deletion, have the
+// ManagedResource looked at again.
 func (r *normalRun) reportApplied(ctx context.Context) error {
 	completed, err := r.finish(ctx)
 	if err != nil {
@@ -310,8 +316,8 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	return errors.Join(cause, err)
 }
 
-// recordIfSuperseded puts on record what a superseded run wrote: the next one takes away what no manifest has any more, and knows of that by the
-// inventory alone. It returns the error that the run ends with.
+// recordIfSuperseded puts on record what a superseded run wrote: the next one takes away what no manifest has any more,
+// and knows of that by the inventory alone. It returns the error that the run ends with.
 func (r *normalRun) recordIfSuperseded(ctx context.Context, err error) error {
 	if errors.Is(err, errSuperseded) {
 		r.recordPartialInventory(ctx, r.mr, r.applier)

@@ -20,7 +20,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// collector stands for the ManagedResource that leaves an orphan. No ManagedResource has its name, so that a run that applies the object has another owner.
+// collector stands for the ManagedResource that leaves an orphan. No ManagedResource has its name, so that a run that
+// applies the object has another owner.
 var collector objects.Owner
 
 // reasonOrphan is the reason of the Event about an orphan.
@@ -29,9 +30,10 @@ const reasonOrphan = "OrphanFound"
 // reasonWarning is the reason of Events about warnings of the API server.
 const reasonWarning = "APIWarning"
 
-// Orphan judges an object whose origin is a ManagedResource of this source, and which the tracker has no record of. The object is an orphan if its
-// ManagedResource is applied completely and no inventory names the object, as after a restore of etcd or an answer that was lost. An
-// orphan is counted and reported; it is deleted only if that is configured, and if it is proven to be ours.
+// Orphan judges an object whose origin is a ManagedResource of this source, and which the tracker has no record of. The
+// object is an orphan if its ManagedResource is applied completely and no inventory names the object, as after a
+// restore of etcd or an answer that was lost. An orphan is counted and reported; it is deleted only if that is
+// configured, and if it is proven to be ours.
 func (r *Reconciler) Orphan(ctx context.Context, orphan target.Orphan) {
 	if err := r.judgeOrphan(ctx, orphan); err != nil {
 		log.FromContext(ctx).Info("Could not judge an object that no inventory names", "groupVersionKind", orphan.GVK.String(),
@@ -67,7 +69,8 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, orphan target.Orphan) erro
 	return r.deleteOrphan(ctx, mr, live, names)
 }
 
-// ownerOfOrphan is the ManagedResource that a stray object names; nil if it says nothing about objects that no inventory has, or may do so soon.
+// ownerOfOrphan is the ManagedResource that a stray object names; nil if it says nothing about objects that no
+// inventory has, or may do so soon.
 func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*resourcesv1alpha1.ManagedResource, error) {
 	origin, err := meta.ParseOrigin(orphan.Origin)
 	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
@@ -86,7 +89,8 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*
 	return mr, nil
 }
 
-// orphan returns a stray object as it is, if no inventory has it and it is proven to be the ManagedResource's; else nil.
+// orphan returns a stray object as it is, if no inventory has it and it is proven to be the ManagedResource's; else
+// nil.
 //
 // It is one list of proofs: without any of them the object stays.
 func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, orphan target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
@@ -133,7 +137,8 @@ func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.Man
 	return nil
 }
 
-// namesOf are the entries that an inventory may have for an object: by its kind, and by those that are equivalent for its ManagedResource (MRD-13).
+// namesOf are the entries that an inventory may have for an object: by its kind, and by those that are equivalent for
+// its ManagedResource (MRD-13).
 func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	var names []resourcesv1alpha1.ObjectReference
 	for _, key := range plan.NewEquivalences(mr.Spec.Equivalences).Keys(plan.KeyOfReference(&ref.ObjectReference)) {
@@ -146,7 +151,8 @@ func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resource
 	return names
 }
 
-// confirmOrphan reads the ManagedResource that an orphan names once more: caches may lag behind with what another process has made of it.
+// confirmOrphan reads the ManagedResource that an orphan names once more: caches may lag behind with what another
+// process has made of it.
 func (r *Reconciler) confirmOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, names []resourcesv1alpha1.ObjectReference) (bool, error) {
 	latest, err := r.confirm(ctx, mr)
 	if errors.Is(err, errSuperseded) {

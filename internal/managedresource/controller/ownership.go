@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// errOwnershipPending is why an object waits that another ManagedResource is about to release: which of the two deletes the object, or whether a
-// third one gets it, is decided in a moment.
+// errOwnershipPending is why an object waits that another ManagedResource is about to release: which of the two deletes
+// the object, or whether a third one gets it, is decided in a moment.
 var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
 
 // judge says what is to become of an object that a ManagedResource leaves.
@@ -46,14 +46,16 @@ func isCollectable(live *unstructured.Unstructured) bool {
 		meta.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
-// isCreation says whether an object whose origin names no owner was created for a ManagedResource that has this entry. Either this process created it, or
-// the object carries no origin because it is created only once, and the entry is the record: by its UID or, if it has none, by its namespace.
+// isCreation says whether an object whose origin names no owner was created for a ManagedResource that has this entry.
+// Either this process created it, or the object carries no origin because it is created only once, and the entry is the
+// record: by its UID or, if it has none, by its namespace.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
 	return r.Tracker.CreatedFor(ownerOf(mr), target.RefOf(ref).Key) == live.GetUID() ||
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
-// isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from before there was one.
+// isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from
+// before there was one.
 func (r *Reconciler) isOfThisSource(origin meta.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
 }
@@ -69,8 +71,8 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == ""
 }
 
-// handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that ManagedResource still keeps it. The new
-// owner reconciles the object from then on: its manifest may differ.
+// handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that
+// ManagedResource still keeps it. The new owner reconciles the object from then on: its manifest may differ.
 func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to ownership.Claim) error {
 	next := to.Owner
 	if !r.Tracker.BeginHandOver(next, to.Object) {
@@ -112,7 +114,8 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, 
 	return mr.Status.Resources[i], true
 }
 
-// leave leaves an object, as it was seen, to the ManagedResource that keeps it, unless that ManagedResource has released the object meanwhile.
+// leave leaves an object, as it was seen, to the ManagedResource that keeps it, unless that ManagedResource has
+// released the object meanwhile.
 func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.Desired, seen objects.Observation) {
 	owner := ownerOf(a.mr)
 	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.Key) {
@@ -140,8 +143,9 @@ func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstruc
 	return r.Target.Patch(ctx, live, patch)
 }
 
-// mayReplace says whether an object may be deleted so that it can be created anew: its origin names a ManagedResource of this source; or it has no
-// valid origin, and this process created it, or the inventory says that it was created for this ManagedResource.
+// mayReplace says whether an object may be deleted so that it can be created anew: its origin names a ManagedResource
+// of this source; or it has no valid origin, and this process created it, or the inventory says that it was created for
+// this ManagedResource.
 func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructured) bool {
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
@@ -154,10 +158,11 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
 }
 
-// ownerOfOrigin returns the other ManagedResource that keeps an object though this one has it, too: the one whose inventory got the object
-// last, which the origin names. The object is written as this manifest says, but its origin stays. Without this rule a
-// restart would give the object back to its former owner, which deletes it once its manifest no longer has it. An object that this
-// ManagedResource creates only once is kept by any other ManagedResource that has it.
+// ownerOfOrigin returns the other ManagedResource that keeps an object though this one has it, too: the one whose
+// inventory got the object last, which the origin names. The object is written as this manifest says, but its origin
+// stays. Without this rule a restart would give the object back to its former owner, which deletes it once its manifest
+// no longer has it. An object that this ManagedResource creates only once is kept by any other ManagedResource that has
+// it.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
 	next, value, err := a.nextOwnerOf(ctx, desired, live)
 	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly && value == "" {

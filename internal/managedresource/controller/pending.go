@@ -7,8 +7,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// stillHeld says whether a run would find what the last one left, which ended while objects were being deleted: one of them at least is not gone, and
-// nothing else is to be done.
+// stillHeld says whether a run would find what the last one left, which ended while objects were being deleted: one of
+// them at least is not gone, and nothing else is to be done.
 func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
 	owner := ownerOf(mr)
 	if *r.Config.ApplyWhileDeletionPending && len(r.Tracker.OutOfSync(owner)) > 0 {
@@ -33,7 +33,8 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 	return found
 }
 
-// isHeld says whether an object that is to go was there less than a minute ago and no watch has reported a change since, and why it is still there.
+// isHeld says whether an object that is to go was there less than a minute ago and no watch has reported a change
+// since, and why it is still there.
 func (r *Reconciler) isHeld(owner objects.Owner, entry objects.Ref) (held bool, err error) {
 	pending, held := r.Tracker.DeletionPends(owner, entry.Key, r.Clock.Now())
 	if !held {

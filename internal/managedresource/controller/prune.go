@@ -24,7 +24,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// reconcileDelete deletes the objects of a ManagedResource that is going, or went to another class, and lets it go (MRX-1 … MRX-4).
+// reconcileDelete deletes the objects of a ManagedResource that is going, or went to another class, and lets it go
+// (MRX-1 … MRX-4).
 func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
@@ -60,7 +61,8 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
 }
 
-// disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it released them.
+// disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it
+// released them.
 func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
@@ -71,9 +73,9 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects were created for it (MR-30): those
-// objects are gone, or another ManagedResource has them now and may give them up. Otherwise the next instance would take the record
-// for a proof that such an object is its own, and delete it.
+// voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects
+// were created for it (MR-30): those objects are gone, or another ManagedResource has them now and may give them up.
+// Otherwise the next instance would take the record for a proof that such an object is its own, and delete it.
 func (r *Reconciler) voidRecords(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool { return createdOnce(ref) && !meta.Tentative(ref) }
 	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources, func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
@@ -120,9 +122,9 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 	return err
 }
 
-// prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error for
-// each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be deleted: the
-// lease tells. planned are the objects that the run is to apply.
+// prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error
+// for each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be
+// deleted: the lease tells. planned are the objects that the run is to apply.
 func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -135,7 +137,8 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, err
 	}
 	if len(p.waiting) == 0 && len(p.skipped) > 0 {
-		// Objects that needed nothing a moment ago were skipped while others were still there. All others are gone: the skipped ones are read once more.
+		// Objects that needed nothing a moment ago were skipped while others were still there. All others are gone: the
+		// skipped ones are read once more.
 		if err := p.deleteSkipped(ctx); err != nil {
 			return nil, err
 		}
@@ -206,7 +209,8 @@ func (p *pruner) complete(ctx context.Context) error {
 // detailsWithin is how long a run may take to read what holds objects whose deletion is pending.
 const detailsWithin = 10 * time.Second
 
-// pending returns the messages about the objects that are not gone, sorted. For objects that a condition names, it reads what holds them.
+// pending returns the messages about the objects that are not gone, sorted. For objects that a condition names, it
+// reads what holds them.
 func (p *pruner) pending(ctx context.Context) []error {
 	details, cancel := context.WithTimeout(ctx, detailsWithin)
 	defer cancel()
@@ -265,8 +269,9 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 	p.waiting[ref] = err
 }
 
-// endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was accepted, and nothing
-// held it then. A held object may leave the filter of a watch while it still exists, by a change of its labels.
+// endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was
+// accepted, and nothing held it then. A held object may leave the filter of a watch while it still exists, by a change
+// of its labels.
 func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) bool {
 	live := p.accepted[ref]
 	if live == nil || !recorded.GoneSince(live.GetResourceVersion()) {
@@ -276,8 +281,9 @@ func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded obj
 	return len(live.GetFinalizers())+len(content) == 0 && propagation(live.GroupVersionKind().Group) == ""
 }
 
-// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches tell; objects that
-// none covers, and those that may only have left their filter, are read twice. The watches, or the next run, tell of the end of the others.
+// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches
+// tell; objects that none covers, and those that may only have left their filter, are read twice. The watches, or the
+// next run, tell of the end of the others.
 func (p *pruner) awaitGone(ctx context.Context) {
 	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 		unknown, open := p.notGone(round%2 == 1)
@@ -299,8 +305,8 @@ func (p *pruner) awaitGone(ctx context.Context) {
 	}
 }
 
-// notGone takes out the objects that the watches prove to be gone. It returns those that are to be read, if it is time to read, and whether there are others
-// whose deletion was accepted.
+// notGone takes out the objects that the watches prove to be gone. It returns those that are to be read, if it is time
+// to read, and whether there are others whose deletion was accepted.
 func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
 	for ref, err := range p.waiting {
 		entry := target.RefOf(ref)
@@ -319,8 +325,8 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 	return unknown, open
 }
 
-// detail is what holds an object that is not gone: finalizers and conditions, if nothing else is known to, and what the Events of a Service say (MRX-12).
-// An Event that can't be read in time is left out.
+// detail is what holds an object that is not gone: finalizers and conditions, if nothing else is known to, and what the
+// Events of a Service say (MRX-12). An Event that can't be read in time is left out.
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
 	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
 	if p.waiting[ref] == nil {

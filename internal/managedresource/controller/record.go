@@ -14,7 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// recordApplied records that an object is in sync. compared is true if a change that the run made is the repair of drift.
+// recordApplied records that an object is in sync. compared is true if a change that the run made is the repair of
+// drift.
 func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
 	origin, another := a.namesAnother(done.before)
 	if done.anothers = another; another && desired.CreateOnly {
@@ -43,23 +44,24 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 	a.Tracker.MarkInSync(ownerOf(a.mr), observation)
 }
 
-// recordRepair records whether the drift of an object was repaired. If another ManagedResource owns the object, only the owner decides whether the drift
-// was unfounded.
+// recordRepair records whether the drift of an object was repaired. If another ManagedResource owns the object, only
+// the owner decides whether the drift was unfounded.
 func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
 	changed := done.result != "unchanged"
 	switch {
 	case compared && changed:
 		a.repaired(ctx, desired, done)
 	case done.isKept() && changed:
-		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so that it is rate-limited.
+		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so
+		// that it is rate-limited.
 		a.Tracker.DriftRepaired(keyOf(desired), a.Clock.Now())
 	case !done.isKept():
 		a.Tracker.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may tell of a later drift.
 	}
 }
 
-// recordCreation records the ManagedResource for which an object was created or taken over. The process remembers it even if another writer removes the
-// record from the inventory.
+// recordCreation records the ManagedResource for which an object was created or taken over. The process remembers it
+// even if another writer removes the record from the inventory.
 func (a *applier) recordCreation(desired *plan.Desired, done outcome, observation objects.Observation) {
 	switch {
 	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, observation.UID):
@@ -69,8 +71,9 @@ func (a *applier) recordCreation(desired *plan.Desired, done outcome, observatio
 	}
 }
 
-// transfersCreation leaves an object that was created, and is created only once, to another ManagedResource that repairs it, if there is one: the object may
-// have belonged to it before, and its manifest may differ. It returns true if the object still has to be checked.
+// transfersCreation leaves an object that was created, and is created only once, to another ManagedResource that
+// repairs it, if there is one: the object may have belonged to it before, and its manifest may differ. It returns true
+// if the object still has to be checked.
 func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, observation objects.Observation) bool {
 	next, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
 	if err == nil && next == (objects.Owner{}) {
@@ -108,8 +111,8 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
 }
 
-// disown handles an object whose origin names another ManagedResource than the one that it was created for: from now on neither this process nor an
-// inventory proves that the object belongs to the latter.
+// disown handles an object whose origin names another ManagedResource than the one that it was created for: from now on
+// neither this process nor an inventory proves that the object belongs to the latter.
 func (a *applier) disown(key objects.Key, uid types.UID, origin ownership.Origin) {
 	if origin.Source == ownership.ThisSource {
 		a.Tracker.TakenOver(origin.Owner, key, uid)

@@ -34,8 +34,8 @@ func (a *applier) delay(wait time.Duration) {
 	}
 }
 
-// lookAtDrift reads an object whose repair is delayed, to report what changed. An object that needs no repair is recorded as in sync,
-// and nothing is reported.
+// lookAtDrift reads an object whose repair is delayed, to report what changed. An object that needs no repair is
+// recorded as in sync, and nothing is reported.
 func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64, wait time.Duration) {
 	key := keyOf(desired)
 	before, options, digest := a.look(desired, options, digest)
@@ -106,7 +106,8 @@ func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged 
 	a.events = append(a.events, events+"; it "+what)
 }
 
-// missingOwner returns the first owner of a manifest, if the target has none of them: then Kubernetes deletes the object each time it is created (MRB-50).
+// missingOwner returns the first owner of a manifest, if the target has none of them: then Kubernetes deletes the
+// object each time it is created (MRB-50).
 func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (missing string) {
 	for _, owner := range desired.GetOwnerReferences() {
 		gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
@@ -124,12 +125,14 @@ func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (miss
 	return missing
 }
 
-// recordEvents records one Event for all that a run noticed, so that a storm of changes is not followed by one of Events.
+// recordEvents records one Event for all that a run noticed, so that a storm of changes is not followed by one of
+// Events.
 func (a *applier) recordEvents(ctx context.Context) {
 	a.warn(ctx, a.mr, reasonDrift, a.events)
 }
 
-// warn records one Event for what is to be told of some objects, which says it of the first few. Without any there is none.
+// warn records one Event for what is to be told of some objects, which says it of the first few. Without any there is
+// none.
 func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, events []string) {
 	const named = 3
 	if len(events) == 0 {

@@ -51,8 +51,8 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 	return &completeError{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}
 }
 
-// withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help (MR-36): a field is immutable, the object
-// is ours and may be deleted.
+// withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help
+// (MR-36): a field is immutable, the object is ours and may be deleted.
 func (a *applier) withHelp(desired *plan.Desired, live, merged *unstructured.Unstructured, cause error) error {
 	keeps := meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || meta.Truthy(merged.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject)
 	if keeps || !strings.Contains(cause.Error(), "immutable") || !a.mayReplace(desired, live) {

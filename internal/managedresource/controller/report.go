@@ -60,8 +60,8 @@ func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return live, nil
 }
 
-// confirmInventory reads the ManagedResource once more, before anything is written for its sake, if a write to it may not be known of: that
-// one may have taken objects out of its inventory which the plan counts as being in it.
+// confirmInventory reads the ManagedResource once more, before anything is written for its sake, if a write to it may
+// not be known of: that one may have taken objects out of its inventory which the plan counts as being in it.
 func (a *applier) confirmInventory(ctx context.Context) error {
 	live, err := a.confirm(ctx, a.mr)
 	if err != nil {
@@ -89,7 +89,8 @@ func (r *normalRun) announce(ctx context.Context) error {
 	next, err := r.putOnRecord(ctx)
 	switch {
 	case err != nil && !errors.Is(err, errSuperseded) && !apierrors.IsConflict(err):
-		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and not what failed.
+		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and
+		// not what failed.
 		return r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, unannounced(r.mr, r.planned, err))
 	case err != nil:
 		return err
@@ -125,8 +126,8 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 	})
 }
 
-// longInventory is from what size on an inventory is named as the reason if it can't be written: etcd takes 1.5 MiB with a write,
-// and the ManagedResource has more than its inventory.
+// longInventory is from what size on an inventory is named as the reason if it can't be written: etcd takes 1.5 MiB
+// with a write, and the ManagedResource has more than its inventory.
 const longInventory = 1 << 20
 
 // unannounced is the error of an announcement that was refused or not answered.
@@ -158,8 +159,8 @@ func (c content) name(generation int64) string {
 	return fmt.Sprint(generation, c.versions)
 }
 
-// finish reports success, or which documents could not be decoded (MR-13), or which old objects are not gone (MRS-8), and the health
-// if it is known already.
+// finish reports success, or which documents could not be decoded (MR-13), or which old objects are not gone (MRS-8),
+// and the health if it is known already.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	mr, owner, inventory := r.mr, ownerOf(r.mr), r.applier.inventory()
 	r.holds.keep(owner, func(key objects.Key) bool { return describes(r.planned, key) })
@@ -280,9 +281,9 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 	return inventory
 }
 
-// afterFailure returns the inventory of a run that failed: the objects that the run wrote or found in sync get their present entries (MRB-3). An
-// entry that differs from the one that the run announced belongs to another writer, which has handled the object since: the next leader, if this
-// process stood still for a while.
+// afterFailure returns the inventory of a run that failed: the objects that the run wrote or found in sync get their
+// present entries (MRB-3). An entry that differs from the one that the run announced belongs to another writer, which
+// has handled the object since: the next leader, if this process stood still for a while.
 func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	announced, next := byKey(a.mr.Status.Resources), byKey(a.inventory())
 	inventory = slices.Clone(inventory)
@@ -296,8 +297,8 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	return inventory
 }
 
-// afterSuperseded is afterFailure for a run whose ManagedResource another writer has changed: objects that the run created or took over get their entries
-// back, if those are gone. The leader then applies what the manifests say.
+// afterSuperseded is afterFailure for a run whose ManagedResource another writer has changed: objects that the run
+// created or took over get their entries back, if those are gone. The leader then applies what the manifests say.
 func (a *applier) afterSuperseded(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	inventory = a.afterFailure(inventory)
 	present, before := byKey(inventory), len(inventory)
@@ -320,7 +321,8 @@ func byKey(inventory []resourcesv1alpha1.ObjectReference) map[plan.Key]resources
 	return entries
 }
 
-// recordPartialInventory puts on record what a run wrote that ends without saying more, as its ManagedResource is not what it was.
+// recordPartialInventory puts on record what a run wrote that ends without saying more, as its ManagedResource is not
+// what it was.
 func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
 	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := done.afterSuperseded(current.Status.Resources)

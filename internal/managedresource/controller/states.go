@@ -11,10 +11,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// states holds what is remembered of each ManagedResource; nothing else here remembers one. It is safe for concurrent use.
+// states holds what is remembered of each ManagedResource; nothing else here remembers one. It is safe for concurrent
+// use.
 //
-// Invariant: a Secret that a run is going to read is in readers before it is read, so that each change is either read or told. No
-// cache of ManagedResources is asked who reads a Secret: it may lag behind.
+// Invariant: a Secret that a run is going to read is in readers before it is read, so that each change is either read
+// or told. No cache of ManagedResources is asked who reads a Secret: it may lag behind.
 type states struct {
 	// clock measures changes; without one they are not measured.
 	clock clock.PassiveClock
@@ -33,8 +34,8 @@ func (s *states) step(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Eve
 	return s.stepLocked(ownerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
 }
 
-// begin takes the event that begins a run, which is going to read the Secrets that the ManagedResource names, and returns what the run took over; nil if
-// there is nothing to run for.
+// begin takes the event that begins a run, which is going to read the Secrets that the ManagedResource names, and
+// returns what the run took over; nil if there is nothing to run for.
 func (s *states) begin(mr *resourcesv1alpha1.ManagedResource, event lifecycle.RunBegins) (*lifecycle.Run, lifecycle.Commands) {
 	names := make([]string, 0, len(mr.Spec.SecretRefs))
 	for _, ref := range mr.Spec.SecretRefs {
@@ -63,8 +64,9 @@ func (s *states) stepKnownLocked(owner objects.Owner, event lifecycle.Event) lif
 	return s.stepLocked(owner, event, lifecycle.Facts{UID: known.UID})
 }
 
-// stepPresent applies an event of a ManagedResource if the remembered ManagedResource has the same UID. A late event may be about a former ManagedResource of
-// that name: then the state of the present one stays, because without it changes of its Secrets would enqueue nothing.
+// stepPresent applies an event of a ManagedResource if the remembered ManagedResource has the same UID. A late event
+// may be about a former ManagedResource of that name: then the state of the present one stays, because without it
+// changes of its Secrets would enqueue nothing.
 func (s *states) stepPresent(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +97,8 @@ func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts li
 	return commands
 }
 
-// get returns what is remembered of a ManagedResource, the zero State if nothing is. It changes nothing: who only looks may be late.
+// get returns what is remembered of a ManagedResource, the zero State if nothing is. It changes nothing: who only looks
+// may be late.
 func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +109,8 @@ func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	return known
 }
 
-// newer says whether a watch told, since the present run for a ManagedResource began, of other versions of Secrets than those that it read.
+// newer says whether a watch told, since the present run for a ManagedResource began, of other versions of Secrets than
+// those that it read.
 func (s *states) newer(mr *resourcesv1alpha1.ManagedResource, read map[string]string) bool {
 	known := s.get(mr)
 	return known.Run == nil || known.Newer(read)
@@ -127,7 +131,8 @@ func (s *states) releasesObjects(owner objects.Owner) bool {
 	return last != nil && last.LeftAlone
 }
 
-// contradicts says whether a ManagedResource that no run is due for says something else than the last run that ended well.
+// contradicts says whether a ManagedResource that no run is due for says something else than the last run that ended
+// well.
 func (s *states) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := s.get(mr)
 	return known.AtRest(mr.Generation) && !known.Last.Reported(mr) // A long inventory takes its time: not under the lock.
@@ -172,7 +177,8 @@ func (s *states) readsLocked(owner objects.Owner, names []string) {
 	}
 }
 
-// secretChanged tells the ManagedResources that read a Secret of its version, empty if it is gone, and returns those to wake.
+// secretChanged tells the ManagedResources that read a Secret of its version, empty if it is gone, and returns those to
+// wake.
 func (s *states) secretChanged(secret types.NamespacedName, version string) []objects.Owner {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tooManyTimeouts is after how many requests of a run that took too long, with none in between that succeeded, the other objects of their kind are not tried: a
-// webhook that hangs costs each of them half a minute.
+// tooManyTimeouts is after how many requests of a run that took too long, with none in between that succeeded, the
+// other objects of their kind are not tried: a webhook that hangs costs each of them half a minute.
 const tooManyTimeouts = 3
 
 // errNotTried is why an object is not tried.

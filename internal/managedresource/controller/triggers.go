@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// lastRetry bounds the back-off of a failing ManagedResource: an outage of the target that lasted for hours must not keep it
-	// waiting for a quarter of an hour once it is over (MRB-20).
+	// lastRetry bounds the back-off of a failing ManagedResource: an outage of the target that lasted for hours must not
+	// keep it waiting for a quarter of an hour once it is over (MRB-20).
 	lastRetry = time.Minute
-	// gapPause is between two ManagedResources that are woken after a gap in the watch of Secrets: each of them reads its Secrets
-	// again, and all at once would use up the client's limit for a long time.
+	// gapPause is between two ManagedResources that are woken after a gap in the watch of Secrets: each of them reads its
+	// Secrets again, and all at once would use up the client's limit for a long time.
 	gapPause = 20 * time.Millisecond
 )
 
@@ -70,7 +70,8 @@ func (r *Reconciler) predicate() predicate.Predicate {
 	}
 }
 
-// onManagedResourceChanged takes that a watch told of a newer form of a ManagedResource, and says whether a run is needed.
+// onManagedResourceChanged takes that a watch told of a newer form of a ManagedResource, and says whether a run is
+// needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	r.Tracker.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
 	if r.Statuses != nil {
@@ -92,9 +93,10 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 	return isLost || concerns && r.asksForRun(before, after)
 }
 
-// onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more. Others may
-// have objects of its inventory, and it may be the origin of that without being on record, as one that was ignored, or by the name of another one: the others look
-// whose it is now. An object that it created only once, and left behind, is not ours any more, as if it was released.
+// onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more.
+// Others may have objects of its inventory, and it may be the origin of that without being on record, as one that was
+// ignored, or by the name of another one: the others look whose it is now. An object that it created only once, and
+// left behind, is not ours any more, as if it was released.
 func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
@@ -175,9 +177,10 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 	t.queue.AddAfter(reconcile.Request{NamespacedName: owner}, after)
 }
 
-// Drift enqueues the ManagedResource of an object that may not be in sync any more. An object that is not repaired at once is reported at once. These
-// changes are expected and do not count as drift, but enqueue the ManagedResource nevertheless: a run is deleting the object, for good or to create it anew;
-// the object was terminating; the object is to be written once more.
+// Drift enqueues the ManagedResource of an object that may not be in sync any more. An object that is not repaired at
+// once is reported at once. These changes are expected and do not count as drift, but enqueue the ManagedResource
+// nevertheless: a run is deleting the object, for good or to create it anew; the object was terminating; the object is
+// to be written once more.
 func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	r := t.reconciler
 	if owner == collector {
@@ -191,9 +194,9 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	t.add(owner, r.Tracker.NoticeDrift(key, r.Clock.Now()).Due)
 }
 
-// Sweep looks at objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that are in doubt, that the API server kept a part of only some time
-// ago, or that no watch covers. The others are not even looked at: with a queue entry each, an idle process would spend all its time on
-// finding nothing to do.
+// Sweep looks at objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that
+// are in doubt, that the API server kept a part of only some time ago, or that no watch covers. The others are not even
+// looked at: with a queue entry each, an idle process would spend all its time on finding nothing to do.
 func (t *Triggers) Sweep(ctx context.Context) error {
 	r := t.reconciler
 	ticker := time.NewTicker(r.Config.SyncPeriod.Duration)
@@ -227,7 +230,8 @@ func (t *Triggers) sweep() {
 	}
 }
 
-// SecretChanged enqueues the ManagedResources of a Secret that was written (MRT-4), or is gone if version is empty (MRB-21).
+// SecretChanged enqueues the ManagedResources of a Secret that was written (MRT-4), or is gone if version is empty
+// (MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
 		t.reconciler.Tracker.ForgetDropped(owner)

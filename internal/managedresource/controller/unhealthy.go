@@ -13,8 +13,8 @@ type unhealthy struct {
 	since  float64
 }
 
-// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. A condition that is not known yet is none of them, so that there
-// are as many series as failures.
+// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. A condition that is not known
+// yet is none of them, so that there are as many series as failures.
 func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	var all []unhealthy
 	for _, c := range mr.Status.Conditions {
@@ -29,8 +29,8 @@ func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	return all
 }
 
-// Follow returns a handler of a cache that keeps the series of ManagedResources that have a fault or are ignored. ManagedResources of other classes
-// have no series.
+// Follow returns a handler of a cache that keeps the series of ManagedResources that have a fault or are ignored.
+// ManagedResources of other classes have no series.
 func (m *Metrics) Follow(class meta.Class) cache.ResourceEventHandler {
 	of := func(object any) *resourcesv1alpha1.ManagedResource {
 		if mr, ok := object.(*resourcesv1alpha1.ManagedResource); ok && class.Handles(mr) {

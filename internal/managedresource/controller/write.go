@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An object
-// that has never been there, or is known to be gone, is created without a look; any other is read first.
+// write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An
+// object that has never been there, or is known to be gone, is created without a look; any other is read first.
 //
 // It is one loop, as each answer decides whether the next attempt creates or updates.
 func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, recorded objects.Object) (outcome, error) {
@@ -38,7 +38,8 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 				return done, createErr
 			}
 		}
-		// The object may be there although its creation was refused for another reason: node ports and quotas are checked before names.
+		// The object may be there although its creation was refused for another reason: node ports and quotas are checked
+		// before names.
 		live, err := a.live(ctx, desired, attempt)
 		if apierrors.IsNotFound(err) && attempt < updateAttempts && (createErr == nil || apierrors.IsAlreadyExists(createErr)) {
 			expectAbsent = true
@@ -117,8 +118,8 @@ func (a *applier) unanswered(desired *plan.Desired, err error) {
 	}
 }
 
-// live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a moment ago;
-// an update carries its resource version, so that a conflict tells if it is out of date.
+// live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a
+// moment ago; an update carries its resource version, so that a conflict tells if it is out of date.
 func (a *applier) live(ctx context.Context, desired *plan.Desired, attempt int) (*unstructured.Unstructured, error) {
 	if attempt == 0 {
 		return a.Watches.Read(ctx, target.RefOf(&desired.Reference))

@@ -18,8 +18,8 @@ var (
 	errNumber   = errors.New("document has a number that JSON does not have")
 )
 
-// converter makes of what the YAML parser returns what the same document would be in JSON. As mappings have no order, it visits
-// all before it says what is wrong: the same document always has the same error.
+// converter makes of what the YAML parser returns what the same document would be in JSON. As mappings have no order,
+// it visits all before it says what is wrong: the same document always has the same error.
 type converter struct {
 	key, sameKeys, binary, number bool
 }
@@ -61,8 +61,8 @@ func (c *converter) convert(value any) any {
 	}
 }
 
-// mapping makes texts of the keys. Of a key that is there twice the parser has kept the last; which of two is the last that only
-// JSON takes for the same it does not tell.
+// mapping makes texts of the keys. Of a key that is there twice the parser has kept the last; which of two is the last
+// that only JSON takes for the same it does not tell.
 func (c *converter) mapping(value map[any]any) map[string]any {
 	result := make(map[string]any, len(value))
 	for key, v := range value {

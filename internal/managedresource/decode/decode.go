@@ -74,8 +74,8 @@ type countedValue struct {
 	count int
 }
 
-// Checksum is that of the raw values, each as often as it has objects that are not released (MRD-17). For a large Secret
-// with many objects it costs more than all the rest of decoding: who knows it already must not ask again.
+// Checksum is that of the raw values, each as often as it has objects that are not released (MRD-17). For a large
+// Secret with many objects it costs more than all the rest of decoding: who knows it already must not ask again.
 func (r *Result) Checksum() string {
 	digest := sha256.New()
 	for _, v := range r.values {
@@ -86,9 +86,9 @@ func (r *Result) Checksum() string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). Documents that could not be decoded are in
-// Result.Errors; if the Secrets exceed what a ManagedResource may have, that is the only error, and there are no objects. It
-// always ends, with an error only if the context does.
+// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). Documents that could not
+// be decoded are in Result.Errors; if the Secrets exceed what a ManagedResource may have, that is the only error, and
+// there are no objects. It always ends, with an error only if the context does.
 func Decode(ctx context.Context, sources []Source) (Result, error) {
 	left := newBudget()
 	if place, err := measure(ctx, sources, left); ctx.Err() != nil {

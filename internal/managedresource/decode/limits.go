@@ -6,22 +6,23 @@ import (
 	"io"
 )
 
-// One budget is for all Secrets and keys of a ManagedResource. It is checked before anything is decoded, so that what exceeds
-// it costs a stream through a buffer; what a document may have is checked before that document is parsed. Refused input
-// therefore needs at most 64 MiB: the values, the window of Brotli (16 MiB) and one document with what a parser makes of it.
+// One budget is for all Secrets and keys of a ManagedResource. It is checked before anything is decoded, so that what
+// exceeds it costs a stream through a buffer; what a document may have is checked before that document is parsed.
+// Refused input therefore needs at most 64 MiB: the values, the window of Brotli (16 MiB) and one document with what a
+// parser makes of it.
 const (
 	// maxSecrets limits the Secrets. Even one object for each would be a thousand reads at every start.
 	maxSecrets = 1000
 	// maxValueBytes limits the values as they are stored: sixteen Secrets of the largest size (1 MiB).
 	maxValueBytes = 16 << 20
-	// maxPlainBytes limits the values once decompressed, with aliases expanded. Manifests compress ten- to thirtyfold; a bomb does
-	// so thousandfold.
+	// maxPlainBytes limits the values once decompressed, with aliases expanded. Manifests compress ten- to thirtyfold; a
+	// bomb does so thousandfold.
 	maxPlainBytes = 32 << 20
 	// maxDocuments limits the documents. The inventory of 20,000 objects alone would exceed what etcd stores.
 	maxDocuments = 20_000
-	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by YAMLNodes and JSONNodes, or by Expand if
-	// there are aliases. The definitions of the largest operators, some 70,000 lines, count 200,000. A node costs up to 300 bytes
-	// while it is kept.
+	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by YAMLNodes and JSONNodes, or by Expand
+	// if there are aliases. The definitions of the largest operators, some 70,000 lines, count 200,000. A node costs up to
+	// 300 bytes while it is kept.
 	maxNodes = 500_000
 
 	// maxDocumentBytes limits one document, as JSON, too: etcd takes 1.5 MiB with a write, and indentation needs some.
@@ -45,7 +46,8 @@ type Sources struct {
 	bytes int
 }
 
-// Add appends a Secret, and says whether there is any use in reading more: not once they exceed what a ManagedResource may have.
+// Add appends a Secret, and says whether there is any use in reading more: not once they exceed what a ManagedResource
+// may have.
 func (s *Sources) Add(source Source) bool {
 	s.All = append(s.All, source)
 	for _, value := range source.Data {
@@ -59,13 +61,13 @@ type budget struct {
 	valueBytes, plainBytes, documents, nodes int
 	buffers                                  buffers
 
-	// expansions has an entry for each part of the values that may be a YAML document with aliases, once its value was measured,
-	// and for no other: counting them takes a parser, and as much memory as decoding.
+	// expansions has an entry for each part of the values that may be a YAML document with aliases, once its value was
+	// measured, and for no other: counting them takes a parser, and as much memory as decoding.
 	expansions map[spot]expansion
 }
 
-// spot is where a part begins. The value is known by where it is in memory: a Secret that is named twice may have been read in two
-// forms.
+// spot is where a part begins. The value is known by where it is in memory: a Secret that is named twice may have been
+// read in two forms.
 type spot struct {
 	value *byte
 	line  int
@@ -75,8 +77,8 @@ func newBudget() *budget {
 	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes, expansions: map[spot]expansion{}}
 }
 
-// spend measures a value, and returns an error if the budget is exceeded. A fault of the value itself is no such error: it is
-// found again when the value is decoded.
+// spend measures a value, and returns an error if the budget is exceeded. A fault of the value itself is no such error:
+// it is found again when the value is decoded.
 func (b *budget) spend(ctx context.Context, key string, value []byte) error {
 	if b.valueBytes -= len(value); b.valueBytes < 0 {
 		return fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here", maxValueBytes>>20)

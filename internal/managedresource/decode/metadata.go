@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// checkMetadata refuses metadata whose strings are no strings: read as maps of strings they would silently be empty, and
-// with them control annotations such as ignore or mode (MRB-14). Pod templates are part of it, as labels go there, too.
+// checkMetadata refuses metadata whose strings are no strings: read as maps of strings they would silently be empty,
+// and with them control annotations such as ignore or mode (MRB-14). Pod templates are part of it, as labels go there,
+// too.
 func checkMetadata(object map[string]any) error {
 	if err := checkMeta(object["metadata"], "metadata"); err != nil {
 		return err

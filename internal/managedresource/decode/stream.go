@@ -71,7 +71,8 @@ type part struct {
 	err error
 	// expanded is what a YAML document is with its aliases expanded; zero if it has none.
 	expanded expansion
-	// goesOn says that no separator follows. Such a part holds JSON objects and nothing else, and so does the one after it.
+	// goesOn says that no separator follows. Such a part holds JSON objects and nothing else, and so does the one after
+	// it.
 	goesOn bool
 	// before is how many bytes stand between the last separator and the part, if one that goesOn was before it.
 	before int
@@ -83,8 +84,8 @@ func (p *part) isJSON() bool {
 	return p.before > 0 || bytes.HasPrefix(bytes.TrimSpace(p.text), []byte("{"))
 }
 
-// size says what is parsed of it. Of a YAML document with too many nodes nothing is; text that looks like JSON may be any number
-// of documents, and if it turns out to be YAML, its nodes are counted again then.
+// size says what is parsed of it. Of a YAML document with too many nodes nothing is; text that looks like JSON may be
+// any number of documents, and if it turns out to be YAML, its nodes are counted again then.
 func (p *part) size() size {
 	nodes := 0
 	if p.isJSON() {
@@ -102,9 +103,9 @@ func (p *part) hasAliases() bool {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content that
-// belongs to the next document. No JSON value and no block scalar can contain such a line. JSON objects that are too large for
-// one part are split between objects, too. Empty parts are left out.
+// parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content
+// that belongs to the next document. No JSON value and no block scalar can contain such a line. JSON objects that are
+// too large for one part are split between objects, too. Empty parts are left out.
 //
 // It is one loop over chunks whose state is five variables; two functions would hand all of them to each other.
 func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
@@ -166,7 +167,8 @@ func (p *part) add(chunk []byte) {
 	}
 }
 
-// handOver yields the JSON objects that are complete, if there are any, and keeps what follows. It returns what yield does.
+// handOver yields the JSON objects that are complete, if there are any, and keeps what follows. It returns what yield
+// does.
 func (p *part) handOver(yield func(*part) bool) bool {
 	end := completeObjects(p.text)
 	if end == 0 {
@@ -256,8 +258,8 @@ func (p *part) documents(left *budget) iter.Seq[document] {
 	}
 }
 
-// jsonObjects reads JSON objects that follow one another. It is not ok when at most one object came before an error: then
-// the part may be YAML in flow style, which is not split.
+// jsonObjects reads JSON objects that follow one another. It is not ok when at most one object came before an error:
+// then the part may be YAML in flow style, which is not split.
 func (p *part) jsonObjects() ([]document, bool) {
 	var result []document
 	decoder := stdjson.NewDecoder(bytes.NewReader(p.text))
@@ -310,8 +312,8 @@ func (p *part) yamlDocument() document {
 	return newDocument(value)
 }
 
-// checkText refuses a YAML document that is too large or too dense, without following its aliases. The parser would take UTF-16,
-// too, in which nothing can be counted.
+// checkText refuses a YAML document that is too large or too dense, without following its aliases. The parser would
+// take UTF-16, too, in which nothing can be counted.
 func (p *part) checkText() error {
 	switch {
 	case !utf8.Valid(p.text):
@@ -325,7 +327,8 @@ func (p *part) checkText() error {
 	case p.expanded.Depth > maxDepth:
 		return errTooDeep
 	case p.expanded.err != nil:
-		// The size is not known. If the other parser finds a fault of syntax, its error says why the document cannot be parsed.
+		// The size is not known. If the other parser finds a fault of syntax, its error says why the document cannot be
+		// parsed.
 		return cmp.Or(p.checkSyntax(), p.invalid(p.expanded.err))
 	}
 	return nil
@@ -344,8 +347,8 @@ func (p *part) invalid(err error) error {
 	return fmt.Errorf("invalid YAML in the document that begins at line %d of the value", p.line)
 }
 
-// hasMark says whether there is a mark between documents that did not separate parts: the end of a document, or any mark after one
-// of otherEnds.
+// hasMark says whether there is a mark between documents that did not separate parts: the end of a document, or any
+// mark after one of otherEnds.
 func hasMark(part []byte) bool {
 	for _, mark := range []string{"---", "..."} {
 		for at := 0; ; at += len(mark) {
@@ -363,8 +366,9 @@ func hasMark(part []byte) bool {
 	return false
 }
 
-// mayGoOn says whether something may follow a document that is not null, without parsing it. A mapping whose first key stands at
-// the beginning of its line goes on to the next mark: all that follows is part of it, or an error at which the parser stops.
+// mayGoOn says whether something may follow a document that is not null, without parsing it. A mapping whose first key
+// stands at the beginning of its line goes on to the next mark: all that follows is part of it, or an error at which
+// the parser stops.
 func mayGoOn(part []byte) bool {
 	if hasMark(part) {
 		return true
@@ -383,8 +387,8 @@ var errNotUTF8 = errors.New("document is not UTF-8")
 
 var errGoesOn = errors.New("document is followed by something that belongs to no document")
 
-// checkSyntax refuses what is no YAML, and more than one document with comments after it; the parser would silently leave out
-// what follows, such as one brace too many (MRB-1).
+// checkSyntax refuses what is no YAML, and more than one document with comments after it; the parser would silently
+// leave out what follows, such as one brace too many (MRB-1).
 func (p *part) checkSyntax() error {
 	decoder := goyaml.NewDecoder(bytes.NewReader(p.text))
 	if err := decoder.Decode(&unread{}); errors.Is(err, io.EOF) {

@@ -1,8 +1,8 @@
-// Package engine puts the parts that keep ManagedResources together: what reads and watches the source, what writes to and
-// watches the target, the tracker between them, and the controllers over all of it.
+// Package engine puts the parts that keep ManagedResources together: what reads and watches the source, what writes to
+// and watches the target, the tracker between them, and the controllers over all of it.
 //
-// The executable constructs it with real clusters, the simulation with simulated ones: what runs in between is the same. It
-// must not know what there is once a process, such as ports, signals, election and probes.
+// The executable constructs it with real clusters, the simulation with simulated ones: what runs in between is the
+// same. It must not know what there is once a process, such as ports, signals, election and probes.
 package engine
 
 import (
@@ -47,7 +47,8 @@ type Options struct {
 	Marked *marked.Set
 	// SameCluster is true if the target is the source.
 	SameCluster bool
-	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins then.
+	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins
+	// then.
 	Identified func()
 	// Begun, if it is set, is called once the controllers have been added.
 	Begun    func()
@@ -58,7 +59,8 @@ type Options struct {
 	Shared *Shared
 }
 
-// Shared has what the engines of a process with many targets have in common, and the namespace that distinguishes one engine.
+// Shared has what the engines of a process with many targets have in common, and the namespace that distinguishes one
+// engine.
 type Shared struct {
 	// Namespace is that of the source with the ManagedResources of the target. The manager's cache shows no others.
 	Namespace string
@@ -244,7 +246,8 @@ func NewTurns(o Options) *turns.Turns {
 	})
 }
 
-// followGroups subscribes to the turns of the members of roll-out groups. It starts to follow the groups, unless targets share them.
+// followGroups subscribes to the turns of the members of roll-out groups. It starts to follow the groups, unless
+// targets share them.
 func (e *Engine) followGroups(group *kit.Group, informer cache.Informer, triggers *controller.Triggers) error {
 	if e.turns == nil {
 		return nil
@@ -264,7 +267,8 @@ func (e *Engine) followGroups(group *kit.Group, informer cache.Informer, trigger
 	return nil
 }
 
-// followSecrets passes changes of Secrets to the controller: from a watch of its own, or from the watch that all targets share.
+// followSecrets passes changes of Secrets to the controller: from a watch of its own, or from the watch that all
+// targets share.
 func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) error {
 	if e.Shared == nil {
 		e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
@@ -275,7 +279,8 @@ func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) 
 	return nil
 }
 
-// expect tells the watches which objects exist. If that fails, the objects are read one by one, which takes longer and has the same result.
+// expect tells the watches which objects exist. If that fails, the objects are read one by one, which takes longer and
+// has the same result.
 func (e *Engine) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -31,8 +31,8 @@ type start struct {
 	notify func(error)
 }
 
-// Ready returns nil if ManagedResources can be applied, or if this instance does not lead. Otherwise it returns the obstacle: the source
-// is away, or a right is missing.
+// Ready returns nil if ManagedResources can be applied, or if this instance does not lead. Otherwise it returns the
+// obstacle: the source is away, or a right is missing.
 func (e *Engine) Ready() error {
 	e.started.mu.Lock()
 	defer e.started.mu.Unlock()
@@ -51,17 +51,19 @@ func (e *Engine) waiting(err error) {
 	}
 }
 
-// Identify returns the identity of the source once the source is usable, as an engine does when it starts: once for all engines of a process.
-// It needs only the options about the source. It calls told with the reason why it waits, and with nil in the end.
+// Identify returns the identity of the source once the source is usable, as an engine does when it starts: once for all
+// engines of a process. It needs only the options about the source. It calls told with the reason why it waits, and
+// with nil in the end.
 func Identify(ctx context.Context, options Options, notify func(error)) (string, error) {
 	e := &Engine{Options: options}
 	e.started.notify = notify
 	return e.awaitSource(ctx)
 }
 
-// awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is away or
-// has no ManagedResources yet. It ends with an error that waiting does not solve, such as a source without an identity (MRC-7). If a right is missing,
-// it ends with an error that names the right after the time limit of the caches.
+// awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is
+// away or has no ManagedResources yet. It ends with an error that waiting does not solve, such as a source without an
+// identity (MRC-7). If a right is missing, it ends with an error that names the right after the time limit of the
+// caches.
 func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 	defer e.waiting(nil)
 	if e.Shared != nil {
@@ -97,7 +99,8 @@ func (e *Engine) trySource(ctx context.Context) (string, error) {
 	return identity, e.findManagedResources(ctx)
 }
 
-// findManagedResources asks for one ManagedResource of each namespace, which needs what the caches need: discovery and rights.
+// findManagedResources asks for one ManagedResource of each namespace, which needs what the caches need: discovery and
+// rights.
 func (e *Engine) findManagedResources(ctx context.Context) error {
 	namespaces := e.Config.SourceClientConnection.Namespaces
 	if len(namespaces) == 0 {

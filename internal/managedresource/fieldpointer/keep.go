@@ -9,12 +9,12 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// Keep makes the fields of merged that pointers name be as they are in live: with the same value, or absent. merged is changed, and shares
-// nothing with live for that. kind is the type of both.
+// Keep makes the fields of merged that pointers name be as they are in live: with the same value, or absent. merged is
+// changed, and shares nothing with live for that. kind is the type of both.
 //
-// A field counts as absent in live where the mapping around it is there, or is one of which absent and empty mean the same, such as labels.
-// If the structure around it is missing, or the item of a list, that is created as the manifest has it, with the field. An item that only live has
-// stays only if a pointer ends at it.
+// A field counts as absent in live where the mapping around it is there, or is one of which absent and empty mean the
+// same, such as labels. If the structure around it is missing, or the item of a list, that is created as the manifest
+// has it, with the field. An item that only live has stays only if a pointer ends at it.
 //
 // All pointers select on merged and live as they are before the first change; an item of live is laid over one at most.
 func Keep(merged, live map[string]any, kind *schema.Type, pointers []Pointer) {
@@ -85,8 +85,8 @@ func keep(at place, merged, live value, ways [][]step) value {
 
 type pair[T any] struct{ merged, live T }
 
-// mapping returns both values as mappings. A mapping that is missing from merged counts as empty; a mapping that is missing from live does
-// only where that means the same.
+// mapping returns both values as mappings. A mapping that is missing from merged counts as empty; a mapping that is
+// missing from live does only where that means the same.
 func mapping(at place, merged, live value) (pair[map[string]any], bool) {
 	m, isMap := merged.any.(map[string]any)
 	l, isLiveMap := live.any.(map[string]any)

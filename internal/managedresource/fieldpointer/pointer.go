@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// maxPointers is how many pointers an annotation may have: more than that is a whole object, for which there are other annotations.
+	// maxPointers is how many pointers an annotation may have: more than that is a whole object, for which there are other
+	// annotations.
 	maxPointers = 64
 	// maxLength is the length of a pointer in bytes: a path of twenty fields and a key of 253 bytes fit.
 	maxLength = 512
-	// maxSteps is how many steps a pointer has: twice what the deepest field of a Pod template has. With maxPointers it bounds the cost.
+	// maxSteps is how many steps a pointer has: twice what the deepest field of a Pod template has. With maxPointers it
+	// bounds the cost.
 	maxSteps = 32
 )
 
@@ -24,8 +26,8 @@ type Pointer struct {
 	steps []step
 }
 
-// step is one step of a pointer: into an entry by its name, which may be the index of a list, into every entry, or into the items of a list
-// that have a value at a key.
+// step is one step of a pointer: into an entry by its name, which may be the index of a list, into every entry, or into
+// the items of a list that have a value at a key.
 type step struct {
 	name       string
 	every      bool
@@ -123,8 +125,8 @@ var identity = []string{"apiVersion", "kind"}
 // ownPrefix is that of the labels and annotations by which ManagedResources know their objects.
 const ownPrefix = "resources.gardener.cloud"
 
-// Check refuses pointers to fields that must not be left alone: those that say which object it is, whose it is, and how it is to be
-// treated. It names the pointer. kind is that of the object, with its group.
+// Check refuses pointers to fields that must not be left alone: those that say which object it is, whose it is, and how
+// it is to be treated. It names the pointer. kind is that of the object, with its group.
 func Check(pointers []Pointer, group, kind string) error {
 	for _, pointer := range pointers {
 		if err := pointer.check(); err != nil {

@@ -45,9 +45,10 @@ const (
 	completeDelay = 500 * time.Millisecond
 	completeLimit = 1800 * time.Millisecond
 	// unwatchedDelay is between two checks of objects whose end no watch will report. Each object costs a request a check:
-	// with unwatchedEach a ManagedResource sends at most twenty requests a second. A repair that is held because another writer
-	// keeps changing the object leaves the object unwatched for unwatchedSoon. A repair that is delayed on purpose may leave it unwatched for
-	// hours; then the pause between two checks grows with the time that this has lasted, divided by unwatchedShare.
+	// with unwatchedEach a ManagedResource sends at most twenty requests a second. A repair that is held because another
+	// writer keeps changing the object leaves the object unwatched for unwatchedSoon. A repair that is delayed on purpose
+	// may leave it unwatched for hours; then the pause between two checks grows with the time that this has lasted,
+	// divided by unwatchedShare.
 	unwatchedDelay, unwatchedEach = time.Second, 50 * time.Millisecond
 	unwatchedSoon, unwatchedShare = 30 * time.Second, 10
 	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.

@@ -1,7 +1,8 @@
-// Package hold reads the annotations by which people suspend the repair of an object, or of all objects of a ManagedResource, for a while.
+// Package hold reads the annotations by which people suspend the repair of an object, or of all objects of a
+// ManagedResource, for a while.
 //
-// The annotations and the time alone decide whether a hold is in force, so that a restart, or another leader, changes nothing. The package has
-// pure functions only: the callers pass the time.
+// The annotations and the time alone decide whether a hold is in force, so that a restart, or another leader, changes
+// nothing. The package has pure functions only: the callers pass the time.
 package hold
 
 import (
@@ -19,8 +20,8 @@ import (
 )
 
 const (
-	// Longest is the longest time for which anything is left alone: an emergency that lasts longer needs a change of the manifest. A hold
-	// that ends later is refused.
+	// Longest is the longest time for which anything is left alone: an emergency that lasts longer needs a change of the
+	// manifest. A hold that ends later is refused.
 	Longest = 24 * time.Hour
 	// clockSkew is how far the clock of the client that sets a hold may be ahead of the engine's clock.
 	clockSkew = time.Minute
@@ -67,8 +68,8 @@ type Hold struct {
 	Refusal error
 }
 
-// Of reads the hold from the annotations of an object, or of a ManagedResource, at the time now. group and kind are those of the object, and are
-// empty for a ManagedResource.
+// Of reads the hold from the annotations of an object, or of a ManagedResource, at the time now. group and kind are
+// those of the object, and are empty for a ManagedResource.
 func Of(annotations map[string]string, group, kind string, now time.Time) Hold {
 	text, found := annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil]
 	if !found {
@@ -135,7 +136,8 @@ func (h Hold) String() string {
 	return text
 }
 
-// SetBy returns the field manager that wrote the annotation, and when that manager last wrote; empty if the managed fields do not say.
+// SetBy returns the field manager that wrote the annotation, and when that manager last wrote; empty if the managed
+// fields do not say.
 func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	for _, entry := range fields {
 		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+resourcesv1alpha1.AnnotationLeaveAloneUntil+`"`) {

@@ -61,7 +61,8 @@ type Run struct {
 	Defaults map[runtimeschema.GroupVersionKind]merge.CustomDefaults
 }
 
-// NeedsOthers says whether the other ManagedResources decide about an object of the run: one that is left, or whose origin names another one.
+// NeedsOthers says whether the other ManagedResources decide about an object of the run: one that is left, or whose
+// origin names another one.
 func (r *Run) NeedsOthers() bool {
 	if len(r.Planned.Delete) > 0 || len(r.Planned.Release) > 0 {
 		return true
@@ -156,7 +157,8 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	return change
 }
 
-// nextOwnerOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object is this one's.
+// nextOwnerOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object
+// is this one's.
 func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured) string {
 	origin := r.originOf(live)
 	how := ownership.AsNew
@@ -172,8 +174,8 @@ func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured
 	return origin.Text
 }
 
-// originOf returns the origin of a live object. An origin names this source if it names the ManagedResource of the run or one of the others; any other
-// origin is of another source.
+// originOf returns the origin of a live object. An origin names this source if it names the ManagedResource of the run
+// or one of the others; any other origin is of another source.
 func (r *Run) originOf(live *unstructured.Unstructured) ownership.Origin {
 	text := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	origin, err := meta.ParseOrigin(text)
@@ -233,13 +235,15 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	return newChange(Leave, ref, "no manifest describes it any more, but "+verdict.Why)
 }
 
-// isRecordOf says whether an entry is the record that an object, which carries no origin, was created for its ManagedResource (MR-30).
+// isRecordOf says whether an entry is the record that an object, which carries no origin, was created for its
+// ManagedResource (MR-30).
 func isRecordOf(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) bool {
 	createdOnce := meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
 	return createdOnce && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
-// released returns the change that a run would make to an object of mode Ignore: the object loses origin and description, and has no owner.
+// released returns the change that a run would make to an object of mode Ignore: the object loses origin and
+// description, and has no owner.
 func (r *Run) released(ref *resourcesv1alpha1.ObjectReference) *Change {
 	live := r.Live[plan.KeyOfReference(&ref.ObjectReference)]
 	if live == nil {

@@ -66,7 +66,8 @@ func withoutManagedFields(object *unstructured.Unstructured) *unstructured.Unstr
 	return object
 }
 
-// differences are those of two values, in the order of their paths. Items of lists are compared by their names, those without one by their places.
+// differences are those of two values, in the order of their paths. Items of lists are compared by their names, those
+// without one by their places.
 func differences(steps []string, live, wanted any) []Difference {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -135,7 +136,8 @@ func itemsOf(list []any) map[string]any {
 
 func pathOf(steps []string) string { return strings.ReplaceAll(strings.Join(steps, "."), ".[", "[") }
 
-// shownValue is the longest value that a report shows, in bytes: a line of a terminal has room for two of them and a path.
+// shownValue is the longest value that a report shows, in bytes: a line of a terminal has room for two of them and a
+// path.
 const shownValue = 60
 
 // shown is a value as a report has it, empty for none.

@@ -18,7 +18,8 @@ type Edit struct {
 	Path string `json:"path"`
 	// Stays is true if the next run leaves the edit as it is.
 	Stays bool `json:"stays"`
-	// StaysIfHeld is true if the next run leaves the edit as it is should the hold on the object count, which is not known.
+	// StaysIfHeld is true if the next run leaves the edit as it is should the hold on the object count, which is not
+	// known.
 	StaysIfHeld bool `json:"staysIfHeld,omitempty"`
 }
 

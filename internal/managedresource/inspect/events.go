@@ -31,7 +31,8 @@ const (
 	sourceFights
 )
 
-// reasons are the Events of resource-manager that reports interpret. All other Warnings about a ManagedResource are reported as they are.
+// reasons are the Events of resource-manager that reports interpret. All other Warnings about a ManagedResource are
+// reported as they are.
 var reasons = map[string]about{
 	"ObjectChanged":        repairs,
 	meta.ReasonSourceFight: sourceFights,
@@ -91,7 +92,8 @@ func quoted(what string) string {
 	return name
 }
 
-// namesObject says whether the name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the one of an object, whatever its version.
+// namesObject says whether the name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the one of an object,
+// whatever its version.
 func namesObject(name string, key plan.Key) bool {
 	version, rest, _ := strings.Cut(name, "/")
 	group := ""

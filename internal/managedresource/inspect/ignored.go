@@ -37,7 +37,8 @@ const (
 
 var placeNames = map[place]string{onManagedResource: "on the ManagedResource", inManifest: "in the manifest", onLiveObject: "on the live object"}
 
-// leavesAlone says what an annotation with a value leaves alone at a time, "" for nothing, and whether that is everything.
+// leavesAlone says what an annotation with a value leaves alone at a time, "" for nothing, and whether that is
+// everything.
 type leavesAlone func(value string, now time.Time) (what string, everything bool)
 
 // annotations are those that ask to leave something alone: the one place where reports learn of them.
@@ -125,8 +126,8 @@ func groupKindOf(object metav1.Object) (group, kind string) {
 	return "", ""
 }
 
-// allowsHolds says whether holds on the objects of a ManagedResource count, as far as its annotation says so; the configuration of resource-manager,
-// which decides otherwise, is not known here.
+// allowsHolds says whether holds on the objects of a ManagedResource count, as far as its annotation says so; the
+// configuration of resource-manager, which decides otherwise, is not known here.
 func allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	return meta.Truthy(mr.Annotations, resourcesv1alpha1.AnnotationAllowHolds)
 }

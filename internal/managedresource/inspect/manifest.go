@@ -18,7 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// DefaultManagedByValue is the value of the managed-by label where neither a configuration nor an inventory says another one.
+// DefaultManagedByValue is the value of the managed-by label where neither a configuration nor an inventory says
+// another one.
 const DefaultManagedByValue = "gardener"
 
 // missingSecret says which Secret of a ManagedResource was not read, "" if all were.
@@ -31,7 +32,8 @@ func missingSecret(mr *resourcesv1alpha1.ManagedResource, secrets map[string]*co
 	return ""
 }
 
-// Decode reads the manifests of a ManagedResource from its Secrets, in the order in which it names them. All of them must have been read.
+// Decode reads the manifests of a ManagedResource from its Secrets, in the order in which it names them. All of them
+// must have been read.
 func Decode(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, secrets map[string]*corev1.Secret) (decode.Result, error) {
 	var sources decode.Sources
 	for _, ref := range mr.Spec.SecretRefs {
@@ -48,8 +50,8 @@ type Settings struct {
 	ManagedByLabelValue string
 }
 
-// SettingsOf reads the settings of the resource-manager that keeps a ManagedResource from what it has written: the inventory, and the origin of a live
-// object.
+// SettingsOf reads the settings of the resource-manager that keeps a ManagedResource from what it has written: the
+// inventory, and the origin of a live object.
 func SettingsOf(mr *resourcesv1alpha1.ManagedResource, live ...*unstructured.Unstructured) Settings {
 	settings := Settings{Origin: keyOf(mr).String(), ManagedByLabelValue: DefaultManagedByValue}
 	for i := range mr.Status.Resources {
@@ -93,7 +95,8 @@ type described struct {
 	faults []string
 }
 
-// describe plans one object: everything that is not about it is left out, so that nothing has to be known of other kinds.
+// describe plans one object: everything that is not about it is left out, so that nothing has to be known of other
+// kinds.
 func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key plan.Key, scope plan.Scope, settings Settings) described {
 	var found described
 	for _, err := range decoded.Errors {
@@ -125,7 +128,8 @@ func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key 
 	return found
 }
 
-// WantedVersion is the version in which the owner describes the object, "" if it does not: what is compared has to be read in that version.
+// WantedVersion is the version in which the owner describes the object, "" if it does not: what is compared has to be
+// read in that version.
 func WantedVersion(ctx context.Context, facts *Facts) string {
 	if facts.ManagedResource == nil {
 		return ""

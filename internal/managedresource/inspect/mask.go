@@ -123,7 +123,8 @@ func isTexts(value any) bool {
 	return is
 }
 
-// mostAnnotation is the length from which on an annotation may be a copy of the object, as tools that apply manifests keep it.
+// mostAnnotation is the length from which on an annotation may be a copy of the object, as tools that apply manifests
+// keep it.
 const mostAnnotation = 256
 
 // isRemark reports whether an annotation is too short and too simple for a copy of the object.

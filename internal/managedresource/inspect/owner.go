@@ -20,7 +20,8 @@ type Proof string
 const (
 	// ByOrigin is the origin annotation of an object that the inventory of the ManagedResource has, too.
 	ByOrigin Proof = "origin annotation"
-	// ByInventory is an entry of the inventory alone: the object has no origin, or that of a ManagedResource that is not there.
+	// ByInventory is an entry of the inventory alone: the object has no origin, or that of a ManagedResource that is not
+	// there.
 	ByInventory Proof = "inventory"
 	// ByManifest is an object that is in the manifests alone: it is not on record yet.
 	ByManifest Proof = "origin annotation; its inventory does not have the object yet"
@@ -35,8 +36,8 @@ func OriginOf(live *unstructured.Unstructured) (meta.Origin, bool) {
 	return origin, err == nil
 }
 
-// FindOwner returns the ManagedResource that owns an object: of those that were read the one that the object's origin names, else the next one that has
-// it in its inventory.
+// FindOwner returns the ManagedResource that owns an object: of those that were read the one that the object's origin
+// names, else the next one that has it in its inventory.
 func FindOwner(key plan.Key, clusterScoped bool, live *unstructured.Unstructured, read []*resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, Proof) {
 	origin, named := OriginOf(live)
 	if named {
@@ -79,7 +80,8 @@ func EntryOf(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped 
 	return nil
 }
 
-// claimOf is the claim of a ManagedResource on an object of its inventory. A ManagedResource that goes keeps it as long as nothing else is known.
+// claimOf is the claim of a ManagedResource on an object of its inventory. A ManagedResource that goes keeps it as long
+// as nothing else is known.
 func claimOf(mr *resourcesv1alpha1.ManagedResource, entry *resourcesv1alpha1.ObjectReference) ownership.Claim {
 	return ownership.Claim{
 		Owner: keyOf(mr), Entry: plan.KeyOfReference(&entry.ObjectReference), Keeps: true,

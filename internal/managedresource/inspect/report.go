@@ -126,7 +126,8 @@ type Report struct {
 	NotKnown []string `json:"notKnown,omitempty"`
 }
 
-// Found says whether the report has a finding: the object is not in sync, writers fight for it, a fault was found, or the object cannot go.
+// Found says whether the report has a finding: the object is not in sync, writers fight for it, a fault was found, or
+// the object cannot go.
 func (r *Report) Found() bool {
 	return r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 || len(r.Faults) > 0 ||
 		r.Deletion.Since != nil && len(r.Deletion.Holds) > 0
@@ -274,7 +275,8 @@ func isHeld(facts *Facts) bool {
 	return effect != nil && effect.Whole
 }
 
-// holdUndecided says whether the live object has a hold of which only the configuration of resource-manager says whether it counts.
+// holdUndecided says whether the live object has a hold of which only the configuration of resource-manager says
+// whether it counts.
 func holdUndecided(facts *Facts) bool {
 	return facts.Live != nil && !allowsHolds(facts.ManagedResource) && len(heldOn(facts.Live, onLiveObject, facts.Now)) > 0
 }

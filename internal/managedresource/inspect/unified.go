@@ -8,11 +8,13 @@ import (
 // contextLines is how many equal lines stand around a change, as diff -u has them.
 const contextLines = 3
 
-// mostCells bounds the table in which the longest common part of two texts is looked for, and with it time and memory: 4 million cells are two texts
-// of 2000 lines that differ from the first line to the last, and take 16 MiB. Beyond that all lines between the first and the last change are shown.
+// mostCells bounds the table in which the longest common part of two texts is looked for, and with it time and memory:
+// 4 million cells are two texts of 2000 lines that differ from the first line to the last, and take 16 MiB. Beyond that
+// all lines between the first and the last change are shown.
 const mostCells = 4 << 20
 
-// Unified returns the difference of two texts as diff -u prints it, without its two lines of file names; "" if they are the same.
+// Unified returns the difference of two texts as diff -u prints it, without its two lines of file names; "" if they are
+// the same.
 func Unified(before, after string) string {
 	edits := editsOfLines(lines(before), lines(after))
 	var b strings.Builder

@@ -25,7 +25,8 @@ type Writer struct {
 	fields map[string]json.RawMessage
 }
 
-// ownNames are those by which API servers note what resource-manager writes: the names of the executable here, and of the reference.
+// ownNames are those by which API servers note what resource-manager writes: the names of the executable here, and of
+// the reference.
 var ownNames = []string{"resource-manager", "gardener-resource-manager"}
 
 // WritersOf are those of an object, the latest first.
@@ -66,7 +67,8 @@ func fieldsOf(fields *metav1.FieldsV1) map[string]json.RawMessage {
 	return decoded
 }
 
-// wrote says whether a writer has a field. The steps of lists are names or places in brackets, as in paths of differences.
+// wrote says whether a writer has a field. The steps of lists are names or places in brackets, as in paths of
+// differences.
 func (w *Writer) wrote(steps ...string) bool {
 	fields := w.fields
 	for _, step := range steps {
@@ -131,7 +133,8 @@ func writerOf(object metav1.Object, steps ...string) *Writer {
 	return nil
 }
 
-// LastWriter returns the last writer of an object, without writes of the status; our own write counts only if there is no other writer.
+// LastWriter returns the last writer of an object, without writes of the status; our own write counts only if there is
+// no other writer.
 func LastWriter(object metav1.Object) *Writer {
 	var own *Writer
 	writers := WritersOf(object)

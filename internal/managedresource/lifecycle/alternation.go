@@ -63,8 +63,8 @@ func (a *Alternation) IsFight() bool { return a != nil && len(a.fights) > 0 }
 
 func (a *Alternation) isOver(now time.Time) bool { return a != nil && now.Sub(a.changed) > quiet }
 
-// isChange says whether a content differs from the last one. former is the content of the last run that ended well, 0 if
-// that is not known.
+// isChange says whether a content differs from the last one. former is the content of the last run that ended well, 0
+// if that is not known.
 func (a *Alternation) isChange(previous, content uint64, now time.Time) bool {
 	if a != nil && !a.isOver(now) {
 		previous = a.recent[0]

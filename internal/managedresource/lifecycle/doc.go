@@ -1,10 +1,11 @@
-// Package lifecycle is the state machine of one ManagedResource: State is all that the process remembers of it, and Step changes
-// the State for an event, by a table of phases and events (table.go), which docs/engine.md shows.
+// Package lifecycle is the state machine of one ManagedResource: State is all that the process remembers of it, and
+// Step changes the State for an event, by a table of phases and events (table.go), which docs/engine.md shows.
 //
-// Its one idea is the Inbox, which records every request for a run. A run takes the whole Inbox over when it begins, and a
-// new Inbox records the requests that arrive meanwhile. A successful run drops the requests that it took over; a run that ends in
-// any other way puts all of them back. So no request and no change is lost, and no counter is needed to know which run settled which request.
+// Its one idea is the Inbox, which records every request for a run. A run takes the whole Inbox over when it begins,
+// and a new Inbox records the requests that arrive meanwhile. A successful run drops the requests that it took over; a
+// run that ends in any other way puts all of them back. So no request and no change is lost, and no counter is needed
+// to know which run settled which request.
 //
-// The package does no I/O, has no clock and no lock, and knows nothing of the objects of the target: the event that begins a run
-// says whether they are in sync.
+// The package does no I/O, has no clock and no lock, and knows nothing of the objects of the target: the event that
+// begins a run says whether they are in sync.
 package lifecycle

@@ -58,7 +58,8 @@ type (
 	TakenUp struct{}
 	// OperationFound is sent next, with the annotation operation.
 	OperationFound struct{ Operation string }
-	// OperationChanged tells that the annotation operation was set since the last run, which may have found the same value before.
+	// OperationChanged tells that the annotation operation was set since the last run, which may have found the same value
+	// before.
 	OperationChanged struct{}
 	// SpecChanged tells that a watch reported another generation.
 	SpecChanged struct{}
@@ -68,7 +69,8 @@ type (
 	SecretsMissed struct{}
 	// FullRequested tells that a user requested a full run.
 	FullRequested struct{}
-	// PeriodEnded tells that alwaysUpdate asks for writes at the end of a sync period, to all objects or to those that no watch covers.
+	// PeriodEnded tells that alwaysUpdate asks for writes at the end of a sync period, to all objects or to those that no
+	// watch covers.
 	PeriodEnded struct{ All bool }
 	// RunBegins tells that a run for the present form of the ManagedResource is about to begin.
 	RunBegins struct {
@@ -92,7 +94,8 @@ type (
 	RunSucceeded struct{ Completed Completed }
 	// DeletionsPending tells that the run ended, with or without success, while objects were being deleted.
 	DeletionsPending struct{ Pending Pending }
-	// RunFailed tells that the run could not do all that was to be done. Content is what it applied, empty if that could not be read.
+	// RunFailed tells that the run could not do all that was to be done. Content is what it applied, empty if that could
+	// not be read.
 	RunFailed struct{ Content string }
 	// RunSuperseded tells that the ManagedResource asks for something else than when it was taken up.
 	RunSuperseded struct{}

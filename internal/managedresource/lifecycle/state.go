@@ -37,13 +37,13 @@ func (p Phase) String() string {
 	return [...]string{"Unseen", "Due", "Running", "Synced", "AwaitingDeletion", "Paused", "Deleting"}[p]
 }
 
-// State is everything that is remembered of one ManagedResource. It lives in memory only: after a restart the first run visits
-// every object.
+// State is everything that is remembered of one ManagedResource. It lives in memory only: after a restart the first run
+// visits every object.
 //
 // A State is a value: Step returns another one, and changes neither maps nor what pointers lead to.
 //
-// Invariants: Run is set exactly in phase Running, and Pending exactly in phase AwaitingDeletion. The Inbox is empty in phase
-// Synced, and not empty in phases Due, AwaitingDeletion, Paused and Deleting. Last is not nil in phase Synced.
+// Invariants: Run is set exactly in phase Running, and Pending exactly in phase AwaitingDeletion. The Inbox is empty in
+// phase Synced, and not empty in phases Due, AwaitingDeletion, Paused and Deleting. Last is not nil in phase Synced.
 type State struct {
 	// UID is the ManagedResource's: another one by the same name starts anew.
 	UID types.UID
@@ -80,14 +80,15 @@ type Inbox struct {
 	Requested bool
 	// Periodic asks for the writes of a sync period to objects that no watch covers (MRC-3c: alwaysUpdate).
 	Periodic bool
-	// SecretsMissed is true if changes of Secrets may have been missed. A version that was read before proves nothing then: a restored source gives it to
-	// something else in time.
+	// SecretsMissed is true if changes of Secrets may have been missed. A version that was read before proves nothing
+	// then: a restored source gives it to something else in time.
 	SecretsMissed bool
 	// SecretDeleted is true if a watch told that a Secret is gone.
 	SecretDeleted bool
 	// Secrets are the versions that a watch told of, by name; "" is a deleted Secret.
 	Secrets map[string]string
-	// Visited are the objects that runs for Full have visited already, none of which ended well. It is replaced, never changed.
+	// Visited are the objects that runs for Full have visited already, none of which ended well. It is replaced, never
+	// changed.
 	Visited map[plan.Key]struct{}
 }
 
@@ -130,12 +131,12 @@ type Run struct {
 	Failed string
 }
 
-// VisitsUnknown says whether the run has to look at every object that is not known to be in sync, and writes by alwaysUpdate: it is the first one, or a
-// full one.
+// VisitsUnknown says whether the run has to look at every object that is not known to be in sync, and writes by
+// alwaysUpdate: it is the first one, or a full one.
 func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 
-// HasRead says whether the last run that ended well was for this form of the ManagedResource, and read these versions of Secrets, which have what they
-// had then.
+// HasRead says whether the last run that ended well was for this form of the ManagedResource, and read these versions
+// of Secrets, which have what they had then.
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
 	return !r.SecretsMissed && r.Last != nil && !r.Last.Previous && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
 }
@@ -151,8 +152,8 @@ type Completed struct {
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64
-	// Previous is true if the run kept up the content of before, as a roll-out group holds back what the Secrets have now. Observed is the generation that
-	// the status has then.
+	// Previous is true if the run kept up the content of before, as a roll-out group holds back what the Secrets have now.
+	// Observed is the generation that the status has then.
 	Previous bool
 	Observed int64
 	// LeftAlone is true if the run left all objects alone, as the content of before is not there any more.
@@ -166,9 +167,9 @@ func (c *Completed) observed() int64 {
 	return c.Generation
 }
 
-// Reported says whether the status of a ManagedResource is still what the run wrote. A former leader may have begun a run
-// meanwhile without ending it, or ended a run with what it had read before. Another writer of the status may
-// have removed entries from the inventory, without which their objects would be left behind one day.
+// Reported says whether the status of a ManagedResource is still what the run wrote. A former leader may have begun a
+// run meanwhile without ending it, or ended a run with what it had read before. Another writer of the status may have
+// removed entries from the inventory, without which their objects would be left behind one day.
 func (c *Completed) Reported(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Status.ObservedGeneration == c.observed() && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == c.Checksum &&
 		shows(mr, c.Applied, c.Inventory)
@@ -181,8 +182,9 @@ func shows(mr *resourcesv1alpha1.ManagedResource, applied meta.ConditionChange, 
 
 // Pending is the input of a run that ended while objects were being deleted.
 //
-// It saves reading and decoding the Secrets once more and, after a run that applied the new objects, reading the objects that no watch
-// covers. It counts while each of the objects is held, so for a minute at most, and until a time at most.
+// It saves reading and decoding the Secrets once more and, after a run that applied the new objects, reading the
+// objects that no watch covers. It counts while each of the objects is held, so for a minute at most, and until a time
+// at most.
 type Pending struct {
 	Generation int64
 	// Applied and Inventory are what the run made of the status.
@@ -206,8 +208,8 @@ type Retry struct {
 }
 
 const (
-	// firstRetry is how long after a superseded run the next one begins; the pause doubles up to 2^(mostRetries-1) times that, some two seconds: a cache
-	// that lags need not be asked all the time.
+	// firstRetry is how long after a superseded run the next one begins; the pause doubles up to 2^(mostRetries-1) times
+	// that, some two seconds: a cache that lags need not be asked all the time.
 	firstRetry  = time.Millisecond
 	mostRetries = 12
 )
@@ -221,8 +223,9 @@ func (r Retry) superseded() Retry {
 // backOff is when the next run begins after a superseded one.
 func (r Retry) backOff() time.Duration { return firstRetry << (r.Superseded - 1) }
 
-// Change is how long it has been known that the content of a ManagedResource changed. It lasts until a run that ended well has read
-// all that was told. A change that failed is measured from the next change on, which may be what repairs it.
+// Change is how long it has been known that the content of a ManagedResource changed. It lasts until a run that ended
+// well has read all that was told. A change that failed is measured from the next change on, which may be what repairs
+// it.
 type Change struct {
 	// Since is the zero time if nothing has changed.
 	Since      time.Time
@@ -245,7 +248,8 @@ type Pruned struct {
 	Requested bool
 }
 
-// IsOutOfSync says whether a run is needed, or under way that has not settled yet what it is for, though no object need be out of sync.
+// IsOutOfSync says whether a run is needed, or under way that has not settled yet what it is for, though no object need
+// be out of sync.
 func (s State) IsOutOfSync() bool { return !s.Inbox.Empty() || s.Run != nil && !s.Run.Empty() }
 
 // AtRest says whether no run is due for this generation of the ManagedResource.

@@ -4,7 +4,8 @@ import (
 	"slices"
 )
 
-// transition is a row of the table. A row holds for each of its phases and events while its condition holds; the first row that holds counts.
+// transition is a row of the table. A row holds for each of its phases and events while its condition holds; the first
+// row that holds counts.
 type transition struct {
 	// in are the phases, on the events; no phase means every phase.
 	in []Phase
@@ -28,8 +29,8 @@ var table = []transition{
 	// Another ManagedResource by the same name starts anew. Its objects are not those of the former one.
 	{on: kinds(takenUp), when: replaced, then: forget, to: Unseen, do: actions(ForgetPrevious)},
 
-	// Wishes of people. operation=reconcile stays in force until a full run ended well, though its annotation goes at once; migrate and
-	// restore stay as annotations, and ask once.
+	// Wishes of people. operation=reconcile stays in force until a full run ended well, though its annotation goes at
+	// once; migrate and restore stay as annotations, and ask once.
 	{on: kinds(operationFound), when: waitsForState, then: setAside, to: Paused, do: actions(Pause)},
 	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: Due, do: actions(RemoveOperation)},
 	{on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: stay, do: actions(RemoveOperation)},

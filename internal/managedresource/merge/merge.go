@@ -82,8 +82,8 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 	return keepFields(merged, live, pointers)
 }
 
-// mergeHeld leaves the live object as it is, but for what says whose it is: without that no watch would tell what happens to it, and that the hold
-// has ended (MRF-12).
+// mergeHeld leaves the live object as it is, but for what says whose it is: without that no watch would tell what
+// happens to it, and that the hold has ended (MRF-12).
 func mergeHeld(desired *plan.Desired, live *unstructured.Unstructured, options Options) *unstructured.Unstructured {
 	merged := live.DeepCopy()
 	unstructured.RemoveNestedField(merged.Object, "metadata", "managedFields")
@@ -99,7 +99,8 @@ func mergeHeld(desired *plan.Desired, live *unstructured.Unstructured, options O
 	return merged
 }
 
-// withHold has the annotations of a hold on the live object as long as the hold is in force, and none of them afterwards (MRF-13).
+// withHold has the annotations of a hold on the live object as long as the hold is in force, and none of them
+// afterwards (MRF-13).
 func withHold(annotations map[string]string, live *unstructured.Unstructured, effect *hold.Effect) map[string]string {
 	if effect == nil || effect.Fate == hold.AsOthers {
 		return annotations
@@ -119,7 +120,8 @@ func withHold(annotations map[string]string, live *unstructured.Unstructured, ef
 	return annotations
 }
 
-// keepFields leaves fields as they are in the live object (MRF-1). It comes last, so that no rule of a kind counts more.
+// keepFields leaves fields as they are in the live object (MRF-1). It comes last, so that no rule of a kind counts
+// more.
 func keepFields(merged, live *unstructured.Unstructured, pointers []fieldpointer.Pointer) *unstructured.Unstructured {
 	if len(pointers) == 0 {
 		return merged
@@ -182,8 +184,8 @@ func literalTrue(object *unstructured.Unstructured, annotation string) bool {
 	return object.GetAnnotations()[annotation] == "true"
 }
 
-// mergeContext is what the rule of a kind works on: it may change merged, which shares nothing with desired but may share
-// parts with live, which therefore must be replaced, not changed.
+// mergeContext is what the rule of a kind works on: it may change merged, which shares nothing with desired but may
+// share parts with live, which therefore must be replaced, not changed.
 type mergeContext struct {
 	desired, live, merged *unstructured.Unstructured
 	preserveReplicas      bool
@@ -226,7 +228,8 @@ func keepLive(c mergeContext, fields ...string) {
 	unstructured.RemoveNestedField(c.merged.Object, fields...)
 }
 
-// keepLiveIfUnset sets a field to the live value if the desired object leaves it out; what counts as that its type says.
+// keepLiveIfUnset sets a field to the live value if the desired object leaves it out; what counts as that its type
+// says.
 func keepLiveIfUnset(c mergeContext, fields ...string) {
 	kind, _ := typed.Of(c.merged.GroupVersionKind())
 	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found && !kind.At(fields...).IsZero(value) {

@@ -35,8 +35,8 @@ func mergePersistentVolume(c mergeContext) {
 	}
 }
 
-// mergePersistentVolumeClaim keeps the binding and the class that the claim got where its manifest names none: a claim without
-// them is refused. No class at all is "", another wish.
+// mergePersistentVolumeClaim keeps the binding and the class that the claim got where its manifest names none: a claim
+// without them is refused. No class at all is "", another wish.
 func mergePersistentVolumeClaim(c mergeContext) {
 	for _, prefix := range []string{prefixVolumeBinding, prefixVolume, prefixVolumeBeta} {
 		keepPrefixed(c, prefix)
@@ -91,8 +91,9 @@ func sameTaint(taint any, other map[string]any) bool {
 	return fields["key"] == other["key"] && fields["effect"] == other["effect"]
 }
 
-// mergeIngress keeps the class that admission filled in when the Ingress was created: an update without a class removes it, so that no controller
-// serves the Ingress any more. A manifest may name the class in the deprecated annotation, and then gets no other class.
+// mergeIngress keeps the class that admission filled in when the Ingress was created: an update without a class removes
+// it, so that no controller serves the Ingress any more. A manifest may name the class in the deprecated annotation,
+// and then gets no other class.
 func mergeIngress(c mergeContext) {
 	if _, set := c.desired.GetAnnotations()["kubernetes.io/ingress.class"]; !set {
 		keepLiveIfUnset(c, "spec", "ingressClassName")
@@ -138,7 +139,8 @@ var autoscalerStatus = []string{"autoscaling.alpha.kubernetes.io/conditions", "a
 // autoscalerSpec are the annotations that version 1 has for what version 2 has in its specification.
 var autoscalerSpec = []string{"autoscaling.alpha.kubernetes.io/metrics", "autoscaling.alpha.kubernetes.io/behavior"}
 
-// mergeHorizontalPodAutoscaler keeps the status that version 1 has in annotations. Annotations that are the specification are the manifest's alone.
+// mergeHorizontalPodAutoscaler keeps the status that version 1 has in annotations. Annotations that are the
+// specification are the manifest's alone.
 func mergeHorizontalPodAutoscaler(c mergeContext) {
 	for _, name := range autoscalerStatus {
 		keepPrefixed(c, name)

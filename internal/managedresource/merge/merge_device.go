@@ -4,15 +4,17 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 type fields = map[string]any
 
-// mergeDeviceTaintRule keeps the time when the taint was added. If a manifest leaves the time out, the API server sets it anew at each
-// write, and evictions count from then. If the effect changes, the API server renews the time by itself.
+// mergeDeviceTaintRule keeps the time when the taint was added. If a manifest leaves the time out, the API server sets
+// it anew at each write, and evictions count from then. If the effect changes, the API server renews the time by
+// itself.
 func mergeDeviceTaintRule(c mergeContext) {
 	live, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, "spec", "taint")
 	merged, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "taint")
 	keepTimeAdded(live, merged)
 }
 
-// mergeResourceSlice does the same for the taints of devices, which it identifies by the name of the device, key and effect.
+// mergeResourceSlice does the same for the taints of devices, which it identifies by the name of the device, key and
+// effect.
 func mergeResourceSlice(c mergeContext) {
 	live := deviceTaints(c.live)
 	for name, taints := range deviceTaints(c.merged) {

@@ -12,9 +12,9 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// mergePod lays the manifest over the live Pod: most of a Pod can't be changed, and what the manifest does not mention was filled
-// in by the API server, an admission plugin or the scheduler. Items of lists that have a key are matched by it, and those
-// that only the live Pod has stay.
+// mergePod lays the manifest over the live Pod: most of a Pod can't be changed, and what the manifest does not mention
+// was filled in by the API server, an admission plugin or the scheduler. Items of lists that have a key are matched by
+// it, and those that only the live Pod has stay.
 func mergePod(c mergeContext) {
 	live, _ := c.live.Object["spec"].(map[string]any)
 	desired, _ := c.desired.Object["spec"].(map[string]any)
@@ -31,7 +31,8 @@ func mergePod(c mergeContext) {
 	if tolerations := spec.Field("tolerations"); live["tolerations"] != nil && tolerations != nil {
 		merged["tolerations"] = added(tolerations.Items(), live["tolerations"], desired["tolerations"])
 	}
-	// Gates are only ever removed, by the controllers that they wait for; containers for debugging are added by another request.
+	// Gates are only ever removed, by the controllers that they wait for; containers for debugging are added by another
+	// request.
 	for _, name := range []string{"schedulingGates", "ephemeralContainers"} {
 		delete(merged, name)
 		if value, found := live[name]; found {
@@ -113,9 +114,9 @@ func added(item *typed.Type, live, desired any) any {
 	return all
 }
 
-// CheckUpdate returns an error of reason Invalid if writing merged over live would be refused whatever is tried again: a Pod
-// may only get other images, a shorter deadline, and more tolerations. The error names the field and no content. For all
-// other kinds the API server is asked.
+// CheckUpdate returns an error of reason Invalid if writing merged over live would be refused whatever is tried again:
+// a Pod may only get other images, a shorter deadline, and more tolerations. The error names the field and no content.
+// For all other kinds the API server is asked.
 //
 // Its branches are the fields that may change, in the order of the API server's check.
 func CheckUpdate(live, merged *unstructured.Unstructured) error {

@@ -55,8 +55,8 @@ func mergeReplicas(c mergeContext) {
 	}
 }
 
-// mergePodTemplate is MRM-2 and MRM-3; with preserve-resources the whole resources of every live container that has any are
-// kept, init containers included (decision R10).
+// mergePodTemplate is MRM-2 and MRM-3; with preserve-resources the whole resources of every live container that has any
+// are kept, init containers included (decision R10).
 func mergePodTemplate(c mergeContext, path []string) {
 	liveTemplate, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, path...)
 	mergedTemplate, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, path...)

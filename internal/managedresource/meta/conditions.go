@@ -51,7 +51,8 @@ func (c Conditions) Status(conditionType resourcesv1alpha1.ConditionType) resour
 	return ""
 }
 
-// With returns the list after the changes, and whether it differs from before; the receiver is left as it is (MRS-2, MRS-3).
+// With returns the list after the changes, and whether it differs from before; the receiver is left as it is (MRS-2,
+// MRS-3).
 func (c Conditions) With(now time.Time, changes ...ConditionChange) (Conditions, bool) {
 	result := slices.Clone(c)
 	changed := false

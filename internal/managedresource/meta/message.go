@@ -6,12 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxMessage is the longest message of a condition, in bytes. The three conditions of a ManagedResource then leave the larger
-// part of what etcd takes (1.5 MiB) to the inventory, and what twenty objects and an API server have to say fits in.
+// MaxMessage is the longest message of a condition, in bytes. The three conditions of a ManagedResource then leave the
+// larger part of what etcd takes (1.5 MiB) to the inventory, and what twenty objects and an API server have to say fits
+// in.
 const MaxMessage = 16 << 10
 
-// Shortened returns a message of at most limit bytes, which is at least 64: cut between two characters, with a note of how many
-// bytes were cut. Bytes that are no UTF-8 are replaced, as on the way to the API server.
+// Shortened returns a message of at most limit bytes, which is at least 64: cut between two characters, with a note of
+// how many bytes were cut. Bytes that are no UTF-8 are replaced, as on the way to the API server.
 func Shortened(message string, limit int) string {
 	if !utf8.ValidString(message) {
 		message = strings.ToValidUTF8(message, "\ufffd")

@@ -87,8 +87,9 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	return false
 }
 
-// SameDesiredState says whether two forms of a ManagedResource ask for the same state: a plan for one form may be carried out and reported for
-// the other. The inventory is part of the state: a writer that changed the inventory has changed objects, too.
+// SameDesiredState says whether two forms of a ManagedResource ask for the same state: a plan for one form may be
+// carried out and reported for the other. The inventory is part of the state: a writer that changed the inventory has
+// changed objects, too.
 func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
@@ -122,9 +123,9 @@ func InventoryDigest(inventory []resourcesv1alpha1.ObjectReference) uint64 {
 	return digest.Sum64()
 }
 
-// planned marks an entry of the inventory whose object carries no origin (MR-30) and was not created by us: not yet, or it was
-// there before. It is kept in a field that has no meaning for
-// whole objects, and that every version of the CustomResourceDefinition has.
+// planned marks an entry of the inventory whose object carries no origin (MR-30) and was not created by us: not yet, or
+// it was there before. It is kept in a field that has no meaning for whole objects, and that every version of the
+// CustomResourceDefinition has.
 const planned = "planned"
 
 // AsTentative returns the entry of such an object: a record that it may be there, but no record that it is ours.

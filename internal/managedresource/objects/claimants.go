@@ -6,9 +6,10 @@ import (
 	"unique"
 )
 
-// Claimants returns the ManagedResources that have any of some objects on record, or are ignored and have them, and those that may have more than what is on
-// record. Where objects of a kind are on record both with and without a namespace, as after its scope was changed, the kind and the name decide.
-// The cost is in proportion to the keys, and in that case to the objects of the kind.
+// Claimants returns the ManagedResources that have any of some objects on record, or are ignored and have them, and
+// those that may have more than what is on record. Where objects of a kind are on record both with and without a
+// namespace, as after its scope was changed, the kind and the name decide. The cost is in proportion to the keys, and
+// in that case to the objects of the kind.
 func (l *Tracker) Claimants(keys []Key) []Owner {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +44,8 @@ func (l *Tracker) Claimants(keys []Key) []Owner {
 	return slices.Collect(maps.Keys(found))
 }
 
-// isElsewhereLocked says whether an object may be on record at another place than the key's: with a namespace where the key has none, or without one.
+// isElsewhereLocked says whether an object may be on record at another place than the key's: with a namespace where the
+// key has none, or without one.
 func (l *Tracker) isElsewhereLocked(k kind, key Key) bool {
 	if key.Namespace == "" {
 		return l.namespaced[k] > 0
@@ -70,8 +72,9 @@ func hasByName(set map[Key]struct{}, key Key) bool {
 	return false
 }
 
-// SeeInventory records the inventory of a ManagedResource as the source has it. An object in it may not be on record yet, because no run has begun or another
-// process wrote the inventory: until it is, Claimants returns the ManagedResource for every request. An empty inventory forgets the ManagedResource.
+// SeeInventory records the inventory of a ManagedResource as the source has it. An object in it may not be on record
+// yet, because no run has begun or another process wrote the inventory: until it is, Claimants returns the
+// ManagedResource for every request. An empty inventory forgets the ManagedResource.
 func (l *Tracker) SeeInventory(owner Owner, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +94,8 @@ func (l *Tracker) recordedLocked(owner Owner) {
 	}
 }
 
-// isRecordedLocked says whether an object is on record for a ManagedResource, or among those that it has while it is ignored.
+// isRecordedLocked says whether an object is on record for a ManagedResource, or among those that it has while it is
+// ignored.
 func (l *Tracker) isRecordedLocked(owner Owner, key Key) bool {
 	if _, has := l.ignored[owner][key]; has {
 		return true

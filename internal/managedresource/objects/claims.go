@@ -6,10 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Created records that this process created the object for a ManagedResource: the proof of ownership, should the origin be removed from the object. A
-// write to the object proves nothing: a restored target may have the object as it was before. An answer that is older than what is known of another
-// object of that name is about an object that is gone, and must not replace the record of what another run has created since. An answer that arrives
-// after the object was given up does not claim it again.
+// Created records that this process created the object for a ManagedResource: the proof of ownership, should the origin
+// be removed from the object. A write to the object proves nothing: a restored target may have the object as it was
+// before. An answer that is older than what is known of another object of that name is about an object that is gone,
+// and must not replace the record of what another run has created since. An answer that arrives after the object was
+// given up does not claim it again.
 func (l *Tracker) Created(owner Owner, s Observation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,7 +24,8 @@ func (l *Tracker) Created(owner Owner, s Observation) {
 	}
 }
 
-// TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for: owner has it now.
+// TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for:
+// owner has it now.
 func (l *Tracker) TakenOver(owner Owner, key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,8 +34,8 @@ func (l *Tracker) TakenOver(owner Owner, key Key, uid types.UID) {
 	}
 }
 
-// DisownCreation records that the object with this UID is not ours any more, regardless of who created it. An object of the same name that this process has
-// created since stays ours.
+// DisownCreation records that the object with this UID is not ours any more, regardless of who created it. An object of
+// the same name that this process has created since stays ours.
 func (l *Tracker) DisownCreation(key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +65,8 @@ func (l *Tracker) CreatedFor(owner Owner, key Key) types.UID {
 	return r.created
 }
 
-// WriteOutcomeUnknown notes that a request of ours may have changed the object, or ended it, though no answer says so yet: what it was compared with says nothing
-// any more, and what a watch tells of it is no drift.
+// WriteOutcomeUnknown notes that a request of ours may have changed the object, or ended it, though no answer says so
+// yet: what it was compared with says nothing any more, and what a watch tells of it is no drift.
 func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,8 +76,8 @@ func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	}
 }
 
-// Drifted says whether another writer has changed an object since it was compared with the same desired state: a write is then
-// a repair, and not the roll-out of a new manifest.
+// Drifted says whether another writer has changed an object since it was compared with the same desired state: a write
+// is then a repair, and not the roll-out of a new manifest.
 func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,9 +85,9 @@ func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	return r != nil && r.certainty == stale && !r.retryPartial && r.desired == desired
 }
 
-// Writing records that requests are about to be sent that may change or create an object: a watch may report the change before the answer
-// arrives, and subscribers are not notified of it until Written is called. Writing returns whether the requests repair drift: the object
-// was compared with the same desired state before.
+// Writing records that requests are about to be sent that may change or create an object: a watch may report the change
+// before the answer arrives, and subscribers are not notified of it until Written is called. Writing returns whether
+// the requests repair drift: the object was compared with the same desired state before.
 func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +101,8 @@ func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	return r.desired == desired && (r.certainty == verified || r.certainty == stale && !r.retryPartial)
 }
 
-// Written ends what Writing began, after the answer was reported. If the object is in doubt then, the subscribers are notified.
+// Written ends what Writing began, after the answer was reported. If the object is in doubt then, the subscribers are
+// notified.
 func (l *Tracker) Written(key Key) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		r.writes = max(r.writes, 1) - 1

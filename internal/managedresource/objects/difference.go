@@ -9,8 +9,8 @@ type Difference struct {
 	Present bool
 }
 
-// Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It returns what
-// of it is not known yet, nil if all is, and whether any ManagedResource has the object.
+// Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It
+// returns what of it is not known yet, nil if all is, and whether any ManagedResource has the object.
 func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool) {
 	x.tracker.update(func(notify *notices) { missing, tracked = x.compareLocked(s, notify) })
 	return missing, tracked
@@ -32,12 +32,14 @@ func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference
 	return nil, true
 }
 
-// concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less: see record.tells.
+// concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less:
+// see record.tells.
 func (x *ListSession) concerns(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
 }
 
-// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not have. Objects that it passes by are doubted.
+// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not
+// have. Objects that it passes by are doubted.
 func (x *ListSession) Absent() []Difference {
 	l := x.tracker
 	var absent []Difference
@@ -70,8 +72,8 @@ func (l *Tracker) CompleteDifference(d Difference) (behind bool) {
 	return behind
 }
 
-// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at all. An object that is on record as
-// missing as of the version in which the list has it is there.
+// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at
+// all. An object that is on record as missing as of the version in which the list has it is there.
 func (r *record) isBehind(d Difference) bool {
 	if !d.Present {
 		return r.state == present && !newer(r.resourceVersion, d.ResourceVersion)

@@ -23,13 +23,16 @@ type Object struct {
 	Tracked bool
 	// Known is true once a read or a watch has looked for the object; Present if it was there then.
 	Known, Present bool
-	// MissingFromList is true if the object is not present because a list that selects by the label did not have it: it may be there without the label.
+	// MissingFromList is true if the object is not present because a list that selects by the label did not have it: it
+	// may be there without the label.
 	MissingFromList bool
-	// UnlabelledLive is true if a request found the object, though lists or watches had reported that it is not there: they may not report its changes.
+	// UnlabelledLive is true if a request found the object, though lists or watches had reported that it is not there:
+	// they may not report its changes.
 	UnlabelledLive bool
 	// OutOfSync is true if the object is about to be checked; InSync if it was found in sync and no change was seen since.
 	OutOfSync, InSync bool
-	// RetryPartial is true if the object is in doubt only because the API server kept a part of what was written, and may keep more now.
+	// RetryPartial is true if the object is in doubt only because the API server kept a part of what was written, and may
+	// keep more now.
 	RetryPartial bool
 	// Terminating is true if its deletion was accepted and has not ended. The end is reported as drift.
 	Terminating     bool
@@ -42,8 +45,8 @@ type Object struct {
 	Revision Revision
 }
 
-// GoneSince says whether the object was seen to be gone later than at a resource version. An object that left the filter of a watch looks the
-// same, so that callers must not use GoneSince for an object whose end takes time.
+// GoneSince says whether the object was seen to be gone later than at a resource version. An object that left the
+// filter of a watch looks the same, so that callers must not use GoneSince for an object whose end takes time.
 func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
@@ -58,7 +61,8 @@ func (l *Tracker) Get(key Key) Object {
 	return Object{}
 }
 
-// GetIn is Get with the verdict of the object in the version of a reference: the verdict in another version may differ (MRH-8).
+// GetIn is Get with the verdict of the object in the version of a reference: the verdict in another version may differ
+// (MRH-8).
 func (l *Tracker) GetIn(ref Ref) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,19 +5,21 @@ import (
 	"slices"
 )
 
-// The order of an object's owners decides which owner repairs the object. Claims say which objects a run applies or drops, and end with the run;
-// the order outlives runs, and so cannot be one of their flags:
+// The order of an object's owners decides which owner repairs the object. Claims say which objects a run applies or
+// drops, and end with the run; the order outlives runs, and so cannot be one of their flags:
 //
 //	[owners that cannot look | owners to be asked | the owner that is notified]
 //
-// The last owner is notified of drift: it verified the object last. If it cannot look, it goes to the front, and the owner before it is notified. The first
-// owners, as many as passed says, were notified since the object was last verified, and could not look. Once all were notified, the next change begins anew.
+// The last owner is notified of drift: it verified the object last. If it cannot look, it goes to the front, and the
+// owner before it is notified. The first owners, as many as passed says, were notified since the object was last
+// verified, and could not look. Once all were notified, the next change begins anew.
 
 // Transfer records that keeper keeps an object that owner has, too: keeper checks the object from now on, at once if
 // it is in doubt. If keeper does not have the object on record, the next change raises a doubt anew.
 func (l *Tracker) Transfer(next, owner Owner, key Key) { l.transfer(next, owner, key, Observation{}) }
 
-// TransferSeen is Transfer by an owner that has read the object: it does not take back changes that were seen since that read.
+// TransferSeen is Transfer by an owner that has read the object: it does not take back changes that were seen since
+// that read.
 func (l *Tracker) TransferSeen(next, owner Owner, seen Observation) {
 	l.transfer(next, owner, seen.Key, seen)
 }
@@ -30,9 +32,9 @@ func (l *Tracker) transfer(next, owner Owner, key Key, seen Observation) {
 	})
 }
 
-// PassAllOutOfSync records that a ManagedResource cannot check objects at present, for example because one of its Secrets is missing. It leaves the objects in doubt
-// to other owners: each owner is asked once until one of them has verified the object, so that owners which all cannot check it
-// do not wake each other for ever.
+// PassAllOutOfSync records that a ManagedResource cannot check objects at present, for example because one of its
+// Secrets is missing. It leaves the objects in doubt to other owners: each owner is asked once until one of them has
+// verified the object, so that owners which all cannot check it do not wake each other for ever.
 func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(Key) bool) {
 	l.update(func(notify *notices) {
 		if o := l.owners[owner]; o != nil {
@@ -45,8 +47,9 @@ func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(Key) bool) {
 	})
 }
 
-// PassOutOfSync records that owner does not repair an object, after another owner has said that it cannot check the object, or if keeper is not on
-// record and another owner is left to be asked. Otherwise it does nothing, and returns false.
+// PassOutOfSync records that owner does not repair an object, after another owner has said that it cannot check the
+// object, or if keeper is not on record and another owner is left to be asked. Otherwise it does nothing, and returns
+// false.
 func (l *Tracker) PassOutOfSync(owner, next Owner, key Key) (passed bool) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		o, absent := l.owners[owner], !slices.Contains(r.owners, l.owners[next])
@@ -57,8 +60,8 @@ func (l *Tracker) PassOutOfSync(owner, next Owner, key Key) (passed bool) {
 	return passed
 }
 
-// KeepOutOfSync records that a ManagedResource is going to check an object later: it does not count as unable, so that it keeps the doubt when
-// another owner checks the object meanwhile, and leaves it.
+// KeepOutOfSync records that a ManagedResource is going to check an object later: it does not count as unable, so that
+// it keeps the doubt when another owner checks the object meanwhile, and leaves it.
 func (l *Tracker) KeepOutOfSync(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +70,8 @@ func (l *Tracker) KeepOutOfSync(owner Owner, key Key) {
 	}
 }
 
-// transferLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that keeps it, nil if that is not on
-// record.
+// transferLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that
+// keeps it, nil if that is not on record.
 func (r *record) transferLocked(next, owner *ownerRecord, seen Observation, notify *notices) {
 	delete(owner.dirty, r)
 	if r.desired == 0 {
@@ -118,7 +121,8 @@ func (r *record) canLocked(o *ownerRecord) {
 	}
 }
 
-// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Owners that were asked stand at the front.
+// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Owners that were asked
+// stand at the front.
 func (r *record) passLocked(o *ownerRecord, notify *notices) (passed bool) {
 	last := len(r.owners) - 1
 	if r.certainty != stale || r.owners[last] != o || int(r.passed) > last {

@@ -16,7 +16,8 @@ func (l *Tracker) notePartialLocked(r *record, again time.Time) {
 	l.partial[r] = again
 }
 
-// RetryKind puts the objects of a kind into doubt of which the API server kept only a part, and notifies the subscribers: it may keep more now.
+// RetryKind puts the objects of a kind into doubt of which the API server kept only a part, and notifies the
+// subscribers: it may keep more now.
 func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	l.update(func(notify *notices) {
 		for r := range l.partial {
@@ -27,8 +28,8 @@ func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	})
 }
 
-// RetryDue puts the objects into doubt of which the API server kept only a part, and whose time has come. It notifies no subscriber: the caller
-// looks for objects in doubt next. An object that is being written is left for another time.
+// RetryDue puts the objects into doubt of which the API server kept only a part, and whose time has come. It notifies
+// no subscriber: the caller looks for objects in doubt next. An object that is being written is left for another time.
 func (l *Tracker) RetryDue(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +51,8 @@ func (l *Tracker) retryLocked(r *record) (doubted bool) {
 	return true
 }
 
-// Retries says whether an object, as it was read, is in doubt only because it is to be written once more, and its desired state is the same as before: it is
-// the object on record, and no writer has changed it since.
+// Retries says whether an object, as it was read, is in doubt only because it is to be written once more, and its
+// desired state is the same as before: it is the object on record, and no writer has changed it since.
 func (l *Tracker) Retries(read Observation, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

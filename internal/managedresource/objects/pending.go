@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// pendingRetry is how often an object is read that is terminating or can't be deleted: the watches report its end, and a read a
-	// minute is for objects that they do not cover, for annotations, and for the cause that refused its deletion.
+	// pendingRetry is how often an object is read that is terminating or can't be deleted: the watches report its end, and
+	// a read a minute is for objects that they do not cover, for annotations, and for the cause that refused its deletion.
 	pendingRetry = time.Minute
-	// pendingTries is how often a deletion that failed, or finalizers whose time is up, are tried with each run before that: most faults
-	// pass within seconds.
+	// pendingTries is how often a deletion that failed, or finalizers whose time is up, are tried with each run before
+	// that: most faults pass within seconds.
 	pendingTries = 3
 )
 
-// pendingDeletion is what a run of a ManagedResource found about an object that it had to delete: the object was terminating, it could not be deleted, or
-// no work remained. Waiting for the object then costs next to nothing.
+// pendingDeletion is what a run of a ManagedResource found about an object that it had to delete: the object was
+// terminating, it could not be deleted, or no work remained. Waiting for the object then costs next to nothing.
 //
-// Invariant: the pendingDeletion only saves requests, for a minute at most. It never proves that an object is gone, and it is about the
-// object with that UID. It ends with the claim of the ManagedResource, when the run need not delete the object any more, and when a user requests
-// a full run.
+// Invariant: the pendingDeletion only saves requests, for a minute at most. It never proves that an object is gone, and
+// it is about the object with that UID. It ends with the claim of the ManagedResource, when the run need not delete the
+// object any more, and when a user requests a full run.
 type pendingDeletion struct {
 	owner *ownerRecord
 	// uid is that of a terminating object, else "".
@@ -89,8 +89,8 @@ func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 	l.completeRareLocked(r)
 }
 
-// Terminating notes that a run of a ManagedResource read an object that is terminating, and what holds it. due is when its finalizers may be
-// removed (MRX-9), zero for never.
+// Terminating notes that a run of a ManagedResource read an object that is terminating, and what holds it. due is when
+// its finalizers may be removed (MRX-9), zero for never.
 func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID, holds string, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,15 +120,17 @@ func (l *Tracker) DeletionFailed(owner Owner, key Key, now time.Time, err error)
 	p.triedAt(now)
 }
 
-// DeletionCompleted notes that nothing remained to be done about an object that was read: it is gone, or stays. While others hold up the run it is read once
-// a minute, or when there is news of it; before anything is concluded from that, it is read once more.
+// DeletionCompleted notes that nothing remained to be done about an object that was read: it is gone, or stays. While
+// others hold up the run it is read once a minute, or when there is news of it; before anything is concluded from that,
+// it is read once more.
 func (l *Tracker) DeletionCompleted(owner Owner, key Key, now time.Time, before Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.setPendingLocked(owner, key, pendingDeletion{done: true, revision: before, next: now.Add(pendingRetry)})
 }
 
-// IsDeletionCompleted says whether nothing remained to be done about an object less than a minute ago, and nothing was reported of it since.
+// IsDeletionCompleted says whether nothing remained to be done about an object less than a minute ago, and nothing was
+// reported of it since.
 func (l *Tracker) IsDeletionCompleted(owner Owner, key Key, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +146,8 @@ type PendingDeletion struct {
 	Err error
 }
 
-// DeletionPends returns what is known of an object that need not be looked at again yet; false if it is to be looked at.
+// DeletionPends returns what is known of an object that need not be looked at again yet; false if it is to be looked
+// at.
 func (l *Tracker) DeletionPends(owner Owner, key Key, now time.Time) (PendingDeletion, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +194,8 @@ func (l *Tracker) Holds(owner Owner, key Key) string {
 	return ""
 }
 
-// EventsOf returns what the Events of an object said whose deletion is pending; false if they were not read since it was noted.
+// EventsOf returns what the Events of an object said whose deletion is pending; false if they were not read since it
+// was noted.
 func (l *Tracker) EventsOf(owner Owner, key Key) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +239,8 @@ func (l *Tracker) ForgetDeletions(owner Owner, except ...Key) {
 	}
 }
 
-// pendingOfLocked are the objects of which a run of a ManagedResource found something. The search is in proportion to its own objects.
+// pendingOfLocked are the objects of which a run of a ManagedResource found something. The search is in proportion to
+// its own objects.
 func (l *Tracker) pendingOfLocked(owner Owner) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		o := l.owners[owner]

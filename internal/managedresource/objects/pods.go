@@ -28,12 +28,14 @@ func (r Ref) PodSource() PodSource {
 
 // podCounts are the counts by the source that reported the Pods.
 //
-// Invariant: a count has only what its own source reported. In a namespace, one watch of each source reports Pods, and one
-// reports ReplicaSets. Objects that the list of the watch does not have, or that leave the watch by losing the label, are gone from the count; when the
-// watch ends, all that it reported is gone. None of that changes the other count: the same Pod may be in both counts.
+// Invariant: a count has only what its own source reported. In a namespace, one watch of each source reports Pods, and
+// one reports ReplicaSets. Objects that the list of the watch does not have, or that leave the watch by losing the
+// label, are gone from the count; when the watch ends, all that it reported is gone. None of that changes the other
+// count: the same Pod may be in both counts.
 type podCounts [podSources]podCount
 
-// podCount counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10, MRB-30).
+// podCount counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10,
+// MRB-30).
 type podCount struct {
 	sets   map[types.UID]replicaSet
 	pods   map[types.UID]pod
@@ -87,7 +89,8 @@ func (l *Tracker) SetReplicaSet(from PodSource, namespace string, uid, deploymen
 	l.notify(owners)
 }
 
-// SetPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is gone.
+// SetPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is
+// gone.
 func (l *Tracker) SetPod(from PodSource, namespace string, uid, replicaSet types.UID, counts bool) {
 	l.mu.Lock()
 	known := &l.pods[from]
@@ -125,7 +128,8 @@ func (l *Tracker) Pods(from PodSource, deployment types.UID) int64 {
 	return count
 }
 
-// ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list of the source does not have.
+// ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list of the source does
+// not have.
 func (l *Tracker) ForgetPods(from PodSource, namespace string, listed map[types.UID]struct{}) {
 	l.mu.Lock()
 	known := &l.pods[from]

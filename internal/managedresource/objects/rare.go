@@ -7,12 +7,13 @@ import (
 
 // rare is what is known of few objects at a time. It is behind one pointer, so that the others pay eight bytes for it.
 //
-// Invariant: an object has none of it if all of its fields are zero, and the tracker's set of rare records has exactly those that have it.
+// Invariant: an object has none of it if all of its fields are zero, and the tracker's set of rare records has exactly
+// those that have it.
 type rare struct {
 	repairs repairs
-	// deleting are the ManagedResources whose runs have sent a deletion of the object, to create it anew or for good: the end of the object is no drift, and
-	// nothing delays its creation. The list is emptied when the object was found in sync. A ManagedResource leaves the list when its deletion was refused, and
-	// when its claim ends.
+	// deleting are the ManagedResources whose runs have sent a deletion of the object, to create it anew or for good: the
+	// end of the object is no drift, and nothing delays its creation. The list is emptied when the object was found in
+	// sync. A ManagedResource leaves the list when its deletion was refused, and when its claim ends.
 	deleting []*ownerRecord
 	// pending is what the runs of ManagedResources found that were to delete the object.
 	pending []pendingDeletion
@@ -42,7 +43,8 @@ func (l *Tracker) completeRareLocked(r *record) {
 	}
 }
 
-// Expire forgets, for all objects, what has had its time: repairs that are quiet, and no-op writes that are to be tried again.
+// Expire forgets, for all objects, what has had its time: repairs that are quiet, and no-op writes that are to be tried
+// again.
 func (l *Tracker) Expire(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,12 +59,13 @@ func (l *Tracker) Expire(now time.Time) {
 	}
 }
 
-// Write stands for the contents of an object as it is and of what is written over it. Its status has no part in either, so that it may change
-// meanwhile.
+// Write stands for the contents of an object as it is and of what is written over it. Its status has no part in either,
+// so that it may change meanwhile.
 type Write struct{ Live, Merged uint64 }
 
-// noopWrite is a write that the API server took and answered with what was there before, and until when it is not repeated. API servers drop fields
-// whose features are switched off, and spell some values in a way that no table here knows (MRB-8).
+// noopWrite is a write that the API server took and answered with what was there before, and until when it is not
+// repeated. API servers drop fields whose features are switched off, and spell some values in a way that no table here
+// knows (MRB-8).
 type noopWrite struct {
 	Write
 	until time.Time
@@ -85,7 +88,8 @@ func (l *Tracker) ChangesNothing(key Key, w Write, now time.Time) bool {
 	return r != nil && r.rare != nil && r.rare.noop.Write == w && now.Before(r.rare.noop.until)
 }
 
-// DeletionSent notes, before it is sent, that a run of a ManagedResource deletes an object, for good or to create it anew.
+// DeletionSent notes, before it is sent, that a run of a ManagedResource deletes an object, for good or to create it
+// anew.
 func (l *Tracker) DeletionSent(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -77,19 +77,22 @@ type record struct {
 	disowned        bool
 	// unlabelled is true while one of the owners does not put the label there, so that the object may be without.
 	unlabelled bool
-	// retryPartial is true from when the object is to be written once more, because the API server kept only a part of it, until a run checked the object
-	// or it was changed.
+	// retryPartial is true from when the object is to be written once more, because the API server kept only a part of it,
+	// until a run checked the object or it was changed.
 	retryPartial bool
 	// writes is how many requests of ours may change the object at present.
 	writes uint8
 	untold bool
-	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first ones.
+	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first
+	// ones.
 	passed uint16
 	// era counts how often all that is known was called into question. Answers to earlier requests do not end a doubt.
 	era uint16
-	// asked counts the requests to check the object for a reason that no version of the object shows. A check that began before does not end that doubt.
+	// asked counts the requests to check the object for a reason that no version of the object shows. A check that began
+	// before does not end that doubt.
 	asked uint16
-	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when this was last moved.
+	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when
+	// this was last moved.
 	listed, since uint32
 
 	uid             types.UID
@@ -98,15 +101,17 @@ type record struct {
 	// desired is what the object was last compared with.
 	desired  uint64
 	verdicts []verdict
-	// created is the UID of the object that this process created, or gave up, if disowned is true: the answer to its creation may come later.
+	// created is the UID of the object that this process created, or gave up, if disowned is true: the answer to its
+	// creation may come later.
 	created types.UID
-	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the object is its own.
+	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the
+	// object is its own.
 	creator *ownerRecord
 	// rare is nil for most objects.
 	rare *rare
 
-	// owners ends with the owner that began to track or verified the object last: this owner is notified of drift, so that two
-	// owners do not fight (MRB-16). There is always at least one owner.
+	// owners ends with the owner that began to track or verified the object last: this owner is notified of drift, so that
+	// two owners do not fight (MRB-16). There is always at least one owner.
 	owners []*ownerRecord
 }
 
@@ -133,8 +138,8 @@ func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
-// authoritativeFor says whether lists of a scope tell of an object's absence, too. They do if one of those who have it has it in the scope's version; and while
-// one of them does not put the label there, those that go by the label do not.
+// authoritativeFor says whether lists of a scope tell of an object's absence, too. They do if one of those who have it
+// has it in the scope's version; and while one of them does not put the label there, those that go by the label do not.
 func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
 		return inScope(Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
@@ -167,8 +172,9 @@ func (l *Tracker) labelledLocked(r *record, notify *notices) {
 	}
 }
 
-// changedLocked doubts an object that other lists report from now on. If the object was deleted while no watch ran, the former lists may have concluded nothing
-// because it was not theirs any more, and the new lists because it was not theirs yet. Answers to earlier requests do not end the doubt.
+// changedLocked doubts an object that other lists report from now on. If the object was deleted while no watch ran, the
+// former lists may have concluded nothing because it was not theirs any more, and the new lists because it was not
+// theirs yet. Answers to earlier requests do not end the doubt.
 func (l *Tracker) changedLocked(r *record, notify *notices) {
 	r.since = l.listings
 	r.staleLocked(notify)
@@ -188,7 +194,8 @@ func (r *record) changedLocked(notify *notices) {
 	r.outOfSyncLocked(notify)
 }
 
-// outOfSyncLocked takes back what was verified and notifies the ManagedResource that has to check, once no write of ours is under way.
+// outOfSyncLocked takes back what was verified and notifies the ManagedResource that has to check, once no write of
+// ours is under way.
 func (r *record) outOfSyncLocked(notify *notices) {
 	r.certainty = stale
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
@@ -220,8 +227,8 @@ func (r *record) is(m Revision) bool {
 	return m == r.revision()
 }
 
-// turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is of a time
-// that never was. Other news on the way may be of that time, too: the next look settles it.
+// turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is
+// of a time that never was. Other news on the way may be of that time, too: the next look settles it.
 func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 	if !r.is(s.Since) || r.missingFromList || !r.contradicts(s) {
 		return false
@@ -231,8 +238,8 @@ func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 	return true
 }
 
-// contradicts says whether a later look than that which is on record can find an object like this only if resource versions were turned back: it
-// is older, or another one in the same version.
+// contradicts says whether a later look than that which is on record can find an object like this only if resource
+// versions were turned back: it is older, or another one in the same version.
 func (r *record) contradicts(s Observation) bool {
 	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" && s.UID != "" && r.uid != s.UID
 	return another || newer(r.resourceVersion, s.ResourceVersion)

@@ -7,26 +7,30 @@ const (
 	fightThreshold = 10
 	// slowest is the pause between two repairs in a fight: two a minute (MRB-34).
 	slowest = 30 * time.Second
-	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any pause, so that waiting
-	// does not look like peace.
+	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any
+	// pause, so that waiting does not look like peace.
 	quiet = 10 * time.Minute
-	// burst is how many immediate checks of an object may find nothing to repair, as when another writer keeps renewing an annotation; then the object is
-	// checked once in lookPause. Each lookPause without a check makes up for one of them: an object that changes less often is always checked at once.
+	// burst is how many immediate checks of an object may find nothing to repair, as when another writer keeps renewing an
+	// annotation; then the object is checked once in lookPause. Each lookPause without a check makes up for one of them:
+	// an object that changes less often is always checked at once.
 	burst, lookPause = 10, 10 * time.Second
 )
 
-// repairs paces the repairs of one object that another writer changes: a repair follows after the configured delay, and later each time if the object is
-// changed again after each repair. An object that keeps changing without a need for repair is not checked after each change.
+// repairs paces the repairs of one object that another writer changes: a repair follows after the configured delay, and
+// later each time if the object is changed again after each repair. An object that keeps changing without a need for
+// repair is not checked after each change.
 //
-// Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a further change of the object
-// neither extends that nor counts. Only repairs make a fight, not changes that need none, and only quiet ends it.
+// Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a
+// further change of the object neither extends that nor counts. Only repairs make a fight, not changes that need none,
+// and only quiet ends it.
 type repairs struct {
 	// count is that of repairs since the last time of quiet, and last when something happened to the object.
 	count int
 	last  time.Time
 	// calm is when the looks that found nothing to repair are made up for.
 	calm time.Time
-	// open is true while there is a drift; then it may be looked at from look on, until is its time, and told is true if it was told of.
+	// open is true while there is a drift; then it may be looked at from look on, until is its time, and told is true if
+	// it was told of.
 	open, notify bool
 	look, until  time.Time
 	// atOnce is true from when a hold ended until a drift opens: nothing delays its repair.
@@ -100,8 +104,8 @@ type Drift struct {
 	Open bool
 	// Held is for how long it must not be repaired yet, or not be looked at to tell of it; zero or less if it may be.
 	Held time.Duration
-	// Due is after what time it is to be looked at: as soon as that is allowed, to tell of it, though it may be repaired later; in a fight, which was
-	// told of, when it is repaired.
+	// Due is after what time it is to be looked at: as soon as that is allowed, to tell of it, though it may be repaired
+	// later; in a fight, which was told of, when it is repaired.
 	Due time.Duration
 	// Fight is true if another writer keeps changing the object.
 	Fight bool
@@ -135,7 +139,8 @@ func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 	return r.rare.repairs.drift(now, l.repairDelay)
 }
 
-// HoldEnded doubts an object that was left alone until now. It is looked at and repaired at once, whatever paced its repairs before.
+// HoldEnded doubts an object that was left alone until now. It is looked at and repaired at once, whatever paced its
+// repairs before.
 func (l *Tracker) HoldEnded(key Key) {
 	l.updateObject(key, func(r *record, notify *notices) { l.holdEndedLocked(r, notify) })
 }
@@ -146,7 +151,8 @@ func (l *Tracker) holdEndedLocked(r *record, notify *notices) {
 	r.changedLocked(notify)
 }
 
-// setHoldLocked notes the annotations by which an object is left alone. It returns whether others were there before, so that less may be left alone now.
+// setHoldLocked notes the annotations by which an object is left alone. It returns whether others were there before, so
+// that less may be left alone now.
 func (l *Tracker) setHoldLocked(r *record, hold uint32) (ended bool) {
 	if hold == 0 && r.rare == nil {
 		return false
@@ -193,8 +199,8 @@ func (l *Tracker) DriftUnfounded(key Key, now time.Time) {
 	}
 }
 
-// DriftRepaired notes that an object was repaired, and says whether that is still to be told of: with a delay each repair that was not told of before,
-// else only the first one after a time of quiet.
+// DriftRepaired notes that an object was repaired, and says whether that is still to be told of: with a delay each
+// repair that was not told of before, else only the first one after a time of quiet.
 func (l *Tracker) DriftRepaired(key Key, now time.Time) (tell bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

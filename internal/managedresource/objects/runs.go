@@ -6,15 +6,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// run is what a run of a ManagedResource is about to do with its objects: it applies some, and leaves others, which it deletes, hands over or releases.
-// A ManagedResource that leaves an object does not count as a keeper: else two that leave it at the same time would each leave it to the other.
-// A ManagedResource that applies an object counts as a keeper, though its inventory does not have the object yet.
+// run is what a run of a ManagedResource is about to do with its objects: it applies some, and leaves others, which it
+// deletes, hands over or releases. A ManagedResource that leaves an object does not count as a keeper: else two that
+// leave it at the same time would each leave it to the other. A ManagedResource that applies an object counts as a
+// keeper, though its inventory does not have the object yet.
 //
-// Invariant: no object is deleted that another run claims at any time between its judgement and the answer to its deletion. A run claims what it leaves
-// before it looks who else has it, and what it applies before it writes its inventory. The second of two runs learns of the first: a run that
-// deletes is refused since another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and the
-// answer wakes it. Nor is an object handed to a ManagedResource from the moment on at which its run looks whose it is: the hand-over is refused,
-// or the run of the next owner is busy. No run waits for another one.
+// Invariant: no object is deleted that another run claims at any time between its judgement and the answer to its
+// deletion. A run claims what it leaves before it looks who else has it, and what it applies before it writes its
+// inventory. The second of two runs learns of the first: a run that deletes is refused since another run wants the
+// object, and a run that claims an object whose deletion is under way is busy: it ends, and the answer wakes it. Nor is
+// an object handed to a ManagedResource from the moment on at which its run looks whose it is: the hand-over is
+// refused, or the run of the next owner is busy. No run waits for another one.
 type run struct {
 	applies  map[*record]struct{}
 	releases map[*record]*release
@@ -28,9 +30,9 @@ type release struct {
 	deleting bool
 }
 
-// dropped is what the last plan for one form of a ManagedResource had no more, until a run ended well, it has another form, or there is news of its
-// Secrets. Its inventory may have these objects for as long as its runs fail; it keeps them no more, and two that fail do not hand an object to
-// each other for ever.
+// dropped is what the last plan for one form of a ManagedResource had no more, until a run ended well, it has another
+// form, or there is news of its Secrets. Its inventory may have these objects for as long as its runs fail; it keeps
+// them no more, and two that fail do not hand an object to each other for ever.
 type dropped struct {
 	uid        types.UID
 	generation int64
@@ -50,8 +52,9 @@ func (l *Tracker) OnReady(do func(Owner)) {
 	l.onReady = do
 }
 
-// BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if the run is busy: another run is
-// deleting an object that it applies, or is handing over to it an object that it leaves. The answer to that request wakes the run.
+// BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if
+// the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
+// leaves. The answer to that request wakes the run.
 func (l *Tracker) BeginRun(owner Owner, applies, releases []Key) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +81,8 @@ func (l *Tracker) BeginRun(owner Owner, applies, releases []Key) (busy bool) {
 	return busy
 }
 
-// ReleaseAlso claims one more object that a run leaves, which need not be on record yet. It returns true, and claims nothing, if the object is just being
-// handed to the ManagedResource.
+// ReleaseAlso claims one more object that a run leaves, which need not be on record yet. It returns true, and claims
+// nothing, if the object is just being handed to the ManagedResource.
 func (l *Tracker) ReleaseAlso(owner Owner, ref Ref) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +122,8 @@ func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	return busy
 }
 
-// releasesLocked claims an object for a run that leaves it, and says whether another run is handing it to the ManagedResource.
+// releasesLocked claims an object for a run that leaves it, and says whether another run is handing it to the
+// ManagedResource.
 func (l *Tracker) releasesLocked(o *ownerRecord, r *record) (busy bool) {
 	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
 		return true
@@ -164,8 +168,8 @@ func (l *Tracker) answered(key Key, change func()) {
 	}
 }
 
-// BeginDeletion says whether a run may send the deletion of an object that it leaves, and that was judged since: not if another run applies it. EndDeletion
-// must follow once it was answered.
+// BeginDeletion says whether a run may send the deletion of an object that it leaves, and that was judged since: not if
+// another run applies it. EndDeletion must follow once it was answered.
 func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,8 +190,8 @@ func (l *Tracker) EndDeletion(owner Owner, key Key) {
 	})
 }
 
-// BeginHandOver says whether an object may be handed to a ManagedResource: not if a run of that ManagedResource leaves the object. If it returns true,
-// EndHandOver must follow once the request was answered.
+// BeginHandOver says whether an object may be handed to a ManagedResource: not if a run of that ManagedResource leaves
+// the object. If it returns true, EndHandOver must follow once the request was answered.
 func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,7 +236,8 @@ func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key)
 	}
 }
 
-// HasDropped says whether an earlier plan for the same form of a ManagedResource had none of the objects either, and still counts.
+// HasDropped says whether an earlier plan for the same form of a ManagedResource had none of the objects either, and
+// still counts.
 func (l *Tracker) HasDropped(owner Owner, uid types.UID, generation int64, keys []Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,8 +267,8 @@ func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) b
 	return o == nil || o.releases(l.findLocked(key)) == nil && !o.dropped.has(uid, generation, key)
 }
 
-// SetIgnored notes what a ManagedResource has that is ignored: it keeps its objects, and has none on record. It ends when the ManagedResource has
-// objects on record again, or with ForgetIgnored.
+// SetIgnored notes what a ManagedResource has that is ignored: it keeps its objects, and has none on record. It ends
+// when the ManagedResource has objects on record again, or with ForgetIgnored.
 func (l *Tracker) SetIgnored(owner Owner, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

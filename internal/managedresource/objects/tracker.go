@@ -15,7 +15,8 @@ import (
 // Owner is a ManagedResource.
 type Owner = types.NamespacedName
 
-// Key identifies an object of the target; the namespace of cluster-scoped objects is empty. The version is not part of it.
+// Key identifies an object of the target; the namespace of cluster-scoped objects is empty. The version is not part of
+// it.
 type Key struct {
 	schema.GroupKind
 	Namespace, Name string
@@ -37,21 +38,23 @@ type Observation struct {
 	Key             Key
 	UID             types.UID
 	ResourceVersion string
-	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch reports. An answer has
-	// the latest state, so that an answer older than what still is on record proves that resource versions were turned back.
+	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch reports.
+	// An answer has the latest state, so that an answer older than what still is on record proves that resource versions
+	// were turned back.
 	Since Revision
 	// Digest stands for all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
 	// Desired stands for what the object was compared with; only MarkInSync needs it.
 	Desired uint64
-	// RetryPartial is when to write the object once more, if the API server is known to have kept only a part of what was written; else zero.
-	// Only MarkInSync needs it.
+	// RetryPartial is when to write the object once more, if the API server is known to have kept only a part of what was
+	// written; else zero. Only MarkInSync needs it.
 	RetryPartial time.Time
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
 	// Hold stands for the annotations by which the object is left alone; zero if there are none.
 	Hold uint32
-	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the observation says nothing of it.
+	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the
+	// observation says nothing of it.
 	Verdict *healthcheck.Verdict
 	Version string
 }
@@ -68,14 +71,15 @@ type Tracker struct {
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
-	// partial has the records of which the API server kept only a part when they were last verified, and when that is tried again.
-	// Invariant: each is on record, and none has again.
+	// partial has the records of which the API server kept only a part when they were last verified, and when that is
+	// tried again. Invariant: each is on record, and none has again.
 	partial map[*record]time.Time
 	// rares are the records that have a rare part.
 	rares map[*record]struct{}
 	// repairDelay is managedResource.driftRepairDelay.
 	repairDelay time.Duration
-	// handOvers are those that are under way, and how many there are of each; waiting are the ManagedResources whose runs were busy, by the object.
+	// handOvers are those that are under way, and how many there are of each; waiting are the ManagedResources whose runs
+	// were busy, by the object.
 	handOvers map[handOver]int
 	waiting   map[Key][]Owner
 	// ignored are the objects of ManagedResources that are ignored.
@@ -118,7 +122,8 @@ func (l *Tracker) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
 	l.onDrift, l.onVerdict = onDrift, onVerdict
 }
 
-// OnVersionsWentBackwards sets what is called, outside the lock, when an answer proves that resource versions were turned back.
+// OnVersionsWentBackwards sets what is called, outside the lock, when an answer proves that resource versions were
+// turned back.
 func (l *Tracker) OnVersionsWentBackwards(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,8 +303,8 @@ func (l *Tracker) ObservePresent(s Observation) {
 	l.updateObject(s.Key, func(r *record, notify *notices) { l.seenLocked(r, s, notify) })
 }
 
-// seenLocked takes an observation that compared nothing. Each of its conditions reads what was on record before the next line changes it, so that
-// parts of it could not stand alone.
+// seenLocked takes an observation that compared nothing. Each of its conditions reads what was on record before the
+// next line changes it, so that parts of it could not stand alone.
 func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	if r.turnBackLocked(s, notify) {
 		return
@@ -326,8 +331,8 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	}
 }
 
-// ObserveDeleted reports that an object is not there any more, as of a resource version; what was seen or verified later counts more.
-// Without a resource version only the object with the UID is meant.
+// ObserveDeleted reports that an object is not there any more, as of a resource version; what was seen or verified
+// later counts more. Without a resource version only the object with the UID is meant.
 func (l *Tracker) ObserveDeleted(key Key, uid types.UID, resourceVersion string) {
 	l.updateObject(key, func(r *record, notify *notices) { l.goneLocked(r, uid, resourceVersion, notify) })
 }
@@ -359,8 +364,8 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, n
 	notify.judge(r)
 }
 
-// ObserveNotFound reports that a read found nothing. before is what Lookup said before the read: whatever was reported since counts
-// more than an answer that does not say when it was true.
+// ObserveNotFound reports that a read found nothing. before is what Lookup said before the read: whatever was reported
+// since counts more than an answer that does not say when it was true.
 func (l *Tracker) ObserveNotFound(key Key, before Object) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		if r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
@@ -369,7 +374,8 @@ func (l *Tracker) ObserveNotFound(key Key, before Object) {
 	})
 }
 
-// MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. A run that has begun does not know of that.
+// MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. A run that has begun does
+// not know of that.
 func (l *Tracker) MarkOutOfSync(key Key) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		r.asked++
@@ -377,8 +383,8 @@ func (l *Tracker) MarkOutOfSync(key Key) {
 	})
 }
 
-// KindEnded reports that a kind is not served any more. No watch tells that its objects went with it, so that the ManagedResources that have
-// some of a scope are judged anew.
+// KindEnded reports that a kind is not served any more. No watch tells that its objects went with it, so that the
+// ManagedResources that have some of a scope are judged anew.
 func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
 	l.update(func(notify *notices) {
 		for _, r := range l.records[unique.Make(gk)] {
@@ -449,7 +455,8 @@ func (l *Tracker) othersHaveLocked(owner Owner, key Key) bool {
 	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }
 
-// AllKnown says whether a read or a watch has looked for every object of a ManagedResource, so that its health can be judged.
+// AllKnown says whether a read or a watch has looked for every object of a ManagedResource, so that its health can be
+// judged.
 func (l *Tracker) AllKnown(owner Owner) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

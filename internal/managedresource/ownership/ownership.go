@@ -1,7 +1,9 @@
-// Package ownership decides which ManagedResource owns an object of the target that several have, and what becomes of an object that one of them leaves.
+// Package ownership decides which ManagedResource owns an object of the target that several have, and what becomes of
+// an object that one of them leaves.
 //
-// A decision is a pure function of claims, of the origin that the object carries (MRC-8), and of proofs that it was created for a
-// ManagedResource. The package must not know how claims are found, nor what a request costs. The rules (MRB-16, MRX-5, MRX-6):
+// A decision is a pure function of claims, of the origin that the object carries (MRC-8), and of proofs that it was
+// created for a ManagedResource. The package must not know how claims are found, nor what a request costs. The rules
+// (MRB-16, MRX-5, MRX-6):
 //
 //	 the object that a ManagedResource applies                                     | its owner
 //	-------------------------------------------------------------------------------+------------------------------------------------
@@ -11,8 +13,9 @@
 //	 it is created only once (MR-30), and another one keeps and repairs it         | the next owner
 //	 otherwise                                                                     | the ManagedResource itself
 //
-// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs it comes before a claim that creates it
-// only once; a claim that is not ignored comes before an ignored one; then the first by name.
+// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs it
+// comes before a claim that creates it only once; a claim that is not ignored comes before an ignored one; then the
+// first by name.
 package ownership
 
 import (
@@ -36,7 +39,8 @@ type Claim struct {
 	Keeps bool
 	// Releases is true if a run that is under way deletes, hands over or releases the object.
 	Releases bool
-	// CreateOnly is true if the ManagedResource creates the object only once (MR-30), and does not repair it; Ignored if it repairs nothing at present.
+	// CreateOnly is true if the ManagedResource creates the object only once (MR-30), and does not repair it; Ignored if
+	// it repairs nothing at present.
 	CreateOnly, Ignored bool
 }
 
@@ -85,7 +89,8 @@ const (
 	CreateOnly
 )
 
-// Owner returns the claim of the other ManagedResource that owns an object which a ManagedResource applies; false if the object is its own.
+// Owner returns the claim of the other ManagedResource that owns an object which a ManagedResource applies; false if
+// the object is its own.
 func Owner(claims []Claim, origin Origin, how How) (Claim, bool) {
 	if how == AsNew {
 		return Claim{}, false
@@ -132,8 +137,8 @@ type Left struct {
 	By     types.NamespacedName
 	Claims []Claim
 	Origin Origin
-	// Created is true if it is proven in another way than by an origin that the object was created for the ManagedResource: this process did it, or
-	// the inventory is the record (MR-30).
+	// Created is true if it is proven in another way than by an origin that the object was created for the
+	// ManagedResource: this process did it, or the inventory is the record (MR-30).
 	Created bool
 	// KeepObject is true if the object must not be deleted (MRX-5), Collected if the garbage collector deletes it (MRX-6).
 	KeepObject, Collected bool
@@ -165,8 +170,9 @@ type Verdict struct {
 	Why string
 }
 
-// Decide says what becomes of an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is deleted only if it is ours, and proven to be: it
-// carries the origin of the ManagedResource, or it carries none and was created for the ManagedResource.
+// Decide says what becomes of an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is deleted only
+// if it is ours, and proven to be: it carries the origin of the ManagedResource, or it carries none and was created for
+// the ManagedResource.
 func Decide(left Left) Verdict {
 	next, inherited := NextOwner(left.Claims)
 	inherited = inherited && !left.DeleteForeign

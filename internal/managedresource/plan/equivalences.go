@@ -10,8 +10,8 @@ import (
 // Equivalences are sets of kinds that name the same objects (MRD-14 … MRD-16).
 type Equivalences []map[metav1.GroupKind]struct{}
 
-// NewEquivalences returns the built-in sets and the given ones; a list that shares a kind with a set joins the first such
-// set (MRD-15).
+// NewEquivalences returns the built-in sets and the given ones; a list that shares a kind with a set joins the first
+// such set (MRD-15).
 func NewEquivalences(lists [][]metav1.GroupKind) Equivalences {
 	var equivalences Equivalences
 	for _, kind := range []string{"Deployment", "DaemonSet", "ReplicaSet", "StatefulSet"} {

@@ -23,7 +23,8 @@ func (k Key) String() string { return k.Group + "/" + k.Kind + "/" + k.Namespace
 // GroupKind is the kind without the object.
 func (k Key) GroupKind() metav1.GroupKind { return metav1.GroupKind{Group: k.Group, Kind: k.Kind} }
 
-// WithoutNamespace names an object of a kind that has no namespaces, whatever its entry says: the kind may have had some, or others may have written it.
+// WithoutNamespace names an object of a kind that has no namespaces, whatever its entry says: the kind may have had
+// some, or others may have written it.
 func (k Key) WithoutNamespace() Key {
 	k.Namespace = ""
 	return k

@@ -18,8 +18,8 @@ func labelsToInject(options Options) map[string]string {
 	return labels
 }
 
-// injectLabels puts labels on the object, its pod template and its volume claim templates (MRL-2); what is no mapping is
-// left as it is (MRB-13).
+// injectLabels puts labels on the object, its pod template and its volume claim templates (MRL-2); what is no mapping
+// is left as it is (MRB-13).
 func injectLabels(object map[string]any, labels map[string]string) {
 	injectInto(object, labels)
 	spec, ok := object["spec"].(map[string]any)

@@ -79,8 +79,8 @@ type Plan struct {
 	Warnings []string
 }
 
-// NewPlan completes the decoded objects and compares them with the inventory. An object that can't be placed or named is an
-// error of its own and holds up no other.
+// NewPlan completes the decoded objects and compares them with the inventory. An object that can't be placed or named
+// is an error of its own and holds up no other.
 func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) *Plan {
 	p := &planning{
 		Plan: &Plan{}, options: options,
@@ -153,7 +153,8 @@ func (p *planning) add(object decode.Object) error {
 	return nil
 }
 
-// assign decides what becomes of each object. The entries of an object that is described twice stay: it is not known which description counts.
+// assign decides what becomes of each object. The entries of an object that is described twice stay: it is not known
+// which description counts.
 func (p *planning) assign() {
 	for _, object := range p.released {
 		if p.duplicates[object.Key] {
@@ -199,8 +200,8 @@ func (s scopes) of(gvk schema.GroupVersionKind) (Scope, error) {
 	return answer.scope, answer.err
 }
 
-// definedScopes are the scopes of the kinds that the manifests themselves define: their objects are on record where they are
-// going to be, though the target does not serve the kind yet.
+// definedScopes are the scopes of the kinds that the manifests themselves define: their objects are on record where
+// they are going to be, though the target does not serve the kind yet.
 func definedScopes(objects []decode.Object) map[schema.GroupKind]Scope {
 	scopes := map[schema.GroupKind]Scope{}
 	for _, object := range objects {
@@ -219,7 +220,8 @@ func definedScopes(objects []decode.Object) map[schema.GroupKind]Scope {
 	return scopes
 }
 
-// recallCreation takes over what the inventory says of an object that is created only once: whether it was, and which one it is.
+// recallCreation takes over what the inventory says of an object that is created only once: whether it was, and which
+// one it is.
 func (d *Desired) recallCreation() {
 	if d.CreateOnly && d.Old != nil && meta.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
@@ -229,10 +231,11 @@ func (d *Desired) recallCreation() {
 	}
 }
 
-// Pending is the inventory to persist before the first write: all entries that were there and all entries that are about to
-// be. An entry that stays keeps its old labels and annotations until its object was applied (MRB-3), next to the new ones, which the object may
-// have from now on. A new entry of an object that carries no origin is tentative until then: nothing else would tell who owns an object that may be there
-// already. So is a new entry of an object that other ManagedResources have: the record of the last owner must not change before the object was written.
+// Pending is the inventory to persist before the first write: all entries that were there and all entries that are
+// about to be. An entry that stays keeps its old labels and annotations until its object was applied (MRB-3), next to
+// the new ones, which the object may have from now on. A new entry of an object that carries no origin is tentative
+// until then: nothing else would tell who owns an object that may be there already. So is a new entry of an object that
+// other ManagedResources have: the record of the last owner must not change before the object was written.
 //
 // Its branches are the cases of that sentence.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
@@ -292,8 +295,8 @@ func (p *Plan) Keys() []Key {
 	return keys
 }
 
-// CanExist says whether any API server can have an object that is named like this: what can't exist is not there, and need not
-// be deleted.
+// CanExist says whether any API server can have an object that is named like this: what can't exist is not there, and
+// need not be deleted.
 func CanExist(ref *corev1.ObjectReference) bool {
 	_, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && ref.APIVersion != "" && ref.Kind != "" && ref.Name != "" &&
@@ -333,7 +336,8 @@ func warnings(object *Desired) []string {
 	return all
 }
 
-// complete makes the desired object of a decoded one: namespace, labels, what it refers to (MRD-8, MRD-9, MRL-1, MRA-9).
+// complete makes the desired object of a decoded one: namespace, labels, what it refers to (MRD-8, MRD-9, MRL-1,
+// MRA-9).
 func complete(object decode.Object, scope Scope, options Options) *Desired {
 	desired := &Desired{
 		Unstructured: object.Unstructured,
@@ -382,8 +386,8 @@ func (d *Desired) dropHold() {
 	}
 }
 
-// ignoreFields reads which fields of the object are to be left alone. With a pointer that cannot be read, or that must not be, nothing is
-// written to the object: the field that is meant might be overwritten.
+// ignoreFields reads which fields of the object are to be left alone. With a pointer that cannot be read, or that must
+// not be, nothing is written to the object: the field that is meant might be overwritten.
 func (d *Desired) ignoreFields() error {
 	text, found := d.GetAnnotations()[resourcesv1alpha1.AnnotationIgnoreFields]
 	if !found {
@@ -424,8 +428,9 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 	return index
 }
 
-// take returns the entry of the same object (MRD-13), preferably of the same kind, and marks all such entries as matched: a run
-// that did not end leaves the old kind next to the new one (MRD-16). A tentative entry gives way to the record that the object was created.
+// take returns the entry of the same object (MRD-13), preferably of the same kind, and marks all such entries as
+// matched: a run that did not end leaves the old kind next to the new one (MRD-16). A tentative entry gives way to the
+// record that the object was created.
 func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 	var same *resourcesv1alpha1.ObjectReference
 	for _, key := range x.equivalences.Keys(key) {
@@ -441,8 +446,8 @@ func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 	return same
 }
 
-// recordElsewhere returns the entry that is the record that an object of a kind without namespaces was created, though it names one; nil if there is
-// none. It stays as it is: where it is looked for the plan has the object.
+// recordElsewhere returns the entry that is the record that an object of a kind without namespaces was created, though
+// it names one; nil if there is none. It stays as it is: where it is looked for the plan has the object.
 func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectReference {
 	for i := range x.entries {
 		entry := &x.entries[i]
@@ -453,8 +458,8 @@ func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectRefer
 	return nil
 }
 
-// takeAll returns all entries of an object, and marks them as matched: several of one kind, of equivalent kinds, and, if its kind has no namespaces, with any
-// namespace. Each of them would be a reason to delete it.
+// takeAll returns all entries of an object, and marks them as matched: several of one kind, of equivalent kinds, and,
+// if its kind has no namespaces, with any namespace. Each of them would be a reason to delete it.
 func (x *inventoryIndex) takeAll(key Key, scope Scope) []resourcesv1alpha1.ObjectReference {
 	var all []resourcesv1alpha1.ObjectReference
 	keys := x.equivalences.Keys(key)
@@ -478,7 +483,8 @@ func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {
 	return rest
 }
 
-// NamedErrors is how many of many errors are named: as many as a reader can act on. A condition's message is limited to 32 KiB.
+// NamedErrors is how many of many errors are named: as many as a reader can act on. A condition's message is limited to
+// 32 KiB.
 const NamedErrors = 20
 
 // JoinErrors makes one error of many; a single one stays as it is (MRB-4).

@@ -12,7 +12,8 @@ import (
 // namedBad is how many members that failed a condition names.
 const namedBad = 5
 
-// Held is the condition of a member whose content is held back. The message begins with the revision that waits, which RevisionIn finds.
+// Held is the condition of a member whose content is held back. The message begins with the revision that waits, which
+// RevisionIn finds.
 func Held(group string, standing Standing, m *Member, wave, waves int, bad []Bad) meta.ConditionChange {
 	change := meta.ConditionChange{Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionTrue}
 	switch standing {
@@ -42,7 +43,8 @@ func Unguided(m *Member, why string) meta.ConditionChange {
 	}
 }
 
-// LetGo is the condition of a member of which no content is held back. It is not complete while objects have, or may have, their former content.
+// LetGo is the condition of a member of which no content is held back. It is not complete while objects have, or may
+// have, their former content.
 func LetGo(revision Revision, complete bool) meta.ConditionChange {
 	change := meta.ConditionChange{
 		Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonRolloutLetGo,

@@ -50,7 +50,8 @@ type Progress struct {
 	Members, Through, OnTheirWay, Failed, Waiting, Unknown int
 }
 
-// Roster has the members of a group in their waves. It must be made anew when members come or go, when their labels change, or when the group changes.
+// Roster has the members of a group in their waves. It must be made anew when members come or go, when their labels
+// change, or when the group changes.
 type Roster struct {
 	// waves are the members of each wave in the order of their turns, and waveOf is the reverse.
 	waves  [][]int
@@ -220,8 +221,9 @@ func (d *decision) state(m *Member) (state, string) {
 	return d.observed(m)
 }
 
-// observed returns the state of a member whose wanted content the group has let go. The group observes the member until the timeout; a failure that begins
-// later counts only if a member of the group has been waiting since before the timeout.
+// observed returns the state of a member whose wanted content the group has let go. The group observes the member until
+// the timeout; a failure that begins later counts only if a member of the group has been waiting since before the
+// timeout.
 func (d *decision) observed(m *Member) (state, string) {
 	until := m.LetGoAt.Add(d.Timeout)
 	verdict := m.Verdict
@@ -274,8 +276,8 @@ func (d *decision) count(p *Progress, i int) {
 	}
 }
 
-// takeTurns finds the members of a wave whose turn it is, all waves before which are through, and those of them that did not take it. While that halts the
-// group, nobody gets the place of such a member.
+// takeTurns finds the members of a wave whose turn it is, all waves before which are through, and those of them that
+// did not take it. While that halts the group, nobody gets the place of such a member.
 func (d *decision) takeTurns(k int, wave []int) {
 	free := len(wave)
 	if d.MaxUnavailable.Number > 0 {
@@ -391,8 +393,8 @@ func (d *decision) look(at time.Time) {
 	}
 }
 
-// Resume returns the value of the group's Resumed with which the failed members no longer halt the group. A token that was resumed before stays if its
-// member still wants that content.
+// Resume returns the value of the group's Resumed with which the failed members no longer halt the group. A token that
+// was resumed before stays if its member still wants that content.
 func (g *Group) Resume(d Decision) sets.Set[Token] {
 	tokens := sets.New[Token]()
 	for _, bad := range d.Failed {

@@ -28,7 +28,8 @@ const (
 )
 
 const (
-	// defaultPause gives the writer of the content time to write the members of earlier waves, and gives members time to show whether they are healthy.
+	// defaultPause gives the writer of the content time to write the members of earlier waves, and gives members time to
+	// show whether they are healthy.
 	defaultPause = 5 * time.Minute
 	// defaultTimeout is as long as kube-controller-manager gives a Deployment.
 	defaultTimeout = 10 * time.Minute
@@ -37,7 +38,8 @@ const (
 	// mostWaves and longestWaves bound what each decision goes through: a wave for each of the regions of a landscape.
 	mostWaves    = 64
 	longestWaves = 64 << 10
-	// mostTokens bounds resumed and aborted members: with 33 bytes each, both together take less than the 256 KiB that the annotations of an object may have.
+	// mostTokens bounds resumed and aborted members: with 33 bytes each, both together take less than the 256 KiB that the
+	// annotations of an object may have.
 	mostTokens = 3500
 )
 
@@ -46,13 +48,15 @@ type Group struct {
 	// Name is that of the ConfigMap, with its namespace.
 	Name  string
 	Waves []Wave
-	// Progressing is true if the gate asks for ResourcesProgressing=False in addition to ResourcesApplied=True and ResourcesHealthy=True.
+	// Progressing is true if the gate asks for ResourcesProgressing=False in addition to ResourcesApplied=True and
+	// ResourcesHealthy=True.
 	Progressing bool
 	// Pause is the least time between two waves, and between a change and its turn in any but the first wave.
 	Pause time.Duration
 	// Timeout is how long a member may take to pass the gate. A failure that begins later does not count.
 	Timeout time.Duration
-	// MaxUnavailable is how many members may be on their way at once, and MaxFailed how many may have failed without a halt.
+	// MaxUnavailable is how many members may be on their way at once, and MaxFailed how many may have failed without a
+	// halt.
 	MaxUnavailable, MaxFailed Amount
 	// Resumed are members that failed and count no more, Aborted those whose present content is not applied.
 	Resumed, Aborted sets.Set[Token]
@@ -60,10 +64,12 @@ type Group struct {
 
 // Wave selects members. A member is in the first wave that selects it; a last wave has all other members.
 type Wave struct {
-	// Selector selects by the labels of the ManagedResource, Namespaces by patterns of names of namespaces as path.Match has them. Both have to match.
+	// Selector selects by the labels of the ManagedResource, Namespaces by patterns of names of namespaces as path.Match
+	// has them. Both have to match.
 	Selector   labels.Selector
 	Namespaces []string
-	// UntilPercent fills the wave with members that no wave selects, until that share of all members is in this wave or an earlier one.
+	// UntilPercent fills the wave with members that no wave selects, until that share of all members is in this wave or an
+	// earlier one.
 	UntilPercent int
 }
 

@@ -21,7 +21,8 @@ type Revision string
 const Unread Revision = "unread"
 
 const (
-	// revisionLength is a whole SHA-256 in hexadecimal digits: the writer of a Secret must not be able to collide a shorter one.
+	// revisionLength is a whole SHA-256 in hexadecimal digits: the writer of a Secret must not be able to collide a
+	// shorter one.
 	revisionLength = 64
 	// tokenLength are 128 bits in hexadecimal digits, so that no writer finds content with a token that was resumed.
 	tokenLength = 32
@@ -52,15 +53,18 @@ const (
 type Member struct {
 	types.NamespacedName
 	Labels map[string]string
-	// Applied is what was applied last to the end, empty if nothing ever was. Wanted is what its Secrets have, empty if that is not known yet.
+	// Applied is what was applied last to the end, empty if nothing ever was. Wanted is what its Secrets have, empty if
+	// that is not known yet.
 	Applied, Wanted Revision
-	// LetGo is the revision that the group let go last, which means that it may be applied. LetGoAt is when; it is zero if the group did not decide about it.
+	// LetGo is the revision that the group let go last, which means that it may be applied. LetGoAt is when; it is zero if
+	// the group did not decide about it.
 	LetGo   Revision
 	LetGoAt time.Time
-	// Since is when the wanted content began to wait, or later. HeldSince is when content began to wait without an end, zero if that is the same.
+	// Since is when the wanted content began to wait, or later. HeldSince is when content began to wait without an end,
+	// zero if that is the same.
 	Since, HeldSince time.Time
-	// Seen is when this process first knew of the member, and Turn when it found that the turn of the wanted content has come. Both are zero if no
-	// process follows the group, Turn also while it is not the member's turn.
+	// Seen is when this process first knew of the member, and Turn when it found that the turn of the wanted content has
+	// come. Both are zero if no process follows the group, Turn also while it is not the member's turn.
 	Seen, Turn time.Time
 	// Verdict is the gate's, since when it is like that, and why.
 	Verdict Verdict
@@ -73,7 +77,8 @@ func GroupOf(mr *resourcesv1alpha1.ManagedResource) string {
 	return mr.Annotations[resourcesv1alpha1.AnnotationRolloutGroup]
 }
 
-// IsMember reports whether a ManagedResource counts in its group. An ignored or paused ManagedResource counts, so that no wave begins over its former content.
+// IsMember reports whether a ManagedResource counts in its group. An ignored or paused ManagedResource counts, so that
+// no wave begins over its former content.
 func IsMember(mr *resourcesv1alpha1.ManagedResource) bool {
 	return GroupOf(mr) != "" && mr.DeletionTimestamp == nil
 }
@@ -83,7 +88,8 @@ func isIdle(mr *resourcesv1alpha1.ManagedResource) bool {
 	return meta.Ignored(mr) || mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
 }
 
-// MemberOf returns the member that a ManagedResource describes. Its wanted content is known only while it is held, or if nobody reads it.
+// MemberOf returns the member that a ManagedResource describes. Its wanted content is known only while it is held, or
+// if nobody reads it.
 func MemberOf(mr *resourcesv1alpha1.ManagedResource) Member {
 	m := Member{NamespacedName: types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, Labels: mr.Labels}
 	if sum := mr.Status.SecretsDataChecksum; sum != nil {
@@ -159,7 +165,8 @@ func (m *Member) Judge(conditions meta.Conditions, progressing bool) {
 // longestWhy bounds what is passed on of the message of a condition.
 const longestWhy = 120
 
-// Record is the content of an annotation of a ManagedResource of a group: the revision that was let go last, when, and the Secrets that hold it.
+// Record is the content of an annotation of a ManagedResource of a group: the revision that was let go last, when, and
+// the Secrets that hold it.
 type Record struct {
 	Revision Revision  `json:"revision"`
 	Time     time.Time `json:"time,omitzero"`

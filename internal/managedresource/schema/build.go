@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// kinds are the types of the kinds that were asked for: the parts of Kubernetes that are in use cost memory, the others don't.
+// kinds are the types of the kinds that were asked for: the parts of Kubernetes that are in use cost memory, the others
+// don't.
 type kinds struct {
 	found sync.Map // GroupVersionKind → *Type
 
@@ -50,8 +51,9 @@ func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	return t, true
 }
 
-// IsCustom says whether the kinds of a group are custom resources, or served by another API server: the group has a dot and is none
-// of Kubernetes' own. Its end does not tell: those of the Gateway API, vertical autoscalers and snapshots end with k8s.io, too.
+// IsCustom says whether the kinds of a group are custom resources, or served by another API server: the group has a dot
+// and is none of Kubernetes' own. Its end does not tell: those of the Gateway API, vertical autoscalers and snapshots
+// end with k8s.io, too.
 func IsCustom(group string) bool { return strings.Contains(group, ".") && !ownGroups()[group] }
 
 var ownGroups = sync.OnceValue(func() map[string]bool {

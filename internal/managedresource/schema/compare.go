@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Differ returns where writing merged over live would change something, innermost step last, or nil if it would change nothing.
-// Both are whole objects of the type. metadata.managedFields do not count.
+// Differ returns where writing merged over live would change something, innermost step last, or nil if it would change
+// nothing. Both are whole objects of the type. metadata.managedFields do not count.
 func (t *Type) Differ(live, merged map[string]any) []string {
 	w := newWalk()
 	if w.same(t, live, merged) {
@@ -19,7 +19,8 @@ func (t *Type) Differ(live, merged map[string]any) []string {
 // Same says whether two values mean the same at a path of this type, without regard to what stands around them.
 func (t *Type) Same(live, merged any) bool { return newWalk().same(t, live, merged) }
 
-// walk is one comparison: where it is on both sides, and once a difference is found the way there, innermost step first.
+// walk is one comparison: where it is on both sides, and once a difference is found the way there, innermost step
+// first.
 type walk struct {
 	live, merged []map[string]any
 	path         []string

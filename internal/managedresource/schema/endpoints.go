@@ -5,8 +5,8 @@ import (
 	"maps"
 )
 
-// sameSubsets compares the subsets of Endpoints as the API server stores them: grouped anew and sorted, so that only which
-// address serves which port, ready or not, counts.
+// sameSubsets compares the subsets of Endpoints as the API server stores them: grouped anew and sorted, so that only
+// which address serves which port, ready or not, counts.
 func sameSubsets(t *Type, live, merged any) bool {
 	a, okA := t.served(live)
 	b, okB := t.served(merged)

@@ -48,7 +48,8 @@ func (f *Field) filled(value any, at scope) any {
 	return f.fill.value
 }
 
-// fields are what is filled in for the fields of one Go type, by their JSON names: a *fill, a func(scope) any, or the value.
+// fields are what is filled in for the fields of one Go type, by their JSON names: a *fill, a func(scope) any, or the
+// value.
 type fields map[string]any
 
 // defaultsOf looks a type up by its entries.
@@ -67,7 +68,8 @@ func defaultsOf(goType reflect.Type) map[string]*fill {
 	return fills
 }
 
-// entriesOf are those of a type in the tables: <group>.<type> for all of its versions, <group>/<version>.<type> for one.
+// entriesOf are those of a type in the tables: <group>.<type> for all of its versions, <group>/<version>.<type> for
+// one.
 func entriesOf(goType reflect.Type) []string {
 	path := strings.Split(goType.PkgPath(), "/")
 	if len(path) < 2 {
@@ -92,8 +94,8 @@ func asFill(value any) *fill {
 	return &fill{value: value}
 }
 
-// tables are all that the API server fills in. A value that is missing costs a write that changes nothing; one that is wrong
-// would hide a change, which the property test against a real API server looks for.
+// tables are all that the API server fills in. A value that is missing costs a write that changes nothing; one that is
+// wrong would hide a change, which the property test against a real API server looks for.
 var tables = []map[string]fields{coreDefaults, podDefaults, workloadDefaults, policyDefaults, extensionDefaults}
 
 func text(value any) string {

@@ -1,8 +1,8 @@
 package schema
 
-// DropEmpty removes in place the fields that mean the same as none: null, and empty lists, maps and bytes; in maps of texts
-// null becomes "". The API server does not store them, but where one is sent it may count a new generation or write the same
-// object once more.
+// DropEmpty removes in place the fields that mean the same as none: null, and empty lists, maps and bytes; in maps of
+// texts null becomes "". The API server does not store them, but where one is sent it may count a new generation or
+// write the same object once more.
 //
 // Its branches are one row for each pair of a type of JSON and of Go.
 func (t *Type) DropEmpty(value any) {

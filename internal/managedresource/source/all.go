@@ -12,7 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// All calls visit with every ManagedResource of the source, of whatever class, in its latest known form. It must not be changed.
+// All calls visit with every ManagedResource of the source, of whatever class, in its latest known form. It must not be
+// changed.
 func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.ManagedResource)) error {
 	if _, err := s.confirmLost(ctx, types.NamespacedName{}); err != nil {
 		return err
@@ -34,8 +35,8 @@ func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.Manage
 	return nil
 }
 
-// ForEachOther calls visit with some ManagedResources, and with those of which it was not known what became of a write, but for one, in their latest
-// known forms. They must not be changed.
+// ForEachOther calls visit with some ManagedResources, and with those of which it was not known what became of a write,
+// but for one, in their latest known forms. They must not be changed.
 func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName, keys []types.NamespacedName, visit func(*resourcesv1alpha1.ManagedResource)) error {
 	lost, err := s.confirmLost(ctx, except)
 	if err != nil {
@@ -59,7 +60,8 @@ func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName
 	return nil
 }
 
-// confirmLost asks the API server for the ManagedResources of which it is not known what became of a write, and returns them.
+// confirmLost asks the API server for the ManagedResources of which it is not known what became of a write, and returns
+// them.
 func (s *Statuses) confirmLost(ctx context.Context, except types.NamespacedName) ([]types.NamespacedName, error) {
 	lost := s.unknown()
 	for _, key := range lost {

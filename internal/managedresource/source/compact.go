@@ -8,8 +8,9 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Compact has ManagedResources in the cache share what their inventory repeats. Objects of one ManagedResource mostly have the same kind, namespace and
-// labels, and a decoder makes new strings and a new map of some 400 bytes for each of them: most of what a cached ManagedResource takes.
+// Compact has ManagedResources in the cache share what their inventory repeats. Objects of one ManagedResource mostly
+// have the same kind, namespace and labels, and a decoder makes new strings and a new map of some 400 bytes for each of
+// them: most of what a cached ManagedResource takes.
 var Compact = feature.Stripping(compact)
 
 // compact changes no value. Maps are shared between entries: what a cache has is read only.
@@ -46,5 +47,6 @@ func compact(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// mostShared bounds with how many maps each is compared: an inventory of thousands of objects has few that repeat, or none.
+// mostShared bounds with how many maps each is compared: an inventory of thousands of objects has few that repeat, or
+// none.
 const mostShared = 8

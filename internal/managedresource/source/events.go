@@ -17,8 +17,8 @@ import (
 // maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
 const maxNote = 1024
 
-// Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches one:
-// that is all that installations allow (MRC-9), and transitions do not repeat within moments.
+// Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches
+// one: that is all that installations allow (MRC-9), and transitions do not repeat within moments.
 //
 // No run waits until an Event is created: Events that can't be created in time hold up neither repairs nor statuses.
 type Events struct {
@@ -29,8 +29,8 @@ type Events struct {
 	failed map[types.NamespacedName]failure
 }
 
-// failure is what of one ManagedResource was told to have failed, and not to have recovered since. It ends with the ManagedResource:
-// a later one by its name has not failed.
+// failure is what of one ManagedResource was told to have failed, and not to have recovered since. It ends with the
+// ManagedResource: a later one by its name has not failed.
 type failure struct {
 	uid   types.UID
 	types map[resourcesv1alpha1.ConditionType]bool

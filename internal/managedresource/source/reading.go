@@ -9,11 +9,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// Reading reads Secrets that one ManagedResource names. Secrets that it reads one after the other may never have existed together, and a Secret that a
-// watch reported may be of a time before the ManagedResource named it.
+// Reading reads Secrets that one ManagedResource names. Secrets that it reads one after the other may never have
+// existed together, and a Secret that a watch reported may be of a time before the ManagedResource named it.
 //
-// Invariant: once Confirm has said yes, there was a moment, not before the resource version that the reading began with, at which each
-// of the Secrets was as it was read, as long as resource versions go forward.
+// Invariant: once Confirm has said yes, there was a moment, not before the resource version that the reading began
+// with, at which each of the Secrets was as it was read, as long as resource versions go forward.
 type Reading struct {
 	secrets *Secrets
 	since   string
@@ -51,8 +51,8 @@ func (r *Reading) moment() string {
 	return moment
 }
 
-// Confirm says whether there was a moment at which all Secrets were as they were read. It asks the API server for the Secrets of which that is not known;
-// the watch reports their changes to subscribers sooner or later.
+// Confirm says whether there was a moment at which all Secrets were as they were read. It asks the API server for the
+// Secrets of which that is not known; the watch reports their changes to subscribers sooner or later.
 func (r *Reading) Confirm(ctx context.Context) (bool, error) {
 	moment := r.moment()
 	for key, secret := range r.read {

@@ -20,26 +20,28 @@ import (
 )
 
 const (
-	// freshFor is how long the data of a Secret that a watch delivered is held: its ManagedResource mostly follows at once.
+	// freshFor is how long the data of a Secret that a watch delivered is held: its ManagedResource mostly follows at
+	// once.
 	freshFor = 20 * time.Second
 	// freshBytes limits what is held: eight of the largest Secrets.
 	freshBytes = 8 << 20
-	// freshOverhead is what a held Secret costs in addition to its values (key, version, map), so that freshBytes limits empty Secrets, too.
+	// freshOverhead is what a held Secret costs in addition to its values (key, version, map), so that freshBytes limits
+	// empty Secrets, too.
 	freshOverhead = 512
-	// requestTimeout limits one read or list: an API server that answers at all does so within its own minute, mostly within
-	// milliseconds, and the run that waits for the answer holds a worker.
+	// requestTimeout limits one read or list: an API server that answers at all does so within its own minute, mostly
+	// within milliseconds, and the run that waits for the answer holds a worker.
 	requestTimeout = 10 * time.Second
-	// readAttempts limits how often a read is repeated that a newer event made stale. The second read finds the newer Secret held, unless
-	// the Secret is too large to hold and changes again and again.
+	// readAttempts limits how often a read is repeated that a newer event made stale. The second read finds the newer
+	// Secret held, unless the Secret is too large to hold and changes again and again.
 	readAttempts = 4
 )
 
-// Secrets reads Secrets and reports their changes. It keeps only Secrets that have just changed, and those for moments: a source
-// cluster may hold any number of Secrets that no ManagedResource names.
+// Secrets reads Secrets and reports their changes. It keeps only Secrets that have just changed, and those for moments:
+// a source cluster may hold any number of Secrets that no ManagedResource names.
 //
-// The watch's word on a Secret is the latest event about it; a gap in the watch is a word about all of them. Invariant: the data
-// that Get returns is never older than any word that counted when it returned, nor than the data that a Get had returned when
-// it began, as long as resource versions go forward. It holds because
+// The watch's word on a Secret is the latest event about it; a gap in the watch is a word about all of them. Invariant:
+// the data that Get returns is never older than any word that counted when it returned, nor than the data that a Get
+// had returned when it began, as long as resource versions go forward. It holds because
 //   - reads ask for the latest state, so that only what comes while one is under way can be newer than its answer;
 //   - an answer that is older than such a word is thrown away, and asked for again;
 //   - a word that is older than any answer so far is reported, but not held, and an answer that is newer than the held Secret ends the holding;
@@ -59,10 +61,11 @@ type Secrets struct {
 
 	fresh map[types.NamespacedName]freshSecret
 	bytes int
-	// answered is the highest resource version that Get returned since the last gap. One number does for all Secrets: versions
-	// count writes to all of them, and a word below it is late, which costs one read.
+	// answered is the highest resource version that Get returned since the last gap. One number does for all Secrets:
+	// versions count writes to all of them, and a word below it is late, which costs one read.
 	answered string
-	// positions are the resource versions that the watches have reached, by namespace: every word up to them has been reported.
+	// positions are the resource versions that the watches have reached, by namespace: every word up to them has been
+	// reported.
 	positions map[string]string
 	// reads are those under way.
 	reads map[*read]struct{}
@@ -80,8 +83,8 @@ type freshSecret struct {
 	expires                  time.Time
 }
 
-// read is a request under way, a resource version that there was before it, and the last word that came meanwhile; overtaken without a
-// version is a deletion or a gap.
+// read is a request under way, a resource version that there was before it, and the last word that came meanwhile;
+// overtaken without a version is a deletion or a gap.
 type read struct {
 	key       types.NamespacedName
 	known     string
@@ -104,9 +107,10 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock cl
 	}
 }
 
-// Subscribe sets the functions that are called for every change, and when changes may have been missed. onChange gets the name of the Secret and
-// its version, which differs whenever the Secret differs, also if it was deleted and created again; an empty version means
-// that the Secret was deleted. Earlier changes are not reported; a nil function leaves the former one in place.
+// Subscribe sets the functions that are called for every change, and when changes may have been missed. onChange gets
+// the name of the Secret and its version, which differs whenever the Secret differs, also if it was deleted and created
+// again; an empty version means that the Secret was deleted. Earlier changes are not reported; a nil function leaves
+// the former one in place.
 func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version string), onGap func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +122,8 @@ func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version stri
 	}
 }
 
-// Get returns the data of a Secret, which must not be changed, and its version. An error is the API server's, the context's, or says that
-// the time limit of one request was exceeded.
+// Get returns the data of a Secret, which must not be changed, and its version. An error is the API server's, the
+// context's, or says that the time limit of one request was exceeded.
 func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
 	got, err := s.get(ctx, key, "")
 	return got.data, got.version, err
@@ -133,8 +137,8 @@ func (s *Secrets) get(ctx context.Context, key types.NamespacedName, known strin
 	return s.read(ctx, key, known)
 }
 
-// latestSecret is a Secret as it was at asOf, the highest resource version for which that is certain: every write to the Secret until asOf
-// has at most the Secret's own resource version.
+// latestSecret is a Secret as it was at asOf, the highest resource version for which that is certain: every write to
+// the Secret until asOf has at most the Secret's own resource version.
 type latestSecret struct {
 	data                           map[string][]byte
 	fields                         []metav1.ManagedFieldsEntry
@@ -148,8 +152,8 @@ func (s *Secrets) reach(namespace, position string) {
 	s.positions[namespace] = position
 }
 
-// read asks the API server until the answer is not older than the last word. An answer is of a moment after the request was sent, and
-// whatever had a resource version before that is older.
+// read asks the API server until the answer is not older than the last word. An answer is of a moment after the request
+// was sent, and whatever had a resource version before that is older.
 func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known string) (latestSecret, error) {
 	for range readAttempts {
 		under := s.begin(key)
@@ -165,7 +169,8 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known stri
 	return latestSecret{}, fmt.Errorf("secret %s changes faster than it can be read", key)
 }
 
-// Version returns the version of a Secret as the API server has it now, regardless of the watch; empty if there is no Secret.
+// Version returns the version of a Secret as the API server has it now, regardless of the watch; empty if there is no
+// Secret.
 func (s *Secrets) Version(ctx context.Context, key types.NamespacedName) (string, error) {
 	secret, err := s.ask(ctx, key)
 	switch {

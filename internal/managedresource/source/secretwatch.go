@@ -40,8 +40,8 @@ func (s *Secrets) Start(ctx context.Context) error {
 	return nil
 }
 
-// WaitUntilWatching waits until no change can be missed any more, however long the API server is away. A missing right ends it
-// after the time limit, with an error that names the right; so does the context.
+// WaitUntilWatching waits until no change can be missed any more, however long the API server is away. A missing right
+// ends it after the time limit, with an error that names the right; so does the context.
 func (s *Secrets) WaitUntilWatching(ctx context.Context, limit time.Duration) error {
 	for {
 		select {
@@ -57,8 +57,8 @@ func (s *Secrets) WaitUntilWatching(ctx context.Context, limit time.Duration) er
 	}
 }
 
-// Watching returns nil as long as changes are reported within moments, and before Start. Otherwise it returns the obstacle: the missing
-// right with verb, resource and namespace, or the API server's answer.
+// Watching returns nil as long as changes are reported within moments, and before Start. Otherwise it returns the
+// obstacle: the missing right with verb, resource and namespace, or the API server's answer.
 func (s *Secrets) Watching() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +70,8 @@ func (s *Secrets) Watching() error {
 	return nil
 }
 
-// watch follows one namespace. It reads no Secrets at the start: only changes from now on matter, because every run that
-// needs a Secret reads it.
+// watch follows one namespace. It reads no Secrets at the start: only changes from now on matter, because every run
+// that needs a Secret reads it.
 func (s *Secrets) watch(ctx context.Context, namespace string) {
 	position := ""
 	var logged string
@@ -102,11 +102,12 @@ func (s *Secrets) watch(ctx context.Context, namespace string) {
 	}
 }
 
-// follow watches a namespace from a position on, from now on if there is none, and returns the position that it reached; none
-// if the next watch cannot go on from there.
+// follow watches a namespace from a position on, from now on if there is none, and returns the position that it
+// reached; none if the next watch cannot go on from there.
 //
-// It is one watch from its beginning to its end; each branch is a way for it to end. Only a watch that lasts until its timeout is resumed (MRB-47):
-// an API server whose etcd was restored accepts a watch from a revision that is still to come, and reports nothing until then.
+// It is one watch from its beginning to its end; each branch is a way for it to end. Only a watch that lasts until its
+// timeout is resumed (MRB-47): an API server whose etcd was restored accepts a watch from a revision that is still to
+// come, and reports nothing until then.
 func (s *Secrets) follow(ctx context.Context, namespace, position string) (string, error) {
 	resumed := position != ""
 	if !resumed {

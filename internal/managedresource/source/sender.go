@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// sendWithin is how long one Event may take. Events have an etcd of their own in many clusters: while that one is away, the API server
-	// would hold each for a minute.
+	// sendWithin is how long one Event may take. Events have an etcd of their own in many clusters: while that one is
+	// away, the API server would hold each for a minute.
 	sendWithin = 5 * time.Second
-	// mostUnsent is how many Events may wait. With 1 KiB of message and some hundred bytes around it they are a few megabytes, and each
-	// ManagedResource of a large cluster may begin to fail at the same time.
+	// mostUnsent is how many Events may wait. With 1 KiB of message and some hundred bytes around it they are a few
+	// megabytes, and each ManagedResource of a large cluster may begin to fail at the same time.
 	mostUnsent = 2000
 )
 
 // sender creates Events one after the other, in the order in which they were told. Its callers wait for none.
 //
-// Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it ends, and nil if there is
-// none. It ends by itself, so that a sender with nothing to send holds nothing.
+// Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it ends,
+// and nil if there is none. It ends by itself, so that a sender with nothing to send holds nothing.
 type sender struct {
 	client corev1client.EventsGetter
 
@@ -83,7 +83,8 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// take removes the next Event from the queue and returns it. If it returns false, the queue is empty and the caller must end.
+// take removes the next Event from the queue and returns it. If it returns false, the queue is empty and the caller
+// must end.
 func (s *sender) take() (unsent, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,13 +30,15 @@ const (
 // Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
 // ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
 //
-// Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the cache has that
-// version or a later one, and for no longer than a cache may lag; so no caller gets a form older than one that was acted on, except
-// after the source was restored to an older state. Then the form that the API server has counts, and not the form in the cache.
+// Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the
+// cache has that version or a later one, and for no longer than a cache may lag; so no caller gets a form older than
+// one that was acted on, except after the source was restored to an older state. Then the form that the API server has
+// counts, and not the form in the cache.
 //
-// certain is, for each ManagedResource about which the API server has answered this process, and has answered every write since, the first of
-// these answers: what Get returned since then has all that was ever written for this instance. Its other answers may lack a
-// write whose answer was lost, or the last one of the process that was there before.
+// certain is, for each ManagedResource about which the API server has answered this process, and has answered every
+// write since, the first of these answers: what Get returned since then has all that was ever written for this
+// instance. Its other answers may lack a write whose answer was lost, or the last one of the process that was there
+// before.
 type Statuses struct {
 	reader client.Reader // cached
 	live   client.Reader
@@ -48,7 +50,8 @@ type Statuses struct {
 	turns   map[types.NamespacedName]*turn
 	written map[types.NamespacedName]written
 	certain map[types.NamespacedName]form
-	// lost are the writes that were not answered, until it is known what became of them: one, or some in a row, for a ManagedResource.
+	// lost are the writes that were not answered, until it is known what became of them: one, or some in a row, for a
+	// ManagedResource.
 	lost map[types.NamespacedName]lostWrite
 	pace pace
 }
@@ -71,13 +74,13 @@ type form struct {
 type written struct {
 	mr *resourcesv1alpha1.ManagedResource
 	at time.Time
-	// over is the version that the cache has from before a restore of the source; "" if it has none. Its watch may not tell of that:
-	// it may have been resumed from a version that the restored store took for one of its own.
+	// over is the version that the cache has from before a restore of the source; "" if it has none. Its watch may not
+	// tell of that: it may have been resumed from a version that the restored store took for one of its own.
 	over string
 }
 
-// lag is how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is taken for the
-// latest too long or too short costs a conflict and nothing else.
+// lag is how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is
+// taken for the latest too long or too short costs a conflict and nothing else.
 const lag = 2 * time.Minute
 
 // counts says whether it is later than what the cache has.
@@ -95,8 +98,8 @@ func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.P
 	}
 }
 
-// Get returns the latest known form of a ManagedResource: that of the cache, or of the last write if the cache does not have
-// that yet. It must not be changed.
+// Get returns the latest known form of a ManagedResource: that of the cache, or of the last write if the cache does not
+// have that yet. It must not be changed.
 func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := s.reader.Get(ctx, key, mr); err != nil {
@@ -122,7 +125,8 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// VersionsWentBackwards says whether a ManagedResource was seen in an older form after a newer one, as after a restore of etcd.
+// VersionsWentBackwards says whether a ManagedResource was seen in an older form after a newer one, as after a restore
+// of etcd.
 func VersionsWentBackwards(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
 }
@@ -161,7 +165,8 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	delete(s.pace, key)
 }
 
-// Confirmed says whether a form of a ManagedResource that Get returned has all that was written to it for this instance until then.
+// Confirmed says whether a form of a ManagedResource that Get returned has all that was written to it for this instance
+// until then.
 func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +203,8 @@ func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) 
 	s.lost[key] = known
 }
 
-// before is the form whose transitions are to be told of when a ManagedResource has a later one: that of the first write that was not
-// answered, if the present form shows what became of it, else the present one.
+// before is the form whose transitions are to be told of when a ManagedResource has a later one: that of the first
+// write that was not answered, if the present form shows what became of it, else the present one.
 func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bool) *resourcesv1alpha1.ManagedResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -311,8 +316,9 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 	}
 }
 
-// GetUncached reads a ManagedResource from the API server, and Get does not go back behind what it found. No status of it is written by this
-// process meanwhile, so that the answer counts, even one that is older than what is known: the source was restored.
+// GetUncached reads a ManagedResource from the API server, and Get does not go back behind what it found. No status of
+// it is written by this process meanwhile, so that the answer counts, even one that is older than what is known: the
+// source was restored.
 func (s *Statuses) GetUncached(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -362,8 +368,8 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	return mr, nil
 }
 
-// write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the metadata
-// of the answer is asked for: the patch is bound, so that the rest is known, and it may be a long inventory.
+// write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the
+// metadata of the answer is asked for: the patch is bound, so that the rest is known, and it may be a long inventory.
 //
 // Each field that differs is one branch, and what is sent and what is returned are changed together.
 func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource, change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
@@ -417,8 +423,8 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	return &next, true, nil
 }
 
-// sameForm returns a conflict if a write that was bound to a version met another form than the one that has it: a restored source
-// gives a version to something else in time.
+// sameForm returns a conflict if a write that was bound to a version met another form than the one that has it: a
+// restored source gives a version to something else in time.
 func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
 	if answer.Generation == bound.Generation && answer.UID == bound.UID {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// allObjectsKinds are the kinds that are watched with all their objects. It has a lock of its own, as scopes are asked for while the
-// tracker is locked.
+// allObjectsKinds are the kinds that are watched with all their objects. It has a lock of its own, as scopes are asked
+// for while the tracker is locked.
 type allObjectsKinds struct {
 	mu    sync.RWMutex
 	kinds map[schema.GroupVersionKind]struct{}

@@ -29,7 +29,8 @@ const (
 	confirmTime = 500 * time.Millisecond
 )
 
-// Assessor judges the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by reading them.
+// Assessor judges the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by reading
+// them.
 type Assessor struct {
 	client  *Client
 	tracker *objects.Tracker
@@ -198,8 +199,8 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 	return count
 }
 
-// known is what is on record of an object; judged is false if that does not say how it is in the version of its entry: another ManagedResource may
-// have it in another one, which is not checked or says something else (MRH-8).
+// known is what is on record of an object; judged is false if that does not say how it is in the version of its entry:
+// another ManagedResource may have it in another one, which is not checked or says something else (MRH-8).
 func (a *Assessor) known(entry objects.Ref) (recorded objects.Object, judged bool) {
 	recorded = a.tracker.GetIn(entry)
 	return recorded, recorded.Judged || !a.watches.view.Whole(entry.GVK())
@@ -209,8 +210,8 @@ func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
 	return a.watches.PodsCovered(ref) && a.tracker.Pods(ref.PodSource(), recorded.UID) == recorded.Verdict.Pods
 }
 
-// oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have thousands, that go one
-// by one.
+// oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have
+// thousands, that go one by one.
 func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (waitsFor string, err error) {
 	if entry := RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
 		switch counted := a.tracker.Pods(entry.PodSource(), recorded.UID); {
@@ -248,12 +249,14 @@ type judgement struct {
 	*Assessor
 	// confirms is true if what is missing is read, though it is about to be put back.
 	confirms bool
-	// slow are the kinds of which a read took too long: the others are not tried, so that there is time for those of other kinds (MRB-35).
+	// slow are the kinds of which a read took too long: the others are not tried, so that there is time for those of other
+	// kinds (MRB-35).
 	timedOut map[schema.GroupKind]error
 }
 
-// find returns what is known of an object, after a read where the tracker does not know it or no watch keeps it up to date.
-// An object that is on record as missing is read again before anybody says so (MRB-38), and what lists and watches that go by the label do not have is always.
+// find returns what is known of an object, after a read where the tracker does not know it or no watch keeps it up to
+// date. An object that is on record as missing is read again before anybody says so (MRB-38), and what lists and
+// watches that go by the label do not have is always.
 func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
@@ -311,8 +314,8 @@ func unhealthy(ref *resourcesv1alpha1.ObjectReference, why string) problem {
 	return p
 }
 
-// addEvents adds to problems with Services what their Events say (MRX-13). All of them take no longer than one read may: Events are often kept
-// elsewhere than what they are about.
+// addEvents adds to problems with Services what their Events say (MRX-13). All of them take no longer than one read
+// may: Events are often kept elsewhere than what they are about.
 func (a *Assessor) addEvents(ctx context.Context, problems []problem) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -335,8 +338,8 @@ func join(problems []problem) string {
 	return message
 }
 
-// EventText is what the Warning events about an object say, newest five, oldest first (MRX-13); empty if there are none or
-// they can't be read.
+// EventText is what the Warning events about an object say, newest five, oldest first (MRX-13); empty if there are none
+// or they can't be read.
 func (a *Assessor) EventText(ctx context.Context, object *corev1.ObjectReference) string {
 	const newest = 5
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -382,8 +385,8 @@ func (a *Assessor) age(t time.Time) string {
 
 var ages = regexp.MustCompile(` reported \S+ ago(?: \(x\d+ over \S+\))?: `)
 
-// WithoutRepeats returns the change with the present message if nothing but the ages of events differs, so that the condition
-// is not rewritten for them (MRB-18).
+// WithoutRepeats returns the change with the present message if nothing but the ages of events differs, so that the
+// condition is not rewritten for them (MRB-18).
 func WithoutRepeats(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition) meta.ConditionChange {
 	present := meta.Conditions(conditions).Get(change.Type)
 	if present != nil && present.Message != change.Message &&

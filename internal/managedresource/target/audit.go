@@ -19,7 +19,8 @@ import (
 // auditGrace is how long a watch may be behind a list before what differs counts as missed.
 const auditGrace = 5 * time.Second
 
-// Orphan is an object that names a ManagedResource as its origin and that the tracker has no record of. A process like this one wrote the origin.
+// Orphan is an object that names a ManagedResource as its origin and that the tracker has no record of. A process like
+// this one wrote the origin.
 type Orphan struct {
 	GVK             schema.GroupVersionKind
 	Namespace, Name string
@@ -27,9 +28,9 @@ type Orphan struct {
 	Origin          string
 }
 
-// Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker: watches are
-// the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched again. stray is
-// called for each object with an origin that is not on record. It runs until the context ends.
+// Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker:
+// watches are the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched
+// again. stray is called for each object with an origin that is not on record. It runs until the context ends.
 func (w *Watches) Audit(ctx context.Context, period time.Duration, orphan func(context.Context, Orphan)) error {
 	pause := func(d time.Duration) bool {
 		select {
@@ -69,7 +70,8 @@ func (w *Watches) audited() []scope {
 	return scopes
 }
 
-// auditScope lists a scope, and reports whether its watch missed changes. Orphans are passed to stray, unless it is nil.
+// auditScope lists a scope, and reports whether its watch missed changes. Orphans are passed to stray, unless it is
+// nil.
 func (w *Watches) auditScope(ctx context.Context, s scope, orphan func(context.Context, Orphan)) (missed bool, err error) {
 	w.mu.Lock()
 	a := w.active[s]
@@ -172,7 +174,8 @@ func (c *comparison) each(object runtime.Object) error {
 	return nil
 }
 
-// settle reports what the watch did not tell of in the meantime, and watches the scope anew. It returns whether there was anything.
+// settle reports what the watch did not tell of in the meantime, and watches the scope anew. It returns whether there
+// was anything.
 func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Difference) (missed bool) {
 	number := 0
 	for _, difference := range differing {

@@ -27,19 +27,22 @@ var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1"
 const (
 	// autoscalersWithin is how long the list of autoscalers may take before a caller that needs it fails.
 	autoscalersWithin = 15 * time.Second
-	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and created
-	// again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had asked for.
+	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and
+	// created again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had
+	// asked for.
 	autoscalerGrace = time.Minute
-	// refusalCounts is how long a list of autoscalers that failed fails for all who need it: each of them would ask, and wait, for it anew.
+	// refusalCounts is how long a list of autoscalers that failed fails for all who need it: each of them would ask, and
+	// wait, for it anew.
 	refusalCounts = 5 * time.Second
 )
 
-// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). From the first call of Ready on it watches all autoscalers, regardless
-// of who manages them, and keeps their targets only.
+// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). From the first call of Ready on it
+// watches all autoscalers, regardless of who manages them, and keeps their targets only.
 //
-// Invariant: an object that any autoscaler on record names is scaled, and so is an object whose last autoscaler went less than
-// autoscalerGrace ago. Ready says whether the record is complete. Autoscalers that went before the first list of this process are not on record:
-// see Inherits. A list changes nothing if the watch reported an event since it began: it is not known which of the two is later.
+// Invariant: an object that any autoscaler on record names is scaled, and so is an object whose last autoscaler went
+// less than autoscalerGrace ago. Ready says whether the record is complete. Autoscalers that went before the first list
+// of this process are not on record: see Inherits. A list changes nothing if the watch reported an event since it
+// began: it is not known which of the two is later.
 type Autoscalers struct {
 	watches *Watches
 	active  *activeWatch
@@ -97,8 +100,8 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 	return a.known(ctx, resource)
 }
 
-// known waits until the watch covers, as long as the first list is under way. Where that has failed, or the watch has ended, the API server is
-// asked: its client may pause for long until it tries again.
+// known waits until the watch covers, as long as the first list is under way. Where that has failed, or the watch has
+// ended, the API server is asked: its client may pause for long until it tries again.
 func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterface) error {
 	for {
 		if a.active.await(ctx) {
@@ -333,7 +336,8 @@ func (s *autoscalerSink) Replace([]any, string) error { return nil }
 // Resync implements cache.ReflectorStore.
 func (s *autoscalerSink) Resync() error { return nil }
 
-// target is what an autoscaler scales; empty for a malformed one, which must not keep everything else from being applied (MRB-12).
+// target is what an autoscaler scales; empty for a malformed one, which must not keep everything else from being
+// applied (MRB-12).
 func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) plan.Key {
 	target, err := targetOfAutoscaler(autoscaler)
 	if err != nil {
@@ -343,8 +347,8 @@ func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) plan.Key {
 	return target
 }
 
-// set notes the target of an autoscaler, none for an empty key. A target that gains its first one is looked at again, and so is
-// one that has none any more once the grace is over, since its replicas change hands.
+// set notes the target of an autoscaler, none for an empty key. A target that gains its first one is looked at again,
+// and so is one that has none any more once the grace is over, since its replicas change hands.
 func (a *Autoscalers) set(uid types.UID, key plan.Key) {
 	a.mu.Lock()
 	before, had := a.targetOf[uid]

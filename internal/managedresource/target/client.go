@@ -24,8 +24,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// requestTimeout limits one request: as long as the API server itself works on one. A reconciliation may take as long as its
-// sync period, an hour perhaps, and must not spend that on one answer that never comes.
+// requestTimeout limits one request: as long as the API server itself works on one. A reconciliation may take as long
+// as its sync period, an hour perhaps, and must not spend that on one answer that never comes.
 const requestTimeout = time.Minute
 
 // Client sends requests for single objects to the target cluster.
@@ -47,7 +47,8 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	return NewIsolatedClient(config, httpClient, metrics, nil)
 }
 
-// NewIsolatedClient returns a client that tells what its own goroutines, and those of the watches, panic with, where that must not end the process.
+// NewIsolatedClient returns a client that tells what its own goroutines, and those of the watches, panic with, where
+// that must not end the process.
 func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Metrics, panicked Panicked) (*Client, error) {
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -77,8 +78,8 @@ func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Me
 	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics, panicked), metrics: metrics, manager: managerOf(config), panicked: panicked}, nil
 }
 
-// object returns the client for an object that is on record. If the object has a namespace and its kind is cluster-scoped now, or the other way
-// round, the object can't be there: what has that name is another object.
+// object returns the client for an object that is on record. If the object has a namespace and its kind is
+// cluster-scoped now, or the other way round, the object can't be there: what has that name is another object.
 func (c *Client) object(served *mapping, namespace, name string) (dynamic.ResourceInterface, error) {
 	if served.namespaced != (namespace != "") {
 		return nil, apierrors.NewNotFound(served.resource.GroupResource(), name)
@@ -105,7 +106,8 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return object, nil
 }
 
-// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the context for a moment.
+// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the context
+// for a moment.
 func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string, send func(context.Context, *mapping) error) error {
 	return c.mappings.with(ctx, gvk, func(served *mapping) error {
 		c.metrics.count(verb)
@@ -136,12 +138,12 @@ func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, 
 	return c.write(ctx, "update", object, view)
 }
 
-// ErrMisplaced is the error of a write for an object with a namespace whose kind is cluster-scoped now, or the other way round. The object is
-// not written to its new place, because no inventory has that place on record.
+// ErrMisplaced is the error of a write for an object with a namespace whose kind is cluster-scoped now, or the other
+// way round. The object is not written to its new place, because no inventory has that place on record.
 var ErrMisplaced = errors.New("its kind is now served with another scope")
 
-// write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending and
-// decoding the rest would be a third of the work on both sides.
+// write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending
+// and decoding the rest would be a third of the work on both sides.
 func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (answer Answer, err error) {
 	ctx, collected := cluster.CollectWarnings(ctx)
 	defer func() { c.warned(ctx, object, collected) }()
@@ -159,8 +161,8 @@ func (c *Client) write(ctx context.Context, verb string, object *unstructured.Un
 	return answer, err
 }
 
-// keepsAll are the groups with the many plain objects, such as ConfigMaps, Secrets and Roles, that no switch and no definition takes a field
-// from. Of all others a part may get lost.
+// keepsAll are the groups with the many plain objects, such as ConfigMaps, Secrets and Roles, that no switch and no
+// definition takes a field from. Of all others a part may get lost.
 var keepsAll = map[string]bool{"": true, "rbac.authorization.k8s.io": true}
 
 func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping, view View) (Answer, error) {
@@ -238,9 +240,9 @@ func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, sub
 	})
 }
 
-// Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was changed
-// since is a conflict, because it may belong to another owner now (MRB-17). An empty policy leaves it to the API server how
-// dependants are treated.
+// Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was
+// changed since is a conflict, because it may belong to another owner now (MRB-17). An empty policy leaves it to the
+// API server how dependants are treated.
 func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}

@@ -9,9 +9,10 @@ import (
 
 // activeWatch is the watch of a scope.
 //
-// Invariant: covered is true only while every change is reported: from the end of a complete list on, and until a list or a watch
-// fails, or a watch ends. A watch that continues from the last reported version covers the scope again. Only the present session changes
-// covered: requests that it has given up may still be answered, and the former watch may end late.
+// Invariant: covered is true only while every change is reported: from the end of a complete list on, and until a list
+// or a watch fails, or a watch ends. A watch that continues from the last reported version covers the scope again. Only
+// the present session changes covered: requests that it has given up may still be answered, and the former watch may
+// end late.
 type activeWatch struct {
 	users  int
 	cancel context.CancelFunc
@@ -39,7 +40,8 @@ type activeWatch struct {
 	latest string
 	// failed is true if nothing was reported completely yet, and the last attempt failed.
 	failed bool
-	// doubtful is true if the next watch is to be rechecked: it is the first one after a list, or the last one did not last until its timeout.
+	// doubtful is true if the next watch is to be rechecked: it is the first one after a list, or the last one did not
+	// last until its timeout.
 	doubtful bool
 	// recheckPause is the pause before the next recheck.
 	recheckPause time.Duration
@@ -67,7 +69,8 @@ func (a *activeWatch) tellLocked() {
 	a.changed = make(chan struct{})
 }
 
-// await waits until the watch covers, was listed and has ended, has failed, or the context ends, and says whether it covers.
+// await waits until the watch covers, was listed and has ended, has failed, or the context ends, and says whether it
+// covers.
 func (a *activeWatch) await(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
@@ -162,8 +165,9 @@ func (f watchSession) listed(resourceVersion string) bool {
 // lost tells that a request failed.
 func (f watchSession) lost() { f.apply(func() { f.covered, f.failed, f.doubtful = false, true, true }) }
 
-// resumed tells that a watch goes on from where the last report ended, and returns whether the watch is to be rechecked. The function that it returns
-// tells that the watch has ended. The follower mostly opens the next one at once, but a client may try that again for a while before it says that it failed.
+// resumed tells that a watch goes on from where the last report ended, and returns whether the watch is to be
+// rechecked. The function that it returns tells that the watch has ended. The follower mostly opens the next one at
+// once, but a client may try that again for a while before it says that it failed.
 func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 	number := 0
 	f.apply(func() {

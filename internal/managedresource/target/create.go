@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// answeredWithin is how long a creation that was sent may take after its run has ended, as at the end of the process: the process has
-// four seconds to end, and records what was created.
+// answeredWithin is how long a creation that was sent may take after its run has ended, as at the end of the process:
+// the process has four seconds to end, and records what was created.
 const answeredWithin = 2 * time.Second
 
 // answering is the key of the context that a request has from the moment at which it is sent.
 type answering struct{}
 
-// outliving returns the context of a creation that is sent on behalf of run, and waits with ctx until then: its answer is what tells that the object is
-// ours, so that it is not thrown away a moment before it comes.
+// outliving returns the context of a creation that is sent on behalf of run, and waits with ctx until then: its answer
+// is what tells that the object is ours, so that it is not thrown away a moment before it comes.
 func outliving(ctx, run context.Context) (context.Context, context.CancelFunc) {
 	sent, cancel := context.WithTimeout(context.WithoutCancel(run), requestTimeout)
 	stop := context.AfterFunc(run, func() { time.AfterFunc(answeredWithin, cancel) })
@@ -24,8 +24,9 @@ func outliving(ctx, run context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// sending sends requests. The steps before that, such as the wait for a rate limit, end with the context of the request in any case. A creation that waits for
-// a connection when the run ends may still go out within the two seconds: it is on record.
+// sending sends requests. The steps before that, such as the wait for a rate limit, end with the context of the request
+// in any case. A creation that waits for a connection when the run ends may still go out within the two seconds: it is
+// on record.
 type sending struct{ http.RoundTripper }
 
 // outlivingClient returns a client that heeds outliving.

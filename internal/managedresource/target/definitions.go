@@ -14,16 +14,16 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// definitionsFor is how long the defaults of a kind are used again. All objects of a kind are compared within seconds, at a start
-// or in a full pass, and a definition that is changed in between counts from the next one on.
+// definitionsFor is how long the defaults of a kind are used again. All objects of a kind are compared within seconds,
+// at a start or in a full pass, and a definition that is changed in between counts from the next one on.
 const definitionsFor = 10 * time.Second
 
 var definitionKind = customResourceDefinitions.WithVersion("v1")
 
 // definitions reads what CustomResourceDefinitions fill in, once for all that want to know at the same time.
 //
-// Invariant: what it says is of a definition that was read less than definitionsFor ago, and not before a change that was seen. A definition that could
-// not be read fills in nothing.
+// Invariant: what it says is of a definition that was read less than definitionsFor ago, and not before a change that
+// was seen. A definition that could not be read fills in nothing.
 type definitions struct {
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*definition
@@ -42,8 +42,8 @@ type definition struct {
 	read     time.Time
 }
 
-// FilledIn says whether live differs from what is to be written only by what the CustomResourceDefinition of its kind fills in, so
-// that a write would change nothing (MRB-8).
+// FilledIn says whether live differs from what is to be written only by what the CustomResourceDefinition of its kind
+// fills in, so that a write would change nothing (MRB-8).
 func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstructured) bool {
 	gvk := live.GroupVersionKind()
 	if !typed.IsCustom(gvk.Group) {
@@ -54,11 +54,13 @@ func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstru
 	return merge.Equal(live, filled)
 }
 
-// definitionTakes is how long API servers may go on with the former definition of a kind after it was changed: each learns of it by a watch.
+// definitionTakes is how long API servers may go on with the former definition of a kind after it was changed: each
+// learns of it by a watch.
 const definitionTakes = 10 * time.Second
 
-// Defines takes an object that was read or written. If it is a CustomResourceDefinition in a form that was not seen before, objects of its
-// kind may get fields that were dropped: those are written once more now, and again as soon as every API server knows the definition.
+// Defines takes an object that was read or written. If it is a CustomResourceDefinition in a form that was not seen
+// before, objects of its kind may get fields that were dropped: those are written once more now, and again as soon as
+// every API server knows the definition.
 func (w *Watches) Defines(object *unstructured.Unstructured) {
 	if object == nil || object.GroupVersionKind().GroupKind() != customResourceDefinitions {
 		return

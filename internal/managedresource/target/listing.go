@@ -11,25 +11,27 @@ import (
 )
 
 const (
-	// pageSize is how many objects one answer has. Five hundred objects of some kilobytes are a few megabytes in memory, and a
-	// hundred thousand objects take two hundred requests.
+	// pageSize is how many objects one answer has. Five hundred objects of some kilobytes are a few megabytes in memory,
+	// and a hundred thousand objects take two hundred requests.
 	pageSize = 500
-	// listAttempts is how often a list is begun anew whose next page is not to be had any more; the last one is in one piece.
+	// listAttempts is how often a list is begun anew whose next page is not to be had any more; the last one is in one
+	// piece.
 	listAttempts = 3
 )
 
 // pageFunc asks for a page.
 type pageFunc func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// paging is what becomes of a list that comes in pages: start is called before each attempt, begin when its first page is there.
+// paging is what becomes of a list that comes in pages: start is called before each attempt, begin when its first page
+// is there.
 type paging struct {
 	start func()
 	begin func(resourceVersion string) error
 	each  func(runtime.Object) error
 }
 
-// listPages lists the latest state in pages; no page is kept. It returns the resource version of the whole, and the objects are
-// complete only if there is no error.
+// listPages lists the latest state in pages; no page is kept. It returns the resource version of the whole, and the
+// objects are complete only if there is no error.
 func listPages(ctx context.Context, options metav1.ListOptions, page pageFunc, p paging) (string, error) {
 	for attempt := 1; ; attempt++ {
 		version, err := listOnce(ctx, options, attempt < listAttempts, page, p)

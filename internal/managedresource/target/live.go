@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// heldBytes limits what is kept of lists until it is compared. An object packs to 100 to 300 bytes next to another one of its
-	// kind, so that heldBytes is enough for a hundred thousand objects; objects that do not fit are read one by one.
+	// heldBytes limits what is kept of lists until it is compared. An object packs to 100 to 300 bytes next to another one
+	// of its kind, so that heldBytes is enough for a hundred thousand objects; objects that do not fit are read one by
+	// one.
 	heldBytes = 24 << 20
-	// heldFor is how long a list is kept: all ManagedResources run within seconds after a start, and an object that no run asks for until then
-	// belongs to a ManagedResource that waits for something.
+	// heldFor is how long a list is kept: all ManagedResources run within seconds after a start, and an object that no run
+	// asks for until then belongs to a ManagedResource that waits for something.
 	heldFor = 10 * time.Minute
 	// entryBytes is what an object takes in addition to its packed form: the entry of the map and its overhead.
 	entryBytes = 100
@@ -29,22 +30,23 @@ const (
 	listedWithin = 30 * time.Second
 	// wholeLists is how many lists of whole objects are under way at a time: a page of large objects takes megabytes.
 	wholeLists = 2
-	// slowPage is after what time a list whose page does not come counts no longer among those: what hangs, as of a kind whose conversion
-	// webhook does not answer, takes no memory, and must not hold up the lists of other kinds for the minute that it may take.
+	// slowPage is after what time a list whose page does not come counts no longer among those: what hangs, as of a kind
+	// whose conversion webhook does not answer, takes no memory, and must not hold up the lists of other kinds for the
+	// minute that it may take.
 	slowPage = 3 * time.Second
 )
 
-// live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not one for
-// each object.
+// live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not
+// one for each object.
 //
-// Invariants: an object is handed out once, and only while the watch of its scope covers, so that nothing can have happened to it untold, and the tracker
-// knows nothing later of it than the version that was listed, and has not called that into question since. It is as good as one that was read at that
-// moment: whatever is written because of it carries its resource version.
-// That an object is not here says nothing.
+// Invariants: an object is handed out once, and only while the watch of its scope covers, so that nothing can have
+// happened to it untold, and the tracker knows nothing later of it than the version that was listed, and has not called
+// that into question since. It is as good as one that was read at that moment: whatever is written because of it
+// carries its resource version. That an object is not here says nothing.
 type live struct {
 	mu sync.Mutex
-	// expected are the scopes whose next list is to be of whole objects, and when that list was last heard of: when it began, or a page of it
-	// came; zero before.
+	// expected are the scopes whose next list is to be of whole objects, and when that list was last heard of: when it
+	// began, or a page of it came; zero before.
 	expected map[scope]time.Time
 	packers  map[scope]*packer
 	held     map[types.UID]packed
@@ -67,7 +69,8 @@ func newLive() *live {
 	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, held: map[types.UID]packed{}, lists: make(chan struct{}, wholeLists)}
 }
 
-// expect asks for the next list of a scope to be of whole objects. Pods are not: there may be many, and hardly any are managed.
+// expect asks for the next list of a scope to be of whole objects. Pods are not: there may be many, and hardly any are
+// managed.
 func (l *live) expect(s scope) bool {
 	if s.gvk == podKind || s.gvk == replicaSetKind || s.name == allNames {
 		return false
@@ -148,7 +151,8 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// hold keeps an object of the list of a scope that is under way, which is of an era of the tracker's record. The managers of its fields are not kept.
+// hold keeps an object of the list of a scope that is under way, which is of an era of the tracker's record. The
+// managers of its fields are not kept.
 func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
@@ -254,8 +258,8 @@ func (p *packer) pack(content []byte) []byte {
 	return bytes.Clone(p.buffer.Bytes())
 }
 
-// Expect tells, before the watches start, which objects are about to be compared: their kinds are listed as whole objects
-// then, for Read.
+// Expect tells, before the watches start, which objects are about to be compared: their kinds are listed as whole
+// objects then, for Read.
 func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	if !w.disabled {
 		for s := range w.scopesOf(refs) {
@@ -265,8 +269,9 @@ func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	w.Track(owner, refs)
 }
 
-// Read returns an object as a list of its kind had it, if a watch would have told what happened to it since and did not, else it reads it. Each
-// object is taken from a list once; whatever is written because of it must carry its resource version.
+// Read returns an object as a list of its kind had it, if a watch would have told what happened to it since and did
+// not, else it reads it. Each object is taken from a list once; whatever is written because of it must carry its
+// resource version.
 func (w *Watches) Read(ctx context.Context, ref objects.Ref) (*unstructured.Unstructured, error) {
 	if object := w.fromList(ctx, ref); object != nil {
 		return object, nil

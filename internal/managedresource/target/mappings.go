@@ -26,7 +26,8 @@ const discoveryTimeout = 10 * time.Second
 type mapping struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
-	// unreadable is true if discovery says that the API has no get, as that of a SubjectAccessReview: its objects are answers, and are never stored.
+	// unreadable is true if discovery says that the API has no get, as that of a SubjectAccessReview: its objects are
+	// answers, and are never stored.
 	unreadable bool
 }
 
@@ -52,9 +53,9 @@ func (e *unreadableError) Unwrap() error { return e.error }
 
 // mappings remembers where kinds are served, as discovery said it.
 //
-// Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at once,
-// and so does a change of the CustomResourceDefinition that is seen, also if that comes before the answer of discovery; what is not served is
-// never remembered.
+// Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at
+// once, and so does a change of the CustomResourceDefinition that is seen, also if that comes before the answer of
+// discovery; what is not served is never remembered.
 type mappings struct {
 	metrics *Metrics
 	client  rest.Interface
@@ -130,7 +131,8 @@ func notServed(gvk schema.GroupVersionKind) error {
 	return &apimeta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// ask asks for the kinds of a group and version, once for all that want to know at the same time. A group that is not there has none.
+// ask asks for the kinds of a group and version, once for all that want to know at the same time. A group that is not
+// there has none.
 func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, error) {
 	m.mu.Lock()
 	q := m.asking[gv]
@@ -182,7 +184,8 @@ func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 	}
 }
 
-// outdateLocked makes the next lookup of the kinds of a group ask the API server anew, even if earlier requests are still under way.
+// outdateLocked makes the next lookup of the kinds of a group ask the API server anew, even if earlier requests are
+// still under way.
 func (m *mappings) outdateLocked(group string) {
 	for gv, q := range m.asking {
 		if gv.Group == group {
@@ -204,8 +207,8 @@ func (m *mappings) forgetKind(gk schema.GroupKind) {
 	}
 }
 
-// with calls do with the mapping of a kind. If the API server answers that the path does not exist, the mapping has ended:
-// with looks the kind up anew, and calls do once more if the kind is served elsewhere now.
+// with calls do with the mapping of a kind. If the API server answers that the path does not exist, the mapping has
+// ended: with looks the kind up anew, and calls do once more if the kind is served elsewhere now.
 func (m *mappings) with(ctx context.Context, gvk schema.GroupVersionKind, do func(*mapping) error) error {
 	served, err := m.of(ctx, gvk)
 	if err != nil {
@@ -255,8 +258,8 @@ func (m *mappings) versions(ctx context.Context, group string) ([]string, error)
 	return versions, nil
 }
 
-// Served returns in what version a kind is served: in this one, if it is, else in another one, whose objects are the same (MRD-13);
-// apimeta.NoKindMatchError if it is not served at all.
+// Served returns in what version a kind is served: in this one, if it is, else in another one, whose objects are the
+// same (MRD-13); apimeta.NoKindMatchError if it is not served at all.
 func (c *Client) Served(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	_, err := c.mappings.of(ctx, gvk)
 	if !apimeta.IsNoMatchError(err) {
@@ -275,7 +278,8 @@ func (c *Client) Served(ctx context.Context, gvk schema.GroupVersionKind) (schem
 	return gvk, err
 }
 
-// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9). Waiting ends with the context.
+// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9). Waiting ends with the
+// context.
 func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (plan.Scope, error) {
 	served, err := c.mappings.of(ctx, gvk)
 	switch {

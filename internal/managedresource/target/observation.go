@@ -28,8 +28,8 @@ var wholeForDrift = map[runtimeschema.GroupKind]bool{
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: true,
 }
 
-// generationCovers are the groups of Kubernetes' own whose kinds count every change of what is managed in their generation.
-// In the others some kinds have none, and some have one that stays 1.
+// generationCovers are the groups of Kubernetes' own whose kinds count every change of what is managed in their
+// generation. In the others some kinds have none, and some have one that stays 1.
 var generationCovers = map[string]bool{
 	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true, "admissionregistration.k8s.io": true,
 }
@@ -66,7 +66,8 @@ func observationOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) obj
 	return observation
 }
 
-// content is what of an object decides about drift: all but its status, also the one that merging leaves alone in annotations.
+// content is what of an object decides about drift: all but its status, also the one that merging leaves alone in
+// annotations.
 func content(gvk runtimeschema.GroupVersionKind, object map[string]any) map[string]any {
 	status := merge.StatusAnnotations(gvk.GroupKind())
 	annotations, _, _ := unstructured.NestedFieldNoCopy(object, "metadata", "annotations")

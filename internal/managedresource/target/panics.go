@@ -2,8 +2,8 @@ package target
 
 import "k8s.io/client-go/tools/cache"
 
-// Panicked takes what a goroutine or a timer of this package panicked with, where one process serves many targets: that target's share of the process ends
-// then. Without it a panic ends the process, as everywhere else.
+// Panicked takes what a goroutine or a timer of this package panicked with, where one process serves many targets: that
+// target's share of the process ends then. Without it a panic ends the process, as everywhere else.
 type Panicked func(cause any)
 
 // caught is deferred by whatever runs on its own.

@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster/answers"
 )
 
-// page is a page of whole objects, each of which is decoded when it is looked at: its memory is that of its text and of one object. The dynamic client
-// decodes the page, and then each object once more.
+// page is a page of whole objects, each of which is decoded when it is looked at: its memory is that of its text and of
+// one object. The dynamic client decodes the page, and then each object once more.
 type page struct {
 	unstructured.UnstructuredList
 	text []byte

@@ -16,8 +16,9 @@ var (
 	replicaSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 )
 
-// countedPods is the name in the scope of a watch that sees all Pods, or ReplicaSets, of a namespace, and only counts them: those
-// of a Deployment that is created only once have no managed-by label. Managed objects have another scope that tells of them.
+// countedPods is the name in the scope of a watch that sees all Pods, or ReplicaSets, of a namespace, and only counts
+// them: those of a Deployment that is created only once have no managed-by label. Managed objects have another scope
+// that tells of them.
 const countedPods = "#"
 
 // podScopes are the watches that count the Pods of a Deployment.
@@ -75,8 +76,8 @@ func (s scope) forgetPods(l *objects.Tracker, listed map[types.UID]struct{}) {
 	}
 }
 
-// podObservation is what a Pod says if it is managed itself; its content is not compared in this form, so that every new
-// resource version is looked at.
+// podObservation is what a Pod says if it is managed itself; its content is not compared in this form, so that every
+// new resource version is looked at.
 func (w *Watches) podObservation(pod *corev1.Pod) objects.Observation {
 	observation := observationOf(podKind, pod)
 	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(pod.Status.Phase)}}}

@@ -12,8 +12,9 @@ const (
 	recheckAtMost = 48 * time.Second
 )
 
-// recheck lists a scope once more soon after its watch has begun (MRB-47). kube-apiserver accepts a watch from a revision that a
-// restored etcd has not reached yet, and etcd has lost events of watches that began: the list shows both.
+// recheck lists a scope once more soon after its watch has begun (MRB-47). kube-apiserver accepts a watch from a
+// revision that a restored etcd has not reached yet, and etcd has lost events of watches that began: the list shows
+// both.
 func (w *Watches) recheck(ctx context.Context, s scope, a *activeWatch) {
 	defer w.panicked.caught()
 	for {
@@ -37,7 +38,8 @@ func (a *activeWatch) nextRecheck() time.Duration {
 	return max(a.recheckPause, recheckAfter)
 }
 
-// rechecked sets the pause before the next recheck: a watch that lags would otherwise be taken for one that lost events, again and again.
+// rechecked sets the pause before the next recheck: a watch that lags would otherwise be taken for one that lost
+// events, again and again.
 func (a *activeWatch) rechecked(complete bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// InStartupGrace says whether the autoscalers are known for less than autoscalerGrace: one that went since then, or shortly before, may be on no record.
+// InStartupGrace says whether the autoscalers are known for less than autoscalerGrace: one that went since then, or
+// shortly before, may be on no record.
 func (a *Autoscalers) InStartupGrace() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -24,8 +25,9 @@ func (a *Autoscalers) inheritedLocked() time.Duration {
 	return autoscalerGrace - time.Since(a.since)
 }
 
-// Inherits says whether an object counts as scaled, as its last autoscaler may have gone while another process led: the autoscalers are young, and
-// its replicas were last set as autoscalers do it. It does until the grace ends, and is looked at again then.
+// Inherits says whether an object counts as scaled, as its last autoscaler may have gone while another process led: the
+// autoscalers are young, and its replicas were last set as autoscalers do it. It does until the grace ends, and is
+// looked at again then.
 func (a *Autoscalers) Inherits(key plan.Key, live metav1.Object) bool {
 	if !isScaled(live) {
 		return false

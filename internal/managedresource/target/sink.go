@@ -102,8 +102,8 @@ var (
 	errRenewed = errors.New("the scope is listed anew")
 )
 
-// list reports the complete scope: at the start, and after every gap. The first list after the start, and the one that finds
-// everything turned back, is of whole objects: they are about to be compared.
+// list reports the complete scope: at the start, and after every gap. The first list after the start, and the one that
+// finds everything turned back, is of whole objects: they are about to be compared.
 func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error) {
 	version := ""
 	err := s.active.list(ctx, func() (err error) {

@@ -43,8 +43,8 @@ func kindOf(text string) (kind warning, field string) {
 
 type warnedKey struct{}
 
-// WarningsTo returns a context whose writes give tell a message for each object that the API server warns of: the names of the fields that it drops, and
-// of other warnings their kinds. A text may quote a value, and only the log has it.
+// WarningsTo returns a context whose writes give tell a message for each object that the API server warns of: the names
+// of the fields that it drops, and of other warnings their kinds. A text may quote a value, and only the log has it.
 func WarningsTo(ctx context.Context, tell func(message string)) context.Context {
 	return context.WithValue(ctx, warnedKey{}, tell)
 }

@@ -53,15 +53,16 @@ func pagesOf[L runtime.Object](metrics *Metrics, list func(context.Context, meta
 	}
 }
 
-// listWatch is what a reflector asks. Lists are reported page by page and handed to it empty: it keeps nothing, and watches
-// from where they ended.
+// listWatch is what a reflector asks. Lists are reported page by page and handed to it empty: it keeps nothing, and
+// watches from where they ended.
 type listWatch struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what reflectors ask: a stream of initial events would be kept by them until its end.
+// IsWatchListSemanticsUnSupported is what reflectors ask: a stream of initial events would be kept by them until its
+// end.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// opened is called when a watch goes on from where all that came before it was reported, with a context that ends with the watch. The function that it
-// returns is called at the end of the watch.
+// opened is called when a watch goes on from where all that came before it was reported, with a context that ends with
+// the watch. The function that it returns is called at the end of the watch.
 type opened = func(context.Context) (ended func(atTimeout bool))
 
 // newListWatch reports what the watch's requests say of its coverage: failed is called with each error.

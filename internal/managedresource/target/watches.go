@@ -17,8 +17,8 @@ import (
 const (
 	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
 	linger = 30 * time.Second
-	// fewByName is how many create-only objects of a kind are watched one by one. More have one watch for all objects of their
-	// kind, which costs the API server about as much as three others.
+	// fewByName is how many create-only objects of a kind are watched one by one. More have one watch for all objects of
+	// their kind, which costs the API server about as much as three others.
 	fewByName = 3
 	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends next to nothing.
 	minWatchTimeout = time.Hour
@@ -27,8 +27,8 @@ const (
 // allNames is the name in the scope of a watch that sees all objects of a kind, with the managed-by label or without.
 const allNames = "*"
 
-// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all objects
-// (allNames, countedPods).
+// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all
+// objects (allNames, countedPods).
 type scope struct {
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -170,8 +170,9 @@ func (w *Watches) scopeCovered(s scope) bool {
 	return a != nil && a.covers()
 }
 
-// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way, AwaitCovered waits for the list, until
-// listedWithin after its begin: a read in the meantime would only return what the list is about to report.
+// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way,
+// AwaitCovered waits for the list, until listedWithin after its begin: a read in the meantime would only return what
+// the list is about to report.
 func (w *Watches) AwaitCovered(ctx context.Context, ref objects.Ref) bool {
 	return w.awaitScope(ctx, w.scopeOf(ref))
 }
@@ -259,7 +260,8 @@ func (w *Watches) runLocked(s scope, a *activeWatch) {
 	go w.run(ctx, s, a)
 }
 
-// run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no more.
+// run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no
+// more.
 func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 	defer w.panicked.caught()
 	log := w.log.WithValues("groupVersionKind", s.gvk.String())

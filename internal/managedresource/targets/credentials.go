@@ -202,7 +202,8 @@ type Connections struct {
 	End func()
 }
 
-// dial returns connections for one target only: client-go shares its connections between configurations and never frees them.
+// dial returns connections for one target only: client-go shares its connections between configurations and never frees
+// them.
 func dial(c *rest.Config) (*Connections, error) {
 	tls, err := rest.TLSConfigFor(c)
 	if err != nil {

@@ -11,16 +11,18 @@ import (
 )
 
 const (
-	// sourceAtOnce is how many requests of all targets to the source are under way: somewhat less than what an API server lets be under way on one
-	// connection (cluster.Streams), so that watches and the lease have room.
+	// sourceAtOnce is how many requests of all targets to the source are under way: somewhat less than what an API server
+	// lets be under way on one connection (cluster.Streams), so that watches and the lease have room.
 	sourceAtOnce = 64
-	// sourceWaiting is how many may wait. Each target has few workers, which send one request at a time, so that it takes thousands of targets to fill it.
+	// sourceWaiting is how many may wait. Each target has few workers, which send one request at a time, so that it takes
+	// thousands of targets to fill it.
 	sourceWaiting = 1 << 15
 )
 
-// Fair returns a transport for the source on which targets take turns: of n targets that wait each gets every n-th place, however much the others send.
-// Requests that no target sends, such as those of the lease, never wait; neither do watches. The rate is that of all targets together, none if it is not
-// positive: a client with a rate of its own would have all wait in one line.
+// Fair returns a transport for the source on which targets take turns: of n targets that wait each gets every n-th
+// place, however much the others send. Requests that no target sends, such as those of the lease, never wait; neither
+// do watches. The rate is that of all targets together, none if it is not positive: a client with a rate of its own
+// would have all wait in one line.
 func Fair(inner http.RoundTripper, qps float32, burst int) http.RoundTripper {
 	limit := rate.NewLimiter(rate.Limit(qps), burst)
 	if qps <= 0 {

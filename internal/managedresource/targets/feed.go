@@ -7,11 +7,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed hands the events of one informer to the followers of single namespaces. A handler of the informer for each follower would cost two goroutines,
-// and each event would go to all handlers.
+// feed hands the events of one informer to the followers of single namespaces. A handler of the informer for each
+// follower would cost two goroutines, and each event would go to all handlers.
 //
-// Invariant: each follower gets the events of its namespace in their order, after one event for each object that is there when it begins. The panic of a
-// follower is passed to its function panicked, and does not affect other followers.
+// Invariant: each follower gets the events of its namespace in their order, after one event for each object that is
+// there when it begins. The panic of a follower is passed to its function panicked, and does not affect other
+// followers.
 type feed struct {
 	mu        sync.Mutex
 	known     map[string]map[string]any
@@ -28,7 +29,8 @@ func newFeed() *feed {
 	return &feed{known: map[string]map[string]any{}, followers: map[string]map[*follower]struct{}{}}
 }
 
-// follow calls the handler for each object that exists, and for each later event, until the returned function is called.
+// follow calls the handler for each object that exists, and for each later event, until the returned function is
+// called.
 func (f *feed) follow(namespace string, handler cache.ResourceEventHandler, panicked func(any)) (end func()) {
 	its := &follower{handler, panicked}
 	f.mu.Lock()

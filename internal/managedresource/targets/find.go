@@ -20,8 +20,8 @@ import (
 // period is the time between two looks at a folder: mounted Secrets change within a minute anyway.
 const period = 5 * time.Second
 
-// followNamespaces offers the namespaces with the labels until the context ends. A namespace that is being deleted stays a target until it is gone,
-// because its ManagedResources wait for their objects.
+// followNamespaces offers the namespaces with the labels until the context ends. A namespace that is being deleted
+// stays a target until it is gone, because its ManagedResources wait for their objects.
 func (t *Targets) followNamespaces(ctx context.Context) error {
 	selected, err := metav1.LabelSelectorAsSelector(t.Config.Targets.NamespaceSelector)
 	if err != nil {

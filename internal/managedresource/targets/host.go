@@ -16,7 +16,8 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/kit"
 )
 
-// host is the manager as the engine of one target sees it: the cache shows one namespace, and controllers have no workers of their own.
+// host is the manager as the engine of one target sees it: the cache shows one namespace, and controllers have no
+// workers of their own.
 type host struct {
 	manager.Manager
 	view     *view

@@ -33,8 +33,8 @@ var (
 	errTaken      = errors.New("another process was first")
 )
 
-// Leases are the part of Targets that each replica runs, whether it leads or not: it renews the Lease of the process, lists those of all targets, and takes,
-// renews and releases those of targets that this process may hold.
+// Leases are the part of Targets that each replica runs, whether it leads or not: it renews the Lease of the process,
+// lists those of all targets, and takes, renews and releases those of targets that this process may hold.
 func (t *Targets) Leases() manager.Runnable { return leases{t} }
 
 type leases struct{ *Targets }
@@ -69,7 +69,8 @@ func (t *Targets) notify() {
 	}
 }
 
-// Start observes Leases and decides until the context ends. It ends lost engines before it does anything that takes time.
+// Start observes Leases and decides until the context ends. It ends lost engines before it does anything that takes
+// time.
 func (l leases) Start(ctx context.Context) error {
 	defer l.leave(ctx)
 	period := l.Config.LeaderElection.RetryPeriod.Duration
@@ -109,7 +110,8 @@ func (t *Targets) limited(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, t.Config.LeaderElection.RenewDeadline.Duration/3)
 }
 
-// observe renews the Lease of the process, and lists all Leases then. A list without a resource version is of the latest state.
+// observe renews the Lease of the process, and lists all Leases then. A list without a resource version is of the
+// latest state.
 func (t *Targets) observe(ctx context.Context) error {
 	ctx, cancel := t.limited(ctx)
 	defer cancel()
@@ -185,7 +187,8 @@ func (t *Targets) recordFor(holder string, lasts time.Duration) resourcelock.Lea
 	return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: int(lasts.Seconds()), AcquireTime: now, RenewTime: now}
 }
 
-// decide does what the holdings decide. It returns the time at which the engines end unless an observation succeeds, and that of an early observation.
+// decide does what the holdings decide. It returns the time at which the engines end unless an observation succeeds,
+// and that of an early observation.
 func (t *Targets) decide(ctx context.Context) (deadline, wake time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -271,8 +274,8 @@ func (m *member) write(ctx context.Context, seen holding.Lease) error {
 	return m.lock.Update(ctx, m.record)
 }
 
-// renewLease renews the Lease of the target, unless it is another process's. After a failure the process tries again, until the next list shows that the
-// Lease is lost.
+// renewLease renews the Lease of the target, unless it is another process's. After a failure the process tries again,
+// until the next list shows that the Lease is lost.
 func (m *member) renewLease(ctx context.Context) {
 	m.renewal.Lock()
 	defer m.renewal.Unlock()
@@ -308,8 +311,8 @@ func (m *member) giveBack(ctx context.Context) {
 	}
 }
 
-// release takes the name of the process out of the Lease of a target. After clean work others take it at once; otherwise they wait, because another
-// process may have an engine for the target still.
+// release takes the name of the process out of the Lease of a target. After clean work others take it at once;
+// otherwise they wait, because another process may have an engine for the target still.
 func (t *Targets) release(ctx context.Context, lock resourcelock.Interface, clean bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.Config.LeaderElection.RenewDeadline.Duration)
 	defer cancel()

@@ -23,17 +23,19 @@ import (
 )
 
 const (
-	// again is how often a target that could not begin is tried again, in addition to the tries after changes of its Secrets.
+	// again is how often a target that could not begin is tried again, in addition to the tries after changes of its
+	// Secrets.
 	again = 30 * time.Second
-	// firstPause is how long a target rests after its engine panicked or failed. It doubles up to lastPause while the engine goes on to fail.
+	// firstPause is how long a target rests after its engine panicked or failed. It doubles up to lastPause while the
+	// engine goes on to fail.
 	firstPause, lastPause = 10 * time.Second, 5 * time.Minute
-	// silence is how long a target may answer no request before its engine rests, and silenceLook is how often that is checked. A
-	// control plane that moves to another Node is away for less than silence.
+	// silence is how long a target may answer no request before its engine rests, and silenceLook is how often that is
+	// checked. A control plane that moves to another Node is away for less than silence.
 	silence, silenceLook = 5 * time.Minute, time.Minute
 	// probeTimeout limits the request that says whether a target answers.
 	probeTimeout = 10 * time.Second
-	// endTimeout is how long a member waits for the end of an engine. An engine that panicked while it held a lock never ends; it sends no more requests,
-	// because all its work has a context that has ended.
+	// endTimeout is how long a member waits for the end of an engine. An engine that panicked while it held a lock never
+	// ends; it sends no more requests, because all its work has a context that has ended.
 	endTimeout = 15 * time.Second
 )
 
@@ -330,8 +332,8 @@ func (m *member) supervise(ctx context.Context, end func(error), ended <-chan er
 	}
 }
 
-// renew takes the present credentials over. Another token is used at once; anything else ends the engine, and so does that there are none. Credentials that cannot
-// be read change nothing.
+// renew takes the present credentials over. Another token is used at once; anything else ends the engine, and so does
+// that there are none. Credentials that cannot be read change nothing.
 func (m *member) renew(ctx context.Context, found *credentials, reached *reached) error {
 	now, err := m.resolve(ctx)
 	switch {
@@ -355,7 +357,8 @@ func (m *member) state(ctx context.Context, state State, why error) {
 	tell()
 }
 
-// stateLocked notes and logs the state of a target. The function that it returns writes an Event if the target is not managed, or managed again.
+// stateLocked notes and logs the state of a target. The function that it returns writes an Event if the target is not
+// managed, or managed again.
 func (t *Targets) stateLocked(ctx context.Context, c *candidate, state State, why error) (tell func()) {
 	if !t.metrics.set(c.name, state, t.Clock.Now()) {
 		return func() {}

@@ -72,7 +72,8 @@ type Targets struct {
 	started  atomic.Pointer[error]
 	// begun is that a target has begun.
 	begun chan struct{}
-	// holder is the name of the process in the Leases of its targets, and own the Lease of that name. news is that there are other targets.
+	// holder is the name of the process in the Leases of its targets, and own the Lease of that name. news is that there
+	// are other targets.
 	holder  string
 	own     resourcelock.Interface
 	changed chan struct{}
@@ -107,7 +108,8 @@ func New(o Options) *Targets {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (t *Targets) NeedLeaderElection() bool { return true }
 
-// Ready returns what the start waits for, or what is in the way of news from the source; nil where there is no leader. No target is waited for.
+// Ready returns what the start waits for, or what is in the way of news from the source; nil where there is no leader.
+// No target is waited for.
 func (t *Targets) Ready() error {
 	if waiting := t.started.Load(); waiting != nil && *waiting != nil {
 		return *waiting
@@ -157,7 +159,8 @@ func (t *Targets) start(group *kit.Group) error {
 	return t.followNamespaces(ctx)
 }
 
-// identifySource requests the identity of the source until the source answers. An answer without a usable identity ends the process.
+// identifySource requests the identity of the source until the source answers. An answer without a usable identity ends
+// the process.
 func (t *Targets) identifySource(ctx context.Context) error {
 	identity, err := engine.Identify(ctx, engine.Options{Config: t.Config, Manager: t.Manager, Source: t.Source, Clock: t.Clock, Log: t.Log}, t.waits)
 	if err != nil {
@@ -205,7 +208,8 @@ type candidate struct {
 	resolve         resolver
 	log             logr.Logger
 	begin           func(holding.Take)
-	// uid is that of the namespace, if it is known. seen is the last content of an entry, and foreign the holder of the Lease that is no process of ours.
+	// uid is that of the namespace, if it is known. seen is the last content of an entry, and foreign the holder of the
+	// Lease that is no process of ours.
 	uid           types.UID
 	seen, foreign string
 	// warned says that an Event has reported that the target is not managed. The lock of Targets guards all that changes.
@@ -276,11 +280,13 @@ func (t *Targets) endLocked(namespace, why string) {
 	}
 }
 
-// tidyAfter is for how long no target must have begun before memory is given back: a thousand targets are verified within that time.
+// tidyAfter is for how long no target must have begun before memory is given back: a thousand targets are verified
+// within that time.
 const tidyAfter = time.Minute
 
-// tidy has memory given back after starts, until the context ends. A start takes several times the memory that its targets need from then on, and
-// a process with nothing to do would keep most of it: the garbage collector frees memory while there is more garbage, and there is none.
+// tidy has memory given back after starts, until the context ends. A start takes several times the memory that its
+// targets need from then on, and a process with nothing to do would keep most of it: the garbage collector frees memory
+// while there is more garbage, and there is none.
 func (t *Targets) tidy(ctx context.Context) {
 	if t.Tidy == nil {
 		return

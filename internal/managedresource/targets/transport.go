@@ -21,8 +21,8 @@ import (
 // transport is how one target is reached: with its present token, and within its limits.
 type transport struct {
 	inner http.RoundTripper
-	// bulk sends requests whose answers are large, as lists are. Connections keep the room for the largest piece that they ever received, some 70 KiB: those
-	// of bulk end when they are idle, and the ones with the watches stay small.
+	// bulk sends requests whose answers are large, as lists are. Connections keep the room for the largest piece that they
+	// ever received, some 70 KiB: those of bulk end when they are idle, and the ones with the watches stay small.
 	bulk http.RoundTripper
 	// token is the bearer token, which may change at any time; empty for other credentials.
 	token atomic.Pointer[string]
@@ -148,8 +148,8 @@ func (p *placed) Close() error {
 // of returns a context whose requests to the source are those of a target.
 func of(ctx context.Context, target string) context.Context { return ratelimit.WithClient(ctx, target) }
 
-// isBulk says whether a request reads a list or what the API server serves, and not a single object: by its path, which ends with a resource then, or
-// before one.
+// isBulk says whether a request reads a list or what the API server serves, and not a single object: by its path, which
+// ends with a resource then, or before one.
 func isBulk(request *http.Request) bool {
 	if request.Method != http.MethodGet || answers.IsWatch(request) {
 		return false

@@ -17,7 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 )
 
-// Follow subscribes to the ManagedResources of an informer. The group lets nothing go before the informer has delivered all existing ManagedResources.
+// Follow subscribes to the ManagedResources of an informer. The group lets nothing go before the informer has delivered
+// all existing ManagedResources.
 func (t *Turns) Follow(informer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }) error {

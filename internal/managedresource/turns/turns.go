@@ -1,7 +1,9 @@
-// Package turns holds the roll-out groups of one process: it follows their ConfigMaps and their members, and wakes a member whose turn has come.
+// Package turns holds the roll-out groups of one process: it follows their ConfigMaps and their members, and wakes a
+// member whose turn has come.
 //
-// Its one idea: package rollout decides, and this package remembers only what the decision goes by and what is not in the cluster yet. All engines of a
-// process share one Turns, so that a group spans all namespaces that the process looks after. It writes nothing but Events.
+// Its one idea: package rollout decides, and this package remembers only what the decision goes by and what is not in
+// the cluster yet. All engines of a process share one Turns, so that a group spans all namespaces that the process
+// looks after. It writes nothing but Events.
 package turns
 
 import (
@@ -48,14 +50,16 @@ type Options struct {
 
 // Turns are the roll-out groups of a process. They are safe for concurrent use.
 //
-// Invariant: only Ask lets a member go, under the lock. The member counts as let go from that moment on, whatever the watch of ManagedResources reports later.
+// Invariant: only Ask lets a member go, under the lock. The member counts as let go from that moment on, whatever the
+// watch of ManagedResources reports later.
 type Turns struct {
 	Options
 	// changed has a value when there are news to look at.
 	changed chan struct{}
 
 	mu sync.Mutex
-	// known is true once all existing ManagedResources and ConfigMaps have been reported. fault is why the ConfigMaps cannot be read.
+	// known is true once all existing ManagedResources and ConfigMaps have been reported. fault is why the ConfigMaps
+	// cannot be read.
 	known bool
 	fault error
 	// synced says whether all existing ManagedResources have been reported.
@@ -100,7 +104,8 @@ type member struct {
 	version uint64
 	// asked is true once the process has read the content of the Secrets, ours once it has let that content go.
 	asked, ours bool
-	// reported is the condition that the member was last asked to report, and when; woken is the content for which the member was last woken, and when.
+	// reported is the condition that the member was last asked to report, and when; woken is the content for which the
+	// member was last woken, and when.
 	reported   meta.ConditionChange
 	reportedAt time.Time
 	woken      rollout.Revision
@@ -115,8 +120,8 @@ func New(o Options) *Turns {
 	}
 }
 
-// Subscribe calls wake for each member of a namespace whose turn has come or whose report is to change, until the returned function is called. The empty
-// name subscribes to all namespaces.
+// Subscribe calls wake for each member of a namespace whose turn has come or whose report is to change, until the
+// returned function is called. The empty name subscribes to all namespaces.
 func (t *Turns) Subscribe(namespace string, wake Wake) (unsubscribe func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +135,8 @@ func (t *Turns) Subscribe(namespace string, wake Wake) (unsubscribe func()) {
 
 // Answer is the result of Ask.
 type Answer struct {
-	// Go is true if the content may be applied, or is applied already. Record is then the record to write, without the names of the Secrets.
+	// Go is true if the content may be applied, or is applied already. Record is then the record to write, without the
+	// names of the Secrets.
 	Go     bool
 	Record rollout.Record
 	// Condition is the condition that the ManagedResource has to report; nil if that is not known yet.
@@ -184,7 +190,8 @@ func (m *member) wantsLocked(wanted rollout.Revision, now time.Time) {
 	}
 }
 
-// Standing returns the condition that a ManagedResource has to report, as far as it is known without reading its Secrets; nil if it is not known.
+// Standing returns the condition that a ManagedResource has to report, as far as it is known without reading its
+// Secrets; nil if it is not known.
 func (t *Turns) Standing(mr *resourcesv1alpha1.ManagedResource) *meta.ConditionChange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -372,7 +379,8 @@ func (t *Turns) Start(ctx context.Context) error {
 	}
 }
 
-// look decides for all groups with news, wakes their members, and returns after what time to look again, zero for never.
+// look decides for all groups with news, wakes their members, and returns after what time to look again, zero for
+// never.
 func (t *Turns) look(ctx context.Context) time.Duration {
 	type call struct {
 		wake   Wake
@@ -409,7 +417,8 @@ func (t *Turns) look(ctx context.Context) time.Duration {
 	return max(next.Sub(now), gather)
 }
 
-// lookAtLocked decides for a group, and calls wake for each member whose turn has come or that has something else to report.
+// lookAtLocked decides for a group, and calls wake for each member whose turn has come or that has something else to
+// report.
 func (t *Turns) lookAtLocked(ctx context.Context, g *group, wake func(m *member, isTurn bool)) {
 	now := t.Clock.Now()
 	decision, why := t.decideLocked(g)

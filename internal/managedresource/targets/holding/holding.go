@@ -1,6 +1,7 @@
 // Package holding decides which targets a process holds, from what the process has seen of Leases.
 //
-// Each target has a Lease, and each process has a short Lease of its own, whose name is the holder in the Leases of its targets.
+// Each target has a Lease, and each process has a short Lease of its own, whose name is the holder in the Leases of its
+// targets.
 //
 //	the Lease of a target is absent, or has no holder       the process takes it; the engine waits until it was so for Times.Lease
 //	… and the process saw how the holder released it        its engine waits for settle only
@@ -9,17 +10,20 @@
 //	a list shows the Lease without the process as holder    the process ends its engine
 //	no list or renewal succeeded for Times.Deadline         the process ends all its engines
 //
-// Law: no two processes have an engine for one target at a time, whatever is killed, paused, deleted, edited or restored; and each target gets an engine.
-// A process ends its engine at most Times.Deadline after the last list that showed its name, so that another process which waits for Times.Lease while it
-// sees another content starts later. settle is longer than the time between two lists: a Lease that goes back to a former content just after it was
-// taken is noticed by the process that took it, or the other processes have seen its name.
+// Law: no two processes have an engine for one target at a time, whatever is killed, paused, deleted, edited or
+// restored; and each target gets an engine. A process ends its engine at most Times.Deadline after the last list that
+// showed its name, so that another process which waits for Times.Lease while it sees another content starts later.
+// settle is longer than the time between two lists: a Lease that goes back to a former content just after it was taken
+// is noticed by the process that took it, or the other processes have seen its name.
 //
-// All times are those of the process itself. The package has no clients: the caller passes what it has listed and written.
+// All times are those of the process itself. The package has no clients: the caller passes what it has listed and
+// written.
 package holding
 
 import "time"
 
-// Lasts is the duration of the Lease of a target. It is written every third of it: 10 writes a second for 1,000 targets.
+// Lasts is the duration of the Lease of a target. It is written every third of it: 10 writes a second for 1,000
+// targets.
 const Lasts = 5 * time.Minute
 
 // Renewal is the mean time between two renewals of the Lease of a target.
@@ -27,7 +31,8 @@ const Renewal = Lasts / 3
 
 // Times are those of the Leases of processes.
 type Times struct {
-	// Lease is their duration, Deadline the time after which a process that cannot renew ends its engines, and Period the time between two lists.
+	// Lease is their duration, Deadline the time after which a process that cannot renew ends its engines, and Period the
+	// time between two lists.
 	Lease, Deadline, Period time.Duration
 }
 
@@ -84,7 +89,8 @@ type Holdings struct {
 	held        map[string]*hold
 }
 
-// New returns the holdings of a process, which has seen nothing yet; ours reports whether a holder is a process of the same kind.
+// New returns the holdings of a process, which has seen nothing yet; ours reports whether a holder is a process of the
+// same kind.
 func New(self string, ours func(string) bool, times Times) *Holdings {
 	return &Holdings{self: self, ours: ours, times: times, held: map[string]*hold{}}
 }
@@ -145,7 +151,8 @@ func observationOf[T comparable](all map[string]observation[T], name string, sin
 	return observation[T]{since: since}
 }
 
-// Fence returns the targets that the process has lost because it could not renew or list in time. It comes before everything else.
+// Fence returns the targets that the process has lost because it could not renew or list in time. It comes before
+// everything else.
 func (h *Holdings) Fence(now time.Time) (lost []string) {
 	for target, held := range h.held {
 		if !held.lost && !held.taken.IsZero() && (!h.alive(now) || now.Sub(held.renewed) > 2*Renewal) {
@@ -192,8 +199,8 @@ type Decision struct {
 	Wake time.Time
 }
 
-// Decide returns what the process does for its targets, in their order. A process that shares takes ⌈targets / processes⌉ of them, another one all.
-// A take that is returned must end with Taken or Drop.
+// Decide returns what the process does for its targets, in their order. A process that shares takes ⌈targets /
+// processes⌉ of them, another one all. A take that is returned must end with Taken or Drop.
 func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision {
 	d := Decision{Dead: map[string]uint64{}, Live: 1}
 	wake := func(at time.Time) {
@@ -268,7 +275,8 @@ func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision
 	return d
 }
 
-// free returns the time that a list must reach before the process takes the Lease of a target, and the earliest time for its engine.
+// free returns the time that a list must reach before the process takes the Lease of a target, and the earliest time
+// for its engine.
 func (h *Holdings) free(target string) (from, start time.Time) {
 	s := observationOf(h.leases, target, h.since)
 	expiry := s.since.Add(max(s.is.Lasts, h.times.Lease))
@@ -289,7 +297,8 @@ func (h *Holdings) free(target string) (from, start time.Time) {
 	return expiry, expiry
 }
 
-// Taken notes that the Lease of a target was written, by a request with these times; renew is the time of the next renewal.
+// Taken notes that the Lease of a target was written, by a request with these times; renew is the time of the next
+// renewal.
 func (h *Holdings) Taken(t Take, sent, answered, renew time.Time) {
 	start := answered.Add(h.times.settling())
 	if answered.Sub(t.listed) > h.times.settling() {
@@ -301,12 +310,14 @@ func (h *Holdings) Taken(t Take, sent, answered, renew time.Time) {
 	h.held[t.Target] = &hold{taken: answered, renewed: sent, start: start, renewAt: renew}
 }
 
-// Renewed notes that the Lease of a target was renewed by a request that was sent at a time; next is the time of the next renewal.
+// Renewed notes that the Lease of a target was renewed by a request that was sent at a time; next is the time of the
+// next renewal.
 func (h *Holdings) Renewed(target string, sent, next time.Time) {
 	if held := h.held[target]; held != nil {
 		held.renewed, held.renewAt = sent, next
 	}
 }
 
-// Drop notes that the engine of a target has ended, or that its Lease could not be taken. The process decides about it again after the next list.
+// Drop notes that the engine of a target has ended, or that its Lease could not be taken. The process decides about it
+// again after the next list.
 func (h *Holdings) Drop(target string) { h.held[target] = &hold{dropped: true} }
