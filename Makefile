@@ -144,7 +144,6 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@mkdir -p $(CACHE)/plugin && go build -o $(CACHE)/plugin/kubectl-espalier ./cmd/resource-manager
 	@$(CACHE)/plugin/kubectl-espalier reference > docs/reference/kubectl-espalier-command-line.md && $(CACHE)/plugin/kubectl-espalier man --dir docs/man
 	@go run ./test/env/quickstart -garden-api > docs/examples/garden/api.yaml
-	@mkdir -p docs/pictures && rm -f docs/pictures/*.svg && go run ./internal/gen/docs pictures docs/pictures
 	@go run -C internal/tools ./recording ../..
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
 	@comment="$$(go run ./internal/gen/docs relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go

@@ -286,3 +286,48 @@ func TestNotGivenUpAfterwards(t *testing.T) {
 		t.Error("one whose reading was over was given up")
 	}
 }
+
+// connection records whether a deadline is set after the handler has returned, when the connection is the server's again.
+type connection struct {
+	http.ResponseWriter
+	mu              sync.Mutex
+	returned, wrong bool
+}
+
+// SetReadDeadline implements what http.ResponseController looks for.
+func (c *connection) SetReadDeadline(time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrong = c.wrong || c.returned
+	return nil
+}
+
+// ended is a body whose connection ends after a time.
+type ended time.Duration
+
+// Read implements io.Reader.
+func (e ended) Read([]byte) (int, error) {
+	time.Sleep(time.Duration(e))
+	return 0, io.ErrUnexpectedEOF
+}
+
+// TestConnectionAfterRead: a body that ends in the moment in which it is given up leaves its connection alone afterwards.
+func TestConnectionAfterRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBodies(sized(1))
+		for range 200 { // Either of the two may come first.
+			c := &connection{ResponseWriter: httptest.NewRecorder()}
+			_, _, err := b.Read(t.Context(), c, httptest.NewRequest(http.MethodPost, "/", ended(bodyPatience)), &bytes.Buffer{}, most)
+			if err == nil {
+				t.Fatal("AE-10: a body that did not come was read")
+			}
+			c.mu.Lock()
+			c.returned = true
+			c.mu.Unlock()
+			synctest.Wait()
+			if c.wrong {
+				t.Fatal("AE-10: the connection got a deadline after its handler had returned")
+			}
+		}
+	})
+}

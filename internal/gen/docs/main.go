@@ -1,9 +1,7 @@
-// docs writes the reference pages that are made from tables in the code, the pictures, the one in the comment of package relation included,
-// and the roles of all executables.
+// docs writes the reference pages that are made from tables in the code, the comment of package relation, and the roles of all executables.
 //
 //	go run ./internal/gen/docs graph > docs/reference/graph.md
 //	go run ./internal/gen/docs rbac deploy/rbac
-//	go run ./internal/gen/docs pictures docs/pictures
 package main
 
 import (
@@ -19,7 +17,6 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
-	"github.com/espalier-project/espalier/internal/gen/pictures"
 	nodeagentrules "github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	seedrules "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
@@ -32,7 +29,7 @@ func main() {
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
 		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics, "profiles": profiles,
 	}
-	folders := map[string]func(folder string) error{"rbac": rights, "pictures": pictures.Write}
+	folders := map[string]func(folder string) error{"rbac": rights}
 	if len(os.Args) == 3 && folders[os.Args[1]] != nil {
 		if err := folders[os.Args[1]](os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -41,7 +38,7 @@ func main() {
 		return
 	}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docs rbac <folder> | pictures <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
+		fmt.Fprintln(os.Stderr, "usage: docs rbac <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())

@@ -20,7 +20,7 @@ A vertex is a kind, a namespace and a name. An edge leads from what is needed to
 reach whatever leads to their Seed. A vertex says that something refers to an object or that the object is watched, not that it exists.
 
 `)
-	out.WriteString("![The kinds of the garden and the edges between them](../pictures/graph.svg)\n")
+	writeDiagram(&out, Watches)
 	out.WriteString("\n## Edges\n\nPaths are those of the watched object. *direct* edges open their start only, nothing that leads to it; over *managed* edges the\nstart is also written under `writeScope: Owned`.\n\n")
 	out.WriteString(tableHead)
 	writeRows(&out, Watches)
@@ -37,6 +37,8 @@ reach whatever leads to their Seed. A vertex says that something refers to an ob
 		}
 	}
 	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a separate graph, whose sinks are Shoots. The graph does not contain objects that belong to a Shoot by their name (GE-53 to GE-56),\nbecause the client's name is sufficient for them.\n\n")
+	writeDiagram(&out, SelfHosted)
+	out.WriteString("\n")
 	out.WriteString(tableHead)
 	writeRows(&out, SelfHosted)
 	return out.String()
@@ -55,6 +57,30 @@ func writeRows(out *strings.Builder, table Table) {
 				escapeCell(r.When), nameList(r.Needs), []string{graph.Refers: "", graph.Manages: "managed", graph.Direct: "direct"}[r.Class])
 		}
 	}
+}
+
+// writeDiagram writes the edges between kinds as a Mermaid diagram; dotted edges are direct.
+func writeDiagram(out *strings.Builder, table Table) {
+	out.WriteString("```mermaid\nflowchart LR\n")
+	var lines []string
+	for _, w := range table {
+		for _, r := range w.Rows {
+			arrow := "-->"
+			if r.Class == graph.Direct {
+				arrow = "-.->"
+			}
+			for _, from := range r.From {
+				for _, to := range r.To {
+					lines = append(lines, fmt.Sprintf("    %s %s %s\n", Schema.Names[from], arrow, Schema.Names[to]))
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	for _, line := range slices.Compact(lines) {
+		out.WriteString(line)
+	}
+	out.WriteString("```\n")
 }
 
 func nameList(kinds []graph.Kind) string {

@@ -94,7 +94,6 @@ var house = []floor{
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "verbs", rooms: []string{"internal/kubectl"}},
 	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/explaining", "internal/executable/manifests", "internal/executable/replaying"}},
-	{name: "pictures", rooms: []string{"internal/gen/pictures"}, without: clients},
 	{name: "executables", rooms: []string{"cmd/...", "internal/gen/docs", "internal/gen/charts"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }
