@@ -63,7 +63,7 @@ func TestLawNodesAreNeverCountedTooLow(t *testing.T) {
 	for range 50 { // Few of the texts are valid, and one takes microseconds.
 		rapid.Check(t, func(t *rapid.T) { checkNodes(t, hostileText(t)) })
 	}
-	for _, text := range []string{"- - - a", "a:\n b:\n  c:", "[[[]]]", "{a, b, c}", "? a\n? b", "{? a, ? b}", "[a: b, c: d]", "- a: |\n   text\n  b: [x, x, x]", "[&a [x, x], *a,*a]", "{a: &a {b: c}, <<: *a, d: [*a]}", "a: &a\n- &b x\n- *b\nc: *a", "- &-a x\n-\t*-a"} {
+	for _, text := range []string{"- - - a", "a:\n b:\n  c:", "[[[]]]", "{a, b, c}", "? a\n? b", "{? a, ? b}", "[a: b, c: d]", "- a: |\n   text\n  b: [x, x, x]", "? a\n: - b: |\n     text\n    c: [x, x, x, x, x, x, x, x, x, x]", "[&a [x, x], *a,*a]", "{a: &a {b: c}, <<: *a, d: [*a]}", "a: &a\n- &b x\n- *b\nc: *a", "- &-a x\n-\t*-a"} {
 		checkNodes(t, text)
 	}
 }
