@@ -287,14 +287,14 @@ func TestNotGivenUpAfterwards(t *testing.T) {
 	}
 }
 
-// connection records whether a deadline is set after the handler has returned, when the connection is the server's again.
+// connection records whether it gets a deadline after the handler has returned, when it belongs to the server again.
 type connection struct {
 	http.ResponseWriter
 	mu              sync.Mutex
 	returned, wrong bool
 }
 
-// SetReadDeadline implements what http.ResponseController looks for.
+// SetReadDeadline implements what http.ResponseController calls.
 func (c *connection) SetReadDeadline(time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,22 +311,22 @@ func (e ended) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// TestConnectionAfterRead: a body that ends in the moment in which it is given up leaves its connection alone afterwards.
+// TestConnectionAfterRead: a body that ends at the moment when it is given up leaves its connection alone afterwards.
 func TestConnectionAfterRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBodies(sized(1))
 		for range 200 { // Either of the two may come first.
 			c := &connection{ResponseWriter: httptest.NewRecorder()}
-			_, _, err := b.Read(t.Context(), c, httptest.NewRequest(http.MethodPost, "/", ended(bodyPatience)), &bytes.Buffer{}, most)
-			if err == nil {
-				t.Fatal("AE-10: a body that did not come was read")
+			request := httptest.NewRequest(http.MethodPost, "/", ended(bodyPatience))
+			if _, _, err := b.Read(t.Context(), c, request, &bytes.Buffer{}, most); err == nil {
+				t.Fatal("AE-3: a body that did not come was read")
 			}
 			c.mu.Lock()
 			c.returned = true
 			c.mu.Unlock()
 			synctest.Wait()
 			if c.wrong {
-				t.Fatal("AE-10: the connection got a deadline after its handler had returned")
+				t.Fatal("AE-3: the connection got a deadline after its handler had returned")
 			}
 		}
 	})
