@@ -38,6 +38,24 @@ func TestSameNameOfTwoServices(t *testing.T) {
 	}
 }
 
+// A policy that two reasons want gets the form of one of them when the other ends.
+func TestOneOfTwoReasonsEnds(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.namespace("a")
+	w.namespace("b", "x=1")
+	const shared = "ingress-to-s-tcp-1-via-x-from-b"
+	w.service(service("a", "s", nil, "namespace-selectors", `[{"matchLabels":{"x":"1"}}]`,
+		"from-x-allowed-ports", `[{"port":1}]`, "from-x-from-b-allowed-ports", `[{"port":1}]`))
+	both := w.policy("a", shared).Spec.DeepCopy()
+	if len(both.Ingress) != 2 {
+		t.Fatalf("NP-14: it is for clients in %d namespaces, want 2: %v", len(both.Ingress), both)
+	}
+	w.namespace("b", "x=2")
+	if got := w.policy("a", shared); len(got.Spec.Ingress) != 1 {
+		t.Errorf("NP-14, NP-41: the reason of namespace b has ended: got %v", got.Spec.Ingress)
+	}
+}
+
 // NP-1: what is in namespaces that nobody tells of is left alone, and so are policies of Services there.
 func TestWatchedNamespaces(t *testing.T) {
 	w := newWorld(t, Options{Watched: []string{"a"}})
