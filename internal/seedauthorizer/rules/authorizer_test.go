@@ -300,6 +300,7 @@ SP-11: E get secrets n/own => A
 CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => A
 CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-seed => A
 CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:other => N([create get patch update])
+CT-SA-20: G delete clusterrolebindings n/gardener.cloud:system:seed-bootstrapper:garden:seed => N([create get patch update])
 CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:foo:seed => N([create get patch update])
 CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed:more => N([create get patch update])
 CT-SA-20: G create clusterrolebindings => A

@@ -93,7 +93,7 @@ func gardenOnly(*client) string { return names.Garden }
 var (
 	ownBootstrapper = special{"SP-1", "delete of " + names.BootstrapperPrefix + "garden:[" + names.BootstrapServiceAccount + "]<own seed>", func(q *request) (verdict, bool) {
 		namespace, seed, ok := names.ParseBootstrapper(q.name)
-		return q.allowIf(ok && q.verb == verbDelete && namespace == names.Garden && seed == q.client.Seed, "SP-1")
+		return q.allowIf(ok && q.verb == verbDelete && q.namespace == "" && namespace == names.Garden && seed == q.client.Seed, "SP-1")
 	}}
 	gardenerInfo = special{"SP-2", "get of " + names.SystemPublic + "/" + names.GardenerInfo, func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb == verbGet && q.namespace == names.SystemPublic && q.name == names.GardenerInfo, "SP-2")
