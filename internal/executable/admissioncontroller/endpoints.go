@@ -78,9 +78,18 @@ func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 	}
 }
 
-// hook returns the row of a webhook that is no restriction. A webhook that reads from a cache answers 503 until the cache is complete; the cache
-// begins with the first request that needs it.
+// indexed returns the row of a webhook that finds users of an object in the index: it answers 503 until the graph is complete, which readiness
+// waits for.
+func indexed(row Row, decide func(*Process) (admission.Func, error)) Row {
+	return hooked(row, decide, func(p *Process) func() bool { return p.watches.Synced })
+}
+
+// hook returns the row of a webhook that is no restriction, and that needs no index.
 func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
+	return hooked(row, decide, func(*Process) func() bool { return nil })
+}
+
+func hooked(row Row, decide func(*Process) (admission.Func, error), ready func(*Process) func() bool) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
 		does, err := decide(p)
@@ -88,10 +97,8 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 			return err
 		}
 		options := admission.Options{
-			Name: row.Name, Decide: does, OnlyReport: p.onlyReports(&row), Bodies: p.bodies, Metrics: p.hooks, Log: p.Log.WithName("webhook." + row.Name),
-		}
-		if kept := p.kept[row.Path]; !kept.Empty() {
-			options.Ready = p.first.ready(kept.Synced)
+			Name: row.Name, Decide: does, OnlyReport: p.onlyReports(&row), Ready: ready(p), Bodies: p.bodies, Metrics: p.hooks,
+			Log: p.Log.WithName("webhook." + row.Name),
 		}
 		p.Manager.GetWebhookServer().Register(row.Path, admission.New(options))
 		return nil

@@ -3,7 +3,6 @@ package admissioncontroller
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,7 +21,6 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
-	foreign "github.com/espalier-project/espalier/internal/externalapi/garden"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/process"
@@ -33,14 +31,13 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/selectors"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
 // Process is what features start in.
 type Process struct {
-	Config  *configuration
-	Manager manager.Manager
-	// Garden is what webhooks read; its cache begins with the first request that needs it.
-	Garden   *cluster.Cluster
+	Config   *configuration
+	Manager  manager.Manager
 	Clock    clock.WithTicker
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -50,8 +47,9 @@ type Process struct {
 	seeds, shoots *rules.Authorizer
 	// seedRestriction and shootRestriction read over the connections of the authorizers.
 	seedRestriction, shootRestriction restriction.Handler
-	// live is what the other webhooks read past the cache.
-	live client.Reader
+	// users finds the Shoots and bindings that refer to an object, for the other webhooks; live are their other reads.
+	users *referrers.Index
+	live  client.Reader
 	// reviews, judged and bodies bound what is in memory at once: of authorizers, of restrictions and of all other webhooks.
 	reviews, judged, bodies *endpoint.Bodies
 	hooks                   *admission.Metrics
@@ -62,9 +60,6 @@ type Process struct {
 	rejections *admission.Rejections
 	// differences are where the shadow policy decides differently.
 	differences *authorization.Differences
-	// kept is what each enabled feature reads from the cache, by its key, and first has it begin.
-	kept  map[string]*cluster.Kept
-	first *asked
 }
 
 // New returns the process with everything that is enabled, ready to run. It sends nothing.
@@ -95,14 +90,14 @@ func assemble(
 	p := &Process{
 		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log,
 		reviews: authorization.NewBodies(), judged: admission.NewBodies(), bodies: admission.NewBodies(), pages: debug.NewPages(), guard: guarded,
-		hooks: admission.NewMetrics(registry), rejections: admission.NewRejections(registry), kept: map[string]*cluster.Kept{}, first: &asked{clock: clock.RealClock{}},
+		hooks: admission.NewMetrics(registry), rejections: admission.NewRejections(registry), users: &referrers.Index{},
 	}
 	p.differences = authorization.NewDifferences(registry, p.Clock)
 	registerDoubles(registry)
 	if err := p.follow(restConfig); err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
 	}
-	if err := p.cache(rows, restConfig); err != nil {
+	if err := p.reads(rows, restConfig); err != nil {
 		return nil, fmt.Errorf("garden cluster: %w", err)
 	}
 	if err := mgr.Add(collector{p.Clock}); err != nil {
@@ -149,7 +144,7 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	shootState := relation.NewState(shootGraph, p.Clock, metrics.Updated)
 	// The graph for shoots comes first: a Shoot that only the graph for seeds has is an ordinary one (SHI-3).
 	p.watches = garden.NewWatches(watching, []garden.Graph{{State: shootState, Table: relation.SelfHosted}, {State: seedState, Table: relation.Watches}},
-		p.Clock, metrics, p.Log.WithName("seed-authorizer-graph"))
+		p.users, p.Clock, metrics, p.Log.WithName("seed-authorizer-graph"))
 	options := rules.Options{
 		Graph: seedGraph, Watches: relation.Watches, Facts: seedState.Facts(), Live: ofSeeds, Queue: ofSeeds.queue,
 		Selectors: &selectors.Checker{Client: watching.Bare(), Clock: p.Clock}, Metrics: rules.NewMetrics(p.Registry),
@@ -173,47 +168,31 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	return nil
 }
 
-// cache has what webhooks keep of the garden, from the first request for one of them on that needs it, and after the graph is complete. The
-// readiness of the process does not wait for it: authorizers need none of it, and it is as much as they need.
-func (p *Process) cache(rows []Row, restConfig *rest.Config) error {
+// reads makes the client of the webhooks' live reads, on a connection that nothing else uses.
+func (p *Process) reads(rows []Row, restConfig *rest.Config) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, foreign.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	connection := cluster.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
-	var err error
-	reads := feature.AllReads(rows, p.Config)
-	if p.Garden, err = connection.Caching(feature.Garden, cluster.Options{Scheme: scheme, Reads: reads}); err != nil {
+	if err := corev1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(reads, func(r feature.Read) bool { return r.Form == feature.Whole && r.Resource == "shoots" }) {
-		references := func(shoot client.Object) []string { return shoot.(*foreign.Shoot).References() }
-		if err := p.Garden.Cache.IndexField(context.Background(), &foreign.Shoot{}, foreign.ReferencesIndex, references); err != nil {
-			return err
-		}
-	}
-	live, err := p.Garden.Live()
+	own, err := cluster.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}.Own()
 	if err != nil {
 		return err
 	}
-	p.live = readthrough.Shared(live, p.Garden.Lookups)
-	return p.Manager.Add(later{p.Garden, func() bool { return p.first.Asked() && p.watches.Synced() }, p.Clock})
+	mapper, err := cluster.Mapper(feature.Garden, feature.AllReads(rows, p.Config))(own.REST, own.HTTP)
+	if err != nil {
+		return err
+	}
+	live, err := client.New(own.REST, client.Options{HTTPClient: own.HTTP, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return err
+	}
+	p.live = readthrough.Shared(live, ratelimit.NewQueue(cluster.Streams, ratelimit.Waiting))
+	return nil
 }
 
 // add starts what is enabled.
 func (p *Process) add(rows []Row) error {
-	byName := map[feature.Cluster]*cluster.Cluster{feature.Garden: p.Garden}
 	for _, row := range rows {
-		kept, err := cluster.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
-		if err != nil {
-			return fmt.Errorf("feature %s: %w", row.Name, err)
-		}
-		p.kept[row.Key()] = kept
-		if err := p.Manager.Add(kept); err != nil {
-			return err
-		}
 		if err := row.Start(context.Background(), p); err != nil {
 			return fmt.Errorf("feature %s: %w", row.Name, err)
 		}

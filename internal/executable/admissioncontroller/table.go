@@ -92,21 +92,21 @@ func Table() []Row {
 		page("graph page of seeds", debug.SeedPath, func(p *Process) *rules.Authorizer { return p.seeds }),
 		page("graph page of self-hosted shoots", debug.ShootPath, func(p *Process) *rules.Authorizer { return p.shoots }),
 		// The other webhooks (B0).
-		hook(Row{
+		indexed(Row{
 			Name: auditpolicy.Name, Doc: "Judges the audit policies of Shoots.",
 			Path: auditpolicy.Path, Reads: reads(auditpolicy.Reads), Validating: one(auditpolicy.Registration),
-		}, func(p *Process) (admission.Func, error) { return auditpolicy.Decide(p.Garden.Cache, p.live) }),
-		hook(Row{
+		}, func(p *Process) (admission.Func, error) { return auditpolicy.Decide(p.users, p.live) }),
+		indexed(Row{
 			Name: authenticationconfig.Name, Doc: "Judges the authentication configurations of Shoots.",
 			Path: authenticationconfig.Path, Reads: reads(authenticationconfig.Reads), Validating: one(authenticationconfig.Registration),
 		}, func(p *Process) (admission.Func, error) {
-			return authenticationconfig.Decide(p.Garden.Cache, p.live), nil
+			return authenticationconfig.Decide(p.users, p.live), nil
 		}),
-		hook(Row{
+		indexed(Row{
 			Name: authorizationconfig.Name, Doc: "Judges the authorization configurations of Shoots.",
 			Path: authorizationconfig.Path, Reads: reads(authorizationconfig.Reads), Validating: one(authorizationconfig.Registration),
 		}, func(p *Process) (admission.Func, error) {
-			return authorizationconfig.Decide(p.Garden.Cache, p.live), nil
+			return authorizationconfig.Decide(p.users, p.live), nil
 		}),
 		hook(Row{
 			Name: internaldomain.Name, Doc: "Allows only one Secret with the internal domain, and no change of it while Shoots use it.",
@@ -120,11 +120,11 @@ func Table() []Row {
 			Name: namespacedeletion.Name, Doc: "Refuses to delete the namespace of a project.",
 			Path: namespacedeletion.Path, Reads: reads(namespacedeletion.Reads), Validating: one(namespacedeletion.Registration),
 		}, func(p *Process) (admission.Func, error) { return namespacedeletion.Decide(p.live), nil }),
-		hook(Row{
+		indexed(Row{
 			Name: providersecretlabels.Name, Doc: "Labels credentials with the providers that bindings use them for.",
-			Path: providersecretlabels.Path, Reads: reads(providersecretlabels.Reads), Mutating: one(providersecretlabels.Registration),
+			Path: providersecretlabels.Path, Mutating: one(providersecretlabels.Registration),
 		}, func(p *Process) (admission.Func, error) {
-			return providersecretlabels.Decide(providersecretlabels.Options{Bindings: p.Garden.Cache, RemoveUnreferenced: p.Config.Server.ProviderSecretLabels.RemoveUnreferenced}), nil
+			return providersecretlabels.Decide(providersecretlabels.Options{Bindings: p.users, RemoveUnreferenced: p.Config.Server.ProviderSecretLabels.RemoveUnreferenced}), nil
 		}),
 		rejecting(hook(Row{
 			Name: resourcesize.Name, Doc: "Limits the size and the number of objects, if limits are configured.",
@@ -140,10 +140,10 @@ func Table() []Row {
 				Config: p.Config.Server.ResourceAdmissionConfiguration, Garden: p.live, Rejections: p.rejections, Log: p.Log.WithName("webhook." + resourcesize.Name),
 			}), nil
 		})),
-		hook(Row{
+		indexed(Row{
 			Name: shootkubeconfigsecretref.Name, Doc: "Keeps the kubeconfig in Secrets that Shoots refer to.",
-			Path: shootkubeconfigsecretref.Path, Reads: reads(shootkubeconfigsecretref.Reads), Validating: one(shootkubeconfigsecretref.Registration),
-		}, func(p *Process) (admission.Func, error) { return shootkubeconfigsecretref.Decide(p.Garden.Cache), nil }),
+			Path: shootkubeconfigsecretref.Path, Validating: one(shootkubeconfigsecretref.Registration),
+		}, func(p *Process) (admission.Func, error) { return shootkubeconfigsecretref.Decide(p.users), nil }),
 		hook(Row{
 			Name: updaterestriction.Name, Doc: "Protects Secrets and ConfigMaps with a system label against changes by users.",
 			Path: updaterestriction.Path, Validating: one(updaterestriction.Registration),

@@ -19,6 +19,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/internal/webhook/updaterestriction"
@@ -44,6 +45,18 @@ func (r recorder) Register(path string, handler http.Handler) {
 // judgeUsers are the webhooks that judge the user of a request, whatever it changes.
 var judgeUsers = []string{updaterestriction.Name, restriction.SeedName, restriction.ShootName, restriction.ReservedName}
 
+// user returns a Shoot that refers to the objects named x.
+func user(t *testing.T) *gardencorev1beta1.Shoot {
+	t.Helper()
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := json.Unmarshal([]byte(`{"metadata":{"namespace":"garden","name":"web"},"spec":{"kubernetes":{"kubeAPIServer":{
+		"auditConfig":{"auditPolicy":{"configMapRef":{"name":"x"}}},"structuredAuthentication":{"configMapName":"x"},
+		"structuredAuthorization":{"configMapName":"x","kubeconfigs":[{"secretName":"x"}]}}}}}`), shoot); err != nil {
+		t.Fatal(err)
+	}
+	return shoot
+}
+
 // TestUnchanged is the law of all validating webhooks that are asked about updates: an object that is admitted already, however wrong, keeps the
 // fields that are judged, and its finalizers and labels change (T4-4). Nothing is read: the garden does not answer.
 func TestUnchanged(t *testing.T) {
@@ -53,6 +66,7 @@ func TestUnchanged(t *testing.T) {
 			Limits:        []config.ResourceLimit{{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"secrets"}, Size: ptr.To(resource.MustParse("1"))}},
 		}
 	})
+	p.users.Set(user(t))
 	server := recorder{handlers: map[string]*admission.Handler{}}
 	p.Manager = recording{p.Manager, server}
 	kinds := map[string]string{"secrets": "Secret", "configmaps": "ConfigMap", "shoots": "Shoot"}

@@ -5,11 +5,15 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/webhook/auditpolicy"
+	"github.com/espalier-project/espalier/internal/webhook/authenticationconfig"
+	"github.com/espalier-project/espalier/internal/webhook/authorizationconfig"
+	"github.com/espalier-project/espalier/internal/webhook/providersecretlabels"
+	"github.com/espalier-project/espalier/internal/webhook/shootkubeconfigsecretref"
 )
 
 // post asks a path of a process that was never started.
@@ -21,31 +25,25 @@ func post(p *Process, path, body string) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// TestServed: each webhook is served at its path (B0). A webhook that reads from the cache answers 503 while the cache is empty, and has it begin;
-// the others neither wait for it nor have it begin (OPB-15).
+// TestServed: each webhook is served at its path (B0). A webhook that finds users of an object in the index waits for the graph, which readiness waits
+// for, too: it answers 503 before that, at once (WB-48); the others wait for nothing (OPB-15).
 func TestServed(t *testing.T) {
-	cached, others := newProcess(t, func(*configuration) {}), newProcess(t, func(*configuration) {})
-	var answers sync.WaitGroup // Some of them wait a while for the cache.
+	p := newProcess(t, func(*configuration) {})
+	indexed := []string{auditpolicy.Name, authenticationconfig.Name, authorizationconfig.Name, providersecretlabels.Name, shootkubeconfigsecretref.Name}
 	for _, row := range Table() {
 		if row.Switch != "" || row.Validating == nil && row.Mutating == nil || strings.HasSuffix(row.Name, "restriction") && strings.HasPrefix(row.Path, "/webhooks/admission/s") {
 			continue // The graph's answer for others.
 		}
-		p, isCached := others, slices.ContainsFunc(row.ReadsOf(cached.Config), func(r feature.Read) bool { return r.Form == feature.Whole })
-		if isCached {
-			p = cached
+		want := http.StatusOK
+		if slices.Contains(indexed, row.Name) {
+			want = http.StatusServiceUnavailable
 		}
-		answers.Go(func() {
-			got := post(p, row.Path, `{"request":{"uid":"u","operation":"CREATE","object":{}}}`).Code
-			if isCached && got != http.StatusServiceUnavailable {
-				t.Errorf("%s answers %d while the cache is empty", row.Name, got)
-			} else if !isCached && got != http.StatusOK {
-				t.Errorf("%s answers %d", row.Name, got)
-			}
-		})
-	}
-	answers.Wait()
-	if !cached.first.Asked() || others.first.Asked() {
-		t.Errorf("the cache was asked for: %t by those that read from it, %t by the others", cached.first.Asked(), others.first.Asked())
+		if got := post(p, row.Path, `{"request":{"uid":"u","operation":"CREATE","object":{}}}`).Code; got != want {
+			t.Errorf("WB-48, PSL-4: %s answers %d before the graph is complete, want %d", row.Name, got, want)
+		}
+		if kept := slices.ContainsFunc(row.ReadsOf(p.Config), func(r feature.Read) bool { return r.Form == feature.Whole || r.Form == feature.Metadata }); kept {
+			t.Errorf("WB-48, WB-40: %s needs a cache, for which readiness does not wait", row.Name)
+		}
 	}
 }
 
@@ -105,22 +103,5 @@ func TestExplanations(t *testing.T) {
 		if recorder.Code != want {
 			t.Errorf("OPB-25: got %d, want %d", recorder.Code, want)
 		}
-	}
-}
-
-// TestStrippedAlike: whoever keeps a kind of the garden strips it, and alike, so that an object is copied for none of them.
-func TestStrippedAlike(t *testing.T) {
-	cfg, strips := &configuration{}, map[string]feature.Strip{}
-	for _, read := range feature.AllReads(feature.Enabled(Table(), cfg), cfg) {
-		if read.Form != feature.Whole {
-			continue
-		}
-		if other, found := strips[read.Resource]; read.Strip == nil || found && read.Strip != other {
-			t.Errorf("%s are stripped in another way", read.Resource)
-		}
-		strips[read.Resource] = read.Strip
-	}
-	if _, found := strips["shoots"]; !found {
-		t.Error("nobody keeps Shoots")
 	}
 }

@@ -94,6 +94,8 @@ type field struct {
 	name  string
 	index int
 	read  reader
+	// truth says that the field is a number.
+	truth bool
 }
 
 // ShapeOf returns the shape of a type. It panics if the message has a field that the type has not: its author has mistaken a name.
@@ -111,7 +113,7 @@ func ShapeOf(t reflect.Type, m Message) *Shape {
 		for int(known.Number) >= len(s.fields) {
 			s.fields = append(s.fields, nil)
 		}
-		s.fields[known.Number] = &field{name, of.Index[0], readerOf(of.Type, known.Of)}
+		s.fields[known.Number] = &field{name, of.Index[0], readerOf(of.Type, known.Of), elementOf(of.Type).Kind() == reflect.Bool}
 	}
 	return s
 }
@@ -131,7 +133,7 @@ func (s *Shape) decode(raw []byte, v reflect.Value) error {
 			return nil
 		}
 		f := s.fields[number]
-		if !is {
+		if is == f.truth {
 			return &fieldError{path: f.name, err: errWireType}
 		}
 		return at(f.name, f.read(value, v.Field(f.index)))

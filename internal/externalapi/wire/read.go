@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// errWireType says that a field has a number where a text, a message or a map is expected.
+// errWireType says that a field has a number where a text, a message or a map is expected, or one of these where a truth value is.
 var errWireType = errors.New("the wire type is not that of the field")
 
 // fieldError says what is wrong with which field.
@@ -39,7 +39,8 @@ func at(name string, err error) error {
 	return &fieldError{name + "." + inner.path, inner.err}
 }
 
-// Each calls a function for each field of a message, in their order. is says that the field has bytes, which all fields have that slices read.
+// Each calls a function for each field of a message, in their order. is says that the field has bytes, as all fields that slices read except truth
+// values.
 func Each(raw []byte, field func(number protowire.Number, value []byte, is bool) error) error {
 	for len(raw) > 0 {
 		number, kind, n := protowire.ConsumeTag(raw)
@@ -55,6 +56,9 @@ func Each(raw []byte, field func(number protowire.Number, value []byte, is bool)
 		}
 		if n < 0 {
 			return fmt.Errorf("field %d: %w", number, protowire.ParseError(n))
+		}
+		if kind == protowire.VarintType {
+			value = raw[:n]
 		}
 		if err := field(number, value, kind == protowire.BytesType); err != nil {
 			return err
@@ -77,6 +81,8 @@ func readerOf(t reflect.Type, m Message) reader {
 			v.SetString(text(raw))
 			return nil
 		}
+	case t.Kind() == reflect.Bool:
+		return truth
 	case t.Kind() == reflect.Struct:
 		return ShapeOf(t, m).decode
 	case t.Kind() == reflect.Pointer:
@@ -97,6 +103,16 @@ func pointer(element reader) reader {
 		}
 		return element(raw, v.Elem())
 	}
+}
+
+// truth reads a truth value, which is a number.
+func truth(raw []byte, v reflect.Value) error {
+	number, n := protowire.ConsumeVarint(raw)
+	if n < 0 {
+		return errWireType
+	}
+	v.SetBool(number != 0)
+	return nil
 }
 
 // list appends an element.

@@ -102,6 +102,7 @@ func TestDecodeErrors(t *testing.T) {
 		want string
 	}{
 		"a number for a text":          {in([]protowire.Number{2}, message(nil).number(14, 5)), "spec.seedName: the wire type is not that of the field"},
+		"a text for a truth value":     {in([]protowire.Number{2, 6, 3}, message(nil).bytes(11, "x")), "spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication: the wire type is not that of the field"},
 		"a number for a message":       {message(nil).number(3, 1), "status: the wire type is not that of the field"},
 		"the second element of a list": {in([]protowire.Number{2, 3}, message(nil).bytes(2, "").bytes(2, string(in([]protowire.Number{6}, cut)))), "spec.dns.providers[1].credentialsRef: field 1: "},
 		"an owner":                     {in([]protowire.Number{1, 13}, cut), "metadata.ownerReferences[0]: "},

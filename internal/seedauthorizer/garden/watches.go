@@ -34,9 +34,16 @@ type Graph struct {
 	Table relation.Table
 }
 
-// NewWatches prepares the watches of all kinds that the graphs need, each kind once. metrics may be nil; they record how long an
+// Receiver receives each object that the graphs follow, except Namespaces.
+type Receiver interface {
+	Set(object runtime.Object)
+	Remove(kind graph.Kind, namespace, name string)
+	Retain(kind graph.Kind, there func(namespace, name string) bool)
+}
+
+// NewWatches prepares the watches of all kinds that the graphs need, each kind once, and passes them to also, too. metrics may be nil; they record how long an
 // event took from its arrival until the graphs had it, which objects cannot be decoded, and how long a watch has been silent.
-func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics, log logr.Logger) *Watches {
+func NewWatches(client *Client, graphs []Graph, also Receiver, c clock.Clock, metrics *Metrics, log logr.Logger) *Watches {
 	w := &Watches{graphs: graphs, clock: c, log: log}
 	add := func(kind reflector.Kind) {
 		kind.First = w.tidy
@@ -55,7 +62,7 @@ func NewWatches(client *Client, graphs []Graph, c clock.Clock, metrics *Metrics,
 	add(namespaces(graphs))
 	for kind := range relation.Schema.Names {
 		if k, wanted := kindOf(graph.Kind(kind), graphs); wanted {
-			add(k)
+			add(telling(k, graph.Kind(kind), also))
 		}
 	}
 	reflector.Together(w.each, c)
@@ -113,6 +120,15 @@ func kindOf(kind graph.Kind, graphs []Graph) (k reflector.Kind, wanted bool) {
 			}
 		},
 	}, true
+}
+
+// telling passes what a kind passes to the graphs to a receiver, too.
+func telling(k reflector.Kind, kind graph.Kind, also Receiver) reflector.Kind {
+	set, remove, retain := k.Set, k.Remove, k.Retain
+	k.Set = func(object runtime.Object) { set(object); also.Set(object) }
+	k.Remove = func(namespace, name string) { remove(namespace, name); also.Remove(kind, namespace, name) }
+	k.Retain = func(names reflector.Names) { retain(names); also.Retain(kind, names.Has) }
+	return k
 }
 
 // tidy gives back, once, what the first lists needed and nothing will need again: the objects are gone, their edges are left.

@@ -11,11 +11,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
 // apiServer streams the objects that there are of each resource, and then nothing.
@@ -57,6 +60,12 @@ func watched(t *testing.T, s *apiServer) (*Watches, *graph.Graph, *prometheus.Re
 // served returns watches of a garden.
 func served(t *testing.T, s http.Handler) (*Watches, *graph.Graph, *prometheus.Registry, *clocktesting.FakeClock) {
 	t.Helper()
+	return serving(t, s, &referrers.Index{})
+}
+
+// serving returns watches of a garden that feed an index, too.
+func serving(t *testing.T, s http.Handler, index *referrers.Index) (*Watches, *graph.Graph, *prometheus.Registry, *clocktesting.FakeClock) {
+	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
@@ -67,7 +76,7 @@ func served(t *testing.T, s http.Handler) (*Watches, *graph.Graph, *prometheus.R
 	g := graph.New(relation.Schema)
 	registry := prometheus.NewRegistry()
 	state := relation.NewState(g, clock, nil)
-	w := NewWatches(client, []Graph{{State: state, Table: relation.Watches}}, clock, NewMetrics(registry, g, prometheus.DefBuckets), logr.Discard())
+	w := NewWatches(client, []Graph{{State: state, Table: relation.Watches}}, index, clock, NewMetrics(registry, g, prometheus.DefBuckets), logr.Discard())
 	go func() { _ = w.Start(t.Context()) }()
 	return w, g, registry, clock
 }
@@ -122,6 +131,25 @@ func TestUndecodable(t *testing.T) {
 	}
 	if got, err := value(t, registry, "graph_undecodable_total", "Seed"); err != nil || got != 0 {
 		t.Errorf("graph_undecodable_total of Seeds: got %v, %v", got, err)
+	}
+}
+
+// TestReferrers: what webhooks look up is complete when the graph is (WB-48).
+func TestReferrers(t *testing.T) {
+	index := &referrers.Index{}
+	w, _, _, _ := serving(t, &apiServer{objects: map[string][]string{
+		"shoots":         {`{"metadata":{"namespace":"n","name":"a"},"spec":{"kubernetes":{"kubeAPIServer":{"structuredAuthentication":{"configMapName":"c"}}}}}`},
+		"secretbindings": {`{"metadata":{"namespace":"n","name":"b"},"secretRef":{"namespace":"n","name":"s"},"provider":{"type":"aws"}}`},
+	}}, index)
+	await(t, "the graph is not complete", w.Synced)
+	if shoots, types := index.Shoots(relation.ConfigMap, "n", "c"), index.ProviderTypes(relation.Secret, "n", "s"); len(shoots) != 1 || len(types) != 1 {
+		t.Errorf("WB-48: the index has %d Shoots and the types %v", len(shoots), types)
+	}
+	shoot := reflector.Kind{Set: func(runtime.Object) {}, Remove: func(_, _ string) {}, Retain: func(reflector.Names) {}}
+	telling(shoot, relation.Shoot, index).Retain(reflector.Names{})
+	telling(shoot, relation.SecretBinding, index).Remove("n", "b")
+	if shoots, types := index.Shoots(relation.ConfigMap, "n", "c"), index.ProviderTypes(relation.Secret, "n", "s"); len(shoots)+len(types) > 0 {
+		t.Errorf("WB-48: objects that are gone stay in the index: %d Shoots and the types %v", len(shoots), types)
 	}
 }
 

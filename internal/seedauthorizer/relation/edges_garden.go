@@ -166,7 +166,8 @@ var controllerInstallations = watch(watchOptions[gardencorev1beta1.ControllerIns
 
 var credentialsBindings = watch(watchOptions[securityv1alpha1.CredentialsBinding]{
 	kind: CredentialsBinding, resource: securityv1alpha1.Resource("credentialsbindings"), message: securityv1alpha1.CredentialsBindingMessage,
-	identify: func(c *securityv1alpha1.CredentialsBinding) (string, string) { return c.Namespace, c.Name },
+	identify:    func(c *securityv1alpha1.CredentialsBinding) (string, string) { return c.Namespace, c.Name },
+	notFollowed: map[string]string{"provider": judged},
 },
 	row[securityv1alpha1.CredentialsBinding]{
 		Row{ID: "GE-18", From: kinds(Secret, WorkloadIdentity, InternalSecret), To: kinds(CredentialsBinding), Fields: []string{"credentialsRef"}},
@@ -192,7 +193,8 @@ var projects = watch(watchOptions[gardencorev1beta1.Project]{
 
 var secretBindings = watch(watchOptions[gardencorev1beta1.SecretBinding]{
 	kind: SecretBinding, resource: gardencorev1beta1.Resource("secretbindings"), message: gardencorev1beta1.SecretBindingMessage,
-	identify: func(s *gardencorev1beta1.SecretBinding) (string, string) { return s.Namespace, s.Name },
+	identify:    func(s *gardencorev1beta1.SecretBinding) (string, string) { return s.Namespace, s.Name },
+	notFollowed: map[string]string{"provider": judged},
 },
 	row[gardencorev1beta1.SecretBinding]{
 		Row{ID: "GE-19", From: kinds(Secret), To: kinds(SecretBinding), Fields: []string{"secretRef"}},

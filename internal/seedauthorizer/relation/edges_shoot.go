@@ -7,7 +7,11 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-const apiServer = "spec.kubernetes.kubeAPIServer."
+const (
+	apiServer = "spec.kubernetes.kubeAPIServer."
+	// judged is why a row does not follow a field.
+	judged = "read by webhooks through package referrers, no reference of the graph"
+)
 
 // issuerRow is also computed alone, when the label of a Shoot's namespace changes.
 var issuerRow = row[gardencorev1beta1.Shoot]{
@@ -31,8 +35,14 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 	kind: Shoot, resource: gardencorev1beta1.Resource("shoots"), message: gardencorev1beta1.ShootMessage,
 	identify: func(s *gardencorev1beta1.Shoot) (string, string) { return s.Namespace, s.Name },
 	notFollowed: map[string]string{
-		"status.lastOperation":                        "read by SeedRestriction, no reference",
-		"spec.provider.workers[].controlPlane.backup": "read by ShootRestriction: the BackupBucket of a self-hosted shoot names the same credentials",
+		"status.lastOperation":                                             "read by SeedRestriction, no reference",
+		"spec.provider.workers[].controlPlane.backup":                      "read by ShootRestriction: the BackupBucket of a self-hosted shoot names the same credentials",
+		"spec.kubernetes.version":                                          judged,
+		"status.advertisedAddresses[]":                                     judged,
+		apiServer + "admissionPlugins[]":                                   judged,
+		apiServer + "enableAnonymousAuthentication":                        judged,
+		apiServer + "serviceAccountConfig":                                 judged,
+		apiServer + "structuredAuthorization.kubeconfigs[].authorizerName": judged,
 	},
 },
 	row[gardencorev1beta1.Shoot]{

@@ -55,6 +55,7 @@ var house = []floor{
 			"internal/controller/node",
 			"internal/controller/tokeninvalidator/invalidation",
 			"internal/controller/tokenrequestor/token",
+			"internal/webhook/referrers",
 			"internal/webhook/zones",
 		},
 	},

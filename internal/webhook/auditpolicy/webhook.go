@@ -13,9 +13,10 @@ import (
 	auditvalidation "k8s.io/apiserver/pkg/apis/audit/validation"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
 const (
@@ -27,11 +28,11 @@ const (
 	purpose = "audit policy"
 )
 
-// Reads are what it reads of the garden.
+// Reads are what it reads of the gardencorev1beta1.
 func Reads() []feature.Read { return configref.Reads() }
 
 // Decide judges Shoots and the ConfigMaps with audit policies.
-func Decide(shoots configref.Lister, configMaps configref.Getter) (admission.Func, error) {
+func Decide(shoots *referrers.Index, configMaps configref.Getter) (admission.Func, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{auditinternal.AddToScheme, auditv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -39,11 +40,11 @@ func Decide(shoots configref.Lister, configMaps configref.Getter) (admission.Fun
 		}
 	}
 	check := policies{configref.NewDecoder(scheme)}.check
-	flow := configref.Flow{Purpose: purpose, Key: "policy", Reference: reference, Relevant: func(_, _ *garden.Shoot) bool { return false }, Check: check, Shoots: shoots, ConfigMaps: configMaps}
+	flow := configref.Flow{Purpose: purpose, Key: "policy", Reference: reference, Relevant: func(_, _ *gardencorev1beta1.Shoot) bool { return false }, Check: check, Shoots: shoots, ConfigMaps: configMaps}
 	return flow.Decide(), nil
 }
 
-func reference(server *garden.KubeAPIServer) string {
+func reference(server *gardencorev1beta1.KubeAPIServer) string {
 	if c := server.AuditConfig; c != nil && c.AuditPolicy != nil && c.AuditPolicy.ConfigMapRef != nil {
 		return c.AuditPolicy.ConfigMapRef.Name
 	}
@@ -53,7 +54,7 @@ func reference(server *garden.KubeAPIServer) string {
 type policies struct{ decoder configref.Decoder }
 
 // check keeps AUD-1 and AUD-2.
-func (p policies) check(_ context.Context, content string, _ []garden.Shoot) error {
+func (p policies) check(_ context.Context, content string, _ []*gardencorev1beta1.Shoot) error {
 	object, kind, err := p.decoder.Decode(purpose, content)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
@@ -21,7 +21,7 @@ const shoots = "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec:
 func decide(t testing.TB) admission.Func {
 	t.Helper()
 	garden := admissiontest.NewReader(t, shoots)
-	f, err := Decide(garden, garden)
+	f, err := Decide(garden.Referrers(), garden)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestReference(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: "", `{"auditConfig":{}}`: "", `{"auditConfig":{"auditPolicy":{}}}`: "", `{"auditConfig":{"auditPolicy":{"configMapRef":{"name":"x"}}}}`: "x",
 	} {
-		server := &garden.KubeAPIServer{}
+		server := &gardencorev1beta1.KubeAPIServer{}
 		if err := json.Unmarshal([]byte(text), server); err != nil {
 			t.Fatal(err)
 		}

@@ -22,10 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
 const (
@@ -46,7 +47,7 @@ func Reads() []feature.Read {
 }
 
 // Decide judges Shoots and the ConfigMaps with authentication configurations. The live reader reads ConfigMaps, Secrets and Namespaces.
-func Decide(shoots configref.Lister, live client.Reader) admission.Func {
+func Decide(shoots *referrers.Index, live client.Reader) admission.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	c := configurations{configref.NewDecoder(scheme), authenticationcel.NewDefaultCompiler(), configref.NewExpressions(), live}
@@ -54,7 +55,7 @@ func Decide(shoots configref.Lister, live client.Reader) admission.Func {
 	return flow.Decide()
 }
 
-func reference(server *garden.KubeAPIServer) string {
+func reference(server *gardencorev1beta1.KubeAPIServer) string {
 	if server.StructuredAuthentication == nil {
 		return ""
 	}
@@ -62,17 +63,17 @@ func reference(server *garden.KubeAPIServer) string {
 }
 
 // relevant says whether other issuers are the Shoot's own, or it says in the older way who may be anonymous (CV-6).
-func relevant(now, old *garden.Shoot) bool {
-	is, was := ptr.Deref(now.Spec.Kubernetes.KubeAPIServer, garden.KubeAPIServer{}), ptr.Deref(old.Spec.Kubernetes.KubeAPIServer, garden.KubeAPIServer{})
+func relevant(now, old *gardencorev1beta1.Shoot) bool {
+	is, was := ptr.Deref(now.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServer{}), ptr.Deref(old.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServer{})
 	return managed(now) != managed(old) || is.EnableAnonymousAuthentication != nil && was.EnableAnonymousAuthentication == nil || !slices.Equal(issuersOf(is), issuersOf(was))
 }
 
-func managed(shoot *garden.Shoot) bool {
+func managed(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Annotations[names.Issuer] == names.ManagedIssuer
 }
 
 // issuersOf is the set of issuers that a Shoot names itself, sorted.
-func issuersOf(server garden.KubeAPIServer) []string {
+func issuersOf(server gardencorev1beta1.KubeAPIServer) []string {
 	if server.ServiceAccountConfig == nil {
 		return nil
 	}
@@ -96,7 +97,7 @@ type configurations struct {
 var since = version.MajorMinor(1, 34)
 
 // check keeps AUT-1 to AUT-4. An issuer that is one Shoot's own is refused for all Shoots that use the configuration.
-func (c configurations) check(ctx context.Context, content string, users []garden.Shoot) error {
+func (c configurations) check(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error {
 	object, kind, err := c.decoder.Decode(purpose, content)
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (c configurations) check(ctx context.Context, content string, users []garde
 }
 
 // inOlderWay returns the names of Shoots that set enableAnonymousAuthentication, the older field for anonymous requests, to true or false.
-func inOlderWay(users []garden.Shoot) []string {
+func inOlderWay(users []*gardencorev1beta1.Shoot) []string {
 	var all []string
 	for i := range users {
 		if server := users[i].Spec.Kubernetes.KubeAPIServer; server != nil && server.EnableAnonymousAuthentication != nil {
@@ -139,13 +140,12 @@ func inOlderWay(users []garden.Shoot) []string {
 }
 
 // disallowed are the issuers that are Shoots' own (AUT-2).
-func (c configurations) disallowed(ctx context.Context, users []garden.Shoot) ([]string, error) {
+func (c configurations) disallowed(ctx context.Context, users []*gardencorev1beta1.Shoot) ([]string, error) {
 	var all []string
 	host, known := "", false
 	projects := map[string]string{} // By namespace.
-	for i := range users {
-		shoot := &users[i]
-		all = append(all, issuersOf(ptr.Deref(shoot.Spec.Kubernetes.KubeAPIServer, garden.KubeAPIServer{}))...)
+	for _, shoot := range users {
+		all = append(all, issuersOf(ptr.Deref(shoot.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServer{}))...)
 		for _, address := range shoot.Status.AdvertisedAddresses {
 			if address.Name == "service-account-issuer" || address.Name == "internal" || address.Name == "external" {
 				all = append(all, address.URL)

@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
@@ -91,7 +91,7 @@ func TestConfigurations(t *testing.T) {
 			if c.err != nil {
 				garden.Err = c.err
 			}
-			response := admissiontest.Respond(Decide(garden, garden), admissiontest.Filled("authn", "config.yaml", c.content))
+			response := admissiontest.Respond(Decide(garden.Referrers(), garden), admissiontest.Filled("authn", "config.yaml", c.content))
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -122,7 +122,7 @@ func TestRelevant(t *testing.T) {
 	} {
 		r := admissionv1.AdmissionRequest{Operation: admissionv1.Update, Namespace: "garden-dev", Kind: metav1.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Shoot"}}
 		r.Object.Raw, r.OldObject.Raw = c.now.JSON(), c.old.JSON()
-		if response := admissiontest.Respond(Decide(garden, garden), r); response.Allowed == c.judged || !c.judged && response.Result.Message != unchanged {
+		if response := admissiontest.Respond(Decide(garden.Referrers(), garden), r); response.Allowed == c.judged || !c.judged && response.Result.Message != unchanged {
 			t.Errorf("%s: %+v", name, response.Result)
 		}
 	}
@@ -131,7 +131,7 @@ func TestRelevant(t *testing.T) {
 func FuzzConfiguration(f *testing.F) {
 	f.Add(configuration("v1beta1", "https://abc.com", "anonymous: {enabled: true}"))
 	garden := admissiontest.NewReader(f, builders.Documents(shoot()))
-	admissiontest.FuzzContent(f, Decide(garden, garden), "authn", "config.yaml")
+	admissiontest.FuzzContent(f, Decide(garden.Referrers(), garden), "authn", "config.yaml")
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-15).
@@ -139,13 +139,13 @@ func TestDocument(t *testing.T) {
 	r := admissiontest.Filled("authn", "config.yaml", "x")
 	garden := admissiontest.NewReader(t, builders.Documents(shoot().APIServer("serviceAccountConfig.acceptedIssuers", []string{"https://issuer.example.com"})))
 	t.Run("ADM-15 as it is registered", func(t *testing.T) {
-		admissiontest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(garden.Referrers(), garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
 	garden := admissiontest.NewReader(b, builders.Documents(shoot()))
-	admissiontest.Bench(b, Decide(garden, garden), admissiontest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: refused}]\n")))
+	admissiontest.Bench(b, Decide(garden.Referrers(), garden), admissiontest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: refused}]\n")))
 }
 
 // TestHostileConfigurations: a member of a project may write anything (T3-6, AUT-1).
@@ -242,13 +242,13 @@ func TestExpressionsOf(t *testing.T) {
 // TestInOlderWay: the names of Shoots are told in their order (AUT-4).
 func TestInOlderWay(t *testing.T) {
 	no := false
-	named := func(name string, anonymous *bool) garden.Shoot {
-		s := garden.Shoot{}
+	named := func(name string, anonymous *bool) *gardencorev1beta1.Shoot {
+		s := &gardencorev1beta1.Shoot{}
 		s.Name = name
-		s.Spec.Kubernetes.KubeAPIServer = &garden.KubeAPIServer{EnableAnonymousAuthentication: anonymous}
+		s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServer{EnableAnonymousAuthentication: anonymous}
 		return s
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, inOlderWay([]garden.Shoot{named("b", &no), named("c", nil), {}, named("a", &no)})); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, inOlderWay([]*gardencorev1beta1.Shoot{named("b", &no), named("c", nil), {}, named("a", &no)})); diff != "" {
 		t.Errorf("AUT-4: %s", diff)
 	}
 }

@@ -18,9 +18,10 @@ import (
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
 const (
@@ -32,11 +33,11 @@ const (
 	purpose = "authorization configuration"
 )
 
-// Reads are what it reads of the garden.
+// Reads are what it reads of the gardencorev1beta1.
 func Reads() []feature.Read { return configref.Reads() }
 
 // Decide judges Shoots and the ConfigMaps with authorization configurations.
-func Decide(shoots configref.Lister, configMaps configref.Getter) admission.Func {
+func Decide(shoots *referrers.Index, configMaps configref.Getter) admission.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	c := configurations{configref.NewDecoder(scheme), authorizationcel.NewDefaultCompiler(), configref.NewExpressions()}
@@ -44,7 +45,7 @@ func Decide(shoots configref.Lister, configMaps configref.Getter) admission.Func
 	return flow.Decide()
 }
 
-func reference(server *garden.KubeAPIServer) string {
+func reference(server *gardencorev1beta1.KubeAPIServer) string {
 	if server.StructuredAuthorization == nil {
 		return ""
 	}
@@ -52,12 +53,12 @@ func reference(server *garden.KubeAPIServer) string {
 }
 
 // relevant says whether there are kubeconfigs of other authorizers (CV-6).
-func relevant(now, old *garden.Shoot) bool {
+func relevant(now, old *gardencorev1beta1.Shoot) bool {
 	return !authorizersOf(now).Equal(authorizersOf(old))
 }
 
 // authorizersOf are the names of the authorizers that a Shoot has kubeconfigs of.
-func authorizersOf(shoot *garden.Shoot) sets.Set[string] {
+func authorizersOf(shoot *gardencorev1beta1.Shoot) sets.Set[string] {
 	all := sets.New[string]()
 	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.StructuredAuthorization != nil {
 		for _, kubeconfig := range server.StructuredAuthorization.Kubeconfigs {
@@ -78,7 +79,7 @@ type configurations struct {
 var since = version.MajorMinor(1, 32)
 
 // check keeps AUZ-1 to AUZ-4, in this order (AUZ-5). How a webhook is reached is the landscape's to say: no file is ever looked for.
-func (c configurations) check(ctx context.Context, content string, users []garden.Shoot) error {
+func (c configurations) check(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error {
 	object, kind, err := c.decoder.Decode(purpose, content)
 	if err != nil {
 		return err
@@ -120,10 +121,10 @@ func withoutConnections(configuration *apiserver.AuthorizationConfiguration) fie
 }
 
 // withKubeconfigs wants each Shoot to have a kubeconfig of each webhook (AUZ-3).
-func withKubeconfigs(ctx context.Context, configuration *apiserver.AuthorizationConfiguration, users []garden.Shoot) error {
+func withKubeconfigs(ctx context.Context, configuration *apiserver.AuthorizationConfiguration, users []*gardencorev1beta1.Shoot) error {
 	has := make([]sets.Set[string], len(users))
 	for i := range users {
-		has[i] = authorizersOf(&users[i])
+		has[i] = authorizersOf(users[i])
 	}
 	for _, a := range configuration.Authorizers {
 		if a.Type != apiserver.TypeWebhook {

@@ -54,7 +54,7 @@ func TestConfigurations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			garden := admissiontest.NewReader(t, builders.Documents(c.garden...))
-			response := admissiontest.Respond(Decide(garden, garden), admissiontest.Filled("authz", "config.yaml", c.content))
+			response := admissiontest.Respond(Decide(garden.Referrers(), garden), admissiontest.Filled("authz", "config.yaml", c.content))
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); !strings.HasPrefix(got, c.want) || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
@@ -79,7 +79,7 @@ func TestRelevant(t *testing.T) {
 		if r.Object.Raw = c.now.JSON(); c.old != nil {
 			r.OldObject.Raw = c.old.JSON()
 		}
-		if response := admissiontest.Respond(Decide(garden, garden), r); response.Result.Message != c.want {
+		if response := admissiontest.Respond(Decide(garden.Referrers(), garden), r); response.Result.Message != c.want {
 			t.Errorf("%s: %+v", name, response.Result)
 		}
 	}
@@ -89,7 +89,7 @@ func FuzzConfiguration(f *testing.F) {
 	f.Add(configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n"))
 	f.Add(configuration("v1beta1", "- type: Webhook\n  webhook: null\n"))
 	garden := admissiontest.NewReader(f, builders.Documents(hooked("a")))
-	admissiontest.FuzzContent(f, Decide(garden, garden), "authz", "config.yaml")
+	admissiontest.FuzzContent(f, Decide(garden.Referrers(), garden), "authz", "config.yaml")
 }
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-16).
@@ -97,13 +97,13 @@ func TestDocument(t *testing.T) {
 	r := admissiontest.Filled("authz", "config.yaml", "x")
 	garden := admissiontest.NewReader(t, builders.Documents(shoot("web").Authorizer("policy", "s")))
 	t.Run("ADM-16 as it is registered", func(t *testing.T) {
-		admissiontest.Judged{Decide: Decide(garden, garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
+		admissiontest.Judged{Decide: Decide(garden.Referrers(), garden), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 	})
 }
 
 func BenchmarkDecide(b *testing.B) {
 	garden := admissiontest.NewReader(b, builders.Documents(hooked("a")))
-	admissiontest.Bench(b, Decide(garden, garden), admissiontest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
+	admissiontest.Bench(b, Decide(garden.Referrers(), garden), admissiontest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
 }
 
 // TestHostileConfigurations: a member of a project may write anything (T3-6, AUZ-1).

@@ -2,13 +2,14 @@
 // contract): when a Shoot or such a ConfigMap is written, the ConfigMap must exist and be valid.
 //
 // A webhook defines where a Shoot refers to its ConfigMap and how its content is judged. The ConfigMap is read live, because a missing one
-// would refuse the Shoot; the Shoots of a namespace come from a cache. Answers quote content only as far as it is wrong.
+// would refuse the Shoot; the Shoots that refer to it come from an index. Answers quote content only as far as it is wrong.
 package configref
 
 import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -19,27 +20,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
-// Reads are what the flow reads of the garden.
+// Reads are what the flow reads of the gardencorev1beta1.
 func Reads() []feature.Read {
-	return []feature.Read{
-		{Cluster: feature.Garden, Kind: configMaps, Resource: "configmaps", Form: feature.Live},
-		{Cluster: feature.Garden, Kind: shoots, Resource: "shoots", Form: feature.Whole, Strip: garden.Strip{}},
-	}
+	return []feature.Read{{Cluster: feature.Garden, Kind: configMaps, Resource: "configmaps", Form: feature.Live}}
 }
 
 var (
 	configMaps = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	shoots     = garden.Core.WithKind("Shoot")
+	shoots     = gardencorev1beta1.GroupVersion.WithKind("Shoot")
 )
-
-// Lister lists Shoots from a cache; they are not changed.
-type Lister interface {
-	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
-}
 
 // Getter reads ConfigMaps, live.
 type Getter interface {
@@ -53,13 +48,13 @@ type Flow struct {
 	// Key is that of the ConfigMap's data.
 	Key string
 	// Reference returns the name of the ConfigMap that a Shoot refers to; empty if there is none.
-	Reference func(*garden.KubeAPIServer) string
+	Reference func(*gardencorev1beta1.KubeAPIServer) string
 	// Relevant says whether something else of the Shoot has changed that the content depends on.
-	Relevant func(now, old *garden.Shoot) bool
+	Relevant func(now, old *gardencorev1beta1.Shoot) bool
 	// Check judges the content for all Shoots that refer to it. Its result is the answer.
-	Check func(ctx context.Context, content string, users []garden.Shoot) error
+	Check func(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error
 
-	Shoots     Lister
+	Shoots     *referrers.Index
 	ConfigMaps Getter
 }
 
@@ -83,7 +78,7 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 		admission.Explain(ctx, "operation is neither create nor update, nothing to validate")
 		return nil
 	}
-	shoot, err := admission.Decode[garden.Shoot](shoots, r.Object.Raw, r.Namespace)
+	shoot, err := admission.Decode[gardencorev1beta1.Shoot](shoots, r.Object.Raw, r.Namespace)
 	if err != nil {
 		return err
 	}
@@ -97,7 +92,7 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 		return nil
 	}
 	if r.Operation == admissionv1.Update {
-		old, err := admission.Decode[garden.Shoot](shoots, r.OldObject.Raw, r.Namespace)
+		old, err := admission.Decode[gardencorev1beta1.Shoot](shoots, r.OldObject.Raw, r.Namespace)
 		if err != nil {
 			return err
 		}
@@ -124,7 +119,7 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 	if err != nil {
 		return err
 	}
-	return f.check(ctx, content, []garden.Shoot{*shoot})
+	return f.check(ctx, content, []*gardencorev1beta1.Shoot{shoot})
 }
 
 // configMap keeps CV-10 to CV-14. The content is compared first: most updates of ConfigMaps are none of a configuration's.
@@ -146,16 +141,8 @@ func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) e
 		admission.Explain(ctx, "%s did not change", f.Purpose)
 		return nil
 	}
-	list := &garden.ShootList{}
-	if err := f.Shoots.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingFields{garden.ReferencesIndex: "ConfigMap/" + r.Name}); err != nil {
-		return admission.Refuse(http.StatusInternalServerError, "failed listing shoots in namespace %s: %s", r.Namespace, err)
-	}
-	var users []garden.Shoot
-	for i := range list.Items {
-		if f.reference(&list.Items[i]) == r.Name {
-			users = append(users, list.Items[i])
-		}
-	}
+	users := f.Shoots.Shoots(relation.ConfigMap, r.Namespace, r.Name)
+	users = slices.DeleteFunc(users, func(shoot *gardencorev1beta1.Shoot) bool { return f.reference(shoot) != r.Name })
 	if len(users) == 0 {
 		admission.Explain(ctx, "ConfigMap is not referenced by a Shoot")
 		return nil
@@ -167,7 +154,7 @@ func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) e
 	return f.check(ctx, content, users)
 }
 
-func (f *Flow) check(ctx context.Context, content string, users []garden.Shoot) error {
+func (f *Flow) check(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error {
 	if err := f.Check(ctx, content, users); err != nil {
 		return err
 	}
@@ -176,7 +163,7 @@ func (f *Flow) check(ctx context.Context, content string, users []garden.Shoot) 
 }
 
 // reference is the name of the ConfigMap that a Shoot refers to.
-func (f *Flow) reference(shoot *garden.Shoot) string {
+func (f *Flow) reference(shoot *gardencorev1beta1.Shoot) string {
 	if shoot.Spec.Kubernetes.KubeAPIServer == nil {
 		return ""
 	}

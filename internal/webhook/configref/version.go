@@ -7,17 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 )
 
 // Since refuses a configuration of v1 for Shoots whose API server does not know that version yet (WB-32). Where a Shoot's version is none
 // that anybody knows, others refuse it.
-func Since(first *version.Version, kind *schema.GroupVersionKind, purpose string, users []garden.Shoot) error {
+func Since(first *version.Version, kind *schema.GroupVersionKind, purpose string, users []*gardencorev1beta1.Shoot) error {
 	if kind == nil || kind.Version != "v1" {
 		return nil
 	}
-	for i := range users {
-		shoot := &users[i]
+	for _, shoot := range users {
 		if has, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version); err == nil && has.LessThan(first) {
 			return admission.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s needs Kubernetes %s, but shoot %s/%s has %s",
 				purpose, kind.GroupVersion(), first, shoot.Namespace, shoot.Name, has)

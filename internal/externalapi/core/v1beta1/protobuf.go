@@ -39,6 +39,7 @@ var (
 	SecretBindingMessage = wire.Message{
 		"metadata":  {Number: 1, Of: meta.ObjectMessage},
 		"secretRef": {Number: 2, Of: meta.SecretMessage},
+		"provider":  {Number: 4, Of: wire.Message{"type": {Number: 1}}},
 	}
 	// SeedMessage is that of Seed.
 	SeedMessage = wire.Message{
@@ -59,6 +60,7 @@ var (
 		}},
 		"status": {Number: 3, Of: wire.Message{
 			"lastOperation": {Number: 5, Of: wire.Message{"state": {Number: 4}, "type": {Number: 5}}}, "seedName": {Number: 9},
+			"advertisedAddresses": {Number: 13, Of: wire.Message{"name": {Number: 1}, "url": {Number: 2}}},
 		}},
 	}
 
@@ -74,9 +76,11 @@ var (
 
 	shootDNS   = wire.Message{"providers": {Number: 2, Of: wire.Message{"secretName": {Number: 3}, "credentialsRef": {Number: 6, Of: meta.CrossVersionMessage}}}}
 	provider   = wire.Message{"workers": {Number: 4, Of: wire.Message{"controlPlane": {Number: 24, Of: wire.Message{"backup": {Number: 1, Of: backup}}}}}}
-	kubernetes = wire.Message{"kubeAPIServer": {Number: 3, Of: wire.Message{
+	kubernetes = wire.Message{"version": {Number: 8}, "kubeAPIServer": {Number: 3, Of: wire.Message{
+		"admissionPlugins": {Number: 2, Of: wire.Message{"kubeconfigSecretName": {Number: 4}}}, "enableAnonymousAuthentication": {Number: 11},
+		"serviceAccountConfig":     {Number: 8, Of: wire.Message{"issuer": {Number: 1}, "acceptedIssuers": {Number: 5}}},
 		"auditConfig":              {Number: 4, Of: wire.Message{"auditPolicy": {Number: 1, Of: wire.Message{"configMapRef": {Number: 1, Of: referencedName}}}}},
 		"structuredAuthentication": {Number: 17, Of: wire.Message{"configMapName": {Number: 1}}},
-		"structuredAuthorization":  {Number: 18, Of: wire.Message{"configMapName": {Number: 1}, "kubeconfigs": {Number: 2, Of: wire.Message{"secretName": {Number: 2}}}}},
+		"structuredAuthorization":  {Number: 18, Of: wire.Message{"configMapName": {Number: 1}, "kubeconfigs": {Number: 2, Of: wire.Message{"authorizerName": {Number: 1}, "secretName": {Number: 2}}}}},
 	}}}
 )

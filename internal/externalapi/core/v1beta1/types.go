@@ -90,6 +90,13 @@ type SecretBinding struct {
 	metav1.TypeMeta `json:",inline"`
 	meta.Object     `json:"metadata,omitempty"`
 	SecretRef       meta.SecretReference `json:"secretRef,omitempty"`
+	Provider        *BindingProvider     `json:"provider,omitempty"`
+}
+
+// BindingProvider is the provider that the credentials of a SecretBinding are for.
+type BindingProvider struct {
+	// Type may name several, separated by commas.
+	Type string `json:"type,omitempty"`
 }
 
 // Seed is a cluster that hosts control planes.
@@ -196,14 +203,30 @@ type ShootDNSProvider struct {
 
 // ShootKubernetes is the configuration of Kubernetes.
 type ShootKubernetes struct {
+	Version       string         `json:"version,omitempty"`
 	KubeAPIServer *KubeAPIServer `json:"kubeAPIServer,omitempty"`
 }
 
 // KubeAPIServer is the configuration of the API server.
 type KubeAPIServer struct {
-	AuditConfig              *AuditConfig              `json:"auditConfig,omitempty"`
-	StructuredAuthentication *StructuredAuthentication `json:"structuredAuthentication,omitempty"`
-	StructuredAuthorization  *StructuredAuthorization  `json:"structuredAuthorization,omitempty"`
+	AdmissionPlugins []AdmissionPlugin `json:"admissionPlugins,omitempty"`
+	AuditConfig      *AuditConfig      `json:"auditConfig,omitempty"`
+	// EnableAnonymousAuthentication is the older form of the anonymous part of an authentication configuration.
+	EnableAnonymousAuthentication *bool                     `json:"enableAnonymousAuthentication,omitempty"`
+	ServiceAccountConfig          *ServiceAccountConfig     `json:"serviceAccountConfig,omitempty"`
+	StructuredAuthentication      *StructuredAuthentication `json:"structuredAuthentication,omitempty"`
+	StructuredAuthorization       *StructuredAuthorization  `json:"structuredAuthorization,omitempty"`
+}
+
+// AdmissionPlugin is a plugin of the API server.
+type AdmissionPlugin struct {
+	KubeconfigSecretName *string `json:"kubeconfigSecretName,omitempty"`
+}
+
+// ServiceAccountConfig is the configuration of tokens of ServiceAccounts.
+type ServiceAccountConfig struct {
+	Issuer          *string  `json:"issuer,omitempty"`
+	AcceptedIssuers []string `json:"acceptedIssuers,omitempty"`
 }
 
 // AuditConfig is the configuration of audit logs.
@@ -229,13 +252,21 @@ type StructuredAuthorization struct {
 
 // AuthorizationKubeconfig is the kubeconfig of an authorizer.
 type AuthorizationKubeconfig struct {
-	SecretName string `json:"secretName,omitempty"`
+	AuthorizerName string `json:"authorizerName,omitempty"`
+	SecretName     string `json:"secretName,omitempty"`
 }
 
 // ShootStatus is what is there.
 type ShootStatus struct {
-	SeedName      *string        `json:"seedName,omitempty"`
-	LastOperation *LastOperation `json:"lastOperation,omitempty"`
+	SeedName            *string             `json:"seedName,omitempty"`
+	LastOperation       *LastOperation      `json:"lastOperation,omitempty"`
+	AdvertisedAddresses []AdvertisedAddress `json:"advertisedAddresses,omitempty"`
+}
+
+// AdvertisedAddress is an address of the API server or of its issuer.
+type AdvertisedAddress struct {
+	Name string `json:"name,omitempty"`
+	URL  string `json:"url,omitempty"`
 }
 
 // LastOperation is what is done to a shoot.

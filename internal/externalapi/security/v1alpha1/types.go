@@ -13,4 +13,10 @@ type CredentialsBinding struct {
 	metav1.TypeMeta `json:",inline"`
 	meta.Object     `json:"metadata,omitempty"`
 	CredentialsRef  meta.Reference `json:"credentialsRef,omitempty"`
+	Provider        Provider       `json:"provider,omitempty"`
+}
+
+// Provider is the provider that the credentials are for.
+type Provider struct {
+	Type string `json:"type,omitempty"`
 }
