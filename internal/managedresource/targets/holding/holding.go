@@ -20,7 +20,10 @@
 // written.
 package holding
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Lasts is the duration of the Lease of a target. It is written every third of it: 10 writes a second for 1,000
 // targets.
@@ -49,7 +52,7 @@ type Lease struct {
 }
 
 // released reports whether a holder has released the Lease: client-go writes a duration of a second then.
-func (l Lease) released() bool { return l.Holder == "" && l.Version > 0 && l.Lasts <= time.Second }
+func (l Lease) released() bool { return l.Holder == "" && l.Lasts <= time.Second }
 
 // Observation is a list of all Leases, which was sent after the process had renewed its own Lease.
 type Observation struct {
@@ -260,10 +263,10 @@ func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision
 		h.held[take.Target] = &hold{}
 	}
 	d.Take = free[:room]
-	for i := len(targets) - 1; i >= 0 && mine > share; i-- {
-		if held := h.held[targets[i]]; held != nil && !held.lost && !held.giving && !held.dropped {
+	for _, target := range slices.Backward(targets) {
+		if held := h.held[target]; mine > share && held != nil && !held.lost && !held.giving && !held.dropped {
 			held.giving = true
-			d.Give = append(d.Give, targets[i])
+			d.Give = append(d.Give, target)
 			mine--
 		}
 	}
