@@ -148,3 +148,109 @@ func TestSilentHolder(t *testing.T) {
 		t.Errorf("TGT-19: the Lease of a silent process is not taken after the deadline")
 	}
 }
+
+// TestWake: the process observes again when an engine may start, and when the holder of a Lease reaches its deadline (TGT-19).
+func TestWake(t *testing.T) {
+	a := holds(t)
+	take := a.Decide(a.now, []string{"a"}, true).Take[0]
+	a.Taken(take, a.now, a.now, a.now.Add(Renewal))
+	at := func(name string, want time.Time, targets ...string) {
+		t.Helper()
+		if got := a.Decide(a.now, targets, true).Wake; !got.Equal(want) {
+			t.Errorf("TGT-19/%s: wakes after %s, want %s", name, got.Sub(a.now), want.Sub(a.now))
+		}
+	}
+	at("a Lease that was just taken", a.now.Add(times.settle()), "a")
+	a = holds(t, "a")
+	at("nothing to wait for", time.Time{}, "a")
+	a.processes[other], a.processes["garden/many-2"] = 7, 7
+	a.leases["b"], a.leases["c"] = Lease{Holder: other, Version: 2, Lasts: Lasts}, Lease{Holder: "garden/many-2", Version: 3, Lasts: Lasts}
+	a.list()
+	seen := a.now
+	a.processes["garden/many-2"]++
+	a.list()
+	at("the first of two holders", seen.Add(times.Deadline), "b", "a", "c")
+}
+
+// TestDecisions: what a process does with a Lease, by its content and the one before it (TGT-16, TGT-18).
+func TestDecisions(t *testing.T) {
+	a := holds(t, "a")
+	a.leases["b"], a.leases["c"] = Lease{Holder: "foreign", Version: 2, Lasts: Lasts}, Lease{Holder: self, Version: 3, Lasts: Lasts}
+	a.list()
+	d := a.Decide(a.now, []string{"a", "b"}, true)
+	if diff := cmp.Diff(map[string]string{"b": "foreign"}, d.Foreign); diff != "" {
+		t.Errorf("TGT-18: holders of another kind (-want +got)\n%s", diff)
+	}
+	expect(t, "TGT-16/a Lease with the own name that is not held", []string{"c"}, d.Free)
+	expect(t, "TGT-16/a renewal that is not due", nil, d.Renew)
+	due := a.now.Add(Renewal)
+	expect(t, "TGT-16/a renewal", []string{"a"}, a.Decide(due, nil, true).Renew)
+	expect(t, "TGT-16/a renewal, once more", nil, a.Decide(due, nil, true).Renew)
+
+	for name, c := range map[string]struct {
+		is    Lease
+		after time.Duration
+	}{
+		"released in order":      {Lease{Version: 2, Lasts: time.Second}, 0},
+		"without a holder":       {Lease{Version: 2, Lasts: times.Lease}, times.Lease},
+		"with the own name":      {Lease{Holder: self, Version: 2, Lasts: Lasts}, times.Lease},
+		"of another kind":        {Lease{Holder: "foreign", Version: 2, Lasts: Lasts}, Lasts},
+		"short, of another kind": {Lease{Holder: "foreign", Version: 2, Lasts: time.Second}, times.Lease},
+	} {
+		a := holds(t)
+		a.leases["a"] = Lease{Holder: "before", Version: 1, Lasts: Lasts}
+		a.list()
+		a.leases["a"] = c.is
+		a.list()
+		if _, start := a.free("a"); !start.Equal(a.now.Add(c.after)) {
+			t.Errorf("TGT-18/%s: an engine starts after %s, want %s", name, start.Sub(a.now), c.after)
+		}
+	}
+}
+
+// TestBounds: each time is exact (TGT-16, TGT-18).
+func TestBounds(t *testing.T) {
+	a := holds(t, "a")
+	a.sent = a.now.Add(2 * Renewal)
+	a.held["a"].renewed = a.now
+	expect(t, "TGT-18/two renewals later", nil, a.Fence(a.now.Add(2*Renewal)))
+	expect(t, "TGT-18/and a moment", []string{"a"}, a.Fence(a.now.Add(2*Renewal+1)))
+
+	a = holds(t)
+	a.processes[other] = 7
+	a.list()
+	live := func(after time.Duration) (int, int) {
+		a.sent = a.now.Add(after)
+		d := a.Decide(a.now, nil, true)
+		return d.Live, len(d.Dead)
+	}
+	for after, want := range map[time.Duration][2]int{times.Deadline - 1: {2, 0}, times.Deadline: {1, 0}, Lasts: {1, 0}, Lasts + 1: {1, 1}} {
+		if live, dead := live(after); live != want[0] || dead != want[1] {
+			t.Errorf("TGT-16/silent for %s: %d processes, %d of them dead, want %v", after, live, dead, want)
+		}
+	}
+
+	a = holds(t)
+	since := a.since
+	a.now = a.now.Add(times.settle() - times.Period)
+	if a.list(); !a.since.Equal(since) {
+		t.Error("TGT-18: a gap that is as long as it may be makes the process forget")
+	}
+	a.now = a.now.Add(times.settle() - times.Period + 1)
+	if a.list(); !a.since.Equal(a.now) {
+		t.Error("TGT-18: a gap does not make the process forget")
+	}
+
+	for delay, want := range map[time.Duration]time.Duration{times.settle(): times.settle(), times.settle() + 1: times.Lease} {
+		a = holds(t)
+		take := a.Decide(a.now, []string{"a"}, true).Take
+		if len(take) != 1 {
+			t.Fatalf("TGT-18: %v are taken", take)
+		}
+		answered := a.now.Add(delay)
+		a.Taken(take[0], a.now, answered, answered.Add(Renewal))
+		if start := a.held["a"].start; !start.Equal(answered.Add(want)) {
+			t.Errorf("TGT-18: a Lease that was taken %s after the list has an engine after %s, want %s", delay, start.Sub(answered), want)
+		}
+	}
+}
