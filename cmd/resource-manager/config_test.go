@@ -80,6 +80,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"OPB-7 selectors":                        {noElection + "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [{matchExpressions: [{key: a, operator: X}]}]}}", "controllers.networkPolicy.namespaceSelectors[0].matchExpressions[0].operator: Invalid value"},
 		"CFG-5 resync":                           {noElection + "sourceClientConnection: {cacheResyncPeriod: 5s}", "sourceClientConnection.cacheResyncPeriod: Invalid value: 5000000000: must be at least 10s"},
 		"MRC-3d managed-by":                      {noElection + "controllers: {managedResource: {managedByLabelValue: ''}}", "controllers.managedResources.managedByLabelValue: Required value: must specify value of managed-by label"},
+		"MRX-21 mass deletion":                   {noElection + "controllers: {managedResource: {massDeletion: {wait: -1s}}}", `controllers.managedResources.massDeletion.wait: Invalid value: "-1s": must be non-negative`},
 		"drift repair delay":                     {noElection + "controllers: {managedResource: {driftRepairDelay: -1s}}", `controllers.managedResources.driftRepairDelay: Invalid value: "-1s": must be non-negative`},
 		"MRC-3f/group namespace":                 {noElection + "controllers: {managedResource: {rolloutGroupNamespace: A}}", `controllers.managedResources.rolloutGroupNamespace: Invalid value: "A"`},
 		"audit period":                           {noElection + "controllers: {managedResource: {auditPeriod: 1s}}", `controllers.managedResources.auditPeriod: Invalid value: "1s": must be 0 or at least 1m`},

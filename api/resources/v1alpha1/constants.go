@@ -44,6 +44,9 @@ const (
 	// ReasonDeletionPending with ResourcesApplied=Progressing: the message names the objects that are still being deleted, and their
 	// finalizers. The conditions of health have it while the ManagedResource is being deleted.
 	ReasonDeletionPending = "DeletionPending"
+	// ReasonDeletionHeld with ResourcesApplied=False: many objects, or those of some kinds, would be deleted because their manifests vanished; the message
+	// names them, and the value of AnnotationConfirmDeletion with which the run goes on at once.
+	ReasonDeletionHeld = "DeletionHeld"
 	// ReasonReleaseOfOrphansFailed with ResourcesApplied=False: an object with AnnotationMode could not be released.
 	ReasonReleaseOfOrphansFailed = "ReleaseOfOrphanedResourcesFailed"
 	// ReasonIgnored of all three conditions: the ManagedResource has AnnotationIgnore, and nothing is done.
@@ -112,6 +115,9 @@ const (
 	AnnotationRolloutResumed = "resources.gardener.cloud/rollout-resumed"
 	// AnnotationRolloutAborted on the ConfigMap of a roll-out group has the members whose changed content is not to be applied.
 	AnnotationRolloutAborted = "resources.gardener.cloud/rollout-aborted"
+	// AnnotationConfirmDeletion on a ManagedResource confirms a deletion that waits (ReasonDeletionHeld), by the checksum of its objects. resource-manager
+	// sets it when the wait is over, and removes it when nothing is to be deleted.
+	AnnotationConfirmDeletion = "resources.gardener.cloud/confirm-deletion"
 	// AnnotationFinalizeDeletionAfter on a live object: its finalizers are removed so long after its deletion.
 	AnnotationFinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
 	// AnnotationOrigin names the ManagedResource that an object comes from.

@@ -110,7 +110,7 @@ func (r *normalRun) annotate(ctx context.Context, annotations map[string]any) er
 	case apierrors.IsConflict(err):
 		return errSuperseded
 	case err != nil:
-		return fmt.Errorf("putting on record what a roll-out group let go: %w", err)
+		return fmt.Errorf("annotating the ManagedResource: %w", err)
 	}
 	r.mr = next
 	return nil

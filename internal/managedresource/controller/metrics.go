@@ -17,6 +17,7 @@ type Metrics struct {
 	driftNoticed      *prometheus.CounterVec
 	failures          *prometheus.CounterVec
 	deleted           *prometheus.CounterVec
+	massDeletions     *prometheus.CounterVec
 	takeovers         prometheus.Counter
 	orphans           *prometheus.CounterVec
 	lastSuccess       *prometheus.GaugeVec
@@ -45,7 +46,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		driftNoticed: counters("espalier_managedresource_drift_noticed_total", "Objects that another writer changed or deleted, by kind, whether they are repaired at once or later.", "kind"),
 		failures:     counters("espalier_managedresource_failures_total", "Runs that ended with ResourcesApplied=False, by reason.", "reason"),
 		deleted:      counters("espalier_managedresource_deletions_total", "Deletions sent to the target cluster, by kind.", "kind"),
-		takeovers:    counter("espalier_managedresource_takeovers_total", "Objects that were applied though another ManagedResource had applied them before."),
+		massDeletions: counters("espalier_managedresource_mass_deletions_total",
+			"Deletions of many or precious objects whose manifests vanished, by result: held, confirmed, elapsed after the wait; observed where nothing ever waits.", "result"),
+		takeovers: counter("espalier_managedresource_takeovers_total", "Objects that were applied though another ManagedResource had applied them before."),
 		orphans: counters("espalier_managedresource_orphans_total",
 			"Objects that name a ManagedResource as their origin and that no inventory names, as found by each audit, by kind.", "kind"),
 		lastSuccess: gauges("espalier_managedresource_last_success_timestamp_seconds", "When a ManagedResource was last applied without any failure.", labelNamespace, "name"),
@@ -68,7 +71,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		heldUntil: gauges("espalier_managedresource_hold_end_timestamp_seconds",
 			"Time at which the first hold on a ManagedResource or its objects ends, and its objects are repaired.", labelNamespace, "name"),
 	}
-	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.takeovers,
+	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.massDeletions, m.takeovers,
 		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields,
 		m.held, m.heldUntil)
 	return m

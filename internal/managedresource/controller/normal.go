@@ -45,6 +45,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 		run.heedGroup,      // Content whose turn has not come is not applied: the run is about what was applied last.
 		run.noticeFight,    // Managers that overwrite the content in turn are named, and the next run waits.
 		run.makePlan,       // What is to be applied, deleted and released.
+		run.holdDeletion,   // A deletion that may be an accident waits, and with it the run.
 		run.confirmLost,    // Nothing is taken out of the plan by Secrets that were not there together.
 		run.claimObjects,   // Drift is told from now on; other ManagedResources see what this one keeps, and what it leaves.
 		run.announce,       // The inventory has every object before the first write (MR-9).

@@ -31,7 +31,7 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	origin := originOf(live, r.isOfThisSource)
 	verdict := ownership.Decide(ownership.Left{
 		By: ownerOf(mr), Claims: others.on(key, r.Tracker), Origin: origin, Created: r.isCreation(mr, ref, live, origin.Source != ownership.NoOrigin),
-		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject), Collected: r.GarbageCollector && isCollectable(live),
+		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject), Collected: r.GarbageCollector && isCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
 		DeleteForeign: *r.Config.DeleteForeignObjects,
 	})
 	if verdict.Action == ownership.Wait {
@@ -41,9 +41,8 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 }
 
 // isCollectable says whether the garbage collector deletes an object (MRX-6).
-func isCollectable(live *unstructured.Unstructured) bool {
-	return live.GetAPIVersion() == "v1" && (live.GetKind() == "ConfigMap" || live.GetKind() == "Secret") &&
-		meta.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
+func isCollectable(apiVersion, kind string, labels map[string]string) bool {
+	return apiVersion == "v1" && (kind == "ConfigMap" || kind == "Secret") && meta.Truthy(labels, resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
 // isCreation says whether an object whose origin names no owner was created for a ManagedResource that has this entry.

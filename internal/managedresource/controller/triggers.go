@@ -131,6 +131,7 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 		operationAsks,
 		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Somebody took our finalizer away.
 		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
+		confirmsDeletion(before, after),
 		r.states.contradicts(after): // By one that was the leader before.
 		return true
 	}

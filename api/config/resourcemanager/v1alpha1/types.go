@@ -247,6 +247,18 @@ type ManagedResourceControllerConfig struct {
 	// resources.gardener.cloud/rollout-group of ManagedResources names. Default: none; the annotation means nothing then.
 	// +optional
 	RolloutGroupNamespace *string `json:"rolloutGroupNamespace,omitempty"`
+	// MassDeletion is the brake on deletions that may be an accident.
+	// +optional
+	MassDeletion MassDeletionConfig `json:"massDeletion"`
+}
+
+// MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of all objects of a ManagedResource that has ten or more, and of
+// any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.
+type MassDeletionConfig struct {
+	// Wait is how long such a deletion waits for its manifests to come back, unless the annotation resources.gardener.cloud/confirm-deletion confirms it.
+	// Default 10m under profile contract; 0 under profile gardener: an Event and a metric report the deletion, which does not wait.
+	// +optional
+	Wait *metav1.Duration `json:"wait,omitempty"`
 }
 
 // NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.

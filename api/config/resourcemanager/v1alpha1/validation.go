@@ -94,6 +94,9 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	if d := c.ManagedResource.DriftRepairDelay; d != nil && d.Duration < 0 {
 		all = append(all, field.Invalid(managedResources.Child("driftRepairDelay"), d.Duration.String(), "must be non-negative"))
 	}
+	if d := c.ManagedResource.MassDeletion.Wait; d != nil && d.Duration < 0 {
+		all = append(all, field.Invalid(managedResources.Child("massDeletion", "wait"), d.Duration.String(), "must be non-negative"))
+	}
 	if d := c.ManagedResource.AuditPeriod; d != nil && d.Duration != 0 && d.Duration < time.Minute {
 		all = append(all, field.Invalid(managedResources.Child("auditPeriod"), d.Duration.String(), "must be 0 or at least 1m"))
 	}

@@ -1,0 +1,70 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/brake"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/plaintext"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// confirmVerb is the verb that confirms a deletion that waits.
+func confirmVerb() process.Subcommand {
+	var to connection
+	return process.Subcommand{
+		Name: "confirm", Operand: "MANAGEDRESOURCE", Fault: faultCode, Codes: holdCodes,
+		Short: "Confirm the deletion of the objects of a ManagedResource that waits because their manifests vanished",
+		Long: "A ManagedResource whose condition ResourcesApplied has the reason DeletionHeld deletes nothing until the deletion is confirmed or the wait is over.\n" +
+			"confirm prints what is going to be deleted, and confirms that, and no other objects: if the manifests change meanwhile, nothing is confirmed.\n\n" +
+			"The ManagedResource is annotated in the source, to which --kubeconfig and --context lead.",
+		Arguments: func(arguments []string) error {
+			if len(arguments) != 1 {
+				return errors.New("want the name of one ManagedResource")
+			}
+			return nil
+		},
+		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
+			return to.completeManagedResource(arguments, begun)
+		},
+		CompleteFlags: to.completeFlags(),
+		Flags:         to.add,
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			return interruptible(func(ctx context.Context) error { return confirmDeletion(ctx, &to, set.Arg(0), out) })
+		},
+	}
+}
+
+func confirmDeletion(ctx context.Context, to *connection, name string, out io.Writer) error {
+	p, err := to.find(ctx, []string{"managedresource", name})
+	if err != nil {
+		return err
+	}
+	object, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	mr, err := typed[resourcesv1alpha1.ManagedResource](object)
+	if err != nil {
+		return err
+	}
+	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	if condition == nil || condition.Reason != resourcesv1alpha1.ReasonDeletionHeld {
+		return fmt.Errorf("no deletion of %s waits", p)
+	}
+	checksum := brake.ChecksumIn(condition.Message)
+	if checksum == "" {
+		return fmt.Errorf("the condition of %s names no checksum: another version of resource-manager wrote it", p)
+	}
+	if err := p.annotate(ctx, object, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: checksum}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n%s goes on\n", plaintext.Line(condition.Message), p)
+	return err
+}

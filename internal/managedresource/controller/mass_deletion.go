@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/brake"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// reasonMassDeletion is the reason of the Event about a deletion that would have waited (MRX-23).
+const reasonMassDeletion = "MassDeletion"
+
+// holdDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until that was confirmed or has waited long
+// enough (MRX-20 … MRX-23). The status and an annotation are the only memory of that, so that a restart or another leader changes nothing.
+func (r *normalRun) holdDeletion(ctx context.Context) error {
+	confirmed, isConfirmed := r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
+	if len(r.planned.Delete) == 0 {
+		if isConfirmed && len(r.planned.Unmatched) == 0 {
+			return r.annotate(ctx, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: nil})
+		}
+		return nil
+	}
+	deletion, err := r.deletion(ctx)
+	if err != nil {
+		return err
+	}
+	wait := ptr.Deref(r.Config.MassDeletion.Wait, metav1.Duration{}).Duration
+	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionHeld, deletion.Message(wait))
+	isHeld, waited := r.waited(change)
+	switch deletion.Judge(wait, confirmed, waited) {
+	case brake.Ordinary:
+		return nil
+	case brake.Observed:
+		if !r.Tracker.HasDropped(ownerOf(r.mr), r.mr.UID, r.mr.Generation, keysOf(r.planned.Delete)) { // It is news to this process.
+			r.Metrics.massDeletions.WithLabelValues("observed").Inc()
+			r.Events.Warn(ctx, r.mr, reasonMassDeletion, "Deleting "+deletion.String())
+		}
+		return nil
+	case brake.Confirmed:
+		if isHeld {
+			r.Metrics.massDeletions.WithLabelValues("confirmed").Inc()
+		}
+		return nil
+	case brake.Elapsed: // The annotation outlives the condition, which changes with the first deletion.
+		r.Metrics.massDeletions.WithLabelValues("elapsed").Inc()
+		return r.annotate(ctx, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: deletion.Checksum()})
+	case brake.Waits:
+	}
+	if !isHeld {
+		r.Metrics.massDeletions.WithLabelValues("held").Inc()
+		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
+	}
+	r.Tracker.PassDoubts(ownerOf(r.mr), everything)
+	r.result.RequeueAfter = wait - waited
+	if err := r.report(ctx, r.mr, change); err != nil {
+		return err
+	}
+	return errDone
+}
+
+// deletion is what the run would delete. It leaves out objects that no deletion is for: of other ManagedResources, of the garbage collector, kept ones,
+// and those that were never written.
+func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
+	stays := func(ref resourcesv1alpha1.ObjectReference) bool {
+		return meta.Tentative(&ref) || meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationKeepObject) ||
+			r.GarbageCollector && isCollectable(ref.APIVersion, ref.Kind, ref.Labels)
+	}
+	d := brake.Deletion{
+		Had:     len(slices.DeleteFunc(slices.Clone(r.mr.Status.Resources), stays)),
+		Objects: slices.DeleteFunc(slices.Clone(r.planned.Delete), stays),
+	}
+	if !d.IsMass() {
+		return d, nil
+	}
+	others, err := r.claimsOn(ctx, ownerOf(r.mr), d.Objects)
+	if err != nil {
+		return d, err
+	}
+	before := len(d.Objects)
+	d.Objects = slices.DeleteFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
+		_, inherited := ownership.NextOwner(others.on(plan.KeyOfReference(&ref.ObjectReference), r.Tracker))
+		return inherited && !*r.Config.DeleteForeignObjects
+	})
+	d.Had -= before - len(d.Objects)
+	return d, nil
+}
+
+// waited reports whether the status says already that the deletion waits, and for how long.
+func (r *normalRun) waited(change meta.ConditionChange) (isHeld bool, waited time.Duration) {
+	condition := meta.Conditions(r.mr.Status.Conditions).Get(change.Type)
+	if condition == nil || condition.Reason != change.Reason || condition.Message != change.Message {
+		return false, 0
+	}
+	return true, r.Clock.Since(condition.LastUpdateTime.Time)
+}
+
+// confirmsDeletion reports whether a deletion is confirmed that was not before.
+func confirmsDeletion(before, after *resourcesv1alpha1.ManagedResource) bool {
+	was, is := before.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion], after.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
+	return is != "" && is != was
+}

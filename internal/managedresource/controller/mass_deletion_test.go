@@ -1,0 +1,230 @@
+package controller
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/brake"
+)
+
+func waits(wait time.Duration) func(*config.ManagedResourceControllerConfig) {
+	return func(c *config.ManagedResourceControllerConfig) {
+		c.MassDeletion.Wait = &metav1.Duration{Duration: wait}
+	}
+}
+
+// brakeFixture has ManagedResource m with n ConfigMaps.
+func brakeFixture(t *testing.T, n int, wait time.Duration) *fixture {
+	t.Helper()
+	f := newFixture(t, waits(wait))
+	f.clock.SetTime(time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC))
+	f.managed("m", entries("a", n)...)
+	f.settle("m")
+	return f
+}
+
+func entries(prefix string, n int) (entries []string) {
+	for i := range n {
+		entries = append(entries, fmt.Sprintf("%s%02d=1", prefix, i))
+	}
+	return entries
+}
+
+func setFinalizer(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) }
+
+func (f *fixture) present() (names []string) {
+	f.target.mu.Lock()
+	defer f.target.mu.Unlock()
+	for name := range f.target.objects {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// asked returns the checksum that the condition asks to be confirmed.
+func (f *fixture) asked() string {
+	_, message, _ := strings.Cut(f.condition("m"), ": ")
+	return brake.ChecksumIn(message)
+}
+
+func (f *fixture) massDeletions(result string) float64 {
+	f.Helper()
+	metric := &dto.Metric{}
+	f.must(f.Metrics.massDeletions.WithLabelValues(result).Write(metric))
+	return metric.GetCounter().GetValue()
+}
+
+func TestMassDeletionWaits(t *testing.T) {
+	t.Parallel()
+	f := brakeFixture(t, 12, 10*time.Minute)
+	f.secret("m", "2", "new=1")
+	result, err := f.run("m")
+	if err != nil || result.RequeueAfter != 10*time.Minute {
+		t.Errorf("MRX-21: the run ends with %v, %v", result, err)
+	}
+	const want = "False/DeletionHeld: The deletion of 12 of 12 objects that no manifest has any more waits: v1/ConfigMap/n/a00, "
+	if got := f.condition("m"); !strings.HasPrefix(got, want) {
+		t.Errorf("MRX-21: the condition is %s", got)
+	}
+	if events := f.events(); !strings.Contains(events, "DeletionHeld: The deletion of 12") {
+		t.Errorf("MRX-21: no Event tells: %s", events)
+	}
+	f.clock.SetTime(f.clock.Now().Add(10*time.Minute - time.Second))
+	f.restart("m")
+	if result, err = f.run("m"); err != nil || result.RequeueAfter != time.Second {
+		t.Errorf("MRX-21: after a restart the run ends with %v, %v", result, err)
+	}
+	if got := len(f.present()); got != 12 || f.target.count(http.MethodDelete) > 0 {
+		t.Errorf("T4-9/MRX-21: %d objects are left, and %d deletions were sent", got, f.target.count(http.MethodDelete))
+	}
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+	f.settle("m")
+	if got := fmt.Sprint(f.present()); got != "[new]" {
+		t.Errorf("MRX-21: after the wait there are %s: %s", got, f.condition("m"))
+	}
+	for result, want := range map[string]float64{"held": 1, "elapsed": 1, "confirmed": 0, "observed": 0} {
+		if got := f.massDeletions(result); got != want {
+			t.Errorf("MRX-23: %s counts %v, want %v", result, got, want)
+		}
+	}
+}
+
+func TestMassDeletionIsConfirmed(t *testing.T) {
+	t.Parallel()
+	f := brakeFixture(t, 10, 10*time.Minute)
+	f.secret("m", "2", "b=1")
+	f.settle("m")
+	before := f.get("m")
+	f.annotated(map[string]string{resourcesv1alpha1.AnnotationConfirmDeletion: "0123456789ab"})
+	if got := len(f.present()); got != 10 {
+		t.Errorf("MRX-22: a confirmation of other objects leaves %d", got)
+	}
+	// One object holds out: the annotation stays in force though the condition says something else.
+	f.edited("a00", setFinalizer)
+	f.annotated(map[string]string{resourcesv1alpha1.AnnotationConfirmDeletion: f.asked()})
+	if !confirmsDeletion(before, f.get("m")) {
+		t.Error("MRX-22: the annotation asks for no run")
+	}
+	if got := fmt.Sprint(f.present()); got != "[a00]" || !strings.HasPrefix(f.condition("m"), "Progressing/DeletionPending") {
+		t.Errorf("MRX-22: %s are left, and the condition is %s", got, f.condition("m"))
+	}
+	f.restart("m")
+	f.settle("m")
+	if got := f.condition("m"); !strings.HasPrefix(got, "Progressing/DeletionPending") {
+		t.Errorf("MRX-22: after a restart the condition is %s", got)
+	}
+	f.target.remove("a00")
+	f.clock.SetTime(f.clock.Now().Add(time.Minute))
+	f.settle("m")
+	f.secret("m", "3", "b=2")
+	f.settle("m")
+	if got := f.get("m").Annotations; len(got) > 0 || fmt.Sprint(f.present()) != "[b]" {
+		t.Errorf("MRX-22: the annotations are %v, and the objects %v", got, f.present())
+	}
+}
+
+func TestMassDeletionIsObserved(t *testing.T) {
+	t.Parallel()
+	f := brakeFixture(t, 10, 0)
+	f.edited("a00", setFinalizer)
+	f.secret("m", "2")
+	for range 3 {
+		f.settle("m")
+	}
+	if got := fmt.Sprint(f.present()); got != "[a00]" {
+		t.Errorf("T4-9/MRX-23: it waits: %s", got)
+	}
+	if got := f.massDeletions("observed"); got != 1 {
+		t.Errorf("MRX-23: it counts %v times", got)
+	}
+	if events := f.events(); strings.Count(events, "MassDeletion: Deleting 10 of 10 objects that no manifest has any more: v1/ConfigMap/n/a00, ") != 1 {
+		t.Errorf("MRX-23: the Events are %s", events)
+	}
+}
+
+func TestDeletionsThatNeverWait(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(f *fixture)
+		left int
+	}{
+		"MRX-20/one object stays":                 {func(f *fixture) { f.secret("m", "2", "a00=1") }, 1},
+		"MRX-20/the ManagedResource is deleted":   {func(f *fixture) { f.must(f.source.Delete(f.ctx, f.get("m"))) }, 0},
+		"MRX-20/another ManagedResource has them": {func(f *fixture) { f.managed("z", entries("a", 12)...); f.settle("z"); f.secret("m", "2") }, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := brakeFixture(t, 12, 10*time.Minute)
+			c.act(f)
+			f.settle("m")
+			if got := len(f.present()); got != c.left {
+				t.Errorf("%d objects are left, want %d", got, c.left)
+			}
+			if held := f.massDeletions("held"); held != 0 {
+				t.Error("the deletion waited")
+			}
+		})
+	}
+}
+
+// TestLawOfMassDeletion: whatever happens to the manifests, and whenever a process restarts, no set of many objects is deleted that was neither confirmed nor
+// waited for; and each set is deleted as soon as one of both holds.
+func TestLawOfMassDeletion(t *testing.T) {
+	t.Parallel()
+	const wait = 10 * time.Minute
+	rapid.Check(t, func(rt *rapid.T) {
+		f := brakeFixture(t, 12, wait)
+		wanted, kept, version := entries("a", 12), entries("a", 12), 1
+		var lost, confirmed string
+		var since time.Time
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			switch step := rapid.SampledFrom([]string{"manifests", "manifests", "wait", "wait", "confirm", "confirm another", "restart"}).Draw(rt, "step"); step {
+			case "manifests":
+				wanted = entries(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "prefix"), rapid.SampledFrom([]int{0, 1, 12, 13}).Draw(rt, "n"))
+				version++
+				f.secret("m", fmt.Sprint(version), wanted...)
+			case "wait":
+				f.clock.SetTime(f.clock.Now().Add(time.Duration(rapid.IntRange(1, 10).Draw(rt, "minutes")) * time.Minute))
+			case "confirm", "confirm another":
+				checksum := f.asked()
+				if step != "confirm" {
+					checksum = "0123456789ab"
+				} else if lost != "" {
+					confirmed = lost
+				}
+				f.annotated(map[string]string{resourcesv1alpha1.AnnotationConfirmDeletion: checksum})
+			case "restart":
+				f.restart("m")
+			}
+			f.settle("m")
+			gone := slices.DeleteFunc(slices.Clone(kept), func(entry string) bool { return slices.Contains(wanted, entry) })
+			if set := fmt.Sprint(gone); len(gone) >= 10 && len(gone) == len(kept) {
+				if set != lost {
+					lost, since, confirmed = set, f.clock.Now(), ""
+				}
+				if confirmed != lost && f.clock.Since(since) < wait {
+					if got := f.present(); len(got) != len(kept) || f.asked() == "" {
+						rt.Fatalf("MRX-21: %d of %d objects are left though their deletion waits: %s", len(got), len(kept), f.condition("m"))
+					}
+					continue
+				}
+			}
+			lost, kept = "", wanted
+			if got := f.present(); len(got) != len(wanted) || !strings.HasPrefix(f.condition("m"), "True/") {
+				rt.Fatalf("MRX-22: there are %v, want %v: %s", got, wanted, f.condition("m"))
+			}
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/env/harness"
+)
+
+// TestMassDeletion: a Secret that loses all manifests deletes nothing until kubectl espalier confirms it; the annotation goes when nothing is deleted any more.
+func TestMassDeletion(t *testing.T) {
+	ns := namespace(t)
+	plugin := filepath.Join(t.TempDir(), "kubectl-espalier")
+	must(t, os.Symlink(binary, plugin))
+	process := start(t, nil)
+	create(t, ns, "mr", configMaps(ns, 10, "v"))
+	settled(t, ns, "mr")
+	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", nil)))
+	applied(t, ns, "mr", "False/DeletionHeld", "The deletion of 10 of 10 objects that no manifest has any more waits: v1/ConfigMap/"+ns+"/cm-0, ", "It begins 10m0s after")
+	if got := len(listed(t, ns)); got != 10 {
+		t.Errorf("T4-9/MRX-21: %d objects are left", got)
+	}
+	if got := counter(process, `espalier_managedresource_mass_deletions_total{result="held"}`); got != 1 {
+		t.Errorf("MRX-21: the metric counts %d", got)
+	}
+
+	out, err := exec.CommandContext(t.Context(), plugin, "confirm", "mr", "-n", ns, "--kubeconfig="+landscape.Seed.Kubeconfig).CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(out), "ManagedResource "+ns+"/mr goes on\n") {
+		t.Fatalf("CLI-32: %v: %s", err, out)
+	}
+	applied(t, ns, "mr", "True/ApplySucceeded")
+	if got := len(listed(t, ns)); got != 0 {
+		t.Errorf("MRX-22: %d objects are left", got)
+	}
+	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
+	eventually(t, func() error {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		if err := landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr); err != nil {
+			return err
+		}
+		if value, found := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]; found {
+			return fmt.Errorf("MRX-22: the annotation is still %s", value)
+		}
+		return nil
+	})
+	remove(t, ns, "mr")
+}
