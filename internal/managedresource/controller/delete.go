@@ -77,7 +77,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
 	}
 	if err != nil {
-		return false, err
+		return false, requestError{err}
 	}
 	if err := p.lease.Check(ctx, Live); err != nil {
 		return false, err
@@ -155,14 +155,14 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		if meta.Refused(err) {
 			p.Tracker.DeletionRefused(owner, key)
 		}
-		return false, err
+		return false, requestError{err}
 	}
 	p.Tracker.DeletionAccepted(owner, key)
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	p.mu.Lock()
 	p.accepted[ref] = live
 	p.mu.Unlock()
-	_, err = finalizeAfter(live)
+	_, err = p.finalizeAfter(live)
 	return false, err
 }
 
@@ -216,7 +216,7 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 // noteTerminating notes an object that was read and is terminating, and when its finalizers may be removed (MRX-9).
 func (p *pruner) noteTerminating(key objects.Key, live *unstructured.Unstructured) {
 	var due time.Time
-	if after, err := finalizeAfter(live); err == nil && after != 0 {
+	if after, err := p.finalizeAfter(live); err == nil && after != 0 {
 		due = live.GetDeletionTimestamp().Add(after)
 	}
 	p.Tracker.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), holdsOf(live), due)
@@ -253,14 +253,14 @@ func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	return after, nil
 }
 
-// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10).
-func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructured) error {
-	after, err := finalizeAfter(live)
+// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10, MRX-24).
+func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) error {
+	after, err := p.finalizeAfter(live)
 	if err != nil {
 		return err
 	}
 	since := live.GetDeletionTimestamp()
-	if after == 0 || since.Add(after).After(r.Clock.Now()) {
+	if after == 0 || since.Add(after).After(p.Clock.Now()) {
 		return nil
 	}
 	log.FromContext(ctx).Info("Removing the finalizers of an object", "resource", plan.NameOf(live), "gracePeriod", after, "deletionTimestamp", since.Time)
@@ -270,7 +270,7 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 		if err != nil {
 			return err
 		}
-		if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
+		if err := p.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
 			return fmt.Errorf("removing its finalizers: %w", err)
 		}
 	}
@@ -279,7 +279,7 @@ func (r *Reconciler) finalize(ctx context.Context, live *unstructured.Unstructur
 		namespace.SetResourceVersion("")
 		namespace.SetFinalizers(nil) // They were removed above, and none can be added to what is being deleted.
 		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
-		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
+		if err := p.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
 			return fmt.Errorf("finalizing it: %w", err)
 		}
 	}

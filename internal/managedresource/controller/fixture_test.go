@@ -660,6 +660,10 @@ func (s *store) serve(method, name string, body map[string]any) (int, any) {
 		}
 		next := runtime.DeepCopyJSON(present)
 		mergePatch(next, body)
+		if finalizers, _ := metaOf(next)["finalizers"].([]any); len(finalizers) == 0 && metaOf(next)["deletionTimestamp"] != nil {
+			delete(s.objects, name)
+			return http.StatusOK, next
+		}
 		return http.StatusOK, runtime.DeepCopyJSON(s.putLocked(name, next))
 	case http.MethodDelete:
 		preconditions, _ := body["preconditions"].(map[string]any)

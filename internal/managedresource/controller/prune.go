@@ -125,7 +125,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error
 // for each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be
 // deleted: the lease tells. planned are the objects that the run is to apply.
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) ([]error, error) {
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) (pending []error, err error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -133,6 +133,14 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		r.Tracker.RetryDeletions(ownerOf(mr))
 	}
 	p := r.newPruner(ctx, mr, refs, lease, planned)
+	var invalid error
+	if p.force, invalid = forceAfter(mr); invalid != nil {
+		defer func() {
+			if pending != nil {
+				pending = append(pending, invalid)
+			}
+		}()
+	}
 	if err := p.deleteAll(ctx); err != nil {
 		return nil, err
 	}
@@ -203,6 +211,7 @@ func (p *pruner) complete(ctx context.Context) error {
 		}
 	}
 	p.awaitGone(ctx)
+	p.giveUp(ctx)
 	return nil
 }
 
@@ -239,6 +248,8 @@ type pruner struct {
 	lease *lease
 	// planned are the objects that the run is to apply.
 	planned []plan.Key
+	// force is the grace period of a forced deletion, zero for any other (MRX-24).
+	force time.Duration
 	// others are those who have the objects, after the first findOthers.
 	others     claims
 	findOthers func() error

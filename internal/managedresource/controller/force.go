@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+// reasonGivenUp is the reason of the Event about objects that were given up (MRX-25).
+const reasonGivenUp = "ObjectsGivenUp"
+
+// requestError is an error of a request to the target.
+type requestError struct{ error }
+
+func (e requestError) Unwrap() error { return e.error }
+
+// isUnreachable reports whether an object could not be reached: its API server gave no answer, or none that tells about the object.
+func isUnreachable(err error) bool {
+	var request requestError
+	return errors.Is(err, errNotTried) || errors.As(err, &request) && !meta.Refused(err) && !errors.Is(err, context.Canceled)
+}
+
+// forceAfter returns the grace period of the objects of a ManagedResource that is being deleted; zero if its deletion is not forced (MRX-24).
+func forceAfter(mr *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
+	value, found := mr.Annotations[resourcesv1alpha1.AnnotationForceDeletionAfter]
+	if !found || mr.DeletionTimestamp == nil {
+		return 0, nil
+	}
+	after, err := time.ParseDuration(value)
+	if err != nil || after < 0 {
+		return 0, fmt.Errorf("annotation %s of the ManagedResource is no duration such as 10m", resourcesv1alpha1.AnnotationForceDeletionAfter)
+	}
+	return max(after, 1), nil
+}
+
+// finalizeAfter returns the time from the deletion of an object until its finalizers are removed, by its own annotation (MRX-9) or because the deletion of
+// its ManagedResource is forced (MRX-24); zero is never.
+func (p *pruner) finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
+	own, err := finalizeAfter(live)
+	switch {
+	case p.force == 0:
+		return own, err
+	case err != nil || own == 0:
+		return p.force, nil
+	}
+	return min(own, p.force), nil
+}
+
+// giveUp has the run wait no more for objects that cannot be reached, once the grace period of a forced deletion is over (MRX-25).
+func (p *pruner) giveUp(ctx context.Context) {
+	if p.force == 0 || p.Clock.Now().Before(p.mr.DeletionTimestamp.Add(p.force)) {
+		return
+	}
+	var names []string
+	for ref, err := range p.waiting {
+		if !isUnreachable(err) {
+			return // The run waits in any case, and names all objects.
+		}
+		names = append(names, plan.NameOfReference(&ref.ObjectReference))
+	}
+	if len(names) == 0 {
+		return
+	}
+	clear(p.waiting)
+	slices.Sort(names)
+	more := ""
+	if len(names) > plan.NamedErrors {
+		more = fmt.Sprintf(" and %d more", len(names)-plan.NamedErrors)
+	}
+	message := "Gave up objects that could not be reached, and may still exist: " + strings.Join(names[:min(len(names), plan.NamedErrors)], ", ") + more
+	log.FromContext(ctx).Info("Gave up objects that could not be reached", "objects", len(names))
+	p.Events.Warn(ctx, p.mr, reasonGivenUp, message)
+}
