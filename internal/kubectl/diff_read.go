@@ -282,7 +282,7 @@ func (r *runReader) refine(ctx context.Context, run *inspect.Run, changes []insp
 		gvk := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
 		replicas := slices.ContainsFunc(c.Differences, func(d inspect.Difference) bool { return d.Path == "spec.replicas" })
 		switch {
-		case replicas && isScalable(gvk.GroupKind()) && run.Scaled == nil:
+		case replicas && (merge.HasReplicas(gvk.Group, gvk.Kind) || isCustom(gvk.Group)) && run.Scaled == nil:
 			if run.Scaled, err = r.target.scaled(ctx, ""); err != nil {
 				return false, fmt.Errorf("looking for autoscalers: %w", err)
 			}

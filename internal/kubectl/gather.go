@@ -260,9 +260,12 @@ func (q *question) readWantedVersion(ctx context.Context) error {
 func (q *question) refine(ctx context.Context, report *inspect.Report) {
 	replicas := slices.ContainsFunc(report.Differences, func(d inspect.Difference) bool { return d.Path == "spec.replicas" })
 	switch {
-	case replicas && isScalable(q.kind.GroupKind()):
+	case replicas && merge.HasReplicas(q.kind.Group, q.kind.Kind):
 		q.readScaled(ctx)
 	case isCustom(q.kind.Group):
+		if replicas {
+			q.readScaled(ctx)
+		}
 		q.readDefaults(ctx)
 	}
 }
@@ -297,11 +300,6 @@ func (q *question) readDefaults(ctx context.Context) {
 }
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v1", Resource: "horizontalpodautoscalers"}
-
-// isScalable says whether the engine asks for autoscalers of a kind.
-func isScalable(gk schema.GroupKind) bool {
-	return (gk.Group == "apps" || gk.Group == "extensions") && (gk.Kind == "Deployment" || gk.Kind == "StatefulSet")
-}
 
 // scaled are the objects of a namespace, or of all, that an autoscaler has.
 func (r *reader) scaled(ctx context.Context, namespace string) (map[plan.Key]bool, error) {

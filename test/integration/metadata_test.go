@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -147,6 +148,43 @@ func TestWorkloads(t *testing.T) {
 	for _, name := range []string{"plain", "preserved", "scaled"} {
 		if got := nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"); got != "now" {
 			t.Errorf("MRV-52 restartedAt of %s is %s", name, got)
+		}
+	}
+}
+
+// TestScaledKinds: an autoscaler keeps the replicas of every kind that has some, while other drift is repaired.
+func TestScaledKinds(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: webs.scaled.example.org}\n" +
+		"spec: {group: scaled.example.org, scope: Namespaced, names: {plural: webs, kind: Web}, versions: [{name: v1, served: true, storage: true, " +
+		"subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}, " +
+		"schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n"
+	f.managed("crd", definition)
+	f.applied("crd", "True/ApplySucceeded")
+	kinds := map[string]string{"ReplicaSet": "apps/v1", "ReplicationController": "v1", "Web": "scaled.example.org/v1"}
+	text := ""
+	for kind, apiVersion := range kinds {
+		selector := map[string]string{"ReplicaSet": "matchLabels: {a: b}", "ReplicationController": "a: b"}[kind]
+		text += "---\napiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: x, namespace: $NS, labels: {ours: 'yes'}}\n" +
+			"spec: {replicas: 1, selector: {" + selector + "}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: 'i:1'}]}}}\n" +
+			"---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: " + strings.ToLower(kind) + ", namespace: $NS}\n" +
+			"spec: {maxReplicas: 5, scaleTargetRef: {apiVersion: " + apiVersion + ", kind: " + kind + ", name: x}}\n"
+	}
+	f.managed("mr", text)
+	f.applied("mr", "True/ApplySucceeded")
+	for kind, apiVersion := range kinds {
+		f.patch(f.get(apiVersion, kind, "x"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"ours": "no"}}, "spec": map[string]any{"replicas": 3}})
+	}
+	for kind, apiVersion := range kinds {
+		f.eventually(func() error {
+			if got := f.get(apiVersion, kind, "x").GetLabels()["ours"]; got != "yes" {
+				return fmt.Errorf("drift of the %s is not repaired: its label is %s", kind, got)
+			}
+			return nil
+		})
+		if got := nested(f.get(apiVersion, kind, "x"), "spec", "replicas"); got != "3" {
+			t.Errorf("T4-7/MRM-17: the %s has %s replicas", kind, got)
 		}
 	}
 }

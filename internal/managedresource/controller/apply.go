@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -125,7 +126,7 @@ func (a *applier) run(ctx context.Context) error {
 		}
 		return a.lease.Check(ctx, Cheap)
 	}
-	if slices.ContainsFunc(a.plan.Apply, func(d *plan.Desired) bool { return scalable(d.Key) }) {
+	if slices.ContainsFunc(a.plan.Apply, func(d *plan.Desired) bool { return a.isScalable(ctx, d) }) {
 		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
 			for _, desired := range a.plan.Apply {
 				a.skip(desired)
@@ -143,9 +144,10 @@ func (a *applier) run(ctx context.Context) error {
 	return plan.JoinErrors(a.errs)
 }
 
-// scalable says whether the merge of a kind asks for autoscalers.
-func scalable(key plan.Key) bool {
-	return (key.Group == "apps" || key.Group == "extensions") && (key.Kind == "Deployment" || key.Kind == "StatefulSet")
+// isScalable reports whether the merge of an object asks for autoscalers: it has replicas, or its kind has the
+// subresource scale.
+func (a *applier) isScalable(ctx context.Context, desired *plan.Desired) bool {
+	return merge.HasReplicas(desired.Key.Group, desired.Key.Kind) || typed.IsCustom(desired.Key.Group) && a.Target.Scales(ctx, desired.GroupVersionKind())
 }
 
 // piece is work for one object of a tier.
@@ -173,7 +175,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 // workFor returns the work for an object; nil if the object is known to be in sync, depends on an object that failed,
 // or is not to be repaired yet.
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
-	options := a.options(desired)
+	options := a.options(ctx, desired)
 	digest := desiredDigest(desired, options)
 	_, visited := a.visitedBefore[desired.Key]
 	if (!a.all || visited) && a.Tracker.InSync(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
@@ -198,12 +200,12 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	return nil
 }
 
-func (a *applier) options(desired *plan.Desired) merge.Options {
+func (a *applier) options(ctx context.Context, desired *plan.Desired) merge.Options {
 	return merge.Options{
 		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
 		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
 		Origin:                    a.origin(a.mr),
-		HorizontallyScaled:        scalable(desired.Key) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Key)),
+		HorizontallyScaled:        a.isScalable(ctx, desired) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Key)),
 	}
 }
 
@@ -272,9 +274,9 @@ func (a *applier) passOn() {
 
 // look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after
 // that what the merge goes by, so that a doubt about that which comes from now on is not settled by this look.
-func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
+func (a *applier) look(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
 	recorded := a.Tracker.Get(keyOf(desired))
-	if now := a.options(desired); now != options {
+	if now := a.options(ctx, desired); now != options {
 		return recorded, now, desiredDigest(desired, now)
 	}
 	return recorded, options, digest
@@ -285,7 +287,7 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		a.failed(ctx, desired, errNotTried)
 		return
 	}
-	recorded, options, digest := a.look(desired, options, digest)
+	recorded, options, digest := a.look(ctx, desired, options, digest)
 	compared := a.Tracker.Writing(keyOf(desired), digest)
 	defer a.Tracker.Written(keyOf(desired))
 	standsIn := !compared && a.Tracker.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -92,12 +93,34 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 	if err := a.recorded(); err != nil {
 		return outcome{}, false, err
 	}
+	if resized := merge.Resize(live, merged); resized != nil && a.Target.Resizes(ctx, live.GroupVersionKind()) {
+		return a.resize(ctx, desired, resized, options, done, mergeLive)
+	}
 	if err := merge.CheckUpdate(live, merged); err != nil {
 		done, err = a.invalid(ctx, desired, options, done, err)
 		return done, false, err
 	}
 	a.Marked.Writes(ctx, merged)
 	answer, err := a.Target.Update(ctx, merged, a.Watches.View())
+	return a.answered(ctx, desired, options, done, answer, err, mergeLive)
+}
+
+// resize changes the resources of a Pod, which only a subresource does (MRM-18). What else is to be changed follows with the next attempt.
+func (a *applier) resize(ctx context.Context, desired *plan.Desired, resized *unstructured.Unstructured, options merge.Options, done outcome,
+	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
+	answer, err := a.Target.Resize(ctx, resized, a.Watches.View())
+	if err == nil && !merge.Equal(resized, done.after) {
+		return outcome{}, true, errResized
+	}
+	return a.answered(ctx, desired, options, done, answer, err, mergeLive)
+}
+
+// errResized is the error of an attempt that changed the resources of a Pod, but not what else is to be changed.
+var errResized = errors.New("the resources of the Pod were changed, but it was changed by others before the rest was written")
+
+// answered goes on after an update.
+func (a *applier) answered(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, answer target.Answer, err error,
+	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
 	a.unanswered(desired, err)
 	switch {
 	case err == nil:

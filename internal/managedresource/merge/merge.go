@@ -68,13 +68,15 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 	} else {
 		delete(merged.Object, "status")
 	}
-	if rule := rules[desired.Key.Group][desired.Key.Kind]; rule != nil {
-		rule(mergeContext{
-			desired: desired.Unstructured, live: live, merged: merged,
-			preserveReplicas:  options.HorizontallyScaled || literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
-			preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
-		})
+	c := mergeContext{
+		desired: desired.Unstructured, live: live, merged: merged,
+		preserveReplicas:  options.HorizontallyScaled || literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
+		preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
 	}
+	if rule := rules[desired.Key.Group][desired.Key.Kind]; rule != nil {
+		rule(c)
+	}
+	mergeWorkload(c, desired.Key)
 	pointers := desired.IgnoredFields
 	if options.Hold != nil {
 		pointers = slices.Concat(pointers, options.Hold.Fields)
@@ -202,7 +204,7 @@ var rules = map[string]map[string]mergeRule{
 	},
 	"apps":                      workloadRules,
 	"extensions":                workloadRules,
-	"batch":                     {"Job": mergeJob, "CronJob": mergeCronJob},
+	"batch":                     {"Job": mergeJob},
 	"autoscaling":               {"HorizontalPodAutoscaler": mergeHorizontalPodAutoscaler},
 	"networking.k8s.io":         {"Ingress": mergeIngress},
 	"rbac.authorization.k8s.io": {"ClusterRole": mergeClusterRole},

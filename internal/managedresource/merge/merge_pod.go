@@ -26,8 +26,14 @@ func mergePod(c mergeContext) {
 	if spec == nil {
 		return
 	}
+	if c.preserveResources {
+		desired = withoutResources(desired, c.live.Object)
+	}
 	merged, _ := overlay(spec, live, desired).(map[string]any)
 	merged = maps.Clone(merged) // It is the live one if the manifest says all of it.
+	for _, list := range containerLists {
+		fillContainers(merged, live, desired, list)
+	}
 	if tolerations := spec.Field("tolerations"); live["tolerations"] != nil && tolerations != nil {
 		merged["tolerations"] = added(tolerations.Items(), live["tolerations"], desired["tolerations"])
 	}
@@ -129,7 +135,7 @@ func CheckUpdate(live, merged *unstructured.Unstructured) error {
 	if liveSpec == nil || spec == nil {
 		return nil
 	}
-	for _, list := range []string{"containers", "initContainers"} {
+	for _, list := range containerLists {
 		old := containers(live.Object, list)
 		for i, container := range containers(allowed.Object, list) {
 			if i < len(old) && old[i]["image"] != nil && container["image"] != nil {

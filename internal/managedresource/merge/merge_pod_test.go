@@ -62,7 +62,7 @@ func TestPods(t *testing.T) {
 		"an environment variable":                {spec: "{containers: [{name: web, image: 'web:2', env: [{name: A, value: '1.30'}]}]}", differs: "spec.containers[web]", refused: "spec.containers[web].env[A].value"},
 		"one more container":                     {spec: "{containers: [{name: more, image: x}]}", differs: "spec.containers", refused: "spec.containers"},
 		"another policy":                         {spec: "{restartPolicy: Never}", differs: "spec.restartPolicy", refused: "spec.restartPolicy"},
-		"resources":                              {spec: "{containers: [{name: web, resources: {limits: {cpu: 2}}}]}", differs: "spec.containers[web].resources.limits.cpu", refused: "spec.containers[web].resources.limits.cpu"},
+		"resources":                              {spec: "{containers: [{name: web, resources: {requests: {cpu: 500m}}}]}", differs: "spec.containers[web].resources.requests.cpu", refused: "spec.containers[web].resources.requests.cpu"},
 		"gates are taken away by others":         {spec: "{schedulingGates: [{name: a}]}"},
 	} {
 		t.Run(name, func(t *testing.T) {

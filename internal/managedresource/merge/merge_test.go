@@ -158,8 +158,8 @@ func TestMerge(t *testing.T) {
 		"MRM-15 in the form of v1beta1 too": {"apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, basic: {taints: [{key: a, effect: NoExecute, timeAdded: null}]}}]}\n",
 			"apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: r}\nspec: {devices: [{name: d, basic: {taints: [{key: a, effect: NoExecute, timeAdded: t}]}}]}\n", Options{},
 			map[string]string{"spec.devices": "[map[basic:map[taints:[map[effect:NoExecute key:a timeAdded:t]]] name:d]]"}},
-		"MRL-15 an empty live status":       {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {}\n", Options{}, map[string]string{"status": "map[]"}},
-		"MRM-15 no rule: replicas as given": {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 1}\n", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 5}\n", Options{HorizontallyScaled: true}, map[string]string{"spec.replicas": "1"}},
+		"MRL-15 an empty live status":     {"apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n", "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\nstatus: {}\n", Options{}, map[string]string{"status": "map[]"}},
+		"MRM-17 no manifest, no replicas": {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {}\n", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 5}\n", Options{}, map[string]string{"spec.replicas": "5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			desired, live := desiredFrom(t, tc.desired), fromYAML(t, tc.live)

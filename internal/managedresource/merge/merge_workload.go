@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
 const annotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
@@ -13,25 +15,50 @@ var (
 	cronJobPodTemplate = []string{"spec", "jobTemplate", "spec", "template"}
 )
 
-// mergeDeployment is MRM-1.
-func mergeDeployment(c mergeContext) {
-	keepCounted(c, prefixDeployment)
-	mergeReplicas(c)
-	mergePodTemplate(c, podTemplate)
+// workload says what of a kind others may scale: replicas, and the resources of the Pods of a template.
+type workload struct {
+	replicas bool
+	template []string
 }
+
+// workloads are the built-in kinds with replicas or Pod templates, by group. A Pod is its own template (mergePod).
+var workloads = map[string]map[string]workload{
+	"":           {"ReplicationController": {true, podTemplate}},
+	"apps":       apps,
+	"extensions": apps,
+	"batch":      {"Job": {template: podTemplate}, "CronJob": {template: cronJobPodTemplate}},
+}
+
+var apps = map[string]workload{
+	"Deployment": {true, podTemplate}, "StatefulSet": {true, podTemplate}, "ReplicaSet": {true, podTemplate}, "DaemonSet": {template: podTemplate},
+}
+
+// HasReplicas reports whether a kind is a built-in one whose objects an autoscaler may scale (MR-20).
+func HasReplicas(group, kind string) bool { return workloads[group][kind].replicas }
+
+// mergeWorkload keeps what others scale (MRM-1 … MRM-3). Of a kind that is not built in, the replicas are at
+// spec.replicas if anything has some (MRM-17).
+func mergeWorkload(c mergeContext, key plan.Key) {
+	w, known := workloads[key.Group][key.Kind]
+	switch {
+	case w.replicas:
+		mergeReplicas(c)
+	case !known && c.preserveReplicas:
+		keepLive(c, "spec", "replicas")
+	}
+	if w.template != nil {
+		mergePodTemplate(c, w.template)
+	}
+}
+
+// mergeDeployment keeps what a controller counts in annotations.
+func mergeDeployment(c mergeContext) { keepCounted(c, prefixDeployment) }
 
 // mergeStatefulSet is MRM-4: volumeClaimTemplates are immutable.
-func mergeStatefulSet(c mergeContext) {
-	mergeReplicas(c)
-	mergePodTemplate(c, podTemplate)
-	keepLive(c, "spec", "volumeClaimTemplates")
-}
+func mergeStatefulSet(c mergeContext) { keepLive(c, "spec", "volumeClaimTemplates") }
 
 // mergeDaemonSet is MRM-5.
-func mergeDaemonSet(c mergeContext) {
-	keepCounted(c, annotationTemplateNumber)
-	mergePodTemplate(c, podTemplate)
-}
+func mergeDaemonSet(c mergeContext) { keepCounted(c, annotationTemplateNumber) }
 
 // mergeJob is MRM-6: the selector and the labels that tie the Pods to the Job are the API server's.
 func mergeJob(c mergeContext) {
@@ -42,11 +69,7 @@ func mergeJob(c mergeContext) {
 		maps.Copy(liveLabels, desiredLabels)
 		setNested(c.merged.Object, liveLabels, "spec", "template", "metadata", "labels")
 	}
-	mergePodTemplate(c, podTemplate)
 }
-
-// mergeCronJob is MRM-7.
-func mergeCronJob(c mergeContext) { mergePodTemplate(c, cronJobPodTemplate) }
 
 func mergeReplicas(c mergeContext) {
 	replicas, set, _ := unstructured.NestedFieldNoCopy(c.desired.Object, "spec", "replicas")
@@ -56,7 +79,7 @@ func mergeReplicas(c mergeContext) {
 }
 
 // mergePodTemplate is MRM-2 and MRM-3; with preserve-resources the whole resources of every live container that has any
-// are kept, init containers included (decision R10).
+// are kept, init containers included (decision R10), and those of the Pod as a whole.
 func mergePodTemplate(c mergeContext, path []string) {
 	liveTemplate, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, path...)
 	mergedTemplate, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, path...)
@@ -69,10 +92,20 @@ func mergePodTemplate(c mergeContext, path []string) {
 		setNested(merged, restartedAt, "metadata", "annotations", annotationRestartedAt)
 	}
 	if c.preserveResources {
-		for _, list := range []string{"containers", "initContainers"} {
+		for _, list := range containerLists {
 			preserveResources(live, merged, list)
 		}
+		if kept := podResources(live); len(kept) > 0 {
+			setNested(merged, kept, "spec", "resources")
+		}
 	}
+}
+
+// podResources are those of a Pod as a whole.
+func podResources(template map[string]any) map[string]any {
+	value, _, _ := unstructured.NestedFieldNoCopy(template, "spec", "resources")
+	resources, _ := value.(map[string]any)
+	return resources
 }
 
 func preserveResources(live, merged map[string]any, list string) {

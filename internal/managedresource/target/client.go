@@ -138,6 +138,25 @@ func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, 
 	return c.write(ctx, "update", object, view)
 }
 
+// Resize changes the resources of a Pod as they are in object, given its resourceVersion and UID, and nothing else
+// (MRM-18).
+func (c *Client) Resize(ctx context.Context, object *unstructured.Unstructured, view View) (answer Answer, err error) {
+	ctx, collected := cluster.CollectWarnings(ctx)
+	defer func() { c.warned(ctx, object, collected) }()
+	err = c.request(ctx, object.GroupVersionKind(), "update", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err != nil {
+			return err
+		}
+		resized, err := resource.Update(ctx, object, metav1.UpdateOptions{}, "resize")
+		if err == nil {
+			answer = Answer{view.Observation(resized), resized}
+		}
+		return err
+	})
+	return answer, err
+}
+
 // ErrMisplaced is the error of a write for an object with a namespace whose kind is cluster-scoped now, or the other
 // way round. The object is not written to its new place, because no inventory has that place on record.
 var ErrMisplaced = errors.New("its kind is now served with another scope")

@@ -29,6 +29,8 @@ type mapping struct {
 	// unreadable is true if discovery says that the API has no get, as that of a SubjectAccessReview: its objects are
 	// answers, and are never stored.
 	unreadable bool
+	// scales and resizes are true if discovery lists the subresource.
+	scales, resizes bool
 }
 
 // isUnreadable says whether an API has no get. An API that does not say which verbs it has can be read.
@@ -116,7 +118,10 @@ func (m *mappings) remember(gvk schema.GroupVersionKind, q *question) (served *m
 	for i := range q.answer.APIResources {
 		r := &q.answer.APIResources[i]
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
-			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, isUnreadable(r.Verbs)}
+			has := func(subresource string) bool {
+				return slices.ContainsFunc(q.answer.APIResources, func(other metav1.APIResource) bool { return other.Name == r.Name+"/"+subresource })
+			}
+			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, isUnreadable(r.Verbs), has("scale"), has("resize")}
 			if before := m.byKind[gvk]; before != nil && *before == *found {
 				return before, true
 			}
@@ -291,6 +296,18 @@ func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (plan.S
 		return plan.ScopeNamespaced, nil
 	}
 	return plan.ScopeCluster, nil
+}
+
+// Scales reports whether the target serves a kind with the subresource by which autoscalers scale its objects.
+func (c *Client) Scales(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	served, err := c.mappings.of(ctx, gvk)
+	return err == nil && served.scales
+}
+
+// Resizes reports whether the target serves a kind with the subresource that changes the resources of running Pods.
+func (c *Client) Resizes(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	served, err := c.mappings.of(ctx, gvk)
+	return err == nil && served.resizes
 }
 
 // Gone says whether the error means that the object can't be there: not found, or its kind is not served.
