@@ -58,7 +58,7 @@ const surroundings = `
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: hooks-istio}}
 ---
-{apiVersion: v1, kind: Namespace, metadata: {name: hooks-pinned, labels: {control-plane.shoot.gardener.cloud/enforce-zone: zone-a}}}
+{apiVersion: v1, kind: Namespace, metadata: {name: hooks-pinned, labels: {gardener.cloud/role: x}, annotations: {control-plane.shoot.gardener.cloud/enforce-zone: zone-a}}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: istio-internal-load-balancing, namespace: hooks-shoot}, data: {hosts: "api.a,api.b", istio-namespace: hooks-istio}}
 ---
@@ -113,7 +113,7 @@ var cases = map[string]hooked{
 	"WHC-7/a namespace that does not":             {pod("hooks-role", "", ""), map[string]string{"/spec/nodeSelector": "null"}, ""},
 	"SEC-T10/the system of a shoot":               {pod("kube-system", `, labels: {resources.gardener.cloud/managed-by: gardener}`, ""), map[string]string{"/spec/nodeSelector": "{pool: system}", "/spec/tolerations/2": "{key: dedicated, operator: Exists}", "/spec/tolerations/3": "{key: pool, operator: Equal, value: system, effect: NoSchedule}", "/spec/tolerations/4": "null", "/spec/securityContext/seccompProfile": "{type: RuntimeDefault}"}, ""},
 	"SEC-T10/somebody else's in there":            {pod("kube-system", `, labels: {resources.gardener.cloud/managed-by: some-manager}`, ""), map[string]string{"/spec/nodeSelector": "null"}, ""},
-	"PZA-T2/WHC-12, pinned":                       {pod("hooks-pinned", "", ""), map[string]string{"/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution": "[{labelSelector: {}, topologyKey: topology.kubernetes.io/zone}]", "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions": zoneTerm}, ""},
+	"T4-6/WHC-12, pinned by an annotation":        {pod("hooks-pinned", "", ""), map[string]string{"/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution": "[{labelSelector: {}, topologyKey: topology.kubernetes.io/zone}]", "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions": zoneTerm}, ""},
 	"PZA-T10/not pinned":                          {pod("hooks-role", "", ""), map[string]string{"/spec/affinity": "null"}, ""},
 	"KLB-T4/WHC-6, a control plane":               {pod("hooks-shoot", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), map[string]string{"/spec/hostAliases": "[{ip: 10.0.77.77, hostnames: [api.a, api.b]}]", "/metadata/labels": "{networking.resources.gardener.cloud/to-hooks-istio-istio-ingressgateway-internal-tcp-9443: allowed}"}, ""},
 	"KLB-2/no gateway is named":                   {pod("hooks-shoot2", "", "volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]"), map[string]string{"/spec/hostAliases": "null"}, ""},

@@ -29,7 +29,7 @@ const (
 	// Path is where it is served.
 	Path = "/webhooks/pod-zone-affinity"
 	// EnforceZone is the label of a Namespace whose Pods are kept together; its value, if it has one, is the zone. An annotation of that
-	// name counts where there is no label (C16).
+	// name counts where there is no label (C16). Pods of other Namespaces are left alone.
 	EnforceZone = "control-plane.shoot.gardener.cloud/enforce-zone"
 )
 
@@ -71,8 +71,12 @@ func undecodable(err error) error {
 	return err
 }
 
-// pin keeps a Pod with the others of its namespace, in the zone of the namespace if it has one (PZA-4 to PZA-7).
+// pin keeps a Pod with the others of its namespace, if the namespace asks for that, and in its zone if it has one (PZA-4 to PZA-7).
 func pin(ctx context.Context, source readthrough.Getter, pod *pod) error {
+	zone, isPinned, err := zoneOf(ctx, source, admission.RequestFrom(ctx).Namespace)
+	if err != nil || !isPinned {
+		return err
+	}
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -86,27 +90,26 @@ func pin(ctx context.Context, source readthrough.Getter, pod *pod) error {
 	together := &affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	*together = append(slices.DeleteFunc(*together, isZonal), corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}, TopologyKey: corev1.LabelTopologyZone})
 
-	zone, err := zoneOf(ctx, source, admission.RequestFrom(ctx).Namespace)
-	if err != nil || zone == "" {
-		return err
+	if zone != "" {
+		zones.Require(affinity, zone)
 	}
-	zones.Require(affinity, zone)
 	return nil
 }
 
 func isZonal(term corev1.PodAffinityTerm) bool { return term.TopologyKey == corev1.LabelTopologyZone }
 
-// zoneOf returns the zone of a namespace, or nothing if its Pods may choose one (PZA-1, PZA-6).
-func zoneOf(ctx context.Context, source readthrough.Getter, name string) (string, error) {
+// zoneOf returns the zone of a namespace whose Pods are kept together; it is empty if they may choose one (PZA-1, PZA-6).
+func zoneOf(ctx context.Context, source readthrough.Getter, name string) (zone string, isPinned bool, err error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := source.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
-		return "", admission.Refuse(http.StatusInternalServerError, "%s", fmt.Errorf("failed to get namespace %q: %w", name, err))
+		return "", false, admission.Refuse(http.StatusInternalServerError, "%s", fmt.Errorf("failed to get namespace %q: %w", name, err))
 	}
 	if zone, labelled := namespace.Labels[EnforceZone]; labelled {
-		return zone, nil
+		return zone, true, nil
 	}
-	return namespace.Annotations[EnforceZone], nil
+	zone, isPinned = namespace.Annotations[EnforceZone]
+	return zone, isPinned, nil
 }
 
 // Reads are what the webhook reads.
@@ -117,7 +120,8 @@ func Reads() []feature.Read {
 	return []feature.Read{namespace, live}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. Namespaces ask for it with the label.
-func Registration(feature.Installation) admissionregistrationv1.MutatingWebhook {
-	return feature.PodEntry(Name, feature.Select(nil, metav1.LabelSelectorRequirement{Key: EnforceZone, Operator: metav1.LabelSelectorOpExists}), nil)
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. No selector sees annotations, so that the
+// webhook itself decides whether a Namespace asks for it (T4-6). Resource-manager's own Pods must not wait for it.
+func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
+	return feature.PodEntry(Name, i.Namespaces(), feature.Select(nil, feature.NotIn("app", i.App())))
 }

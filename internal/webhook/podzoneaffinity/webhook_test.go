@@ -76,6 +76,8 @@ func TestAffinity(t *testing.T) {
 		"PZA-4/what keeps Pods in other zones": {labelled(""), `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `,` + host + `]}}`, `{` + together + `,"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`},
 		"C16/OP-3, an annotation":              {namespace{annotations: map[string]string{EnforceZone: "zone-a"}}, `{}`, `{` + pinned + `,` + together + `}`},
 		"C16/PZA-1, the label comes first":     {namespace{map[string]string{EnforceZone: ""}, map[string]string{EnforceZone: "zone-b"}}, `{}`, `{` + together + `}`},
+		"T4-6/PZA-T10, neither of both":        {namespace{labels: map[string]string{"gardener.cloud/role": "shoot"}}, `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`, `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`},
+		"T4-6/PZA-1, an annotation, no zone":   {namespace{annotations: map[string]string{EnforceZone: ""}}, `{}`, `{` + together + `}`},
 		"PZA-T3/PZA-5, other terms stay":       {labelled(""), `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`, `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `,` + term + `]}}`},
 		"PZA-T4/WB-22, in the zone and elsewhere": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]}]}]}}}`,
 			`{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]},` + inZone + `]}]}},` + together + `}`},
@@ -141,4 +143,8 @@ func TestDocument(t *testing.T) {
 	admissiontest.Read(t, blocks[0], &object)
 	admissiontest.Example(t, Decide(namespace{labels: object.Labels}), blocks[1], blocks[2])
 	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[3])
+	got := Registration(feature.Installation{Shoot: true, Prefix: "x-"})
+	if got.NamespaceSelector.MatchExpressions[0].Key != "kubernetes.io/metadata.name" || got.ObjectSelector.MatchExpressions[0].Values[0] != "x-gardener-resource-manager" {
+		t.Errorf("T4-6/DEP-7: a shoot's registration selects %v and %v", got.NamespaceSelector, got.ObjectSelector)
+	}
 }
