@@ -18,7 +18,7 @@ func forcedFixture(t *testing.T, after string, act func(*fixture)) *fixture {
 	t.Helper()
 	f := newFixture(t)
 	f.managed("m", "a=1")
-	f.settle("m")
+	f.complete("m")
 	act(f)
 	mr := f.get("m")
 	if after != "" {

@@ -58,7 +58,7 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		r.Metrics.massDeletions.WithLabelValues("held").Inc()
 		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
 	}
-	r.Tracker.PassDoubts(ownerOf(r.mr), everything)
+	r.Tracker.PassAllOutOfSync(ownerOf(r.mr), everything)
 	r.result.RequeueAfter = wait - waited
 	if err := r.report(ctx, r.mr, change); err != nil {
 		return err

@@ -4,7 +4,7 @@
 // targets.
 //
 //	the Lease of a target is absent, or has no holder       the process takes it; the engine waits until it was so for Times.Lease
-//	… and the process saw how the holder released it        its engine waits for settle only
+//	… and the process saw how the holder released it        its engine waits for settling only
 //	the process of its holder has stopped to renew          the process takes it after Times.Deadline; the engine waits for Times.Lease since then
 //	another holder, such as the target's own process        the process takes it when it has expired
 //	a list shows the Lease without the process as holder    the process ends its engine
@@ -13,7 +13,7 @@
 // Law: no two processes have an engine for one target at a time, whatever is killed, paused, deleted, edited or
 // restored; and each target gets an engine. A process ends its engine at most Times.Deadline after the last list that
 // showed its name, so that another process which waits for Times.Lease while it sees another content starts later.
-// settle is longer than the time between two lists: a Lease that goes back to a former content just after it was taken
+// settling is longer than the time between two lists: a Lease that goes back to a former content just after it was taken
 // is noticed by the process that took it, or the other processes have seen its name.
 //
 // All times are those of the process itself. The package has no clients: the caller passes what it has listed and
@@ -39,7 +39,7 @@ type Times struct {
 	Lease, Deadline, Period time.Duration
 }
 
-// settle is the time for which a Lease that was taken must stay so before the engine starts.
+// settling is the time for which a Lease that was taken must stay so before the engine starts.
 func (t Times) settling() time.Duration { return 2 * t.Period }
 
 // Lease is the content of the Lease of a target; the zero value is an absent Lease.

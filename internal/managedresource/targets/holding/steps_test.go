@@ -160,7 +160,7 @@ func TestWake(t *testing.T) {
 			t.Errorf("TGT-19/%s: wakes after %s, want %s", name, got.Sub(a.now), want.Sub(a.now))
 		}
 	}
-	at("a Lease that was just taken", a.now.Add(times.settle()), "a")
+	at("a Lease that was just taken", a.now.Add(times.settling()), "a")
 	a = holds(t, "a")
 	at("nothing to wait for", time.Time{}, "a")
 	a.processes[other], a.processes["garden/many-2"] = 7, 7
@@ -232,16 +232,16 @@ func TestBounds(t *testing.T) {
 
 	a = holds(t)
 	since := a.since
-	a.now = a.now.Add(times.settle() - times.Period)
+	a.now = a.now.Add(times.settling() - times.Period)
 	if a.list(); !a.since.Equal(since) {
 		t.Error("TGT-18: a gap that is as long as it may be makes the process forget")
 	}
-	a.now = a.now.Add(times.settle() - times.Period + 1)
+	a.now = a.now.Add(times.settling() - times.Period + 1)
 	if a.list(); !a.since.Equal(a.now) {
 		t.Error("TGT-18: a gap does not make the process forget")
 	}
 
-	for delay, want := range map[time.Duration]time.Duration{times.settle(): times.settle(), times.settle() + 1: times.Lease} {
+	for delay, want := range map[time.Duration]time.Duration{times.settling(): times.settling(), times.settling() + 1: times.Lease} {
 		a = holds(t)
 		take := a.Decide(a.now, []string{"a"}, true).Take
 		if len(take) != 1 {
