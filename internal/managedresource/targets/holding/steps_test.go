@@ -11,6 +11,9 @@ import (
 
 const self, other = "garden/many-0", "garden/many-1"
 
+// settling is the time for which a Lease that was taken must stay so before its engine starts.
+var settling = 2 * times.Period
+
 // alone is one process, whose steps a test takes itself.
 type alone struct {
 	*Holdings
@@ -160,7 +163,7 @@ func TestWake(t *testing.T) {
 			t.Errorf("TGT-19/%s: wakes after %s, want %s", name, got.Sub(a.now), want.Sub(a.now))
 		}
 	}
-	at("a Lease that was just taken", a.now.Add(times.settling()), "a")
+	at("a Lease that was just taken", a.now.Add(settling), "a")
 	a = holds(t, "a")
 	at("nothing to wait for", time.Time{}, "a")
 	a.processes[other], a.processes["garden/many-2"] = 7, 7
@@ -232,16 +235,16 @@ func TestBounds(t *testing.T) {
 
 	a = holds(t)
 	since := a.since
-	a.now = a.now.Add(times.settling() - times.Period)
+	a.now = a.now.Add(settling - times.Period)
 	if a.list(); !a.since.Equal(since) {
 		t.Error("TGT-18: a gap that is as long as it may be makes the process forget")
 	}
-	a.now = a.now.Add(times.settling() - times.Period + 1)
+	a.now = a.now.Add(settling - times.Period + 1)
 	if a.list(); !a.since.Equal(a.now) {
 		t.Error("TGT-18: a gap does not make the process forget")
 	}
 
-	for delay, want := range map[time.Duration]time.Duration{times.settling(): times.settling(), times.settling() + 1: times.Lease} {
+	for delay, want := range map[time.Duration]time.Duration{settling: settling, settling + 1: times.Lease} {
 		a = holds(t)
 		take := a.Decide(a.now, []string{"a"}, true).Take
 		if len(take) != 1 {
