@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -42,6 +43,8 @@ type applier struct {
 	full, all, asked, periodic bool
 	// visitedBefore are those that an earlier run has visited for the same reason.
 	visitedBefore map[plan.Key]struct{}
+	// scales are the custom kinds of the plan, and whether they have the subresource scale.
+	scales map[schema.GroupVersionKind]bool
 
 	// lease knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory
 	// has all objects.
@@ -126,13 +129,11 @@ func (a *applier) run(ctx context.Context) error {
 		}
 		return a.lease.Check(ctx, Cheap)
 	}
-	if slices.ContainsFunc(a.plan.Apply, func(d *plan.Desired) bool { return a.isScalable(ctx, d) }) {
-		if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
-			for _, desired := range a.plan.Apply {
-				a.skip(desired)
-			}
-			return err
+	if err := a.findScalable(ctx); err != nil {
+		for _, desired := range a.plan.Apply {
+			a.skip(desired)
 		}
+		return err
 	}
 	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)
@@ -144,10 +145,30 @@ func (a *applier) run(ctx context.Context) error {
 	return plan.JoinErrors(a.errs)
 }
 
+// findScalable finds the kinds that autoscalers may scale, and waits until all autoscalers are known if there are such
+// kinds.
+func (a *applier) findScalable(ctx context.Context) (err error) {
+	a.scales = map[schema.GroupVersionKind]bool{}
+	anyScales := false
+	for _, desired := range a.plan.Apply {
+		gvk := desired.GroupVersionKind()
+		if _, asked := a.scales[gvk]; !asked && typed.IsCustom(gvk.Group) {
+			if a.scales[gvk], err = a.Target.Scales(ctx, gvk); err != nil {
+				return err
+			}
+		}
+		anyScales = anyScales || a.isScalable(desired)
+	}
+	if !anyScales {
+		return nil
+	}
+	return a.Watches.Autoscalers().Ready(ctx)
+}
+
 // isScalable reports whether the merge of an object asks for autoscalers: it has replicas, or its kind has the
 // subresource scale.
-func (a *applier) isScalable(ctx context.Context, desired *plan.Desired) bool {
-	return merge.HasReplicas(desired.Key.Group, desired.Key.Kind) || typed.IsCustom(desired.Key.Group) && a.Target.Scales(ctx, desired.GroupVersionKind())
+func (a *applier) isScalable(desired *plan.Desired) bool {
+	return merge.HasReplicas(desired.Key.Group, desired.Key.Kind) || a.scales[desired.GroupVersionKind()]
 }
 
 // piece is work for one object of a tier.
@@ -175,7 +196,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 // workFor returns the work for an object; nil if the object is known to be in sync, depends on an object that failed,
 // or is not to be repaired yet.
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
-	options := a.options(ctx, desired)
+	options := a.options(desired)
 	digest := desiredDigest(desired, options)
 	_, visited := a.visitedBefore[desired.Key]
 	if (!a.all || visited) && a.Tracker.InSync(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
@@ -200,12 +221,12 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	return nil
 }
 
-func (a *applier) options(ctx context.Context, desired *plan.Desired) merge.Options {
+func (a *applier) options(desired *plan.Desired) merge.Options {
 	return merge.Options{
 		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
 		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
 		Origin:                    a.origin(a.mr),
-		HorizontallyScaled:        a.isScalable(ctx, desired) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Key)),
+		HorizontallyScaled:        a.isScalable(desired) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Key)),
 	}
 }
 
@@ -274,9 +295,9 @@ func (a *applier) passOn() {
 
 // look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after
 // that what the merge goes by, so that a doubt about that which comes from now on is not settled by this look.
-func (a *applier) look(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
+func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
 	recorded := a.Tracker.Get(keyOf(desired))
-	if now := a.options(ctx, desired); now != options {
+	if now := a.options(desired); now != options {
 		return recorded, now, desiredDigest(desired, now)
 	}
 	return recorded, options, digest
@@ -287,7 +308,7 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		a.failed(ctx, desired, errNotTried)
 		return
 	}
-	recorded, options, digest := a.look(ctx, desired, options, digest)
+	recorded, options, digest := a.look(desired, options, digest)
 	compared := a.Tracker.Writing(keyOf(desired), digest)
 	defer a.Tracker.Written(keyOf(desired))
 	standsIn := !compared && a.Tracker.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)

@@ -24,13 +24,15 @@ type requestError struct{ error }
 
 func (e requestError) Unwrap() error { return e.error }
 
-// isUnreachable reports whether an object could not be reached: its API server gave no answer, or none that tells about the object.
+// isUnreachable reports whether an object could not be reached: its API server gave no answer, or none that tells about
+// the object.
 func isUnreachable(err error) bool {
 	var request requestError
 	return errors.Is(err, errNotTried) || errors.As(err, &request) && !meta.Refused(err) && !errors.Is(err, context.Canceled)
 }
 
-// forceAfter returns the grace period of the objects of a ManagedResource that is being deleted; zero if its deletion is not forced (MRX-24).
+// forceAfter returns the grace period of the objects of a ManagedResource that is being deleted; zero if its deletion
+// is not forced (MRX-24).
 func forceAfter(mr *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	value, found := mr.Annotations[resourcesv1alpha1.AnnotationForceDeletionAfter]
 	if !found || mr.DeletionTimestamp == nil {
@@ -43,8 +45,8 @@ func forceAfter(mr *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	return max(after, 1), nil
 }
 
-// finalizeAfter returns the time from the deletion of an object until its finalizers are removed, by its own annotation (MRX-9) or because the deletion of
-// its ManagedResource is forced (MRX-24); zero is never.
+// finalizeAfter returns the time from the deletion of an object until its finalizers are removed, by its own annotation
+// (MRX-9) or because the deletion of its ManagedResource is forced (MRX-24); zero is never.
 func (p *pruner) finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	own, err := finalizeAfter(live)
 	switch {
@@ -56,7 +58,8 @@ func (p *pruner) finalizeAfter(live *unstructured.Unstructured) (time.Duration, 
 	return min(own, p.force), nil
 }
 
-// giveUp has the run wait no more for objects that cannot be reached, once the grace period of a forced deletion is over (MRX-25).
+// giveUp has the run wait no more for objects that cannot be reached, once the grace period of a forced deletion is
+// over (MRX-25).
 func (p *pruner) giveUp(ctx context.Context) {
 	if p.force == 0 || p.Clock.Now().Before(p.mr.DeletionTimestamp.Add(p.force)) {
 		return

@@ -18,8 +18,9 @@ import (
 // reasonMassDeletion is the reason of the Event about a deletion that would have waited (MRX-23).
 const reasonMassDeletion = "MassDeletion"
 
-// holdDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until that was confirmed or has waited long
-// enough (MRX-20 … MRX-23). The status and an annotation are the only memory of that, so that a restart or another leader changes nothing.
+// holdDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until
+// that was confirmed or has waited long enough (MRX-20 … MRX-23). The status and an annotation are the only memory of
+// that, so that a restart or another leader changes nothing.
 func (r *normalRun) holdDeletion(ctx context.Context) error {
 	confirmed, isConfirmed := r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
 	if len(r.planned.Delete) == 0 {
@@ -66,8 +67,8 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	return errDone
 }
 
-// deletion is what the run would delete. It leaves out objects that no deletion is for: of other ManagedResources, of the garbage collector, kept ones,
-// and those that were never written.
+// deletion is what the run would delete. It leaves out objects that no deletion is for: of other ManagedResources, of
+// the garbage collector, kept ones, and those that were never written.
 func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	stays := func(ref resourcesv1alpha1.ObjectReference) bool {
 		return meta.Tentative(&ref) || meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationKeepObject) ||

@@ -25,7 +25,7 @@ func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, 
 // that of the desired state then; zero if nothing is inherited.
 func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, keptBy objects.Owner, origin string) (_ merge.Options, digest uint64, _ error) {
 	autoscalers := a.Watches.Autoscalers()
-	if !a.isScalable(ctx, desired) || options.HorizontallyScaled || !autoscalers.InStartupGrace() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
+	if !a.isScalable(desired) || options.HorizontallyScaled || !autoscalers.InStartupGrace() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
 		return options, 0, nil
 	}
 	written := live

@@ -94,10 +94,10 @@ func TestOptionsAreOfTheLook(t *testing.T) {
 	f.managed("m")
 	desired := &plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
 	a := &applier{Reconciler: f.Reconciler, mr: f.get("m"), equivalences: plan.NewEquivalences(nil)}
-	planned := a.options(t.Context(), desired)
+	planned := a.options(desired)
 	items = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"namespace":"n","name":"h","uid":"u"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
 	f.must(f.Watches.Autoscalers().Ready(f.ctx))
-	_, options, digest := a.look(t.Context(), desired, planned, desiredDigest(desired, planned))
+	_, options, digest := a.look(desired, planned, desiredDigest(desired, planned))
 	if planned.HorizontallyScaled || !options.HorizontallyScaled || digest != desiredDigest(desired, options) {
 		t.Errorf("planned as scaled %t, looked at as scaled %t, its digest is of that: %t", planned.HorizontallyScaled, options.HorizontallyScaled, digest == desiredDigest(desired, options))
 	}

@@ -38,7 +38,7 @@ func (a *applier) delay(wait time.Duration) {
 // recorded as in sync, and nothing is reported.
 func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64, wait time.Duration) {
 	key := keyOf(desired)
-	before, options, digest := a.look(ctx, desired, options, digest)
+	before, options, digest := a.look(desired, options, digest)
 	live, err := a.get(ctx, desired)
 	if err != nil && !target.Gone(err) {
 		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", desired.Name(), "reason", err.Error())

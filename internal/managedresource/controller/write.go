@@ -105,7 +105,8 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 	return a.answered(ctx, desired, options, done, answer, err, mergeLive)
 }
 
-// resize changes the resources of a Pod, which only a subresource does (MRM-18). The next attempt makes all other changes.
+// resize changes the resources of a Pod, which only a subresource does (MRM-18). The next attempt makes all other
+// changes.
 func (a *applier) resize(ctx context.Context, desired *plan.Desired, resized *unstructured.Unstructured, options merge.Options, done outcome,
 	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
 	answer, err := a.Target.Resize(ctx, resized, a.Watches.View())

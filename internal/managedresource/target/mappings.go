@@ -299,9 +299,12 @@ func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (plan.S
 }
 
 // Scales reports whether the target serves a kind with the subresource by which autoscalers scale its objects.
-func (c *Client) Scales(ctx context.Context, gvk schema.GroupVersionKind) bool {
+func (c *Client) Scales(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	served, err := c.mappings.of(ctx, gvk)
-	return err == nil && served.scales
+	if apimeta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil && served.scales, err
 }
 
 // Resizes reports whether the target serves a kind with the subresource that changes the resources of running Pods.
