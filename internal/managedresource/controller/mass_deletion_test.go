@@ -30,7 +30,7 @@ func brakeFixture(t *testing.T, n int, wait time.Duration) *fixture {
 	f := newFixture(t, waits(wait))
 	f.clock.SetTime(time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC))
 	f.managed("m", entries("a", n)...)
-	f.settle("m")
+	f.complete("m")
 	return f
 }
 
@@ -90,7 +90,7 @@ func TestMassDeletionWaits(t *testing.T) {
 		t.Errorf("T4-9/MRX-21: %d objects are left, and %d deletions were sent", got, f.target.count(http.MethodDelete))
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
-	f.settle("m")
+	f.complete("m")
 	if got := fmt.Sprint(f.present()); got != "[new]" {
 		t.Errorf("MRX-21: after the wait there are %s: %s", got, f.condition("m"))
 	}
@@ -105,7 +105,7 @@ func TestMassDeletionIsConfirmed(t *testing.T) {
 	t.Parallel()
 	f := brakeFixture(t, 10, 10*time.Minute)
 	f.secret("m", "2", "b=1")
-	f.settle("m")
+	f.complete("m")
 	before := f.get("m")
 	f.annotated(map[string]string{resourcesv1alpha1.AnnotationConfirmDeletion: "0123456789ab"})
 	if got := len(f.present()); got != 10 {
@@ -121,15 +121,15 @@ func TestMassDeletionIsConfirmed(t *testing.T) {
 		t.Errorf("MRX-22: %s are left, and the condition is %s", got, f.condition("m"))
 	}
 	f.restart("m")
-	f.settle("m")
+	f.complete("m")
 	if got := f.condition("m"); !strings.HasPrefix(got, "Progressing/DeletionPending") {
 		t.Errorf("MRX-22: after a restart the condition is %s", got)
 	}
 	f.target.remove("a00")
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	f.settle("m")
+	f.complete("m")
 	f.secret("m", "3", "b=2")
-	f.settle("m")
+	f.complete("m")
 	if got := f.get("m").Annotations; len(got) > 0 || fmt.Sprint(f.present()) != "[b]" {
 		t.Errorf("MRX-22: the annotations are %v, and the objects %v", got, f.present())
 	}
@@ -141,7 +141,7 @@ func TestMassDeletionIsObserved(t *testing.T) {
 	f.edited("a00", setFinalizer)
 	f.secret("m", "2")
 	for range 3 {
-		f.settle("m")
+		f.complete("m")
 	}
 	if got := fmt.Sprint(f.present()); got != "[a00]" {
 		t.Errorf("T4-9/MRX-23: it waits: %s", got)
@@ -162,13 +162,13 @@ func TestDeletionsThatNeverWait(t *testing.T) {
 	}{
 		"MRX-20/one object stays":                 {func(f *fixture) { f.secret("m", "2", "a00=1") }, 1},
 		"MRX-20/the ManagedResource is deleted":   {func(f *fixture) { f.must(f.source.Delete(f.ctx, f.get("m"))) }, 0},
-		"MRX-20/another ManagedResource has them": {func(f *fixture) { f.managed("z", entries("a", 12)...); f.settle("z"); f.secret("m", "2") }, 12},
+		"MRX-20/another ManagedResource has them": {func(f *fixture) { f.managed("z", entries("a", 12)...); f.complete("z"); f.secret("m", "2") }, 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := brakeFixture(t, 12, 10*time.Minute)
 			c.act(f)
-			f.settle("m")
+			f.complete("m")
 			if got := len(f.present()); got != c.left {
 				t.Errorf("%d objects are left, want %d", got, c.left)
 			}
@@ -208,7 +208,7 @@ func TestLawOfMassDeletion(t *testing.T) {
 			case "restart":
 				f.restart("m")
 			}
-			f.settle("m")
+			f.complete("m")
 			gone := slices.DeleteFunc(slices.Clone(kept), func(entry string) bool { return slices.Contains(wanted, entry) })
 			if set := fmt.Sprint(gone); len(gone) >= 10 && len(gone) == len(kept) {
 				if set != lost {
