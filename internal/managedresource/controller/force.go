@@ -49,11 +49,11 @@ func forceAfter(mr *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 // (MRX-9) or because the deletion of its ManagedResource is forced (MRX-24); zero is never.
 func (p *pruner) finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	own, err := finalizeAfter(live)
-	switch {
-	case p.force == 0:
+	if p.force == 0 {
 		return own, err
-	case err != nil || own == 0:
-		return p.force, nil
+	}
+	if err != nil || own == 0 {
+		own = p.force // An annotation that cannot be read does not hold a forced deletion up.
 	}
 	return min(own, p.force), nil
 }

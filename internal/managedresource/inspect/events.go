@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// News is what an Event of resource-manager says of an object or of its ManagedResource.
+// Occurrence is what an Event of resource-manager says of an object or of its ManagedResource.
 type Occurrence struct {
 	Time   metav1.Time `json:"time"`
 	Reason string      `json:"reason"`

@@ -73,9 +73,9 @@ func (h house) rows() []row {
 
 func (h house) print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "now\tgoal\t  what")
+	_, _ = fmt.Fprintln(table, "now\tgoal\t  what") // The flush returns the error.
 	for _, r := range h.rows() {
-		fmt.Fprintf(table, "%d\t%d\t  %s\n", r.now, r.goal, r.what)
+		_, _ = fmt.Fprintf(table, "%d\t%d\t  %s\n", r.now, r.goal, r.what)
 	}
 	return table.Flush()
 }
