@@ -14,7 +14,7 @@ export CGO_ENABLED := 0
 GOFLAGS_TEST ?= -ldflags=-w -timeout 20m
 # The race detector runs where goroutines share memory. It needs a C compiler; where there is none the tests run without it.
 RACE         := $(if $(shell command -v gcc || command -v clang),CGO_ENABLED=1 go test -race,go test) $(GOFLAGS_TEST)
-RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target targets turns) endpoint/... reflector/... cluster process graph ratelimit selectors condemned controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
+RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target targets turns) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
 COMMANDS     := $(notdir $(wildcard cmd/*))
 # Names by which resource-manager answers for kubectl espalier, and completes its arguments.
 PLUGINS      := kubectl-espalier kubectl_complete-espalier
@@ -35,7 +35,7 @@ help: ## Explain the targets.
 
 .PHONY: up
 up: ## Start a local garden, seed and shoot, run the executables there, and show what they do; ONCE=1 exits afterwards.
-	@echo "$(if $(wildcard $(CACHE)/controlplane/*/kube-controller-manager),about a minute,the first time on this machine: about ten minutes on two cores, less if the control plane can be downloaded)"
+	@echo "$(if $(wildcard $(CACHE)/controlplane/*/kube-controller-manager),about a minute,the first time on this machine: about 15 minutes on two cores, less if the control plane can be downloaded)"
 	@SECONDS=0; go run -C test/env/controlplane ./build -meanwhile '$(MAKE) --no-print-directory -C $(CURDIR) build TOUR=./test/env/local' >/dev/null; \
 	bin/local -bin bin -before "build $$SECONDS" $(if $(filter 1,$(ONCE)),-once)
 
