@@ -60,11 +60,7 @@ func (d Deletion) Checksum() string {
 
 // String names the objects, sorted and bounded.
 func (d Deletion) String() string {
-	names, more := d.names(), ""
-	if len(names) > named {
-		names, more = names[:named], fmt.Sprintf(" and %d more", len(names)-named)
-	}
-	return fmt.Sprintf("%d of %d objects that no manifest has any more: %s%s", len(d.Objects), d.Had, strings.Join(names, ", "), more)
+	return fmt.Sprintf("%d of %d objects that no manifest has any more: %s", len(d.Objects), d.Had, plan.JoinNames(d.names(), named))
 }
 
 // confirmation precedes the checksum in a message.

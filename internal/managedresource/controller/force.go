@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,11 +75,7 @@ func (p *pruner) giveUp(ctx context.Context) {
 	}
 	clear(p.waiting)
 	slices.Sort(names)
-	more := ""
-	if len(names) > plan.NamedErrors {
-		more = fmt.Sprintf(" and %d more", len(names)-plan.NamedErrors)
-	}
-	message := "Gave up objects that could not be reached, and may still exist: " + strings.Join(names[:min(len(names), plan.NamedErrors)], ", ") + more
+	message := "Gave up objects that could not be reached, and may still exist: " + plan.JoinNames(names, plan.NamedErrors)
 	log.FromContext(ctx).Info("Gave up objects that could not be reached", "objects", len(names))
 	p.Events.Warn(ctx, p.mr, reasonGivenUp, message)
 }

@@ -222,10 +222,5 @@ func (r *Reconciler) leftAlone(owner objects.Owner) string {
 		return ""
 	}
 	slices.Sort(names)
-	more := ""
-	if len(names) > namedHolds {
-		more = fmt.Sprintf(" and %d more", len(names)-namedHolds)
-		names = names[:namedHolds]
-	}
-	return " Left alone for a while: " + strings.Join(names, ", ") + more + "."
+	return " Left alone for a while: " + plan.JoinNames(names, namedHolds) + "."
 }

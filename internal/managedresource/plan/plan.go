@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -487,6 +488,14 @@ func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {
 // 32 KiB.
 const NamedErrors = 20
 
+// JoinNames joins at most that many texts by commas, and appends the number of those that it leaves out.
+func JoinNames(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
 // JoinErrors makes one error of many; a single one stays as it is (MRB-4).
 func JoinErrors(errs []error) error {
 	if len(errs) <= 1 {
@@ -498,19 +507,7 @@ func JoinErrors(errs []error) error {
 	}
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
-	more := ""
-	if len(texts) > NamedErrors {
-		more = fmt.Sprintf(" and %d more", len(texts)-NamedErrors)
-		texts = texts[:NamedErrors]
-	}
-	message := fmt.Sprintf("%d errors occurred: [", len(errs))
-	for i, text := range texts {
-		if i > 0 {
-			message += ", "
-		}
-		message += text
-	}
-	return &joinedError{message + more + "]", errs}
+	return &joinedError{fmt.Sprintf("%d errors occurred: [%s]", len(errs), JoinNames(texts, NamedErrors)), errs}
 }
 
 type joinedError struct {
