@@ -36,7 +36,16 @@ func connect(p *harness.Process, authority string) (*connection, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},
 	})
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	// Questions that come while the first one is still dialling would dial, too.
+	response, err := c.client.Get(c.url)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return c, errors.Join(err, response.Body.Close())
 }
 
 // post sends a review, and reads the answer.
