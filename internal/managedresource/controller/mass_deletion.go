@@ -22,12 +22,8 @@ const reasonMassDeletion = "MassDeletion"
 // that was confirmed or has waited long enough (MRX-20 … MRX-23). The status and an annotation are the only memory of
 // that, so that a restart or another leader changes nothing.
 func (r *normalRun) holdDeletion(ctx context.Context) error {
-	confirmed, isConfirmed := r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
 	if len(r.planned.Delete) == 0 {
-		if isConfirmed && len(r.planned.Unmatched) == 0 {
-			return r.annotate(ctx, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: nil})
-		}
-		return nil
+		return r.endConfirmation(ctx)
 	}
 	deletion, err := r.deletion(ctx)
 	if err != nil {
@@ -36,7 +32,7 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	wait := ptr.Deref(r.Config.MassDeletion.Wait, metav1.Duration{}).Duration
 	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionHeld, deletion.Message(wait))
 	isHeld, waited := r.waited(change)
-	switch deletion.Judge(wait, confirmed, waited) {
+	switch deletion.Judge(wait, r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion], waited) {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
@@ -65,6 +61,14 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		return err
 	}
 	return errDone
+}
+
+// endConfirmation removes the confirmation once nothing is left to delete: it is not one of a later deletion of the same objects (MRX-22).
+func (r *normalRun) endConfirmation(ctx context.Context) error {
+	if _, found := r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]; !found || len(r.planned.Unmatched) > 0 {
+		return nil
+	}
+	return r.annotate(ctx, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: nil})
 }
 
 // deletion is what the run would delete. It leaves out objects that no deletion is for: of other ManagedResources, of

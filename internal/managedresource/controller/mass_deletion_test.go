@@ -135,6 +135,22 @@ func TestMassDeletionIsConfirmed(t *testing.T) {
 	}
 }
 
+// TestConfirmationIsForOneDeletion: manifests that come back and vanish again wait anew, without a run between that had nothing to delete.
+func TestConfirmationIsForOneDeletion(t *testing.T) {
+	t.Parallel()
+	f := brakeFixture(t, 10, 10*time.Minute)
+	f.secret("m", "2", "b=1")
+	f.complete("m")
+	f.annotated(map[string]string{resourcesv1alpha1.AnnotationConfirmDeletion: f.asked()})
+	f.secret("m", "3", entries("a", 10)...)
+	f.complete("m")
+	f.secret("m", "4", "b=1")
+	f.complete("m")
+	if got := len(f.present()); got != 10 || f.asked() == "" {
+		t.Errorf("MRX-22: %d objects are left by a confirmation of their first deletion: %s", got, f.condition("m"))
+	}
+}
+
 func TestMassDeletionIsObserved(t *testing.T) {
 	t.Parallel()
 	f := brakeFixture(t, 10, 0)

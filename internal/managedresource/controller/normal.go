@@ -106,7 +106,8 @@ func (r *normalRun) close() {
 // again.
 func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
 	known, event := r.states.get(mr), lifecycle.RunBegins{}
-	if known.AtRest(mr.Generation) && known.Last.Reported(mr) {
+	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // It is to be removed.
+	if known.AtRest(mr.Generation) && known.Last.Reported(mr) && !isConfirmed {
 		event.Reported, event.InSync = true, r.allInSync(ownerOf(mr))
 	}
 	event.Held = known.Pending != nil && r.stillHeld(mr, known.Pending)
@@ -271,7 +272,7 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 	}
 	r.Tracker.ForgetDropped(ownerOf(r.mr)) // The inventory has nothing more that the plan has not.
 	r.result.RequeueAfter = r.applier.held
-	return nil
+	return r.endConfirmation(ctx)
 }
 
 // track has the watches tell of the objects of a plan and of an inventory.

@@ -201,6 +201,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	if !isComplete || change.Later > 0 {
 		r.Applied(owner)
 	}
+	r.mr = next
 	return completed, nil
 }
 
