@@ -3,6 +3,7 @@ package simulation
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -165,8 +166,8 @@ func (w *world) checkObject(key fake.Key, wishes []wish) {
 	for _, wish := range wishes {
 		names, values = append(names, originOf(wish.mr)), append(values, wish.value)
 	}
-	// A label may stay on it that another one injected, or a form that a restore took away.
-	if w.contested[unscoped(key)] || !slices.ContainsFunc(wishes, func(wish wish) bool { return w.recordsLabel(wish.mr, key) }) {
+	// A label may stay on it that another one injected or injects, or a form that a restore took away.
+	if w.contested[unscoped(key)] || differInLabel(values) || !slices.ContainsFunc(wishes, func(wish wish) bool { return w.recordsLabel(wish.mr, key) }) {
 		is = unlabelled(is)
 		for i := range values {
 			values[i] = unlabelled(values[i])
@@ -179,9 +180,19 @@ func (w *world) checkObject(key fake.Key, wishes []wish) {
 	if !slices.Contains(values, is) {
 		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
 	}
-	if owner := origin(o); !slices.Contains(names, owner) {
+	if owner := origin(o); !slices.Contains(names, owner) && left&heldAway == 0 {
 		w.violateLocked(becomesWanted, "%s has the origin %q, and %v want it", key, owner, names)
 	}
+}
+
+// differInLabel is true for values of which not all have the same label.
+func differInLabel(values []string) bool {
+	labels := map[string]bool{}
+	for _, value := range values {
+		_, label, _ := strings.Cut(value, "|")
+		labels[label] = true
+	}
+	return len(labels) > 1
 }
 
 // recordsLabel says whether anything tells whose an injected label of an object is: the entry of a ManagedResource has labels as they were applied. After a

@@ -89,8 +89,20 @@ func New(o Options) *Reconciler {
 	return r
 }
 
-// Reconcile brings the target cluster to what one ManagedResource says.
+// Reconcile brings the target cluster to what one ManagedResource says. While the cache has not delivered what was
+// written, it is to be called again: a source that was restored never will (MRB-47).
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if err != nil {
+		return result, err
+	}
+	if wait := r.Statuses.Lag(ctx, request.NamespacedName); wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
+		result.RequeueAfter = wait
+	}
+	return result, nil
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Config.SyncPeriod.Duration)
 	defer cancel()
 

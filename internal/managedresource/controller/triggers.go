@@ -74,9 +74,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 // needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	r.Tracker.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
-	if r.Statuses != nil {
-		r.Statuses.Observed(after)
-	}
+	lags := r.Statuses != nil && r.Statuses.Observed(after)
 	concerns := r.Class.Handles(after)
 	isLost := r.Class.Handles(before) && !concerns
 	if concerns && isRespecified(before, after) {
@@ -90,7 +88,7 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 		r.states.step(after, lifecycle.FullRequested{})
 		return concerns
 	}
-	return isLost || concerns && r.asksForRun(before, after)
+	return isLost || concerns && (r.asksForRun(before, after) || lags)
 }
 
 // onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more.

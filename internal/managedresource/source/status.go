@@ -81,7 +81,7 @@ type written struct {
 
 // lag is how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is
 // taken for the latest too long or too short costs a conflict and nothing else.
-const lag = 2 * time.Minute
+const lag = 30 * time.Second
 
 // counts says whether it is later than what the cache has.
 func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
@@ -146,14 +146,30 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// Observed tells which version the cache has, so that nothing older than that is held any longer.
-func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) {
+// Observed takes the version that the cache has, so that nothing older than that is held any longer. It returns true if
+// Get goes on with a later form: the cache lags, or the source was restored.
+func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
-	if known, found := s.written[key]; found && !known.counts(mr, s.clock.Now()) {
+	known, found := s.written[key]
+	if found && !known.counts(mr, s.clock.Now()) {
 		delete(s.written, key)
+		return false
 	}
+	return found
+}
+
+// Lag returns after what time Get returns what the cache has, however old that is; zero if it does so already.
+func (s *Statuses) Lag(ctx context.Context, key types.NamespacedName) time.Duration {
+	s.mu.Lock()
+	known, found := s.written[key]
+	s.mu.Unlock()
+	cached := &resourcesv1alpha1.ManagedResource{}
+	if now := s.clock.Now(); found && s.reader.Get(ctx, key, cached) == nil && known.counts(cached, now) {
+		return known.at.Add(lag).Sub(now) + time.Second
+	}
+	return 0
 }
 
 func (s *Statuses) forget(key types.NamespacedName) {

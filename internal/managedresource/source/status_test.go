@@ -83,11 +83,18 @@ func TestWrittenFormsCount(t *testing.T) {
 	if again, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || again.ResourceVersion != next.ResourceVersion {
 		t.Errorf("the same was written again: %v", err)
 	}
-	s.Observed(next)
-	if len(s.written) != 0 {
+	if got := s.Lag(t.Context(), key); got != lag+time.Second {
+		t.Errorf("MRB-47: a cache that lags is read again after %s", got)
+	}
+	if s.Observed(next) || len(s.written) != 0 || s.Lag(t.Context(), key) != 0 {
 		t.Error("what the cache has is held")
 	}
 	s.Written(next)
+	before := next.DeepCopy()
+	before.ResourceVersion = "1"
+	if !s.Observed(before) {
+		t.Error("MRB-47: an older form than was written is news to nobody")
+	}
 	clock.SetTime(clock.Now().Add(lag + time.Second))
 	if got, _ := s.Get(t.Context(), key); got.ResourceVersion == next.ResourceVersion {
 		t.Error("a form that the cache never gets is held for ever: the source may have been restored")

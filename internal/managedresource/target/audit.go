@@ -30,7 +30,7 @@ type Orphan struct {
 
 // Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker:
 // watches are the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched
-// again. stray is called for each object with an origin that is not on record. It runs until the context ends.
+// again. orphan is called for each object with an origin that is not on record. It runs until the context ends.
 func (w *Watches) Audit(ctx context.Context, period time.Duration, orphan func(context.Context, Orphan)) error {
 	pause := func(d time.Duration) bool {
 		select {
@@ -47,7 +47,7 @@ func (w *Watches) Audit(ctx context.Context, period time.Duration, orphan func(c
 			return nil
 		}
 		for _, s := range scopes {
-			if _, err := w.auditScope(ctx, s, orphan); err != nil {
+			if _, _, err := w.auditScope(ctx, s, orphan); err != nil {
 				w.log.Info("Could not audit a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
 			}
 			if !pause(share) {
@@ -70,45 +70,44 @@ func (w *Watches) audited() []scope {
 	return scopes
 }
 
-// auditScope lists a scope, and reports whether its watch missed changes. Orphans are passed to stray, unless it is
-// nil.
-func (w *Watches) auditScope(ctx context.Context, s scope, orphan func(context.Context, Orphan)) (missed bool, err error) {
+// auditScope lists a scope, and returns the list's resource version and whether the scope's watch missed changes.
+// Orphans are passed to orphan, unless it is nil.
+func (w *Watches) auditScope(ctx context.Context, s scope, orphan func(context.Context, Orphan)) (version string, missed bool, err error) {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
 	if a == nil || !a.covers() {
-		return false, nil // It is listed as soon as it can be.
+		return "", false, nil // It is listed as soon as it can be.
 	}
-	var differing []objects.Difference
-	var orphans []Orphan
+	var found *comparison
 	err = a.list(ctx, func() (err error) {
-		differing, orphans, err = w.compare(ctx, s, a)
+		found, err = w.compare(ctx, s, a)
 		return err
 	})
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	if len(differing) > 0 {
+	if len(found.differing) > 0 {
 		select {
 		case <-ctx.Done():
-			return false, nil
+			return "", false, nil
 		case <-time.After(auditGrace):
 		}
-		missed = w.complete(s, a, differing)
+		missed = w.complete(s, a, found.differing)
 	}
-	for _, object := range orphans {
+	for _, object := range found.orphans {
 		if orphan != nil {
 			orphan(ctx, object)
 		}
 	}
-	return missed, nil
+	return found.version, missed, nil
 }
 
-// compare lists a scope and returns the changes that the tracker does not know yet, and the orphans.
-func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objects.Difference, []Orphan, error) {
+// compare lists a scope, and finds the changes that the tracker does not know yet, and the orphans.
+func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) (*comparison, error) {
 	served, err := w.client.mappings.of(ctx, s.gvk)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	namespace := s.namespace
 	if !served.namespaced {
@@ -119,12 +118,13 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) ([]objec
 	c := &comparison{Watches: w, scope: s, active: a}
 	page := pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List)
 	if _, err = listPages(ctx, options, page, paging{start: c.start, begin: c.begin, each: c.each}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if c.session.VersionsWentBackwards() && !c.reported {
 		w.versionsWentBackwards(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
 	}
-	return slices.Concat(c.differing, c.session.Absent()), c.orphans, nil
+	c.differing = slices.Concat(c.differing, c.session.Absent())
+	return c, nil
 }
 
 // comparison is the list of an audit that is under way.
@@ -133,7 +133,8 @@ type comparison struct {
 	scope   scope
 	active  *activeWatch
 	session *objects.ListSession
-	// told is true if it was told that versions were turned back.
+	version string
+	// reported is true if it was told that versions were turned back.
 	reported  bool
 	differing []objects.Difference
 	orphans   []Orphan
@@ -145,6 +146,7 @@ func (c *comparison) start() {
 }
 
 func (c *comparison) begin(version string) error {
+	c.version = version
 	if c.session.At(version) {
 		c.reported = true
 		c.versionsWentBackwards(nil)
@@ -174,8 +176,7 @@ func (c *comparison) each(object runtime.Object) error {
 	return nil
 }
 
-// settle reports what the watch did not tell of in the meantime, and watches the scope anew. It returns whether there
-// was anything.
+// complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are any.
 func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Difference) (missed bool) {
 	number := 0
 	for _, difference := range differing {

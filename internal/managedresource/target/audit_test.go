@@ -55,10 +55,11 @@ func TestAudit(t *testing.T) {
 	w.mu.Lock()
 	a := w.active[kind]
 	w.mu.Unlock()
-	differing, orphans, err := w.compare(t.Context(), kind, a)
-	if err != nil || len(differing) != 3 {
-		t.Fatalf("got %+v, %v", differing, err)
+	found, err := w.compare(t.Context(), kind, a)
+	if err != nil || len(found.differing) != 3 {
+		t.Fatalf("got %+v, %v", found, err)
 	}
+	differing, orphans := found.differing, found.orphans
 	if len(orphans) != 1 || orphans[0].Name != "lost" || orphans[0].Origin != "garden:n/mr" {
 		t.Errorf("got %+v", orphans)
 	}

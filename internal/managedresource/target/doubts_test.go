@@ -206,11 +206,11 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			w.mu.Lock()
 			a := w.active[w.scopeOf(ref)]
 			w.mu.Unlock()
-			audited, _, err := w.compare(t.Context(), w.scopeOf(ref), a)
+			audited, err := w.compare(t.Context(), w.scopeOf(ref), a)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.complete(w.scopeOf(ref), a, audited)
+			w.complete(w.scopeOf(ref), a, audited.differing)
 			if l.InSync(ref.Key, 1) || len(l.OutOfSync(wants))+len(l.OutOfSync(once)) == 0 {
 				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
 			}

@@ -3,6 +3,8 @@ package target
 import (
 	"context"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 const (
@@ -14,22 +16,31 @@ const (
 
 // recheck lists a scope once more soon after its watch has begun (MRB-47). kube-apiserver accepts a watch from a
 // revision that a restored etcd has not reached yet, and etcd has lost events of watches that began: the list shows
-// both.
-func (w *Watches) recheck(ctx context.Context, s scope, a *activeWatch) {
+// both. A list that is no newer than the begin of the watch may be the answer of a store that lags, and is repeated;
+// where nothing at all is written, that ends with the pause.
+func (w *Watches) recheck(ctx context.Context, s scope, a *activeWatch, begun string) {
 	defer w.panicked.caught()
-	for {
+	for pause := a.nextRecheck(); ; pause *= 2 {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(a.nextRecheck()):
+		case <-time.After(min(pause, recheckAtMost)):
 		}
-		missed, err := w.auditScope(ctx, s, nil)
+		version, missed, err := w.auditScope(ctx, s, nil)
 		a.rechecked(err == nil && !missed)
-		if err == nil {
+		if err == nil && (missed || isLater(version, begun) || 2*pause >= recheckAtMost) {
 			return
 		}
-		w.log.V(1).Info("Could not recheck a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
+		if err != nil {
+			w.log.V(1).Info("Could not recheck a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
+		}
 	}
+}
+
+// isLater returns false if a list is known to be no newer than the begin of its watch. An aggregated API may count in its own way.
+func isLater(list, begun string) bool {
+	order, err := resourceversion.CompareResourceVersion(list, begun)
+	return err != nil || order > 0
 }
 
 func (a *activeWatch) nextRecheck() time.Duration {

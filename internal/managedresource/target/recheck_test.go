@@ -21,6 +21,12 @@ func TestRecheck(t *testing.T) {
 			}
 		},
 		"MRB-47/events are lost while the watch is resumed": (*server).cut,
+		"MRB-47/events are lost, and the first list is that of a store which lags": func(s *server) {
+			s.mu.Lock()
+			s.listsBehind = 1
+			s.mu.Unlock()
+			s.cut()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package target
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -42,6 +43,10 @@ type server struct {
 	compacted int
 	// restarts ends the watches that began before.
 	restarts int
+	// before is the state of ConfigMaps at the begin of the latest gap, and so many lists are still answered with it.
+	before      map[string]map[string]any
+	beforeAt    int
+	listsBehind int
 }
 
 type served struct {
@@ -289,10 +294,14 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, gvk schema.GroupVe
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kind := s.kinds[gvk]
-	names := make([]string, 0, len(kind.objects))
-	for name := range kind.objects {
-		if (namespace == "" || strings.HasPrefix(name, namespace+"/")) && s.selects(r, kind.objects[name]) {
+	objects, version := s.kinds[gvk].objects, s.version
+	if gvk == configMaps && s.listsBehind > 0 {
+		s.listsBehind--
+		objects, version = s.before, s.beforeAt
+	}
+	names := make([]string, 0, len(objects))
+	for name := range objects {
+		if (namespace == "" || strings.HasPrefix(name, namespace+"/")) && s.selects(r, objects[name]) {
 			names = append(names, name)
 		}
 	}
@@ -306,14 +315,14 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, gvk schema.GroupVe
 	}
 	items := make([]any, 0, end-begin)
 	for _, name := range names[begin:end] {
-		items = append(items, shaped(r, kind.objects[name]))
+		items = append(items, shaped(r, objects[name]))
 	}
 	apiVersion, k := gvk.ToAPIVersionAndKind()
 	if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
 		apiVersion, k = "meta.k8s.io/v1", "PartialObjectMetadata"
 	}
 	answer(w, http.StatusOK, map[string]any{"kind": k + "List", "apiVersion": apiVersion, "items": items,
-		"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version), "continue": next}})
+		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version), "continue": next}})
 }
 
 func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupVersionKind) {
@@ -357,7 +366,7 @@ func (s *server) gap(t testing.TB, uncovered func() bool, do func()) (end func()
 	s.refuse("list", true)
 	eventually(t, "not covered", uncovered)
 	s.mu.Lock()
-	s.muted = true
+	s.muted, s.before, s.beforeAt = true, maps.Clone(s.kinds[configMaps].objects), s.version
 	s.mu.Unlock()
 	do()
 	s.mu.Lock()

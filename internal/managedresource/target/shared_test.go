@@ -144,9 +144,9 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			w.mu.Lock()
 			a := w.active[kind]
 			w.mu.Unlock()
-			differing, _, err := w.compare(t.Context(), kind, a)
-			if err != nil || len(differing) != 1 {
-				t.Errorf("a change that no watch told of is not found: %v, %v", differing, err)
+			found, err := w.compare(t.Context(), kind, a)
+			if err != nil || len(found.differing) != 1 {
+				t.Errorf("a change that no watch told of is not found: %v, %v", found, err)
 			}
 		})
 	}

@@ -166,7 +166,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		}, failed, func(ctx context.Context) (ended func(atTimeout bool)) {
 			doubtful, ended := watchSession.resumed()
 			if doubtful && s.name != countedPods {
-				go w.recheck(ctx, s, a)
+				go w.recheck(ctx, s, a, a.version())
 			}
 			return ended
 		})
