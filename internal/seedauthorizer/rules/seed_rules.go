@@ -67,7 +67,7 @@ var seeds = newTable("SeedAuthorizer", func(user string, groups []string) (clien
 	{id: "SR-23", group: security, version: "v1alpha1", resource: "workloadidentities", kind: relation.WorkloadIdentity,
 		path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
 	{id: "SR-24", group: core, version: "v1beta1", resource: "seeds", kind: relation.Seed,
-		always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true, specials: []special{ownSeed}},
+		always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true}, // Which includes BH-SA-27.
 	{id: "SR-25g", version: "v1", resource: "serviceaccounts", kind: relation.ServiceAccount,
 		always: verbCreate, path: verbGet | verbUpdate | verbPatch, specials: []special{ownBootstrapServiceAccount, serviceAccountsOfSeed},
 		extension: &rule{id: "SR-25e", path: verbGet}},
@@ -142,9 +142,6 @@ var (
 	}}
 	ownLease = special{"C1", "delete of " + names.SeedLease + "/<own seed>", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb == verbDelete && q.namespace == names.SeedLease && q.name == q.client.Seed, "C1")
-	}}
-	ownSeed = special{"BH-SA-27", "get, list, watch of the own Seed by name, also before it exists, under readScope All", func(q *request) (verdict, bool) {
-		return q.allowIf(q.verb.has(reads) && q.name == q.client.Seed && q.subresource == "" && q.readsAll(), "BH-SA-27")
 	}}
 )
 

@@ -186,7 +186,7 @@ func fill(words []string) (result []map[string]any) {
 			}
 			result = append(result, filled(set, words, namespace, "x"))
 			if words[3] == ".spec.namespace" {
-				result = append(result, filled(set, words, "", "garden-n"))
+				result = append(result, filled(set, words, "", namespace))
 			}
 			if words[3] == "@owner" {
 				owners := []any{jsonMap{"kind": "Foo", "name": "t"}, jsonMap{"kind": "Shoot", "name": "t"}, jsonMap{"kind": "Shoot", "name": "x"}}
