@@ -205,7 +205,7 @@ func TestLawOfMassDeletion(t *testing.T) {
 		wanted, kept, version := entries("a", 12), entries("a", 12), 1
 		var lost, confirmed string
 		var since time.Time
-		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			switch step := rapid.SampledFrom([]string{"manifests", "manifests", "wait", "wait", "confirm", "confirm another", "restart"}).Draw(rt, "step"); step {
 			case "manifests":
 				wanted = entries(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "prefix"), rapid.SampledFrom([]int{0, 1, 12, 13}).Draw(rt, "n"))

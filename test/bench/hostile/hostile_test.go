@@ -14,7 +14,7 @@ func TestHostileClients(t *testing.T) {
 	quiet()
 	bin := t.TempDir()
 	for _, name := range []string{"admission-controller", "resource-manager"} {
-		if _, err := harness.BuildPlain(bin, name); err != nil {
+		if _, err := harness.Build(bin, name); err != nil {
 			t.Fatal(err)
 		}
 	}

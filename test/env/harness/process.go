@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -281,7 +280,7 @@ const sharedBinaries = "ESPALIER_BINARIES"
 func Build(dir, name string) (string, error) {
 	shared := os.Getenv(sharedBinaries)
 	if shared == "" {
-		return build(dir, name, buildEnvironment, buildFlags...)
+		return build(dir, name)
 	}
 	binary := filepath.Join(dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -296,19 +295,14 @@ func Build(dir, name string) (string, error) {
 	return binary, nil
 }
 
-// BuildPlain builds an executable as make build does, also where the tests look for races: memory is measured in what is delivered.
-func BuildPlain(dir, name string) (string, error) {
-	return build(dir, name, []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags=-s -w")
-}
-
-func build(dir, name string, environment []string, flags ...string) (string, error) {
+func build(dir, name string) (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the module: %w", err)
 	}
 	binary := filepath.Join(dir, name)
-	command := exec.Command("go", slices.Concat([]string{"build"}, flags, []string{"-o", binary, "./cmd/" + name})...)
-	command.Dir, command.Env = string(bytes.TrimSpace(root)), append(os.Environ(), environment...)
+	command := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", binary, "./cmd/"+name)
+	command.Dir, command.Env = string(bytes.TrimSpace(root)), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", name, err, out)
 	}
