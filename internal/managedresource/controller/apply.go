@@ -19,7 +19,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -179,8 +178,9 @@ type piece struct {
 
 func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 	var work []piece
+	others := a.claimsOfOthers(ctx, tier)
 	for _, desired := range tier {
-		if do := a.workFor(ctx, desired); do != nil {
+		if do := a.workFor(ctx, desired, others); do != nil {
 			work = append(work, piece{desired, do})
 		}
 	}
@@ -193,15 +193,57 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 	}
 }
 
+// claimsOfOthers returns the claims of other ManagedResources on the objects of a tier that this one has, too; none if
+// they cannot be told, or this run is to read each object.
+func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) claims {
+	owner, shared := ownerOf(a.mr), []resourcesv1alpha1.ObjectReference(nil)
+	for _, desired := range tier {
+		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) && a.Tracker.OthersHave(owner, keyOf(desired)) {
+			shared = append(shared, desired.Reference)
+		}
+	}
+	others, err := a.claimsOn(ctx, owner, shared)
+	if err != nil {
+		return claims{}
+	}
+	return others
+}
+
+// inSync reports whether an object is known to be in sync, compared with the digest of what this ManagedResource wants,
+// or of the same with the origin of another one that owns the object.
+func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64, others claims) (as uint64, inSync bool) {
+	if !a.Watches.Covered(target.RefOf(&desired.Reference)) {
+		return 0, false
+	}
+	for _, as := range append([]uint64{digest}, a.digestsOfOwners(desired, options, others)...) {
+		if a.Tracker.InSync(keyOf(desired), as) {
+			return as, true
+		}
+	}
+	return 0, false
+}
+
+// digestsOfOwners returns the digests of what this ManagedResource wants of an object with the origins of others that
+// keep the object.
+func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, others claims) (digests []uint64) {
+	for _, claim := range others.on(desired.Key, a.Tracker) {
+		if claim.Keeps {
+			options.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
+			digests = append(digests, desiredDigest(desired, options))
+		}
+	}
+	return digests
+}
+
 // workFor returns the work for an object; nil if the object is known to be in sync, depends on an object that failed,
 // or is not to be repaired yet.
-func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
+func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others claims) func() {
 	options := a.options(desired)
 	digest := desiredDigest(desired, options)
 	_, visited := a.visitedBefore[desired.Key]
-	if (!a.all || visited) && a.Tracker.InSync(keyOf(desired), digest) && a.Watches.Covered(target.RefOf(&desired.Reference)) {
+	if as, inSync := a.inSync(desired, options, digest, others); inSync && (!a.all || visited) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-		a.written[desired.Key] = outcome{result: skipped, observation: objects.Observation{Key: keyOf(desired), Desired: digest}}
+		a.written[desired.Key] = outcome{result: skipped, observation: objects.Observation{Key: keyOf(desired), Desired: as}}
 		return nil
 	}
 	if a.dependsOnFailed(desired) {
@@ -268,14 +310,7 @@ func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options me
 		return false // It takes it over.
 	}
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(others.on(desired.Key, a.Tracker), func(claim ownership.Claim) bool {
-		asKept := options
-		asKept.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
-		return claim.Keeps && a.Tracker.Drifted(keyOf(desired), desiredDigest(desired, asKept))
-	})
+	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return a.Tracker.Drifted(keyOf(desired), as) })
 }
 
 // skip notes an object that is not even looked at.

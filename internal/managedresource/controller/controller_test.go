@@ -258,6 +258,28 @@ func TestMovedObjects(t *testing.T) {
 	}
 }
 
+// MRT-6: a run for one drifted object reads no object that another ManagedResource owns and has compared with the same manifest.
+func TestSharedObjectsAreComparedOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.watch()
+	f.managed("m", "a=1", "b=1")
+	f.complete("m")
+	f.managed("owner", "a=1")
+	f.rest("owner")
+	f.rest("m")
+	f.rest("owner")
+	before := f.target.count(http.MethodGet)
+	f.edited("b", setValue("2"))
+	f.complete("m")
+	if value, _ := f.target.value("b"); value != "1" {
+		t.Errorf("the drift is not repaired: %s", value)
+	}
+	if got := f.target.count(http.MethodGet) - before; got != 1 {
+		t.Errorf("MRT-6: the run reads %d objects, want the drifted one", got)
+	}
+}
+
 // MRB-16: two ManagedResources that are deleted together leave nothing behind that both had.
 func TestSharedObjectsGoWithTheLast(t *testing.T) {
 	t.Parallel()
