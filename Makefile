@@ -131,6 +131,7 @@ lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and 
 	@go run -C internal/tools ./floors ../..
 	@go run -C internal/tools ./docscheck ../..
 	@go run -C internal/tools ./shape -words ../..
+	@go run -C internal/tools ./shape -budget shape/budget.txt ../..
 
 .PHONY: generate
 generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts have from the code, the reference pages and the pictures.
@@ -145,6 +146,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@$(CACHE)/plugin/kubectl-espalier reference > docs/reference/kubectl-espalier-command-line.md && $(CACHE)/plugin/kubectl-espalier man --dir docs/man
 	@go run ./test/env/quickstart -garden-api > docs/examples/garden/api.yaml
 	@go run -C internal/tools ./recording ../..
+	@go run -C internal/tools ./shape -budget shape/budget.txt -lower ../..
 	@mkdir -p deploy/rbac && rm -f deploy/rbac/*.yaml && go run ./internal/gen/docs rbac deploy/rbac
 	@comment="$$(go run ./internal/gen/docs relation-doc)" && echo "$$comment" > internal/seedauthorizer/relation/doc.go
 

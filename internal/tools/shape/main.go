@@ -1,44 +1,59 @@
 // shape prints how much the engine of ManagedResources consists of, with the goal beside each figure.
 //
-//	shape [-words] <root of the repository>
+//	shape [-words | -budget <file> [-lower]] <root of the repository>
 //
-// With -words it prints each identifier that has a word of our own where the field has a term, and fails if there is one.
+// With -words it prints each identifier that has a word of our own where the field has a term, and fails if there is one. With -budget it
+// fails if a room has more lines of code than the file gives it; -lower writes budgets that are not used up.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 )
 
 func main() {
 	words := flag.Bool("words", false, "print the identifiers that have a word of our own")
+	budget := flag.String("budget", "", "`file` of the lines of code that each room may have")
+	lower := flag.Bool("lower", false, "lower the budgets that are not used up")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: shape [-words] <root of the repository>")
+		fmt.Fprintln(os.Stderr, "usage: shape [-words | -budget <file> [-lower]] <root of the repository>")
 		os.Exit(2)
 	}
-	house, err := read(flag.Arg(0))
+	if err := run(os.Stdout, flag.Arg(0), *words, *budget, *lower); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, root string, words bool, budget string, lower bool) error {
+	house, err := read(root)
+	switch {
+	case err != nil:
+		return err
+	case words:
+		if found := house.ownWords(); len(found) > 0 {
+			return errors.New(strings.Join(found, "\n"))
+		}
+		return nil
+	case budget == "":
+		return house.print(out)
+	}
+	allowed, err := readBudgets(budget)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return err
 	}
-	if *words {
-		found := house.ownWords()
-		for _, word := range found {
-			fmt.Fprintln(os.Stderr, word)
-		}
-		if len(found) > 0 {
-			os.Exit(1)
-		}
-		return
+	rooms := house.rooms()
+	if lower {
+		return allowed.lower(rooms, budget)
 	}
-	if err := house.print(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	_, _ = fmt.Fprintf(out, "lines of code of the product: %d of %d\n", rooms.total(), allowed.total())
+	return allowed.check(rooms)
 }
 
 // engine is the folder of the engine, core are its rooms that a changed Secret passes.

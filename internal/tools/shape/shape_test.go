@@ -78,3 +78,35 @@ internal/managedresource/objects/table.go:12 told: reported`
 		t.Errorf("printed\n%s\nwant\n%s", words, wantWords)
 	}
 }
+
+func TestBudgets(t *testing.T) {
+	for file, want := range map[string]string{
+		"api/resources/v1alpha1/types.go": "api", "cmd/resource-manager/main.go": "cmd", "internal/graph/graph.go": "internal/graph",
+		"internal/webhook/referrers/index.go": "internal/webhook", "internal/managedresource/target/a/b.go": "internal/managedresource/target", "internal/gen/docs/main.go": "",
+	} {
+		if room, _ := roomOf(file); room != want {
+			t.Errorf("%s is in room %q, want %q", file, room, want)
+		}
+	}
+	name := filepath.Join(t.TempDir(), "budget.txt")
+	if err := (budgets{"a": 10, "b": 10, "gone": 10}).lower(budgets{"a": 12, "b": 7, "new": 5}, name); err != nil {
+		t.Fatal(err)
+	}
+	b, err := readBudgets(name)
+	if err != nil || len(b) != 2 || b["a"] != 10 || b["b"] != 7 {
+		t.Fatalf("got %v, %v", b, err)
+	}
+	err = b.check(budgets{"a": 11, "b": 7, "new": 5})
+	if want := "a has 11 lines of code, and a budget of 10\nnew has 5 lines of code and no budget"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := b.check(budgets{"a": 10, "b": 6}); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(name, []byte("many internal/graph\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readBudgets(name); err == nil {
+		t.Error("a budget that is no number is read")
+	}
+}
