@@ -100,9 +100,9 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,controller engine lifecycle meta objects rollout source target turns)
 MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),$(ENGINE_PACKAGES)),$(if $(filter 1,$(ALL)),./internal/...))
 .PHONY: mutate
-mutate: ## Put small defects into packages PKG, or into the functions, with LINES=1 the lines, that changed SINCE a revision (default HEAD~1), and print those that no test notices; with MOST, fail if more percent survive; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine; ALL=1 judges every package, each for the time EACH, and writes the table of docs/mutation.md, as UPDATE=1 does for the rows of PKG.
+mutate: ## Put small defects into packages PKG, or into the functions, with LINES=1 the lines, that changed SINCE a revision (default HEAD~1), and print those that no test notices; with MOST, fail if more percent survive; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine; ALL=1 judges every package, each for the time EACH, and writes the table of docs/internals/mutation.md, as UPDATE=1 does for the rows of PKG.
 	@go build -C internal/tools -o $(CACHE)/mutate ./mutate
-	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold|Rollout)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) $(if $(filter 1,$(LINES)),-lines) . $(MUTATED)
+	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold|Rollout)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/internals/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/internals/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) $(if $(filter 1,$(LINES)),-lines) . $(MUTATED)
 
 .PHONY: bench
 bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/performance.md.
@@ -113,7 +113,7 @@ versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-h
 	@go build -o $(CACHE)/versus ./test/bench/versus && $(CACHE)/versus -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(ONLY),-only='$(ONLY)') $(if $(TURNS),-turns=$(TURNS)) $(if $(DRAW),-draw=$(DRAW)) $(if $(ALWAYS_UPDATE),-always-update=$(ALWAYS_UPDATE))
 
 .PHONY: follow
-follow: ## List what changed in the reference, by a clone of it (REF), each with its answer in docs/reference-log.md; fails on a change without one.
+follow: ## List what changed in the reference, by a clone of it (REF), each with its answer in docs/internals/reference-log.md; fails on a change without one.
 	@go run -C internal/tools ./follow ../.. '$(abspath $(or $(REF),$(error want REF=<clone of the reference>)))'
 
 .PHONY: hostile

@@ -1,7 +1,7 @@
 // Package dropin starts the executables under manifests of the shape that gardenlet and gardener-operator deploy, as a kubelet would, and lets
 // them take over what the reference has left in clusters.
 //
-// The manifests in testdata are written from section 3 of docs/contract/operations.md. The test reads arguments, configuration, mounts, ports and
+// The manifests in testdata are written from section 3 of docs/internals/contract/operations.md. The test reads arguments, configuration, mounts, ports and
 // probes from the Deployment in the API server; only paths and ports become others, and the ServiceAccount's folder, whose path the client
 // library knows by heart, becomes a kubeconfig. API servers write down every request, so that nothing is taken for untouched that was not.
 package dropin

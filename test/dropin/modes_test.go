@@ -26,7 +26,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-// mode is a column of the table of differences in docs/contract/deployment.md (3.2): manifests of a seed or of a hosted shoot, whose modes S and
+// mode is a column of the table of differences in docs/internals/contract/deployment.md (3.2): manifests of a seed or of a hosted shoot, whose modes S and
 // H have tests of their own, and what differs from them.
 type mode struct {
 	// file has the manifests: seed.yaml gives all rights here, shoot.yaml a Role here and a kubeconfig of another cluster.

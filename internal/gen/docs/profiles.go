@@ -26,7 +26,7 @@ Generated from the profiles of the configuration types; ` + "`make generate`" + 
 A profile is a set of defaults below the defaults file and the configuration.
 ` + "`contract`" + ` has the defaults of the reference pages, and is the default of a bare executable; ` + "`gardener`" + ` is the default of the images.
 The table has the keys in which they differ; ` + "`validate-config --effective`" + ` prints where each value comes from.
-[The contract](../contract/README.md#decisions-about-profiles-and-hostile-clients) says what was decided by profile.
+[The contract](../internals/contract/README.md#decisions-about-profiles-and-hostile-clients) says what was decided by profile.
 
 | executable | key | under ` + "`contract`" + ` | under ` + "`gardener`" + ` |
 |---|---|---|---|

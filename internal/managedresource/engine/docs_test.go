@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-const docs = "../../../docs"
+const docs = "../../../docs/internals"
 
-// named is a file of the engine, and a function or a type in it, as docs/engine.md names them.
+// named is a file of the engine, and a function or a type in it, as docs/internals/engine.md names them.
 var named = regexp.MustCompile("`([a-z_/]+\\.go)` `([A-Za-z]+)`")
 
-// listed is a row of docs/architecture.md about one file.
+// listed is a row of docs/internals/architecture.md about one file.
 var listed = regexp.MustCompile("(?m)^\\| `((?:controller|objects|target)/[a-z_]+\\.go)` \\|")
 
-// TestNamesInEngineDocument checks that each file, function and type that docs/engine.md names exists.
+// TestNamesInEngineDocument checks that each file, function and type that docs/internals/engine.md names exists.
 func TestNamesInEngineDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
 	if err != nil {
@@ -33,17 +33,17 @@ func TestNamesInEngineDocument(t *testing.T) {
 			code, err = os.ReadFile(filepath.Join("../..", file)) // A package of the whole process.
 		}
 		if err != nil {
-			t.Errorf("docs/engine.md names %s: %v", file, err)
+			t.Errorf("docs/internals/engine.md names %s: %v", file, err)
 			continue
 		}
 		declared := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?` + name + `[(\[]|type ` + name + `\b)`)
 		if !declared.Match(code) {
-			t.Errorf("docs/engine.md names %s in %s, which declares no such function or type", name, file)
+			t.Errorf("docs/internals/engine.md names %s in %s, which declares no such function or type", name, file)
 		}
 	}
 }
 
-// TestFilesInArchitectureDocument checks that docs/architecture.md has one row for each file of three packages.
+// TestFilesInArchitectureDocument checks that docs/internals/architecture.md has one row for each file of three packages.
 func TestFilesInArchitectureDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "architecture.md"))
 	if err != nil {
@@ -64,12 +64,12 @@ func TestFilesInArchitectureDocument(t *testing.T) {
 			}
 			name := folder + "/" + filepath.Base(file)
 			if rows[name] != 1 {
-				t.Errorf("docs/architecture.md has %d rows for %s", rows[name], name)
+				t.Errorf("docs/internals/architecture.md has %d rows for %s", rows[name], name)
 			}
 			delete(rows, name)
 		}
 	}
 	for name := range rows {
-		t.Errorf("docs/architecture.md has a row for %s, which is not there", name)
+		t.Errorf("docs/internals/architecture.md has a row for %s, which is not there", name)
 	}
 }

@@ -27,9 +27,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestMarkdown: docs/engine.md shows the table. UPDATE=1 writes it anew.
+// TestMarkdown: docs/internals/engine.md shows the table. UPDATE=1 writes it anew.
 func TestMarkdown(t *testing.T) {
-	const file, begin, end = "../../../docs/engine.md", "<!-- begin: the table of internal/managedresource/lifecycle -->\n", "<!-- end -->"
+	const file, begin, end = "../../../docs/internals/engine.md", "<!-- begin: the table of internal/managedresource/lifecycle -->\n", "<!-- end -->"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 )
 
-// modes are the columns of the table of differences in docs/contract/deployment.md (3.1), by the values in the folder ci.
+// modes are the columns of the table of differences in docs/internals/contract/deployment.md (3.1), by the values in the folder ci.
 var modes = map[string]string{
 	"S": "seed", "G": "garden-runtime", "V": "virtual-garden", "H": "hosted-shoot", "W": "workerless-shoot",
 	"SH": "self-hosted-shoot", "SG": "self-hosted-garden", "SH/B": "self-hosted-shoot-bootstrap", "SG/B": "self-hosted-garden-bootstrap",

@@ -1,4 +1,4 @@
-// docscheck holds the documents to what docs/development.md says of them. It fails if, in any Markdown file of the repository,
+// docscheck holds the documents to what docs/internals/development.md says of them. It fails if, in any Markdown file of the repository,
 //
 //   - a link leads to a file or a heading that is not there, or to another site without TLS,
 //   - a page of docs is not reachable by links from README.md,
@@ -78,7 +78,7 @@ type line struct {
 
 // written says whether people write the page: the contract keeps its form, and reference pages are generated.
 func (p *page) written() bool {
-	return !strings.HasPrefix(p.path, "docs/contract/") && !strings.HasPrefix(p.path, "docs/reference/") && !p.generated()
+	return !strings.HasPrefix(p.path, "docs/internals/contract/") && !strings.HasPrefix(p.path, "docs/reference/") && !p.generated()
 }
 
 // generated says whether the page tells so in its first lines.

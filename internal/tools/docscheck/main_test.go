@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 			reason: "tables, headings and code may have what they need",
 			files:  map[string]string{"README.md": "# One. Two\n\n| a. B | c. D |\n|---|---|\n" + fence + "yaml\nA. B\n" + fence + "\n"},
 		},
-		"contract":  {"the contract and generated pages keep their form", map[string]string{"README.md": "[a](docs/contract/a.md) [b](docs/b.md)", "docs/contract/a.md": "A. B.", "docs/b.md": "Generated from x: do not edit.\n\nA. B.\n"}, nil},
+		"contract":  {"the contract and generated pages keep their form", map[string]string{"README.md": "[a](docs/internals/contract/a.md) [b](docs/b.md)", "docs/internals/contract/a.md": "A. B.", "docs/b.md": "Generated from x: do not edit.\n\nA. B.\n"}, nil},
 		"test data": {"other Markdown does not count", map[string]string{"README.md": "A.", "x/testdata/a.md": "[b](b.md)", ".git/a.md": "[b](b.md)"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

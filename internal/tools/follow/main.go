@@ -1,4 +1,4 @@
-// follow lists the commits of the reference that touch the paths of the components, each with its answer in docs/reference-log.md. It reads a clone of
+// follow lists the commits of the reference that touch the paths of the components, each with its answer in docs/internals/reference-log.md. It reads a clone of
 // the reference, and works offline. It fails if a commit has no answer, and prints how old the base is.
 //
 //	follow <root of the repository> <clone of the reference>
@@ -68,7 +68,7 @@ func follow(root, clone string, now time.Time, out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "The base %s is %d days old; %d commits since then touch our paths, and %d in the time before it from %s on.\n",
 		l.base, int(now.Sub(base).Hours()/24), len(after), len(before), l.from)
 	if unanswered > 0 {
-		return fmt.Errorf("%d commits have no answer in docs/reference-log.md", unanswered)
+		return fmt.Errorf("%d commits have no answer in docs/internals/reference-log.md", unanswered)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func git(clone string, arguments ...string) (string, error) {
 	return string(text), nil
 }
 
-// log is docs/reference-log.md.
+// log is docs/internals/reference-log.md.
 type log struct {
 	base, from string
 	// answers are by the names of commits.
@@ -125,16 +125,16 @@ var (
 func parse(text string) (*log, error) {
 	head := baseLine.FindStringSubmatch(text)
 	if head == nil {
-		return nil, errors.New("docs/reference-log.md names no base and no date")
+		return nil, errors.New("docs/internals/reference-log.md names no base and no date")
 	}
 	l := &log{base: head[1], from: head[2], answers: map[string]string{}}
 	for _, r := range row.FindAllStringSubmatch(text, -1) {
 		name, answer := r[1], strings.TrimSpace(r[3])
 		if !slices.Contains(answers, answer) {
-			return nil, fmt.Errorf("docs/reference-log.md: %s has the answer %q; want one of %s", name, answer, strings.Join(answers, ", "))
+			return nil, fmt.Errorf("docs/internals/reference-log.md: %s has the answer %q; want one of %s", name, answer, strings.Join(answers, ", "))
 		}
 		if _, twice := l.answers[name]; twice {
-			return nil, fmt.Errorf("docs/reference-log.md: %s has two rows", name)
+			return nil, fmt.Errorf("docs/internals/reference-log.md: %s has two rows", name)
 		}
 		l.answers[name] = answer
 	}

@@ -25,7 +25,7 @@ var (
 // decisions is the page whose rows are decisions of their own, or decisions about rules that another document defines.
 const decisions = "README.md"
 
-// contract is what docs/contract defines.
+// contract is what docs/internals/contract defines.
 type contract struct {
 	// ids in the order of files and lines.
 	ids   []string

@@ -1,8 +1,8 @@
-// rulecheck holds docs/contract, code, tests and documents together. It fails if
+// rulecheck holds docs/internals/contract, code, tests and documents together. It fails if
 //
 //   - an ID is defined twice,
 //   - code, a test or a document refers to an ID that is not defined,
-//   - a rule is neither named by a test nor explained in docs/contract/untested.md, or is explained there although a test names it.
+//   - a rule is neither named by a test nor explained in docs/internals/contract/untested.md, or is explained there although a test names it.
 //
 // A test names a rule in the name of a case or in the message of an assertion; a comment asserts nothing. It prints which rules no test names.
 //
@@ -30,7 +30,7 @@ func main() {
 }
 
 func check(root string, out io.Writer) error {
-	folder := filepath.Join(root, "docs", "contract")
+	folder := filepath.Join(root, "docs", "internals", "contract")
 	contract, twice, err := readContract(folder)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func undefined(references []reference, contract *contract) error {
 	var lines []string
 	for _, r := range references {
 		if len(contract.meant(r.id)) == 0 {
-			lines = append(lines, fmt.Sprintf("%s:%d: %s is not defined in docs/contract", r.path, r.line, r.id))
+			lines = append(lines, fmt.Sprintf("%s:%d: %s is not defined in docs/internals/contract", r.path, r.line, r.id))
 		}
 	}
 	if len(lines) == 0 {

@@ -81,13 +81,13 @@ func judge(out io.Writer, contract *contract, named map[string]bool, explanation
 		notBuilt += count[explanation]
 		whole[i] = fmt.Sprintf("%s (%d)", explanation, count[explanation])
 	}
-	_, err := fmt.Fprintf(out, "%d rules, %d named by tests, %d explained in docs/contract/%s\nnot named by any test, for the reasons given there: %s\n", len(contract.ids), len(contract.ids)-len(single)-notBuilt-len(unexplained), len(single)+notBuilt, untested,
+	_, err := fmt.Fprintf(out, "%d rules, %d named by tests, %d explained in docs/internals/contract/%s\nnot named by any test, for the reasons given there: %s\n", len(contract.ids), len(contract.ids)-len(single)-notBuilt-len(unexplained), len(single)+notBuilt, untested,
 		strings.Join(append(single, whole...), " "))
 	if len(unexplained) > 0 {
 		err = errors.Join(err, fmt.Errorf("neither named by a test nor explained: %s", strings.Join(unexplained, " ")))
 	}
 	if len(outdated) > 0 {
-		err = errors.Join(err, fmt.Errorf("explained in docs/contract/%s, but defined nowhere or named by tests: %s", untested, strings.Join(outdated, " ")))
+		err = errors.Join(err, fmt.Errorf("explained in docs/internals/contract/%s, but defined nowhere or named by tests: %s", untested, strings.Join(outdated, " ")))
 	}
 	return err
 }

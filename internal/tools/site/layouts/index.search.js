@@ -1,6 +1,6 @@
 {{- $rows := slice -}}
 {{- range site.Pages -}}
-{{- if .File -}}
+{{- if and .File (not (hasPrefix .File.Path "docs/internals/")) -}}
 {{- $headings := slice -}}
 {{- range findRE `(?s)<h[23] id="[^"]*">.*? <a class="anchor"` .Content -}}
 {{- $id := replaceRE `(?s)^<h[23] id="([^"]*)".*$` "$1" . -}}

@@ -33,7 +33,7 @@
       if (!inTitle && !inHeading && times === 0) continue;
       sum += 100 + (inTitle ? 50 : 0) + (inHeading ? 20 : 0) + Math.min(times, 10);
     }
-    return page.url.startsWith("docs/contract/") || page.url.startsWith("docs/track-record") ? sum / 3 : sum;
+    return sum;
   };
 
   const marked = (text, words) => {
