@@ -133,6 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	later = sooner(later, r.nextLook(request.NamespacedName, assessment.UnlabelledLive))
+	later = sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)) // The judgement may be about an outdated status.
 	switch {
 	case later > 0:
 		return reconcile.Result{RequeueAfter: later}, nil
