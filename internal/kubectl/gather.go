@@ -17,6 +17,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -43,6 +44,9 @@ func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, 
 		return nil, err
 	}
 	if q.facts.ManagedResource == nil {
+		if q.facts.Live == nil {
+			q.readEvents(ctx, q.within, ownEvents+",reason="+meta.ReasonObjectsWritten)
+		}
 		return inspect.Explain(ctx, q.facts)
 	}
 	if err := q.readSource(ctx); err != nil {
@@ -59,7 +63,7 @@ func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, 
 		q.refine(ctx, report)
 	}
 	if q.eventsLast() {
-		q.readEvents(ctx)
+		q.readOwnersEvents(ctx)
 	}
 	return inspect.Explain(ctx, q.facts)
 }
@@ -148,20 +152,34 @@ func (q *question) readNamed(ctx context.Context, key types.NamespacedName) (*re
 	return typed[resourcesv1alpha1.ManagedResource](object)
 }
 
-// ownWarnings selects the Warnings of resource-manager.
-const ownWarnings = "type=Warning,reportingComponent=gardener-resource-manager"
+// ownEvents selects the Events of resource-manager, ownWarnings the Warnings among them.
+const (
+	ownEvents   = "reportingComponent=gardener-resource-manager"
+	ownWarnings = "type=Warning," + ownEvents
+)
 
-// readEvents reads what resource-manager tells of the owner: the latest page of it.
-func (q *question) readEvents(ctx context.Context) {
-	mr := q.facts.ManagedResource
+// readOwnersEvents reads what resource-manager tells of the owner: Warnings, and for an object that is not there all.
+func (q *question) readOwnersEvents(ctx context.Context) {
+	mr, selector := q.facts.ManagedResource, ownWarnings
+	if q.facts.Live == nil {
+		selector = ownEvents
+	}
+	q.readEvents(ctx, mr.Namespace, selector+",involvedObject.kind=ManagedResource,involvedObject.name="+mr.Name)
+}
+
+// readEvents reads a page of Events of a namespace, "" for all.
+func (q *question) readEvents(ctx context.Context, namespace, selector string) {
 	if q.sent.Load() >= mostRequests {
-		q.facts.Unknown = append(q.facts.Unknown, "Events were not read, to save a request: repairs and fights may be missing")
+		q.facts.Unknown = append(q.facts.Unknown, "Events were not read, to save a request: repairs, fights and deletions may be missing")
 		return
 	}
-	events, err := q.source.events(ctx, mr.Namespace, ownWarnings+",involvedObject.kind=ManagedResource,involvedObject.name="+mr.Name)
+	events, err := q.source.events(ctx, namespace, selector)
 	if err != nil {
-		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("the Events in namespace %s were not read: %v", mr.Namespace, err))
+		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("the Events in namespace %q were not read: %v", namespace, err))
 		return
+	}
+	if len(events) == page {
+		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("of the Events the first %d were read: --source-namespace looks in one namespace", page))
 	}
 	q.facts.Events = events
 }
@@ -190,7 +208,7 @@ func (q *question) readSource(ctx context.Context) error {
 	mr := q.facts.ManagedResource
 	var together sync.WaitGroup
 	if !q.eventsLast() {
-		together.Go(func() { q.readEvents(ctx) })
+		together.Go(func() { q.readOwnersEvents(ctx) })
 	}
 	secrets, unread := q.source.secretsOf(ctx, mr)
 	together.Wait()

@@ -143,6 +143,7 @@ func (p *whyPrinter) report(r *inspect.Report) {
 	p.part("Writers", p.writers(r)...)
 	p.part("Repairs", p.events(r.Repairs)...)
 	p.part("Fights", p.events(r.Fights)...)
+	p.part("Deleted", p.events(r.Deleted)...)
 	p.part("Deletion", p.deletion(r)...)
 	p.part("Left alone", p.ignored(r)...)
 	p.part("If you edit it", p.edits(r)...)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"io"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,6 +13,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // NewLogger returns the logger of a process and makes the libraries use it (OBS-1 … OBS-3).
@@ -32,11 +34,31 @@ func newLogger(level, format string, out io.Writer, traced zapcore.Level) logr.L
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
 	threshold := zap.NewAtomicLevelAt(thresholds[level]) // Without a level it is info, which is 0.
-	core := leveled{zapcore.NewSamplerWithOptions(bounded{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), threshold)}, time.Second, 100, 100), threshold}
+	written := bounded{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), threshold)}
+	core := leveled{sampled{zapcore.NewSamplerWithOptions(written, time.Second, 100, 100), written}, threshold}
 	logger := zapr.NewLogger(zap.New(core, zap.AddStacktrace(traced)))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	return logger
+}
+
+// sampled is a core that samples all lines but those of deletions (MRB-51).
+type sampled struct {
+	zapcore.Core
+	whole zapcore.Core
+}
+
+// With implements zapcore.Core.
+func (s sampled) With(fields []zapcore.Field) zapcore.Core {
+	return sampled{s.Core.With(fields), s.whole.With(fields)}
+}
+
+// Check implements zapcore.Core.
+func (s sampled) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if strings.HasSuffix(entry.LoggerName, meta.DeletionLogger) {
+		return s.whole.Check(entry, checked)
+	}
+	return s.Core.Check(entry, checked)
 }
 
 // withoutStack returns a logger whose errors have no stack trace, for a fault of the surroundings: the trace would show only who logs it.

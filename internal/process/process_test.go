@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
@@ -190,6 +191,13 @@ func TestLogger(t *testing.T) {
 	}
 	if lines := strings.Count(out.String(), "\n"); lines > 120 {
 		t.Errorf("OBS-2: %d lines of a thousand", lines)
+	}
+	out.Reset()
+	for range 1000 {
+		log.WithName(meta.DeletionLogger).WithValues("namespace", "n").Info("Deleted an object")
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 1000 {
+		t.Errorf("MRB-51, OBS-2: %d lines of a thousand deletions", lines)
 	}
 }
 

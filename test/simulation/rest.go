@@ -290,15 +290,21 @@ func (w *world) checkIdle() {
 	}
 }
 
-// looksOfFighters is how often an object may be looked at because its ManagedResource fights over another one, and was not done with a run: once a minute.
+// looksOfFighters is how often an object may be looked at because ManagedResources that have it fight over another one, and were not done with a run: once
+// a minute for each of them.
 func (w *world) looksOfFighters(about ask) int {
-	looks := 0
+	fighters := map[fake.Key]struct{}{}
 	for at, wishes := range w.wanted {
-		if about.cluster == "target" && w.isFoughtOver(at) && slices.ContainsFunc(wishes, func(wish wish) bool { return contains(w.inventoryLocked(wish.mr), about.key) }) {
-			looks = int(idle/time.Minute) + 1
+		if about.cluster != "target" || !w.isFoughtOver(at) {
+			continue
+		}
+		for _, wish := range wishes {
+			if contains(w.inventoryLocked(wish.mr), about.key) {
+				fighters[wish.mr] = struct{}{}
+			}
 		}
 	}
-	return looks
+	return len(fighters) * (int(idle/time.Minute) + 1)
 }
 
 // mayBeAsked says whether somebody may ask for something at rest: an object that is fought over, and the ManagedResources that want it, their Secrets and

@@ -133,6 +133,8 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	ctx = target.WarningsTo(ctx, func(message string) { r.Events.Warn(ctx, mr, reasonWarning, message) })
+	ctx, written := withTrail(ctx)
+	defer func() { r.tellWrites(ctx, mr, written) }()
 	result, err := r.run(ctx, mr)
 	if errors.Is(err, errSuperseded) {
 		command, _ := r.states.step(mr, lifecycle.RunSuperseded{}).Find(lifecycle.RequeueAfter)

@@ -159,6 +159,7 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	}
 	p.Tracker.DeletionAccepted(owner, key)
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
+	deleted(ctx, plan.NameOf(live), p.deletionReason(p.mr))
 	p.mu.Lock()
 	p.accepted[ref] = live
 	p.mu.Unlock()

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	ktesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -351,16 +352,24 @@ func (f *fixture) inventory(name string) string {
 
 func (f *fixture) uid(name string) string { return string(f.live(name).GetUID()) }
 
+// events returns all Events but those about writes.
 func (f *fixture) events() string {
 	f.Helper()
+	return strings.Join(f.told(func(event *corev1.Event) bool { return event.Reason != meta.ReasonObjectsWritten }), "\n")
+}
+
+// told returns the Events that are chosen, in their order. The clock stands still, so that several have one name and the store the first.
+func (f *fixture) told(chosen func(*corev1.Event) bool) (messages []string) {
+	f.Helper()
 	f.Events.Flush(f.ctx)
-	list, err := f.secrets.CoreV1().Events("n").List(f.ctx, metav1.ListOptions{})
-	f.must(err)
-	var messages []string
-	for _, event := range list.Items {
-		messages = append(messages, event.Reason+": "+event.Message)
+	for _, action := range f.secrets.Actions() {
+		if create, is := action.(ktesting.CreateAction); is && action.GetResource().Resource == "events" {
+			if event := create.GetObject().(*corev1.Event); chosen(event) {
+				messages = append(messages, event.Reason+": "+event.Message)
+			}
+		}
 	}
-	return strings.Join(messages, "\n")
+	return messages
 }
 
 // store serves ConfigMaps of namespace n, with resource versions, preconditions and finalizers.

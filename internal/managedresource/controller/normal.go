@@ -135,6 +135,7 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 	if r.taken.HasRead(r.mr.Generation, versions) {
 		r.content.checksum = func() string { return r.taken.Last.Checksum }
 	}
+	setChecksum(ctx, r.content.checksum)
 	r.lease = r.newLease(ctx, r.mr, inputs{reading: r.reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
 	return nil
 }

@@ -133,6 +133,9 @@ func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.Man
 		return fmt.Errorf("deleting it: %w", err)
 	}
 	r.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
+	ctx, written := withTrail(ctx)
+	deleted(ctx, plan.NameOf(live), orphaned)
+	r.tellWrites(ctx, mr, written)
 	r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.", plan.NameOf(live)))
 	return nil
 }

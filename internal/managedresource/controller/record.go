@@ -49,6 +49,13 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
 	changed := done.result != "unchanged"
 	switch {
+	case compared || !changed:
+	case done.result == "created":
+		wrote(ctx, plan.Created, desired.Name())
+	default:
+		wrote(ctx, plan.Updated, desired.Name())
+	}
+	switch {
 	case compared && changed:
 		a.repaired(ctx, desired, done)
 	case done.isKept() && changed:

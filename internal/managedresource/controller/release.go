@@ -98,5 +98,6 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 	if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
 		return fmt.Errorf("error patching object %q: %w", name, err)
 	}
+	wrote(ctx, plan.Released, name)
 	return nil
 }

@@ -48,6 +48,7 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 		}
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}
+	deleted(ctx, desired.Name(), recreated)
 	return &completeError{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}
 }
 

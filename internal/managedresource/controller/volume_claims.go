@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -42,6 +43,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured
 		if err := r.Target.DeleteClaim(ctx, &claims[i]); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
+		deleted(ctx, plan.ObjectName("v1", "PersistentVolumeClaim", claims[i].Namespace, claims[i].Name), claimDeleted)
 	}
 	return nil
 }

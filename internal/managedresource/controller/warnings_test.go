@@ -8,9 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	ktesting "k8s.io/client-go/testing"
 
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -35,14 +33,7 @@ func TestWarnings(t *testing.T) {
 	f.must(err)
 	f.managed("m", "a=1", "b=2")
 	f.complete("m")
-	f.Events.Flush(f.ctx)
-	told := ""
-	for _, action := range f.secrets.Actions() { // The clock stands still, so that Events have one name, and the store keeps the first one.
-		if create, is := action.(ktesting.CreateAction); is && action.GetResource().Resource == "events" {
-			event := create.GetObject().(*corev1.Event)
-			told += event.Reason + ": " + event.Message + "\n"
-		}
-	}
+	told := f.events()
 	for _, object := range []string{"n/a", "n/b"} {
 		want := `APIWarning: The API server drops fields of ConfigMap "` + object + `" that it does not know, or that are there twice: dta, metadata.lables`
 		if strings.Count(told, want) != 1 {

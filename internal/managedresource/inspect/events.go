@@ -121,6 +121,30 @@ func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key plan.K
 	return all, fights
 }
 
+// deletionsOf returns the deletions of an object by resource-manager, and how Events may tell of others that they do
+// not name.
+func deletionsOf(events []corev1.Event, key plan.Key) (found, unnamed []Occurrence) {
+	for i := range events {
+		event := &events[i]
+		if event.Reason != meta.ReasonObjectsWritten {
+			continue
+		}
+		of := " of ManagedResource " + event.InvolvedObject.Namespace + "/" + event.InvolvedObject.Name
+		for _, deletion := range plan.DeletionsIn(event.Message) {
+			occurrence := Occurrence{Time: eventTime(event), Reason: event.Reason, Text: "a run" + of + " deleted it, because " + deletion.Reason}
+			switch {
+			case slices.ContainsFunc(deletion.Names, func(name string) bool { return namesObject(name, key) }):
+				found = append(found, occurrence)
+			case deletion.Cut:
+				occurrence.Text = "a run" + of + " deleted objects of which the Event does not name all; a line of its log names each"
+				unnamed = append(unnamed, occurrence)
+			}
+		}
+	}
+	sortOccurrences(found)
+	return found, unnamed
+}
+
 // sourceFightsOf are the fights about what a ManagedResource is made from: itself and its Secrets.
 func sourceFightsOf(events []corev1.Event, owner types.NamespacedName, secrets []corev1.LocalObjectReference) []Occurrence {
 	var found []Occurrence

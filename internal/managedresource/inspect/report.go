@@ -112,7 +112,9 @@ type Report struct {
 	Writers     []Writer     `json:"writers,omitempty"`
 	Repairs     []Occurrence `json:"repairs,omitempty"`
 	// Fights are writers that overwrite each other, of the object or of what it is made from.
-	Fights   []Occurrence `json:"fights,omitempty"`
+	Fights []Occurrence `json:"fights,omitempty"`
+	// Deleted are deletions of the object by resource-manager.
+	Deleted  []Occurrence `json:"deleted,omitempty"`
 	Deletion Deletion     `json:"deletion"`
 	Ignored  []Ignored    `json:"ignored,omitempty"`
 	Edits    []Edit       `json:"edits,omitempty"`
@@ -147,11 +149,25 @@ func Explain(ctx context.Context, facts *Facts) (*Report, error) {
 		r.Ignored = ignoredOn(facts.Live, onLiveObject, facts.Now)
 		r.Health = healthOf(facts.Live)
 	}
+	if facts.Live == nil {
+		r.explainAbsence(facts)
+	}
 	if facts.ManagedResource == nil {
 		r.unmanaged(facts)
 		return r, nil
 	}
 	return r, r.managed(ctx, facts)
+}
+
+// explainAbsence reports the deletions of an object that is not there.
+func (r *Report) explainAbsence(facts *Facts) {
+	found, unnamed := deletionsOf(facts.Events, facts.Key())
+	r.Deleted = found
+	for _, occurrence := range unnamed {
+		if len(found) == 0 {
+			r.NotKnown = append(r.NotKnown, fmt.Sprintf("whether it was deleted at %s: %s", occurrence.Time.UTC().Format(time.RFC3339), occurrence.Text))
+		}
+	}
 }
 
 // healthOf is what the health checks say, "" for a kind without any.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 var now = time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
@@ -116,6 +117,19 @@ func TestExplain(t *testing.T) {
 			f.ManagedResource.Spec.ForceOverwriteLabels = &yes
 		}, InSync, false, []string{`"path":"metadata.labels.example.com/mine","stays":false`}, nil},
 		"CLI-10/not there": {func(f *Facts) { f.Live = nil }, Missing, true, []string{"it does not exist, and the next run creates it"}, []string{"edits"}},
+		"MRB-51/not there, and deleted by a run": {func(f *Facts) {
+			f.Live = nil
+			f.Events = []corev1.Event{event(meta.ReasonObjectsWritten, "Checksum of the Secrets: 1. Deleted because no manifest has the object (2): v1/ConfigMap/default/other, v1/ConfigMap/default/web", 4),
+				event(meta.ReasonObjectsWritten, "Deleted because x (25): v1/ConfigMap/default/web-2 and 24 more", 5)}
+		}, Missing, true, []string{`"deleted":[{"time":"2026-11-24T17:56:00Z","reason":"ObjectsWritten","text":"a run of ManagedResource garden/web deleted it, because no manifest has the object"}]`}, []string{"notKnown"}},
+		"MRB-51/deleted, and no ManagedResource has it": {func(f *Facts) {
+			f.Live, f.ManagedResource = nil, nil
+			f.Events = []corev1.Event{event(meta.ReasonObjectsWritten, "Deleted because the ManagedResource is deleted (1): v1/ConfigMap/default/web", 4)}
+		}, Missing, true, []string{"a run of ManagedResource garden/web deleted it, because the ManagedResource is deleted"}, []string{"notKnown"}},
+		"MRB-51/deletions that the Event does not name": {func(f *Facts) {
+			f.Live, f.ManagedResource = nil, nil
+			f.Events = []corev1.Event{event(meta.ReasonObjectsWritten, "Deleted because x (25): v1/ConfigMap/default/web-2 and 24 more", 4)}
+		}, Missing, true, []string{"whether it was deleted at 2026-11-24T17:56:00Z: a run of ManagedResource garden/web deleted objects of which the Event does not name all"}, []string{`"deleted"`}},
 		"CLI-10/no manifest any more": {func(f *Facts) { f.Secrets["web"].Data = nil }, Leaving, false,
 			[]string{"no manifest describes it any more", "an edit stays as long as the object does"}, []string{"manifest\":{"}},
 		"CLI-10/a Secret that is away": {func(f *Facts) { f.Secrets = nil }, Unknown, true, []string{"its desired state is unknown: Secret garden/web was not read"}, nil},

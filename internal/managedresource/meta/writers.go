@@ -17,6 +17,12 @@ import (
 // (MRB-41).
 const ReasonSourceFight = "SourceFight"
 
+// ReasonObjectsWritten is the reason of the Event about the objects that a run wrote (MRB-51).
+const ReasonObjectsWritten = "ObjectsWritten"
+
+// DeletionLogger is the name of the logger of deletions, whose lines are not sampled (MRB-51).
+const DeletionLogger = "deletions"
+
 const (
 	// maxWriters bounds what is remembered of the writers of one object. Objects of the source have a few.
 	maxWriters = 16

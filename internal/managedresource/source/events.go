@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -24,6 +25,8 @@ const maxNote = 1024
 type Events struct {
 	sender sender
 	clock  clock.PassiveClock
+	// spam limits what is told of one ManagedResource for one reason that is no fault.
+	spam *record.EventSourceObjectSpamFilter
 
 	mu     sync.Mutex
 	failed map[types.NamespacedName]failure
@@ -38,7 +41,12 @@ type failure struct {
 
 // NewEvents returns a recorder.
 func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Events {
-	return &Events{sender: sender{client: client}, clock: clock, failed: map[types.NamespacedName]failure{}}
+	return &Events{
+		sender: sender{client: client}, clock: clock, failed: map[types.NamespacedName]failure{},
+		spam: record.NewEventSourceObjectSpamFilter(mostUnsent, 25, 1.0/300, clock, func(event *corev1.Event) string {
+			return string(event.InvolvedObject.UID) + event.Reason
+		}),
+	}
 }
 
 // Flush waits until all Events are created that were told, or the context ends.
@@ -114,15 +122,22 @@ func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource
 	e.create(ctx, mr, corev1.EventTypeWarning, reason, message)
 }
 
-// Tell records what people want to know, and that is no fault.
+// Tell records what people want to know, and that is no fault: of one ManagedResource and reason 25 Events at once, and
+// one in five minutes from then on, as client-go does.
 func (e *Events) Tell(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
-	e.create(ctx, mr, corev1.EventTypeNormal, reason, message)
+	if event := e.event(mr, corev1.EventTypeNormal, reason, message); !e.spam.Filter(event) {
+		e.sender.send(ctx, event)
+	}
 }
 
 func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) {
+	e.sender.send(ctx, e.event(mr, eventType, reason, message))
+}
+
+func (e *Events) event(mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) *corev1.Event {
 	message = meta.Shortened(message, maxNote)
 	now := metav1.NewTime(e.clock.Now())
-	e.sender.send(ctx, &corev1.Event{
+	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: meta.EventName(mr.Name, now.UnixNano())},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: resourcesv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedResource",
@@ -130,5 +145,5 @@ func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResour
 		},
 		Type: eventType, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: "gardener-resource-manager"}, ReportingController: "gardener-resource-manager",
-	})
+	}
 }

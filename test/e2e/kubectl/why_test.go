@@ -157,3 +157,28 @@ func TestWhy(t *testing.T) {
 		})
 	}
 }
+
+// MRB-51: an object that a run deleted is not there, and why says when and for what reason, also if its ManagedResource is gone.
+func TestWhyOfDeletedObjects(t *testing.T) {
+	ns := namespace(t)
+	configMap := func(name string) string {
+		return fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}\n", name, ns)
+	}
+	apply(t, ns, "web", configMap("first")+configMap("second"))
+	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "web", map[string][]byte{"all.yaml": []byte(configMap("second"))})))
+	deleted := func(name, reason string) {
+		t.Helper()
+		eventually(t, func() error {
+			got := ask(t, "why", "-n", ns, "--source-namespace", ns, "cm", name, "-o", "json")
+			report := decoded[inspect.Report](t, got)
+			if len(report.Deleted) != 1 || report.Deleted[0].Text != "a run of ManagedResource "+ns+"/web deleted it, because "+reason || len(got.requests) > 5 {
+				return fmt.Errorf("MRB-51: %d requests: %s%s", len(got.requests), got.stdout, got.stderr)
+			}
+			return nil
+		})
+	}
+	deleted("first", "no manifest has the object")
+	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "web", "web")))
+	deleted("second", "the ManagedResource is deleted")
+	t.Log("\n" + ask(t, "why", "-n", ns, "cm", "second").stdout)
+}
