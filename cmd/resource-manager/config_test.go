@@ -170,6 +170,9 @@ func TestProfiles(t *testing.T) {
 			if got, want := *cfg.Controllers.TokenRequestor.Class, map[bool]string{true: "", false: "shoot"}[tc.arguments == nil]; got != want {
 				t.Errorf("T4-5, SW-8: class %q, want %q", got, want)
 			}
+			if got, want := *cfg.Controllers.ManagedResource.ReadyCondition, tc.arguments == nil; got != want {
+				t.Errorf("T4-8: readyCondition %v, want %v", got, want)
+			}
 			if got := cfg.Controllers.ManagedResource; got.AlwaysUpdateScope != tc.updates || *got.AlwaysUpdate {
 				t.Errorf("MRC-3c: alwaysUpdate %v, alwaysUpdateScope %q", *got.AlwaysUpdate, got.AlwaysUpdateScope)
 			}

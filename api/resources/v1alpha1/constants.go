@@ -10,6 +10,11 @@ const (
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
 	// RolloutHeld tells whether changed content is held back by the roll-out group of the ManagedResource. Only members of a group have it.
 	RolloutHeld ConditionType = "RolloutHeld"
+	// Ready, Reconciling and Stalled follow from the other conditions, for clients that judge objects by kstatus. They are set if
+	// controllers.managedResource.readyCondition is true.
+	Ready       ConditionType = "Ready"
+	Reconciling ConditionType = "Reconciling"
+	Stalled     ConditionType = "Stalled"
 )
 
 // Statuses of conditions.
@@ -55,6 +60,8 @@ const (
 	ReasonChecksPending = "ChecksPending"
 	// ReasonResourcesHealthy with ResourcesHealthy=True: all objects are healthy.
 	ReasonResourcesHealthy = "ResourcesHealthy"
+	// ReasonResourcesReady with Ready=True: all objects are applied, healthy and rolled out.
+	ReasonResourcesReady = "ResourcesReady"
 	// ReasonResourcesRolledOut with ResourcesProgressing=False: all objects are rolled out.
 	ReasonResourcesRolledOut = "ResourcesRolledOut"
 	// ReasonHealthCheckError with ResourcesHealthy=Unknown or False: an object could not be read or checked; the message says why.

@@ -16,6 +16,11 @@ import (
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesHealthy")].status`,description="Whether all objects are healthy."
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcesProgressing")].status`,description="Whether some object is still being rolled out."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the ManagedResource was created."
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What keeps the ManagedResource from being ready, if controllers.managedResource.readyCondition is true."
+// +kubebuilder:printcolumn:name="Apply Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesApplied")].message`,description="Which objects could not be applied, and why."
+// +kubebuilder:printcolumn:name="Health Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesHealthy")].message`,description="Which objects are not healthy, and why."
+// +kubebuilder:printcolumn:name="Progress Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcesProgressing")].message`,description="Which objects are being rolled out."
+// +kubebuilder:printcolumn:name="Checksum",type=string,priority=1,JSONPath=`.status.secretsDataChecksum`,description="The checksum of the manifests that were applied last."
 type ManagedResource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -69,7 +74,8 @@ type ManagedResourceSpec struct {
 
 // ManagedResourceStatus is what resource-manager found and did (MRA-6).
 type ManagedResourceStatus struct {
-	// Conditions are ResourcesApplied, ResourcesHealthy and ResourcesProgressing; conditions of other types are left alone.
+	// Conditions are ResourcesApplied, ResourcesHealthy and ResourcesProgressing, and Ready, Reconciling and Stalled if they are configured;
+	// conditions of other types are left alone.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// ObservedGeneration is the last generation that was reconciled to the end.

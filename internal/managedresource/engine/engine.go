@@ -188,6 +188,7 @@ func (e *Engine) start(group *kit.Group) error {
 // reconcilers returns the controllers, which hear of objects and Secrets from now on.
 func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Reconciler, []*healthcontroller.Reconciler) {
 	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, e.events)
+	statuses.Readiness = ptr.Deref(e.Config.Controllers.ManagedResource.ReadyCondition, false)
 	assessor := target.NewAssessor(e.client, e.tracker, e.watches, e.Clock)
 	var judges []*healthcontroller.Reconciler
 	changed := func(owner objects.Owner) {

@@ -40,6 +40,9 @@ const (
 // instance. Its other answers may lack a write whose answer was lost, or the last one of the process that was there
 // before.
 type Statuses struct {
+	// Readiness is true if the conditions of kstatus are written (T4-8).
+	Readiness bool
+
 	reader client.Reader // cached
 	live   client.Reader
 	client client.Client
@@ -271,6 +274,8 @@ func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), 
 // Change describes a status to write; nil fields stay as they are.
 type Change struct {
 	Conditions []meta.ConditionChange
+	// Stalled is true if the content cannot be applied as it is, so that a failure lasts until there is new content.
+	Stalled bool
 	// Judgements are changes of the conditions of health, by what the objects are like. Each condition is written at most
 	// once a second for their sake (MRB-39): Later, which Update sets, is after what time those may be written that are
 	// not yet, zero if all are.
@@ -384,6 +389,21 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	return mr, nil
 }
 
+// conditions returns the conditions after changes, with those of kstatus if they are configured. A failure that only
+// new content can end stays one as long as ResourcesApplied is as it was.
+func (s *Statuses) conditions(before meta.Conditions, change *Change, changes []meta.ConditionChange, now time.Time) (meta.Conditions, bool) {
+	after, changed := before.With(now, changes...)
+	derived := false
+	if s.Readiness {
+		was, is := before.Get(resourcesv1alpha1.ResourcesApplied), after.Get(resourcesv1alpha1.ResourcesApplied)
+		same := was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message
+		after, derived = after.WithReadiness(now, change.Stalled || same && before.Status(resourcesv1alpha1.Stalled) == resourcesv1alpha1.ConditionTrue)
+	} else {
+		after, derived = after.WithoutReadiness()
+	}
+	return after, changed || derived
+}
+
 // write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the
 // metadata of the answer is asked for: the patch is bound, so that the rest is known, and it may be a long inventory.
 //
@@ -399,8 +419,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	judgements, later := s.pace.due(key, current.Status.Conditions, change.Judgements, now)
 	s.mu.Unlock()
 	change.Later = later
-	conditions, changed := meta.Conditions(current.Status.Conditions).With(now.Truncate(time.Second),
-		slices.Concat(judgements, change.Conditions)...)
+	conditions, changed := s.conditions(current.Status.Conditions, change, slices.Concat(judgements, change.Conditions), now.Truncate(time.Second))
 	if changed {
 		status["conditions"], next.Status.Conditions = conditions, conditions
 	}

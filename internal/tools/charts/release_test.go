@@ -84,12 +84,18 @@ func newClone(t *testing.T) *clone {
 // helm builds Helm for the commands of the clone.
 func (c *clone) helm(t *testing.T) {
 	t.Helper()
+	c.environment = append(c.environment, "PATH="+buildHelm(t)+":"+os.Getenv("PATH"))
+}
+
+// buildHelm returns the folder of an executable of Helm.
+func buildHelm(t *testing.T) string {
+	t.Helper()
 	tools := t.TempDir()
 	build := exec.Command("go", "build", "-o", tools+"/", "helm.sh/helm/v4/cmd/helm")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building Helm: %v: %s", err, out)
 	}
-	c.environment = append(c.environment, "PATH="+tools+":"+os.Getenv("PATH"))
+	return tools
 }
 
 // run runs commands in the clone, and returns what they print.

@@ -1,7 +1,7 @@
 package v1alpha1
 
 // Profiles are defaults by name, as YAML below the configuration file: contract is what the contract says, gardener is never laxer,
-// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1, R8, MRC-3c, T3-12, T4-5 and T4-9 by profile).
+// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1, R8, MRC-3c, T3-12, T4-5, T4-8 and T4-9 by profile).
 var Profiles = map[string]string{
 	"contract": "",
 	"gardener": `
@@ -12,6 +12,7 @@ controllers:
     alwaysUpdateScope: Unwatched
     massDeletion:
       wait: 0s
+    readyCondition: false
   networkPolicy:
     onlyForExistingPods: true
     descriptionFormat: Selector

@@ -243,6 +243,10 @@ type ManagedResourceControllerConfig struct {
 	// else false, as others may write its objects.
 	// +optional
 	AllowHolds *bool `json:"allowHolds,omitempty"`
+	// ReadyCondition adds the conditions Ready, Reconciling and Stalled to ManagedResources, by which clients that use kstatus, such as Flux, Argo CD and
+	// Helm, judge them. Default true under profile contract; false under profile gardener.
+	// +optional
+	ReadyCondition *bool `json:"readyCondition,omitempty"`
 	// RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups, which the annotation
 	// resources.gardener.cloud/rollout-group of ManagedResources names. Default: none; the annotation means nothing then.
 	// +optional

@@ -279,6 +279,11 @@ func (in *ManagedResourceControllerConfig) DeepCopyInto(out *ManagedResourceCont
 		*out = new(bool)
 		**out = **in
 	}
+	if in.ReadyCondition != nil {
+		in, out := &in.ReadyCondition, &out.ReadyCondition
+		*out = new(bool)
+		**out = **in
+	}
 	if in.RolloutGroupNamespace != nil {
 		in, out := &in.RolloutGroupNamespace, &out.RolloutGroupNamespace
 		*out = new(string)
