@@ -2,11 +2,14 @@ package endpoint
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/net/http2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // One API server sends all its reviews over one HTTP/2 connection to a host, and what a body waits for takes from the connection's window what is
@@ -39,6 +42,7 @@ const (
 func NewServer(handler http.Handler, headers int) (*http.Server, error) {
 	server := &http.Server{
 		Handler: handler, MaxHeaderBytes: headers, IdleTimeout: 90 * time.Second, ReadHeaderTimeout: 32 * time.Second, WriteTimeout: slowestPage,
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log.Log.WithName("http")), slog.LevelError),
 	}
 	return server, http2.ConfigureServer(server, transport()) //nolint:staticcheck // As transport.
 }

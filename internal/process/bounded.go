@@ -18,11 +18,7 @@ var routine = map[string]bool{
 	"Starting metrics server": true, "Starting certificate poll+watcher": true, "healthz check failed": true,
 }
 
-// reconcilerError is the message of controller-runtime for an error that a reconciler has returned. Its stack shows only the queue that called
-// the reconciler, six lines of it for each retry.
-const reconcilerError = "Reconciler error"
-
-// bounded is a core of a logger that shortens texts, and has the routine of libraries at debug and without stacks.
+// bounded is a core of a logger that shortens texts, and has the routine of libraries at debug.
 type bounded struct{ zapcore.Core }
 
 // With implements zapcore.Core.
@@ -44,9 +40,6 @@ func (b bounded) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 // Write implements zapcore.Core.
 func (b bounded) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	entry.Message = meta.Shortened(entry.Message, maxLogged)
-	if entry.Message == reconcilerError {
-		entry.Stack = ""
-	}
 	return b.Core.Write(entry, shortened(fields))
 }
 

@@ -219,7 +219,7 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &answer):
 		return int(answer)
 	case logger != nil:
-		withoutStack(*logger).Error(err, "Ending after an error")
+		logger.Error(err, "Ending after an error")
 	case errors.As(err, &wrongLine):
 		_, _ = fmt.Fprintf(stderr, "%s\n%s", strings.Join(complaints(err), "\n"), c.page(command).usage())
 	default:

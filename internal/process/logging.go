@@ -16,13 +16,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// NewLogger returns the logger of a process and makes the libraries use it (OBS-1 … OBS-3).
+// NewLogger returns the logger of a process and makes the libraries use it (OBS-1 … OBS-3). No line has a stack but those about panics, which have
+// it as a value.
 func NewLogger(level, format string, out io.Writer) logr.Logger {
-	return newLogger(level, format, out, zap.ErrorLevel)
-}
-
-// newLogger is NewLogger with the level from which on there are stack traces.
-func newLogger(level, format string, out io.Writer, traced zapcore.Level) logr.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = func(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
 		enc.AppendString(t.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
@@ -34,9 +30,9 @@ func newLogger(level, format string, out io.Writer, traced zapcore.Level) logr.L
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
 	threshold := zap.NewAtomicLevelAt(thresholds[level]) // Without a level it is info, which is 0.
-	written := bounded{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), threshold)}
+	written := unrepeated{bounded{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), threshold)}, newRepeats(), nil}
 	core := leveled{sampled{zapcore.NewSamplerWithOptions(written, time.Second, 100, 100), written}, threshold}
-	logger := zapr.NewLogger(zap.New(core, zap.AddStacktrace(traced)))
+	logger := zapr.NewLogger(zap.New(core))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	return logger
@@ -59,13 +55,4 @@ func (s sampled) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 		return s.whole.Check(entry, checked)
 	}
 	return s.Core.Check(entry, checked)
-}
-
-// withoutStack returns a logger whose errors have no stack trace, for a fault of the surroundings: the trace would show only who logs it.
-func withoutStack(log logr.Logger) logr.Logger {
-	sink, ok := log.GetSink().(zapr.Underlier)
-	if !ok {
-		return log
-	}
-	return zapr.NewLogger(sink.GetUnderlying().WithOptions(zap.AddStacktrace(zapcore.FatalLevel)))
 }

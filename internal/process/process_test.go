@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -213,4 +216,36 @@ func TestUntilFirst(t *testing.T) {
 	if second := check(nil); first != nil || second != nil {
 		t.Errorf("what was reached once: got %v, %v", first, second)
 	}
+}
+
+// TestRepeatedErrors: an error that lasts has a line at once, and then fewer and fewer; another one has its own. No line has a stack.
+func TestRepeatedErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := NewLogger("info", "json", &out)
+		lines := func(during, every time.Duration, write func(i int)) []string {
+			out.Reset()
+			for i := range int(during / every) {
+				write(i)
+				time.Sleep(every)
+			}
+			return strings.Split(strings.TrimSpace(out.String()), "\n")
+		}
+		reflects := func(i int) {
+			log.WithValues("reconcileID", strconv.Itoa(i)).Error(fmt.Errorf("dial 127.0.0.1:%d: refused", 40000+i), "Failed to watch", "kind", "Widget")
+		}
+		if got := lines(12*time.Second, 200*time.Millisecond, reflects); len(got) != 2 || !strings.Contains(got[1], `"notLogged":49`) || strings.Contains(out.String(), "stacktrace") {
+			t.Errorf("OBS-36, OBS-1: 60 errors in 12 s: %s", got)
+		}
+		if got := lines(24*time.Hour, time.Minute, reflects); len(got) < 140 || len(got) > 160 {
+			t.Errorf("OBS-36: 1440 errors in a day: %d lines", len(got))
+		}
+		if got := lines(3*time.Second, time.Second, func(i int) { log.Error(errors.New("forbidden"), "Failed to watch", "kind", string(rune('A'+i))) }); len(got) != 3 {
+			t.Errorf("OBS-36: three errors that differ: %s", got)
+		}
+		time.Sleep(3 * time.Hour)
+		if got := lines(15*time.Second, time.Second, reflects); len(got) != 2 {
+			t.Errorf("OBS-36: an error that was away for hours is new: %s", got)
+		}
+	})
 }

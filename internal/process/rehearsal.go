@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -44,7 +43,7 @@ type DryRun struct {
 }
 
 func newDryRun(progress io.Writer) *DryRun {
-	return &DryRun{Log: shadow.Tracing(newLogger(shared.LogLevelError, shared.LogFormatText, progress, zapcore.FatalLevel)), progress: progress}
+	return &DryRun{Log: shadow.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress}
 }
 
 // RESTConfig is RESTConfig for a client that reads only. Two of the same cluster share what was not written.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -295,7 +296,8 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
 	}
-	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation)})
+	refused := !ends && reason == resourcesv1alpha1.ReasonApplyFailed && isRefusal(cause)
+	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation), Refused: refused})
 	// Another ManagedResource that has the objects which are not even tried may be able to repair them.
 	if done == nil {
 		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
@@ -303,7 +305,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 		done.passOn()
 	}
 	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		change := &source.Change{}
+		change := &source.Change{Stalled: refused}
 		if !ends {
 			change.Conditions = []meta.ConditionChange{meta.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}
 		}
@@ -316,7 +318,20 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	if errors.Is(err, errSuperseded) {
 		return err // What failed is not wanted any more.
 	}
+	if refused && err == nil {
+		r.Triggers.add(ownerOf(mr), r.states.get(mr).Retry.Until.Sub(r.Clock.Now()))
+		return reconcile.TerminalError(cause)
+	}
 	return errors.Join(cause, err)
+}
+
+// isRefusal reports whether an API server refuses each object that failed as its manifest has it, so that only other
+// content or another object helps.
+func isRefusal(err error) bool {
+	if joined, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // Each error of the list counts.
+		return !slices.ContainsFunc(joined.Unwrap(), func(each error) bool { return !isRefusal(each) })
+	}
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !errors.Is(err, errRecreated)
 }
 
 // recordIfSuperseded puts on record what a superseded run wrote: the next one takes away what no manifest has any more,

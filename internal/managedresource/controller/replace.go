@@ -49,8 +49,16 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}
 	deleted(ctx, desired.Name(), recreated)
-	return &completeError{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}
+	return &completeError{&recreation{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}}
 }
+
+// errRecreated is an error of an object that was deleted, and that the next run creates.
+var errRecreated = errors.New("the object is recreated")
+
+// recreation is an error that is errRecreated.
+type recreation struct{ error }
+
+func (e *recreation) Unwrap() []error { return []error{e.error, errRecreated} }
 
 // withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help
 // (MR-36): a field is immutable, the object is ours and may be deleted.

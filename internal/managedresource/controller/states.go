@@ -123,6 +123,13 @@ func (s *states) outOfSync(owner objects.Owner) bool {
 	return s.byOwner[owner].IsOutOfSync()
 }
 
+// isRefused reports whether a ManagedResource waits for other content, or for its next run.
+func (s *states) isRefused(owner objects.Owner) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock != nil && s.clock.Now().Before(s.byOwner[owner].Retry.Until)
+}
+
 // releasesObjects reports whether the last run that ended well left all objects of a ManagedResource alone.
 func (s *states) releasesObjects(owner objects.Owner) bool {
 	s.mu.Lock()

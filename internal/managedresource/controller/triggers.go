@@ -223,6 +223,9 @@ func (t *Triggers) sweep() {
 	r.Tracker.Expire(r.Clock.Now())
 	r.states.sweep()
 	for _, owner := range t.applied() {
+		if r.states.isRefused(owner) {
+			continue // Its next run is due at another time.
+		}
 		if r.states.outOfSync(owner) || !r.allInSync(owner) {
 			t.add(owner, r.spread())
 		}

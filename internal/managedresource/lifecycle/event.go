@@ -95,8 +95,11 @@ type (
 	// DeletionsPending tells that the run ended, with or without success, while objects were being deleted.
 	DeletionsPending struct{ Pending Pending }
 	// RunFailed tells that the run could not do all that was to be done. Content is what it applied, empty if that could
-	// not be read.
-	RunFailed struct{ Content string }
+	// not be read. Refused is true if only other content, or a change of the objects, can end the failure.
+	RunFailed struct {
+		Content string
+		Refused bool
+	}
 	// RunSuperseded tells that the ManagedResource asks for something else than when it was taken up.
 	RunSuperseded struct{}
 	// RunStopped tells that the run ended without a result.

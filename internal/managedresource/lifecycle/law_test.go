@@ -250,7 +250,7 @@ func (w *world) draw(t *rapid.T) Event {
 	case deletionsPending:
 		return DeletionsPending{}
 	case runFailed:
-		return RunFailed{versions.Draw(t, "content")}
+		return RunFailed{versions.Draw(t, "content"), rapid.Bool().Draw(t, "refused")}
 	case runSuperseded:
 		return RunSuperseded{}
 	case runStopped:

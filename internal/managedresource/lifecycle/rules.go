@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"maps"
+	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
@@ -201,11 +202,15 @@ var (
 		s.Pending = &pending
 		return s
 	}}
-	putBackFailed = &effect{"the run's events are put back, a run is requested, and the content is remembered", func(s State, e Event, _ Facts) State {
+	putBackFailed = &effect{"the run's events are put back, a run is requested, the content is remembered, and after a refusal the pause grows", func(s State, e Event, f Facts) State {
 		if content := e.(RunFailed).Content; content != "" {
 			s.Retry.Failed = content
 		}
-		s.Change.Failed = true
+		if s.Change.Failed = true; e.(RunFailed).Refused {
+			s.Retry = s.Retry.refused(f.Now)
+		} else {
+			s.Retry.Refused, s.Retry.Until = 0, time.Time{}
+		}
 		return s.putBack()
 	}}
 	putBackSuperseded = &effect{"the run's events are put back, a run is requested, and the back-off grows", func(s State, _ Event, _ Facts) State {

@@ -205,7 +205,16 @@ type Retry struct {
 	Superseded int
 	// Failed is the content that could not be applied the last time.
 	Failed string
+	// Refused counts the runs in a row whose failure only other content can end. The next one begins at Until, if nothing
+	// asks for it before.
+	Refused int
+	Until   time.Time
 }
+
+const (
+	// firstRefused is how long after a refusal the next run begins; the pause doubles, up to lastRefused (MRB-52).
+	firstRefused, lastRefused = 10 * time.Second, 10 * time.Minute
+)
 
 const (
 	// firstRetry is how long after a superseded run the next one begins; the pause doubles up to 2^(mostRetries-1) times
@@ -213,6 +222,16 @@ const (
 	firstRetry  = time.Millisecond
 	mostRetries = 12
 )
+
+// refused returns a Retry after one more run that was refused.
+func (r Retry) refused(now time.Time) Retry {
+	pause := lastRefused
+	if r.Refused < 6 { // 10 s × 2⁶ are more than ten minutes.
+		pause = firstRefused << r.Refused
+	}
+	r.Refused, r.Until = r.Refused+1, now.Add(pause)
+	return r
+}
 
 // superseded returns a Retry after one more run that was superseded.
 func (r Retry) superseded() Retry {

@@ -82,7 +82,7 @@ func TestInbox(t *testing.T) {
 			func(l *life) bool { return l.State.Run.VisitsUnknown() && !l.State.Run.Full }},
 		"MRT-7/a wish is a full run": {"somebody asks for all objects", []Event{RunBegins{}, read("1"), reconcile, RunBegins{}},
 			func(l *life) bool { return l.State.Run.Full && l.State.Run.Requested }},
-		"MR-1/a wish that failed": {"it stays asked for until a run ends well", []Event{RunBegins{}, read("1"), reconcile, RunBegins{}, RunFailed{"c"}},
+		"MR-1/a wish that failed": {"it stays asked for until a run ends well", []Event{RunBegins{}, read("1"), reconcile, RunBegins{}, RunFailed{Content: "c"}},
 			func(l *life) bool { return l.Inbox.Full && l.Inbox.Requested && l.Retry.Failed == "c" }},
 		"MR-1/a wish that is settled": {"a run ended well", []Event{reconcile, RunBegins{}, RunStopped{}, RunBegins{}, read("1")},
 			func(l *life) bool { return l.Phase == Synced }},
