@@ -53,7 +53,7 @@ type Read struct {
 	Selector, FieldSelector string
 	// Namespace restricts what is read to one; empty means those of the configuration.
 	Namespace string
-	// Names restricts what is read live.
+	// Names restricts what is read live, or by a stream that selects one name.
 	Names []string
 	// Listed says that the kind is listed in addition to live reads of single objects.
 	Listed bool

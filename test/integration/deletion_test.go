@@ -322,7 +322,7 @@ func TestObjectsThatAreNeverStored(t *testing.T) {
 	f := newFixture(t)
 	const review = "---\napiVersion: authorization.k8s.io/v1\nkind: SelfSubjectAccessReview\nmetadata: {name: review}\nspec: {nonResourceAttributes: {path: /, verb: get}}\n"
 	f.managed("mr", configMap("one")+review)
-	f.rule("MRX-19: the API server refuses a review with metadata").applied("mr", "False/ApplyFailed", "SelfSubjectAccessReview")
+	f.rule("T3-10/MRX-19: the API server refuses a review with metadata").applied("mr", "False/ApplyFailed", "SelfSubjectAccessReview")
 	f.secret("mr", map[string]string{"data.yaml": configMap("two")})
 	f.rule("MRX-19: a review that no manifest has any more holds nothing up").applied("mr", "True/ApplySucceeded")
 	f.get("v1", "ConfigMap", "two")

@@ -62,6 +62,8 @@ type Options struct {
 	Metrics *Metrics
 	// Turns are the roll-out groups; nil if there are none.
 	Turns *turns.Turns
+	// Stopped reports whether an emergency stop counts for a namespace; nil if nothing is ever stopped.
+	Stopped func(namespace string) bool
 	// Applied is called when a ManagedResource was applied, so that its health is judged.
 	Applied func(objects.Owner)
 }
@@ -146,20 +148,22 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 
 // run does what one form of a ManagedResource asks for. It ends with errSuperseded as soon as there is another one.
 func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	deletes := mr.DeletionTimestamp != nil || r.Class.MovedAway(mr)
 	switch {
 	case !r.Class.Handles(mr): // Another class has it since the annotation was removed.
 		r.dropState(ownerOf(mr))
 		return reconcile.Result{}, nil
 	case meta.Ignored(mr) && mr.DeletionTimestamp == nil:
 		return reconcile.Result{}, r.ignore(ctx, mr)
-	case mr.DeletionTimestamp != nil || r.Class.MovedAway(mr):
-		if !r.Class.Owns(mr) {
-			r.dropState(ownerOf(mr))
-			return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
-		}
-		return r.reconcileDelete(ctx, mr)
-	case r.Class.WaitsForHandOver(mr):
+	case deletes && !r.Class.Owns(mr):
+		r.dropState(ownerOf(mr))
+		return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
+	case !deletes && r.Class.WaitsForHandOver(mr):
 		return reconcile.Result{}, nil // Its end is an event (MRT-2).
+	case r.isStopped(ownerOf(mr)):
+		return r.stop(ctx, mr)
+	case deletes:
+		return r.reconcileDelete(ctx, mr)
 	}
 	return r.reconcileNormal(ctx, mr)
 }
@@ -169,7 +173,15 @@ func everything(objects.Key) bool { return true }
 // FirstRunPending says whether a run that looks at the objects is still to come, so that the tracker does not know them
 // yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
-	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(ownerOf(mr)) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr)
+	owner := ownerOf(mr)
+	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(owner) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr) && !r.isStopped(owner)
+}
+
+// nothingToDo reports whether the status is what the last run made of it, no run is due, and every object is in sync.
+func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
+	known := r.states.get(mr)
+	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // It is to be removed.
+	return !isConfirmed && known.AtRest(mr.Generation) && known.Last.Reported(mr) && r.allInSync(ownerOf(mr))
 }
 
 // allInSync reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn

@@ -72,6 +72,9 @@ func (r *Reconciler) newLease(ctx context.Context, mr *resourcesv1alpha1.Managed
 
 // Check returns errSuperseded if what the run does is not asked for any more, and another error if that cannot be told.
 func (l *lease) Check(ctx context.Context, how certainty) error {
+	if l.isStopped(ownerOf(l.mr)) {
+		return errSuperseded // The next run reports the emergency stop.
+	}
 	switch how {
 	case Live:
 		return l.live(ctx)

@@ -29,6 +29,8 @@ type Metrics struct {
 	ignoredFields     *prometheus.GaugeVec
 	held              *prometheus.GaugeVec
 	heldUntil         *prometheus.GaugeVec
+	// EmergencyStop is 1 while an emergency stop is in force.
+	EmergencyStop prometheus.Gauge
 }
 
 // NewMetrics returns metrics that a registry knows.
@@ -70,10 +72,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"Holds in force, by the annotation leave-alone-until on a ManagedResource or on its objects; there is no series where none is.", labelNamespace, "name"),
 		heldUntil: gauges("espalier_managedresource_hold_end_timestamp_seconds",
 			"Time at which the first hold on a ManagedResource or its objects ends, and its objects are repaired.", labelNamespace, "name"),
+		EmergencyStop: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "espalier_managedresource_emergency_stop", Help: "1 while an emergency stop is in force, so that no ManagedResource of a shoot is applied or deleted, else 0.",
+		}),
 	}
 	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed, m.failures, m.deleted, m.massDeletions, m.takeovers,
 		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count, m.ignoredObjects.since, m.ignoredFields,
-		m.held, m.heldUntil)
+		m.held, m.heldUntil, m.EmergencyStop)
 	return m
 }
 

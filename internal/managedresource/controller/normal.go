@@ -106,12 +106,8 @@ func (r *normalRun) close() {
 // begin takes over what is to be done for a ManagedResource. If that is nothing, it returns nil, and when to look
 // again.
 func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
-	known, event := r.states.get(mr), lifecycle.RunBegins{}
-	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // It is to be removed.
-	if known.AtRest(mr.Generation) && known.Last.Reported(mr) && !isConfirmed {
-		event.Reported, event.InSync = true, r.allInSync(ownerOf(mr))
-	}
-	event.Held = known.Pending != nil && r.stillHeld(mr, known.Pending)
+	rests, pending := r.nothingToDo(mr), r.states.get(mr).Pending
+	event := lifecycle.RunBegins{Reported: rests, InSync: rests, Held: pending != nil && r.stillHeld(mr, pending)}
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
 		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)

@@ -80,7 +80,7 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*
 	if apierrors.IsNotFound(err) {
 		return nil, nil // Objects of a ManagedResource that is gone may have been left on purpose.
 	}
-	if err != nil || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
+	if err != nil || r.isStopped(origin.Key) || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
 		return nil, err
 	}
 	if !r.states.get(mr).AtRest(mr.Generation) {

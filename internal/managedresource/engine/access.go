@@ -31,6 +31,9 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 			Cluster: feature.Source, Resource: "configmaps", Namespace: namespace, Selector: resourcesv1alpha1.LabelRolloutGroup, Form: feature.Stream,
 		})
 	}
+	if ptr.Deref(cfg.Controllers.ManagedResource.EmergencyStop, false) {
+		all = append(all, feature.Read{Cluster: feature.Source, Resource: "namespaces", ClusterScoped: true, Names: []string{source.EmergencyStopNamespace}, Form: feature.Stream})
+	}
 	return all
 }
 

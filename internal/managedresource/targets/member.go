@@ -287,7 +287,7 @@ func (m *member) begin(ctx context.Context, found *credentials, reached *reached
 		Manager: &host{Manager: m.Manager, view: seen, log: m.log, panicked: panicked},
 		Source:  m.Source, Target: reached.Connection, Clock: m.Clock, Log: m.log,
 		Shared: &engine.Shared{
-			Namespace: m.namespace, Secrets: m.Secrets, Identity: m.identity, Metrics: m.Metrics, Requests: m.Requests, Turns: m.Turns, Panicked: panicked,
+			Namespace: m.namespace, Secrets: m.Secrets, Identity: m.identity, Metrics: m.Metrics, Requests: m.Requests, Turns: m.Turns, Stop: m.Stop, Panicked: panicked,
 		},
 	})
 	if err != nil {

@@ -60,6 +60,7 @@ type Targets struct {
 	Options
 	Secrets  *source.Secrets
 	Turns    *turns.Turns
+	Stop     *source.EmergencyStop
 	Metrics  *controller.Metrics
 	Requests *target.Metrics
 
@@ -100,6 +101,7 @@ func New(o Options) *Targets {
 		candidates: map[string]*candidate{}, members: map[string]*member{}, begun: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		Turns: engine.NewTurns(engine.Options{Config: o.Config, Source: o.Source, Clock: o.Clock, Registry: o.Registry, Log: o.Log}),
 	}
+	t.Stop = engine.NewEmergencyStop(engine.Options{Config: o.Config, Source: o.Source, Log: o.Log}, t.Metrics)
 	t.newHoldings()
 	t.budget, t.types = answers.NewBudget(o.Config.Targets.Limits.TotalBytesInFlight.Value(), t.metrics.exceeded.Inc), answers.NewTypes()
 	return t
@@ -144,11 +146,19 @@ func (t *Targets) start(group *kit.Group) error {
 			return err
 		}
 	}
+	if t.Stop != nil {
+		if err := group.Add(manager.RunnableFunc(t.Stop.Start)); err != nil {
+			return err
+		}
+	}
 	t.Secrets.Subscribe(t.secretChanged, t.secretsMissed)
 	if err := group.Add(manager.RunnableFunc(t.Secrets.Start)); err != nil {
 		return err
 	}
 	if err := t.Secrets.WaitUntilWatching(ctx, t.Config.Controllers.CacheSyncTimeout.Duration); err != nil {
+		return err
+	}
+	if err := t.Stop.Wait(ctx); err != nil {
 		return err
 	}
 	t.running.Go(func() { t.tidy(ctx) })

@@ -1,7 +1,7 @@
 package v1alpha1
 
 // Profiles are defaults by name, as YAML below the configuration file: contract is what the contract says, gardener is never laxer,
-// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1, R8, MRC-3c, T3-12, T4-5, T4-8 and T4-9 by profile).
+// heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1, R8, MRC-3c, T3-12, T4-5, T4-8, T4-9 and T4-10 by profile).
 var Profiles = map[string]string{
 	"contract": "",
 	"gardener": `
@@ -10,6 +10,7 @@ controllers:
     nodeAgentServiceAccount: false
   managedResource:
     alwaysUpdateScope: Unwatched
+    emergencyStop: false
     massDeletion:
       wait: 0s
     readyCondition: false

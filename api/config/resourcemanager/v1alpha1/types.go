@@ -251,6 +251,10 @@ type ManagedResourceControllerConfig struct {
 	// resources.gardener.cloud/rollout-group of ManagedResources names. Default: none; the annotation means nothing then.
 	// +optional
 	RolloutGroupNamespace *string `json:"rolloutGroupNamespace,omitempty"`
+	// EmergencyStop follows the Namespace garden of the source, whose annotation shoot.gardener.cloud/emergency-stop-reconciliations=true stops
+	// all ManagedResources of shoots. Default true under profile contract, false under profile gardener.
+	// +optional
+	EmergencyStop *bool `json:"emergencyStop,omitempty"`
 	// MassDeletion is the brake on deletions that may be an accident.
 	// +optional
 	MassDeletion MassDeletionConfig `json:"massDeletion"`

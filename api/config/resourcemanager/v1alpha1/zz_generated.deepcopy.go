@@ -289,6 +289,11 @@ func (in *ManagedResourceControllerConfig) DeepCopyInto(out *ManagedResourceCont
 		*out = new(string)
 		**out = **in
 	}
+	if in.EmergencyStop != nil {
+		in, out := &in.EmergencyStop, &out.EmergencyStop
+		*out = new(bool)
+		**out = **in
+	}
 	in.MassDeletion.DeepCopyInto(&out.MassDeletion)
 }
 

@@ -22,7 +22,7 @@ func TestStandingOf(t *testing.T) {
 		// isMarked says whether there is something of a mark to remove.
 		isMarked bool
 	}{
-		"GC-18/just marked":          {func(*metav1.ObjectMeta) {}, 0, Waiting, true},
+		"T3-9/GC-18/just marked":     {func(*metav1.ObjectMeta) {}, 0, Waiting, true},
 		"GC-18/almost due":           {func(*metav1.ObjectMeta) {}, grace - 1, Waiting, true},
 		"GC-18/due":                  {func(*metav1.ObjectMeta) {}, grace, Due, true},
 		"GC-18/another label":        {func(o *metav1.ObjectMeta) { o.Labels["a"] = "c" }, grace, Free, true},

@@ -1,0 +1,53 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+)
+
+const (
+	// stopRetry is the pause after which a stopped ManagedResource is looked at again; nothing is requested until the stop ends.
+	stopRetry = 10 * time.Second
+	// namedDrift is the number of objects that the condition of a stopped ManagedResource names.
+	namedDrift = 10
+)
+
+// isStopped reports whether an emergency stop counts for a ManagedResource.
+func (r *Reconciler) isStopped(owner objects.Owner) bool {
+	return r.Stopped != nil && r.Stopped(owner.Namespace)
+}
+
+// stop leaves a ManagedResource as it is, and reports that if there is something to do for it (MRX-26, MRX-27). Its
+// Inbox keeps what is to be done.
+func (r *Reconciler) stop(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	owner := ownerOf(mr)
+	if mr.DeletionTimestamp == nil && r.nothingToDo(mr) {
+		return reconcile.Result{}, nil
+	}
+	message := "An emergency stop is in force: nothing is applied or deleted."
+	var drift []string
+	for _, key := range r.Tracker.OutOfSync(owner) {
+		if r.Tracker.DriftOf(key, r.Clock.Now()).Open {
+			drift = append(drift, fmt.Sprintf("%s %s/%s", key.Kind, key.Namespace, key.Name))
+		}
+	}
+	if slices.Sort(drift); len(drift) > 0 {
+		message += " Changed by others and not repaired: " + plan.JoinNames(drift, namedDrift) + "."
+	}
+	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonEmergencyStop, message)
+	if before := meta.Conditions(mr.Status.Conditions).Get(change.Type); before == nil || before.Reason != change.Reason {
+		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
+	}
+	r.Tracker.PassAllOutOfSync(owner, everything)
+	return reconcile.Result{RequeueAfter: kit.Jitter(stopRetry)}, r.report(ctx, mr, change)
+}
