@@ -185,6 +185,11 @@ func printChange(out, notes io.Writer, s style, f format, c *inspect.Change) err
 		_, err := fmt.Fprintf(notes, "%s: %s: %s\n", fileOf(c), c.Action, plaintext.Line(c.Why))
 		return err
 	}
+	if c.Why != "" && c.Action == inspect.Update {
+		if _, err := fmt.Fprintf(notes, "%s: %s\n", fileOf(c), plaintext.Line(c.Why)); err != nil {
+			return err
+		}
+	}
 	before, err := text(c.Live)
 	if err != nil {
 		return err

@@ -216,11 +216,11 @@ func (r *Reconciler) leftAlone(owner objects.Owner) string {
 		if key == noObject {
 			return " The ManagedResource is left alone for a while."
 		}
-		names = append(names, fmt.Sprintf("%s %s/%s", key.Kind, key.Namespace, key.Name))
+		names = append(names, meta.LeftAloneName(key.Kind, key.Namespace, key.Name))
 	}
 	if len(names) == 0 {
 		return ""
 	}
 	slices.Sort(names)
-	return " Left alone for a while: " + plan.JoinNames(names, namedHolds) + "."
+	return meta.LeftAlone(plan.JoinNames(names, namedHolds))
 }

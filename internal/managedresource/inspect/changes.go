@@ -25,7 +25,7 @@ const (
 	Delete   Action = "delete"
 	Release  Action = "release"
 	HandOver Action = "handOver"
-	// Leave is an object that no manifest has any more, and that is not deleted.
+	// Leave is an object that no manifest has any more, and that is not deleted, or one under a hold.
 	Leave Action = "leave"
 )
 
@@ -150,11 +150,34 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	}
 	compared := Compare(desired, live, options, r.Defaults[live.GroupVersionKind()])
 	if len(compared.Differences) == 0 {
-		return nil
+		return r.leftAlone(desired, live, options)
 	}
 	change := newChange(Update, &desired.Reference, "")
+	if holdUndecided(r.ManagedResource, live, r.Now) {
+		change.Why = "unless the hold on it counts, which the configuration of resource-manager decides: " + heldOn(live, onLiveObject, r.Now)[0].What
+	}
 	change.Differences, change.Live, change.Wanted = compared.Differences, compared.Live, compared.Wanted
 	return change
+}
+
+// leftAlone is an object that a run would change if no hold was in force; nil for any other.
+func (r *Run) leftAlone(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options) *Change {
+	if !options.Hold.IsInForce() {
+		return nil
+	}
+	options.Hold = nil
+	if len(Compare(desired, live, options, r.Defaults[live.GroupVersionKind()]).Differences) == 0 {
+		return nil
+	}
+	held := append(heldOn(live, onLiveObject, r.Now), heldOn(r.ManagedResource, onManagedResource, r.Now)...)
+	return newChange(Leave, &desired.Reference, "it differs from its manifest, and is left alone: "+held[0].What+byWhom(held[0]))
+}
+
+func byWhom(ignored Ignored) string {
+	if ignored.By == "" {
+		return ""
+	}
+	return ", set by " + ignored.By
 }
 
 // nextOwnerOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object

@@ -12,6 +12,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -24,11 +25,18 @@ func runOf(t *testing.T, facts *Facts) *Run {
 		t.Fatal(err)
 	}
 	planned := plan.NewPlan(decoded, mr.Status.Resources, SettingsOf(mr).PlanOptions(mr, func(runtimeschema.GroupVersionKind) (plan.Scope, error) { return plan.ScopeNamespaced, nil }))
-	run := &Run{ManagedResource: mr, Planned: planned, Live: map[plan.Key]*unstructured.Unstructured{}, Unread: map[plan.Key]error{}}
+	run := &Run{Now: now, ManagedResource: mr, Planned: planned, Live: map[plan.Key]*unstructured.Unstructured{}, Unread: map[plan.Key]error{}}
 	if facts.Live != nil {
 		run.Live[facts.Key()] = facts.Live
 	}
 	return run
+}
+
+// held gives the live object a hold.
+func held(f *Facts) {
+	annotations := f.Live.GetAnnotations()
+	annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil] = "2026-11-24T19:00:00Z"
+	f.Live.SetAnnotations(annotations)
 }
 
 // another is another ManagedResource that has the object of webFacts.
@@ -74,6 +82,29 @@ func TestChanges(t *testing.T) {
 		"CLI-12/ignored": {func(f *Facts) {
 			f.Live = nil
 			f.ManagedResource.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+		}, nil, "", 0},
+		"CLI-12/a hold in force": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
+			held(f)
+			f.ManagedResource.Annotations = map[string]string{resourcesv1alpha1.AnnotationAllowHolds: "true"}
+		}, nil, "leave ConfigMap web (it differs from its manifest, and is left alone: everything until 2026-11-24T19:00:00Z)", 0},
+		"CLI-12/a hold in force by the configuration": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
+			held(f)
+			f.ManagedResource.Status.Conditions = []resourcesv1alpha1.Condition{{Type: "ResourcesApplied", Status: "True", Message: meta.MessageApplied + meta.LeftAlone("ConfigMap default/other, ConfigMap default/web and 3 more")}}
+		}, nil, "leave ConfigMap web (it differs from its manifest, and is left alone: everything until 2026-11-24T19:00:00Z)", 0},
+		"CLI-12/a hold that may not count": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
+			held(f)
+		}, nil, "update ConfigMap web: data.colour (unless the hold on it counts, which the configuration of resource-manager decides: everything until 2026-11-24T19:00:00Z)", 0},
+		"CLI-12/a hold that does not count": {func(f *Facts) {
+			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
+			held(f)
+			f.ManagedResource.Annotations = map[string]string{resourcesv1alpha1.AnnotationAllowHolds: "false"}
+		}, nil, "update ConfigMap web: data.colour", 0},
+		"CLI-12/a hold on what is in sync": {func(f *Facts) {
+			held(f)
+			f.ManagedResource.Annotations = map[string]string{resourcesv1alpha1.AnnotationAllowHolds: "true"}
 		}, nil, "", 0},
 		"CLI-12/not read": {nil, func(_ *testing.T, r *Run) {
 			for key := range r.Live {
@@ -211,5 +242,34 @@ func TestBranches(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CLI-13: %s", diff)
+	}
+}
+
+// TestTreeKnowsHolds: an object under a hold is shown as left alone, if the hold counts, and whether that is known.
+func TestTreeKnowsHolds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Facts)
+		want   string
+	}{
+		"CLI-13/in force":      {func(f *Facts) { f.ManagedResource.Annotations[resourcesv1alpha1.AnnotationAllowHolds] = "true" }, "fine there; left alone: everything until 2026-11-24T19:00:00Z"},
+		"CLI-13/not in force":  {func(f *Facts) { f.ManagedResource.Annotations[resourcesv1alpha1.AnnotationAllowHolds] = "false" }, "fine there"},
+		"CLI-13/may not count": {func(*Facts) {}, "fine there; left alone, if the configuration allows it: everything until 2026-11-24T19:00:00Z"},
+		"CLI-13/not there, and its ManagedResource is left alone": {func(f *Facts) {
+			f.Live = nil
+			f.ManagedResource.Annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil] = "2026-11-24T19:00:00Z"
+		}, "underway missing; it is not created while its ManagedResource is left alone"},
+	} {
+		f := webFacts(t)
+		held(f)
+		f.ManagedResource.Annotations = map[string]string{}
+		tc.change(f)
+		tree := &TreeFacts{Now: now, ManagedResources: []*resourcesv1alpha1.ManagedResource{f.ManagedResource}, Live: map[plan.Key]*unstructured.Unstructured{}}
+		if f.Live != nil {
+			tree.Live[f.Key()] = f.Live
+		}
+		leaf := tree.Branches()[0].Leaves[0]
+		if level, _ := leaf.Level.MarshalText(); string(level)+" "+leaf.State != tc.want {
+			t.Errorf("%s: got %s %s, want %s", name, level, leaf.State, tc.want)
+		}
 	}
 }

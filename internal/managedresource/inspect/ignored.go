@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,15 +128,29 @@ func groupKindOf(object metav1.Object) (group, kind string) {
 	return "", ""
 }
 
-// allowsHolds says whether holds on the objects of a ManagedResource count, as far as its annotation says so; the
-// configuration of resource-manager, which decides otherwise, is not known here.
-func allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
-	return meta.Truthy(mr.Annotations, resourcesv1alpha1.AnnotationAllowHolds)
+// allowsHolds says whether a hold on an object counts. Without the annotation of the ManagedResource the configuration
+// of resource-manager decides, which is not known here: then the condition tells, which names what is left alone.
+func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured) bool {
+	if allowed, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds]); err == nil {
+		return allowed
+	}
+	applied := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	return applied != nil && live != nil && slices.Contains(meta.LeftAloneIn(applied.Message), meta.LeftAloneName(live.GetKind(), live.GetNamespace(), live.GetName()))
+}
+
+// holdUndecided says whether a live object has a hold of which only the configuration of resource-manager says whether
+// it counts.
+func holdUndecided(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) bool {
+	if live == nil || allowsHolds(mr, live) || len(heldOn(live, onLiveObject, now)) == 0 {
+		return false
+	}
+	_, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds])
+	return err != nil
 }
 
 // effectOf is what the holds on a ManagedResource and on one of its objects mean together.
 func effectOf(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) *hold.Effect {
-	return effectIf(allowsHolds(mr), mr, live, now)
+	return effectIf(allowsHolds(mr, live), mr, live, now)
 }
 
 // effectIf is effectOf, where it is known or assumed whether holds on objects count.

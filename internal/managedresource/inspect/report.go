@@ -209,7 +209,7 @@ func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	occurrences, fights := occurrencesOf(facts.Events, keyOf(mr), facts.Key())
 	r.Repairs, r.Fights = occurrences, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
 	r.Ignored = append(r.Ignored, ignoredOn(mr, onManagedResource, facts.Now)...)
-	if holdUndecided(facts) {
+	if holdUndecided(facts.ManagedResource, facts.Live, facts.Now) {
 		r.NotKnown = append(r.NotKnown, "whether the hold on the object counts: its ManagedResource has no annotation "+resourcesv1alpha1.AnnotationAllowHolds+"=true, so that the configuration of resource-manager decides (allowHolds)")
 	}
 	settings := SettingsOf(mr, facts.Live)
@@ -291,12 +291,6 @@ func isHeld(facts *Facts) bool {
 	return effect != nil && effect.Whole
 }
 
-// holdUndecided says whether the live object has a hold of which only the configuration of resource-manager says
-// whether it counts.
-func holdUndecided(facts *Facts) bool {
-	return facts.Live != nil && !allowsHolds(facts.ManagedResource) && len(heldOn(facts.Live, onLiveObject, facts.Now)) > 0
-}
-
 func (r *Report) compareContent(facts *Facts, found described, settings Settings) {
 	options := settings.MergeOptions(facts.ManagedResource, facts.Live, facts.Scaled, facts.Now)
 	compared := Compare(found.desired, facts.Live, options, facts.Defaults)
@@ -306,7 +300,7 @@ func (r *Report) compareContent(facts *Facts, found described, settings Settings
 		r.State, r.Says = Differs, fmt.Sprintf("it differs from its manifest in %s", counted(n, "field"))
 	}
 	r.Edits = editsOf(found.desired, facts.Live, options, facts.Defaults)
-	if holdUndecided(facts) {
+	if holdUndecided(facts.ManagedResource, facts.Live, facts.Now) {
 		held := options
 		held.Hold = effectIf(true, facts.ManagedResource, facts.Live, facts.Now)
 		markHeld(r.Edits, editsOf(found.desired, facts.Live, held, facts.Defaults), held.Hold)

@@ -104,7 +104,7 @@ func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 	}
 	rest := repairsOf(f.Events, keyOf(mr))
 	for i := range mr.Status.Resources {
-		leaf := f.leaf(&mr.Status.Resources[i], rest)
+		leaf := f.leaf(mr, &mr.Status.Resources[i], rest)
 		if len(b.Ignored) == 0 {
 			b.Level = min(b.Level, leaf.Level)
 		}
@@ -149,7 +149,7 @@ func because(condition *resourcesv1alpha1.Condition) string {
 	return fmt.Sprintf(" (%s): %s", condition.Reason, condition.Message)
 }
 
-func (f *TreeFacts) leaf(ref *resourcesv1alpha1.ObjectReference, rest map[string][]Occurrence) Leaf {
+func (f *TreeFacts) leaf(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, rest map[string][]Occurrence) Leaf {
 	key := plan.KeyOfReference(&ref.ObjectReference)
 	leaf := Leaf{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	for name, occurrences := range rest {
@@ -163,6 +163,8 @@ func (f *TreeFacts) leaf(ref *resourcesv1alpha1.ObjectReference, rest map[string
 		leaf.Level, leaf.State = Underway, "unknown: "+f.Unread[key].Error()
 	case live == nil && meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore):
 		leaf.Level, leaf.State = Fine, "missing; it is created once"
+	case live == nil && effectOf(mr, nil, f.Now).IsInForce():
+		leaf.Level, leaf.State = Underway, "missing; it is not created while its ManagedResource is left alone"
 	case live == nil:
 		leaf.Level, leaf.State = Problem, "missing"
 	default:
@@ -170,6 +172,14 @@ func (f *TreeFacts) leaf(ref *resourcesv1alpha1.ObjectReference, rest map[string
 		leaf.Created = &created
 		leaf.Ignored = ignoredOn(live, onLiveObject, f.Now)
 		leaf.Level, leaf.State = healthLevel(live)
+		for _, held := range heldOn(live, onLiveObject, f.Now) {
+			switch {
+			case allowsHolds(mr, live):
+				leaf.State += "; left alone: " + held.What + byWhom(held)
+			case holdUndecided(mr, live, f.Now):
+				leaf.State += "; left alone, if the configuration allows it: " + held.What + byWhom(held)
+			}
+		}
 	}
 	return leaf
 }

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
@@ -128,5 +130,21 @@ func TestDiffComesTrue(t *testing.T) {
 	}
 	if strings.Join(names, " ") != "cm-1 cm-2 cm-3 cm-new" {
 		t.Errorf("CLI-12: %v are there", names)
+	}
+}
+
+// CLI-12, CLI-13: an object under a hold has no change in diff, and its hold in tree, also where only the configuration allows holds.
+func TestHoldsAreKnown(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, "web", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: %s}, data: {a: b}}", ns))
+	must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "web", "web"), client.RawPatch("application/merge-patch+json",
+		[]byte(fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, resourcesv1alpha1.AnnotationAllowHolds)))))
+	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	edit(t, "v1", "ConfigMap", ns, "web", fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "data": {"a": "edited"}}`, resourcesv1alpha1.AnnotationLeaveAloneUntil, until))
+	if got := ask(t, "diff", "web", "-n", ns); got.code != 0 || strings.Contains(got.stdout, "edited") || !strings.Contains(got.stderr, "is left alone: everything until "+until+", set by kubectl-edit") {
+		t.Errorf("CLI-12: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := ask(t, "tree", "web", "-n", ns, "-o", "wide"); got.code != 0 || !strings.Contains(got.stdout, "there; left alone: everything until "+until) {
+		t.Errorf("CLI-13: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }
