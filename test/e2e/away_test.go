@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,5 +96,33 @@ func forward(listener net.Listener, server string) {
 		}
 		go func() { _, _ = io.Copy(upstream, client); _ = upstream.Close() }()
 		go func() { _, _ = io.Copy(client, upstream); _ = client.Close() }()
+	}
+}
+
+// OBS-36: a Lease without rights, which is asked for twice a second, has few lines, and none has a stack.
+func TestLeaseWithoutRightsHasFewLines(t *testing.T) {
+	ns := namespace(t)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, landscape.Seed.WriteKubeconfig(path, "without-leases"))
+	p := start(t, map[string]any{
+		"sourceClientConnection": map[string]any{"kubeconfig": path, "namespaces": []string{ns}},
+		"controllers":            map[string]any{"cacheSyncTimeout": "3m"},
+		"leaderElection":         map[string]any{"leaderElect": true, "resourceNamespace": ns, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"},
+	})
+	refused := regexp.MustCompile(`(?m)^rest_client_requests_total\{code="403",.*\} ([0-9]+)$`)
+	eventually(t, func() error {
+		_, body := p.Get(p.Metrics, "/metrics")
+		total := 0
+		for _, found := range refused.FindAllStringSubmatch(body, -1) {
+			n, _ := strconv.Atoi(found[1])
+			total += n
+		}
+		if total < 20 {
+			return fmt.Errorf("%d requests were refused: %s", total, p.Output())
+		}
+		return nil
+	})
+	if lines := strings.Count(p.Output(), "leases.coordination.k8s.io"); lines == 0 || lines > 3 || strings.Contains(p.Output(), "stacktrace") {
+		t.Errorf("OBS-36: %d lines about the Lease: %s", lines, p.Output())
 	}
 }

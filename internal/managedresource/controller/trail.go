@@ -76,6 +76,8 @@ func (r *Reconciler) deletionReason(mr *resourcesv1alpha1.ManagedResource) strin
 
 // tellWrites leaves the log line and the Event of a run that wrote something.
 func (r *Reconciler) tellWrites(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *trail) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if len(t.names) == 0 {
 		return
 	}
