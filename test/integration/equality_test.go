@@ -107,6 +107,9 @@ func (e *equality) create(file string) {
 		e.Fatalf("%s: %v, %v", file, err, decoded.Errors)
 	}
 	for _, desired := range e.plan(e, decoded) {
+		if desired.Key.Kind == "VolumeAttributesClass" && e.minor() < 34 { // It is not served before.
+			continue
+		}
 		e.eventually(func() error { // A kind is served some moments after its definition.
 			err := e.seed.Create(e.ctx, merge.ForCreation(desired, e.options()))
 			if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -29,6 +31,18 @@ type fixture struct {
 	shoot client.Client
 	// killed are processes that did not end in order.
 	killed map[*harness.Process]bool
+}
+
+// minor returns the minor version of Kubernetes: make versions runs these tests with older ones.
+func (f *fixture) minor() int {
+	f.Helper()
+	asks, err := discovery.NewDiscoveryClientForConfig(landscape.SeedREST)
+	f.must(err)
+	info, err := asks.ServerVersion()
+	f.must(err)
+	minor, err := strconv.Atoi(info.Minor)
+	f.must(err)
+	return minor
 }
 
 func newFixture(t testing.TB) *fixture {

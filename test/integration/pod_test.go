@@ -56,6 +56,9 @@ func TestBarePod(t *testing.T) {
 func TestResizedPod(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	if f.minor() < 33 {
+		t.Skip("Pods cannot be resized in place before Kubernetes 1.33")
+	}
 	pod := func(name, annotations string) string {
 		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: $NS, annotations: {" + annotations + "}}\n" +
 			"spec: {containers: [{name: main, image: 'i:1', resources: {limits: {cpu: 100m, memory: 1Gi}}}]}\n"
