@@ -43,7 +43,7 @@ func TestJSONConfigMap(t *testing.T) {
 		order += string(c.Type) + " "
 		texts[c.Type] = fmt.Sprintf("%s/%s/%q", c.Status, c.Reason, c.Message)
 	}
-	if order != "ResourcesHealthy ResourcesProgressing ResourcesApplied " {
+	if order != "ResourcesHealthy ResourcesProgressing ResourcesApplied Ready Reconciling Stalled " {
 		t.Errorf("MRA-6a/BH-MR-15: the order of conditions is %s", order)
 	}
 	if got := texts[resourcesv1alpha1.ResourcesHealthy]; got != `True/ResourcesHealthy/"All resources are healthy."` {

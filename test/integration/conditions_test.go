@@ -211,7 +211,7 @@ func TestNoSecretContentInLogs(t *testing.T) {
 	}
 }
 
-// Failures and recoveries are recorded as Events, successes are not.
+// Failures, recoveries and what a run wrote are recorded as Events, successes are not.
 func TestEventsOfTransitions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -228,7 +228,7 @@ func TestEventsOfTransitions(t *testing.T) {
 		for _, e := range events.Items {
 			seen[e.Type+"/"+e.Reason]++
 		}
-		if diff := cmp.Diff(map[string]int{"Warning/CannotReadSecret": 1, "Normal/ApplySucceeded": 1}, seen); diff != "" {
+		if diff := cmp.Diff(map[string]int{"Warning/CannotReadSecret": 1, "Normal/ApplySucceeded": 1, "Normal/ObjectsWritten": 1}, seen); diff != "" {
 			return fmt.Errorf("events: %s", diff)
 		}
 		return nil
