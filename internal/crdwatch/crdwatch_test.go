@@ -21,11 +21,11 @@ func definition(name, established string, versions ...string) *apiextensions.Cus
 }
 
 func list(names ...string) reflector.Names {
-	all := reflector.Names{}
+	var all []types.NamespacedName
 	for _, name := range names {
-		all[types.NamespacedName{Name: name}] = struct{}{}
+		all = append(all, types.NamespacedName{Name: name})
 	}
-	return all
+	return reflector.NamesOf(all...)
 }
 
 // NP-44, ICC-1: definitions that are there, come, change and go.

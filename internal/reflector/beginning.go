@@ -9,8 +9,8 @@ import (
 )
 
 // beginning is the first part of a stream: an event for each existing object, and a bookmark at the end. The objects are handed over as they arrive,
-// while later ones are read, and the reflector gets their names only; at the end it says which objects exist, and all others are
-// gone. So no start waits for more than the last object, and no start holds all objects at once.
+// and the reflector gets none of them; at the end Names say which objects exist, and all others are gone. So no start waits for more than
+// the last object, and no start holds all objects, or their names, at once.
 //
 // Its invariant: no event is taken from a stream after another stream, or a list, has been requested. A stream that was given up may still have an
 // event at hand, which is older than later events.
@@ -18,21 +18,28 @@ type beginning struct {
 	f *Follower
 	// over is used only by the reader of the stream.
 	over bool
+	// names are the objects that have come, and events is how many events.
+	names  Names
+	events int
 }
+
+// sampled is how many events of a beginning lead to one that the reflector gets: it reports a stream of which it gets nothing for ten seconds.
+const sampled = 1024
 
 // begin is called before a stream or a list is asked for. A stream that is resumed has a beginning that is over.
 func (f *Follower) begin(options *metav1.ListOptions) *beginning {
 	b := &beginning{f: f, over: options.SendInitialEvents == nil || !*options.SendInitialEvents}
 	f.taking.Lock()
 	defer f.taking.Unlock()
-	f.current = b
+	b.names = newNames(!b.over && !f.begun)
+	f.current, f.begun = b, true
 	if !b.over || !options.Watch && options.Continue == "" {
 		f.versions.begin()
 	}
 	return b
 }
 
-// take takes note of an event's object if it belongs to the beginning, and returns what the reflector gets in its place.
+// take takes note of an event's object if it belongs to the beginning, and returns what the reflector gets in its place; nil if it gets nothing.
 func (b *beginning) take(event watch.EventType, object runtime.Object) runtime.Object {
 	if b == nil {
 		return object
@@ -65,25 +72,30 @@ func (b *beginning) count(event watch.EventType, object runtime.Object, accessor
 	switch event {
 	case watch.Added, watch.Modified:
 		b.f.Set(object)
+		b.names.add(accessor)
 	case watch.Deleted:
 		b.f.Remove(accessor.GetNamespace(), accessor.GetName())
+		b.names.remove(accessor)
 	default:
 		return object
 	}
-	return &taken{namespace: accessor.GetNamespace(), name: accessor.GetName(), version: accessor.GetResourceVersion()}
+	if b.events++; b.events%sampled != 1 {
+		return nil
+	}
+	return &taken{version: accessor.GetResourceVersion()}
 }
 
-// taken stands for an object that counts already.
+// taken stands for objects that count already. All have the same name, so that the reflector keeps one.
 type taken struct {
-	metav1.Object            // Nobody asks for more than what is here.
-	namespace, name, version string
+	metav1.Object // Nobody asks for more than what is here.
+	version       string
 }
 
 // GetNamespace implements metav1.Object.
-func (t *taken) GetNamespace() string { return t.namespace }
+func (*taken) GetNamespace() string { return "" }
 
 // GetName implements metav1.Object.
-func (t *taken) GetName() string { return t.name }
+func (*taken) GetName() string { return "" }
 
 // GetResourceVersion implements metav1.Object.
 func (t *taken) GetResourceVersion() string { return t.version }

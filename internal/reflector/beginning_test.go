@@ -84,6 +84,13 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
+// keep puts what the reflector gets into its store.
+func keep(temporary map[string]any, name string, object runtime.Object) {
+	if object != nil {
+		temporary[name] = object
+	}
+}
+
 // TestBeginningLaw: whatever streams break off where, and however late an event of one that was given up is taken, what is known after a
 // complete list is what there is.
 func TestBeginningLaw(t *testing.T) {
@@ -139,7 +146,7 @@ func TestBeginningLaw(t *testing.T) {
 				continue
 			}
 			for _, name := range first {
-				temporary[name] = b.take(watch.Added, object(name))
+				keep(temporary, name, b.take(watch.Added, object(name)))
 				flush()
 			}
 			for range rapid.IntRange(0, 3).Draw(t, "changes before the end") {
@@ -147,7 +154,7 @@ func TestBeginningLaw(t *testing.T) {
 					break
 				}
 				kind, shoot := change()
-				temporary[shoot.Name] = b.take(kind, shoot)
+				keep(temporary, shoot.Name, b.take(kind, shoot))
 				if kind == watch.Deleted {
 					delete(temporary, shoot.Name)
 				}
@@ -165,4 +172,23 @@ func TestBeginningLaw(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBeginningIsSmall: the reflector gets one of a thousand events of a beginning, all of one name, and no name is kept where nothing was known before.
+func TestBeginningIsSmall(t *testing.T) {
+	f := &Follower{}
+	var w world
+	w.kind(&f.Kind)
+	for round, kept := range []int{0, 3000} {
+		b := f.begin(&metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+		got := map[string]int{}
+		for i := range 3000 {
+			if o := b.take(watch.Added, &gardencorev1beta1.Shoot{Object: meta.Object{Name: fmt.Sprint(i), ResourceVersion: "1"}}); o != nil {
+				got[o.(metav1.Object).GetName()]++
+			}
+		}
+		if len(got) != 1 || got[""] != 3 || len(b.names.hashes) != kept || len(w.known) != 3000 {
+			t.Errorf("beginning %d: the reflector gets %v, %d names are kept, %d objects are known", round, got, len(b.names.hashes), len(w.known))
+		}
+	}
 }

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -58,15 +57,6 @@ type Kind struct {
 	Undecodable func(namespace, name string, err error)
 }
 
-// Names are the objects that there are.
-type Names map[types.NamespacedName]struct{}
-
-// Has says whether there is an object.
-func (n Names) Has(namespace, name string) bool {
-	_, found := n[types.NamespacedName{Namespace: namespace, Name: name}]
-	return found
-}
-
 // Follower follows a Kind.
 type Follower struct {
 	Kind
@@ -85,6 +75,8 @@ type Follower struct {
 	versions versions
 	// current is what the stream that was asked for last begins with; nil if it has no beginning.
 	current *beginning
+	// begun is set with the first beginning: before it nothing was known.
+	begun bool
 	// end ends that stream, or the list that was asked for last.
 	end context.CancelCauseFunc
 }
@@ -250,7 +242,7 @@ func (f *Follower) arrived(ctx context.Context, beginning *beginning, event watc
 		f.contact.arrive()
 		f.contact.heard()
 		event.Object = beginning.take(event.Type, event.Object)
-		return event, true
+		return event, event.Object != nil
 	}
 	switch ended := context.Cause(ctx); {
 	case errors.Is(ended, errSilent):
@@ -317,16 +309,19 @@ func (s store) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore.
 func (s store) Replace(objects []any, _ string) error {
-	names := make(Names, len(objects))
+	s.f.taking.Lock()
+	names := s.f.current.names
+	s.f.taking.Unlock()
 	for _, object := range objects {
+		if _, counts := object.(*taken); counts {
+			continue
+		}
 		accessor, err := meta.Accessor(object)
 		if err != nil {
 			return err
 		}
-		names[types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}] = struct{}{}
-		if _, counts := object.(*taken); !counts {
-			s.f.Set(object.(runtime.Object))
-		}
+		names.add(accessor)
+		s.f.Set(object.(runtime.Object))
 	}
 	s.f.Retain(names)
 	if !s.f.synced.Swap(true) && s.f.First != nil {

@@ -188,8 +188,18 @@ type decoder struct {
 // lineLimit bounds an event. etcd keeps at most 1.5 MiB of an object, and as JSON it is at most some times that.
 const lineLimit = 32 << 20
 
-// Decode implements watch.Decoder.
+// Decode implements watch.Decoder. It returns only events that the reflector gets.
 func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
+	for {
+		kind, object, err := d.next()
+		if object != nil || err != nil {
+			return kind, object, err
+		}
+	}
+}
+
+// next returns the next event, without an object if the reflector does not get it.
+func (d *decoder) next() (watch.EventType, runtime.Object, error) {
 	framed, err := d.read()
 	if err != nil {
 		switch ended := context.Cause(d.ctx); {

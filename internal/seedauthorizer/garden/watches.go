@@ -127,7 +127,12 @@ func telling(k reflector.Kind, kind graph.Kind, also Receiver) reflector.Kind {
 	set, remove, retain := k.Set, k.Remove, k.Retain
 	k.Set = func(object runtime.Object) { set(object); also.Set(object) }
 	k.Remove = func(namespace, name string) { remove(namespace, name); also.Remove(kind, namespace, name) }
-	k.Retain = func(names reflector.Names) { retain(names); also.Retain(kind, names.Has) }
+	k.Retain = func(names reflector.Names) {
+		if !names.All() {
+			retain(names)
+			also.Retain(kind, names.Has)
+		}
+	}
 	return k
 }
 

@@ -146,7 +146,7 @@ func TestReferrers(t *testing.T) {
 		t.Errorf("WB-48: the index has %d Shoots and the types %v", len(shoots), types)
 	}
 	shoot := reflector.Kind{Set: func(runtime.Object) {}, Remove: func(_, _ string) {}, Retain: func(reflector.Names) {}}
-	telling(shoot, relation.Shoot, index).Retain(reflector.Names{})
+	telling(shoot, relation.Shoot, index).Retain(reflector.NamesOf())
 	telling(shoot, relation.SecretBinding, index).Remove("n", "b")
 	if shoots, types := index.Shoots(relation.ConfigMap, "n", "c"), index.ProviderTypes(relation.Secret, "n", "s"); len(shoots)+len(types) > 0 {
 		t.Errorf("WB-48: objects that are gone stay in the index: %d Shoots and the types %v", len(shoots), types)
