@@ -159,7 +159,7 @@ func watch[T any, P interface {
 		if o.only != nil && !o.only(typed) {
 			return w.owner(object), nil, false
 		}
-		c := &collector{self: w.owner(object), edges: make([]graph.Edge, 0, 24)}
+		c := &collector{self: w.owner(object), edges: make([]graph.Edge, 0, len(rows))}
 		for i := range rows {
 			if skip != nil && skip(rows[i].Row) {
 				continue
