@@ -31,6 +31,8 @@ type bench struct {
 	// goroutines are those of the process that was idle last.
 	goroutines float64
 	processes  int
+	// costOfLargest is the CPU time that an object of the largest landscape takes at the start, in µs.
+	costOfLargest float64
 }
 
 type row struct {

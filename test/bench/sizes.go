@@ -67,9 +67,16 @@ func (s *sized) starts(ctx context.Context) error {
 			return err
 		}
 	}
-	target := map[int][3]string{10_000: {"target ≤ 2.5", "target ≤ 60", "target ≤ 120"}, 100_000: {"target ≤ 25", "target ≤ 300", "target ≤ 400"}}[s.Shoots]
+	target := map[int][3]string{10_000: {"target ≤ 2.5", "target ≤ 60", "target ≤ 120"}, 100_000: {"target ≤ 16", "target ≤ 200", "target ≤ 280"}}[s.Shoots]
 	s.add(s.title+"start to ready", median(s.ready), "s", spreadOf(s.ready), target[0])
 	s.add(s.title+"CPU time until ready", median(s.cpu), "s", spreadOf(s.cpu), "")
+	cost, compared := median(s.cpu)/float64(s.garden.Objects)*1e6, ""
+	if s.Shoots == largest.Shoots {
+		s.costOfLargest = cost
+	} else if s.costOfLargest > 0 {
+		compared = fmt.Sprintf("%.2f × that of %d shoots; target ≤ 1.15", cost/s.costOfLargest, largest.Shoots)
+	}
+	s.add(s.title+"… an object", cost, "µs", "", compared)
 	s.add(s.title+"memory, settled", median(s.settled), "MiB", spreadOf(s.settled), target[1])
 	s.add(s.title+"… of it anonymous", median(s.anonymous), "MiB", spreadOf(s.anonymous), "")
 	s.add(s.title+"memory, peak of the start", s.peak, "MiB", "", target[2])
