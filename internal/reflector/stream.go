@@ -166,7 +166,7 @@ func (s *shape) watch(ctx context.Context, request *rest.Request, heard *contact
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{ctx: ctx, shape: s, body: body, reader: bufio.NewReaderSize(body, readSize), contact: heard, beginning: beginning, bad: bad}
+	d := &decoder{ctx: ctx, shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: heard, beginning: beginning, bad: bad}
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
 
@@ -184,9 +184,6 @@ type decoder struct {
 	line      []byte
 	small     []byte
 }
-
-// readSize is how much of a stream is read at once. Each read tells the server that there is room again, by a write of its own.
-const readSize = 64 << 10
 
 // lineLimit bounds an event. etcd keeps at most 1.5 MiB of an object, and as JSON it is at most some times that.
 const lineLimit = 32 << 20
