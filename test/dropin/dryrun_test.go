@@ -80,7 +80,13 @@ type dryRun struct {
 func takeover(t *testing.T, executable, configuration string, environment ...string) dryRun {
 	t.Helper()
 	file := get(t, func() (string, error) { return binary(executable) })
-	command := exec.CommandContext(t.Context(), file, "takeover", "--dry-run", "--config="+configuration, "-o=json", "--timeout=1m")
+	arguments := []string{"takeover", "--dry-run", "--config=" + configuration, "-o=json", "--timeout=1m"}
+	if executable == "resource-manager" {
+		defaults := filepath.Join(t.TempDir(), "defaults.yaml")
+		must(t, os.WriteFile(defaults, []byte(withoutReadiness), 0o600))
+		arguments = append(arguments, "--defaults="+defaults)
+	}
+	command := exec.CommandContext(t.Context(), file, arguments...)
 	var out, errOut bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errOut
 	command.Env = append(os.Environ(), environment...)

@@ -59,6 +59,9 @@ func (a *audited) startImage(t *testing.T, namespace, name, defaults string) *po
 	})
 }
 
+// withoutReadiness has the status as the reference has it, as in the images; profile contract adds the conditions of kstatus (T4-8).
+const withoutReadiness = "profile: contract\ncontrollers: {managedResource: {readyCondition: false}}\n"
+
 // startFile is startImage with the executable that stands for the image.
 func (a *audited) startFile(t *testing.T, namespace, name, defaults string, file func(image string) string) *pod {
 	t.Helper()
@@ -75,6 +78,9 @@ func (a *audited) startFile(t *testing.T, namespace, name, defaults string, file
 	must(t, p.files.Mount(t.Context()))
 	arguments, environment, err := p.files.Command()
 	must(t, err)
+	if defaults == "" && strings.HasSuffix(executableOf(p.container.Image), "resource-manager") {
+		defaults = withoutReadiness
+	}
 	if defaults != "" {
 		below := filepath.Join(root, process.DefaultsFile)
 		must(t, os.MkdirAll(filepath.Dir(below), 0o755))
