@@ -58,14 +58,14 @@ func (r *repeats) due(key string, now time.Time) (bool, int) {
 	return true, known.omitted
 }
 
-// notTold are keys whose values differ from one line about an error to the next.
-var notTold = []string{"reconcileID", "stack", "stacktrace"}
+// unreported are keys whose values differ from one line about an error to the next.
+var unreported = []string{"reconcileID", "stack", "stacktrace"}
 
 // errorKey is the same for two lines about one error of one object: numbers, such as ports and resource versions, do not count.
 func errorKey(entry zapcore.Entry, fields []zapcore.Field) string {
 	encoded := zapcore.NewMapObjectEncoder()
 	for i := range fields {
-		if !slices.Contains(notTold, fields[i].Key) {
+		if !slices.Contains(unreported, fields[i].Key) {
 			fields[i].AddTo(encoded)
 		}
 	}
