@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,18 +73,20 @@ func TestEmergencyStopFollowsTheAnnotation(t *testing.T) {
 func TestEmergencyStopWithoutRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", Annotations: map[string]string{AnnotationEmergencyStop: "true"}}})
-		refused, requests := true, 0
+		var allowed atomic.Bool
+		var requests atomic.Int64
 		cluster.PrependReactor("*", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-			requests++
-			return refused, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("nobody allows it"))
+			requests.Add(1)
+			return !allowed.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("nobody allows it"))
 		})
 		var lines []string
 		stop := stopFixture(t, cluster, &lines)
 		time.Sleep(time.Hour + time.Second)
-		if stop.Stops("shoot--dev--web") || requests > 7 || len(lines) != 1 || !strings.Contains(lines[0], "nobody allows it") {
-			t.Errorf("MRX-28: stops: %t, %d requests, logged %q", stop.Stops("shoot--dev--web"), requests, lines)
+		synctest.Wait()
+		if stop.Stops("shoot--dev--web") || requests.Load() > 7 || len(lines) != 1 || !strings.Contains(lines[0], "nobody allows it") {
+			t.Errorf("MRX-28: stops: %t, %d requests, logged %q", stop.Stops("shoot--dev--web"), requests.Load(), lines)
 		}
-		refused = false
+		allowed.Store(true)
 		time.Sleep(refusedRetry)
 		if synctest.Wait(); !stop.Stops("shoot--dev--web") {
 			t.Error("MRX-28: the right that was given later does not count")
