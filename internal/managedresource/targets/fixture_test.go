@@ -405,7 +405,7 @@ func (s *seed) applied(target, name string) func() bool {
 		found := 0
 		for _, c := range conditions {
 			condition := c.(map[string]any)
-			if condition["type"] != "ResourcesProgressing" && condition["status"] == "True" {
+			if (condition["type"] == "ResourcesApplied" || condition["type"] == "ResourcesHealthy") && condition["status"] == "True" {
 				found++
 			}
 		}
