@@ -212,15 +212,15 @@ func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) clai
 // inSync reports whether an object is known to be in sync, compared with the digest of what this ManagedResource wants,
 // or of the same with the origin of another one that owns the object.
 func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64, others claims) (as uint64, inSync bool) {
-	if !a.Watches.Covered(target.RefOf(&desired.Reference)) {
-		return 0, false
-	}
-	for _, as := range append([]uint64{digest}, a.digestsOfOwners(desired, options, others)...) {
-		if a.Tracker.InSync(keyOf(desired), as) {
-			return as, true
+	key := keyOf(desired)
+	if as, inSync = digest, a.Tracker.InSync(key, digest); !inSync {
+		for _, as = range a.digestsOfOwners(desired, options, others) {
+			if inSync = a.Tracker.InSync(key, as); inSync {
+				break
+			}
 		}
 	}
-	return 0, false
+	return as, inSync && a.Watches.Covered(target.RefOf(&desired.Reference))
 }
 
 // digestsOfOwners returns the digests of what this ManagedResource wants of an object with the origins of others that
