@@ -53,6 +53,9 @@ type fixture struct {
 	// onSource is called before each write to the source.
 	onSource interceptor.Funcs
 	secrets  *fake.Clientset
+	// recorded takes the Events. They are created beside the runs, so they have a client of their own: reactors must not be
+	// added to one that is being used.
+	recorded *fake.Clientset
 	target   *store
 	triggers *Triggers
 	clock    *clocktesting.FakePassiveClock
@@ -80,7 +83,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 		},
 	}).Build()
-	f.secrets = fake.NewClientset()
+	f.secrets, f.recorded = fake.NewClientset(), fake.NewClientset()
 	server := httptest.NewServer(f.target)
 	t.Cleanup(server.Close)
 	targetClient, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
@@ -96,7 +99,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	}
 	l := objects.New()
 	watches := target.NewWatches(targetClient, l, target.WatchOptions{Log: logr.Discard()})
-	events := source.NewEvents(f.secrets.CoreV1(), f.clock)
+	events := source.NewEvents(f.recorded.CoreV1(), f.clock)
 	f.Reconciler = New(Options{
 		Config: cfg, Class: meta.NewClass(""), Tracker: l, Watches: watches, Clock: f.clock, Target: targetClient, Events: events,
 		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, events),
@@ -362,7 +365,7 @@ func (f *fixture) events() string {
 func (f *fixture) told(chosen func(*corev1.Event) bool) (messages []string) {
 	f.Helper()
 	f.Events.Flush(f.ctx)
-	for _, action := range f.secrets.Actions() {
+	for _, action := range f.recorded.Actions() {
 		if create, is := action.(ktesting.CreateAction); is && action.GetResource().Resource == "events" {
 			if event := create.GetObject().(*corev1.Event); chosen(event) {
 				messages = append(messages, event.Reason+": "+event.Message)
