@@ -107,9 +107,9 @@ func (s small) singles() (result []single) {
 		p := s.object(kind, o)
 		if text := kind + jsonText(p.object); !seen[text] {
 			seen[text] = true
-			edges := edgesOf(p)
+			edges := s.edgesOf(p)
 			if without != nil {
-				before := edgesOf(s.object(kind, without))
+				before := s.edgesOf(s.object(kind, without))
 				edges = slices.DeleteFunc(edges, func(e [2]string) bool { return slices.Contains(before, e) })
 			}
 			result = append(result, single{p, v(kind, textAt(jsonOf(p.object), "metadata.namespace"), textAt(jsonOf(p.object), "metadata.name")), edges})
@@ -134,9 +134,18 @@ func (s small) singles() (result []single) {
 	return result
 }
 
-func edgesOf(p present) (result [][2]string) {
+// edgesOf returns the edges that an object makes where both seeds exist (GE-22 needs them).
+func (s small) edgesOf(p present) (result [][2]string) {
+	seeds := s.bases()[0][:2]
+	if relation.Schema.Names[p.kind] == "Seed" {
+		seeds = nil
+	}
 	for _, of := range []string{"S", "H"} {
-		for from, ends := range newContractGraph(of, []present{p}).out {
+		without := newContractGraph(of, seeds).out
+		for from, ends := range newContractGraph(of, append(slices.Clone(seeds), p)).out {
+			ends = slices.DeleteFunc(slices.Clone(ends), func(end [2]string) bool {
+				return slices.Contains(without[from], end)
+			})
 			for _, end := range ends {
 				if e := [2]string{from, end[0]}; !slices.Contains(result, e) {
 					result = append(result, e)
@@ -185,6 +194,9 @@ func fill(words []string) (result []map[string]any) {
 				result = append(result, filled(set, words, namespace, name))
 			}
 			result = append(result, filled(set, words, namespace, "x"))
+			if strings.Contains(words[3], "generatedSecretRef") { // SHG-7
+				result = append(result, filled(set, words, namespace, names.GeneratedBucketPrefix+"x"))
+			}
 			if words[3] == ".spec.namespace" {
 				result = append(result, filled(set, words, "", namespace))
 			}
