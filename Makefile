@@ -117,7 +117,7 @@ follow: ## List what changed in the reference, by a clone of it (REF), each with
 	@go run -C internal/tools ./follow ../.. '$(abspath $(or $(REF),$(error want REF=<clone of the reference>)))'
 
 .PHONY: hostile
-hostile: build ## Play hostile clients against the executables, within three minutes, and print what becomes of honest ones; ONLY selects scenarios.
+hostile: build ## Play hostile clients against the executables, within four minutes, and print what becomes of honest ones; ONLY selects scenarios.
 	@go run ./test/bench/hostile -bin bin -only '$(ONLY)'
 
 .PHONY: exhaust

@@ -25,7 +25,7 @@ import (
 )
 
 // longest is how long a run may take.
-const longest = 3 * time.Minute
+const longest = 4 * time.Minute
 
 func main() {
 	bin := flag.String("bin", "bin", "folder with the executables")
