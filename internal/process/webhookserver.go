@@ -3,7 +3,9 @@ package process
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"strconv"
@@ -29,7 +31,9 @@ type webhookServer struct {
 	// clientCAFile has the CAs of clients; empty means that clients need no certificate.
 	clientCAFile string
 	log          logr.Logger
-	started      atomic.Bool
+	// needed is true if something is to be served, or the metrics have the same certificate.
+	needed        bool
+	started, idle atomic.Bool
 }
 
 func newWebhookServer(o *ManagerOptions, secure *certificate) (*webhookServer, error) {
@@ -44,12 +48,13 @@ func newWebhookServer(o *ManagerOptions, secure *certificate) (*webhookServer, e
 	return &webhookServer{
 		Server: webhook.NewServer(webhook.Options{WebhookMux: mux}), server: server,
 		address: net.JoinHostPort(o.Webhooks.BindAddress, strconv.Itoa(o.Webhooks.Port)), secure: secure, clientCAFile: o.Webhooks.TLS.ClientCAFile,
-		log: o.Log.WithName("webhook-server"),
+		log: o.Log.WithName("webhook-server"), needed: o.Guard != nil,
 	}, nil
 }
 
 // Register implements webhook.Server. Where clients need a certificate, only handlers that ask for a token serve clients without one.
 func (s *webhookServer) Register(path string, handler http.Handler) {
+	s.needed = true
 	if _, guarded := handler.(guard.Guarded); s.clientCAFile != "" && !guarded {
 		handler = certified(handler)
 	}
@@ -85,9 +90,15 @@ func (s *webhookServer) verifyClients(ctx context.Context, config *tls.Config) e
 	return nil
 }
 
-// Start implements webhook.Server.
+// Start implements webhook.Server. Without a certificate it serves nothing if nothing is registered (PRC-40).
 func (s *webhookServer) Start(ctx context.Context) error {
 	certificates, err := s.secure.watcher()
+	if errors.Is(err, fs.ErrNotExist) && !s.needed {
+		s.log.Info("Serving no webhooks: none is switched on, and there is no certificate")
+		s.idle.Store(true)
+		<-ctx.Done()
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -113,6 +124,9 @@ func (s *webhookServer) Start(ctx context.Context) error {
 // StartedChecker implements webhook.Server: it asks for a TLS handshake.
 func (s *webhookServer) StartedChecker() healthz.Checker {
 	return func(request *http.Request) error {
+		if s.idle.Load() {
+			return nil
+		}
 		if !s.started.Load() {
 			return fmt.Errorf("webhook server has not been started yet")
 		}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
 // authority signs certificates of clients.
@@ -202,5 +203,43 @@ func TestNoClientCertificates(t *testing.T) {
 	_, _, get := webhooksServed(t, nil)
 	if got := get("/webhooks/a", nil); got != "OK: served" {
 		t.Errorf("CCA-1: got %q", got)
+	}
+}
+
+// PRC-40, PRC-56: a process needs no certificate while nothing is served with it.
+func TestCertificateOnlyWhereOneIsNeeded(t *testing.T) {
+	for name, c := range map[string]struct {
+		register, guarded bool
+		want              string
+	}{
+		"PRC-40: no webhook":                           {},
+		"PRC-40: a webhook":                            {register: true, want: "no such file"},
+		"PRC-40: no webhook, metrics have certificate": {guarded: true, want: "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &ManagerOptions{Webhooks: &shared.HTTPSServer{Server: shared.Server{BindAddress: "127.0.0.1", Port: freePort(t)}}, Log: logr.Discard()}
+			if c.guarded {
+				o.Guard = &guard.Guard{}
+			}
+			server, err := newWebhookServer(o, newCertificate(t.TempDir()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.register {
+				server.Register("/webhooks/a", http.NotFoundHandler())
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- server.Start(ctx) }()
+			ready := func() bool { return server.StartedChecker()((&http.Request{}).WithContext(t.Context())) == nil }
+			if c.want == "" {
+				eventually(t, "PRC-56: the check does not succeed", ready)
+				cancel()
+			}
+			if err := <-ended; c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || ready()) {
+				t.Errorf("ended with %v, ready: %t", err, ready())
+			}
+			cancel()
+		})
 	}
 }
