@@ -227,7 +227,13 @@ func (w *world) draw(t *rapid.T) Event {
 		w.facts.Generation++
 		return SpecChanged{}
 	case secretChanged:
-		return SecretChanged{names.Draw(t, "name"), versions.Draw(t, "version")}
+		name, version := names.Draw(t, "name"), versions.Draw(t, "version")
+		if again := rapid.SampledFrom([]string{"", "read", "reported"}).Draw(t, "again"); again == "read" && w.Last != nil {
+			version = w.Last.Secrets[name]
+		} else if again == "reported" {
+			version = w.reportedAt[name]
+		}
+		return SecretChanged{name, version}
 	case secretsMissed:
 		return SecretsMissed{}
 	case fullRequested:
@@ -267,29 +273,42 @@ func (w *world) draw(t *rapid.T) Event {
 // run that began after it and ended well; nothing else is there; and every phase is left for Synced by runs that end well.
 func TestLawOfTheInbox(t *testing.T) {
 	rows := map[*transition]bool{}
-	rapid.Check(t, func(t *rapid.T) {
-		w := &world{rows: rows, facts: Facts{UID: "one", Generation: 1, Now: time.Unix(1, 0)}}
-		w.anew()
-		w.step(t, TakenUp{})
-		for range rapid.IntRange(1, 400).Draw(t, "steps") {
-			if rapid.IntRange(0, 30).Draw(t, "another") == 0 {
-				w.facts.UID += types.UID("x")
-				w.step(t, TakenUp{}) // It must start anew.
-				if !reflect.DeepEqual(w.State, State{UID: w.facts.UID}) {
-					t.Fatalf("another one by its name starts with %+v", w.State)
-				}
-				continue
-			}
-			w.step(t, w.draw(t))
-			if w.UID == "" {
-				w.step(t, TakenUp{}) // After Gone.
+	missed := func() (all []string) {
+		for i := range table {
+			if !rows[&table[i]] && !slices.Contains(elsewhere, table[i].when) {
+				all = append(all, fmt.Sprintf("%v × %v", table[i].in, table[i].on))
 			}
 		}
-		w.comesToRest(t)
-	})
-	for i := range table {
-		if !rows[&table[i]] && !slices.Contains(elsewhere, table[i].when) {
-			t.Errorf("no event took the row %v × %v", table[i].in, table[i].on)
+		return all
+	}
+	for attempts := 20; attempts > 0 && len(missed()) > 0 && !t.Failed(); attempts-- { // A hundred draws miss a rare row now and then.
+		rapid.Check(t, func(t *rapid.T) {
+			w := &world{rows: rows, facts: Facts{UID: "one", Generation: 1, Now: time.Unix(1, 0)}}
+			w.lives(t)
+			w.comesToRest(t)
+		})
+	}
+	if rows := missed(); len(rows) > 0 {
+		t.Errorf("no event took the rows %v", rows)
+	}
+}
+
+// lives has random events happen.
+func (w *world) lives(t *rapid.T) {
+	w.anew()
+	w.step(t, TakenUp{})
+	for range rapid.IntRange(1, 400).Draw(t, "steps") {
+		if rapid.IntRange(0, 30).Draw(t, "another") == 0 {
+			w.facts.UID += types.UID("x")
+			w.step(t, TakenUp{}) // It must start anew.
+			if !reflect.DeepEqual(w.State, State{UID: w.facts.UID}) {
+				t.Fatalf("another one by its name starts with %+v", w.State)
+			}
+			continue
+		}
+		w.step(t, w.draw(t))
+		if w.UID == "" {
+			w.step(t, TakenUp{}) // After Gone.
 		}
 	}
 }
