@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
@@ -340,30 +339,6 @@ func TestKubeconfigs(t *testing.T) {
 			if _, err := tryRender(t, name, with(nil, "config."+section+".kubeconfig", "relative")); err == nil || !strings.Contains(err.Error(), "no absolute path") {
 				t.Errorf("%s: got %v", name, err)
 			}
-		}
-	}
-}
-
-// TestCertificate: of PEM the Secret is made, cert-manager is asked for it, or there is one; nothing is drawn.
-func TestCertificate(t *testing.T) {
-	for _, name := range charts(t) {
-		secret := deployment(t, render(t, name, nil)).Spec.Template.Spec.Volumes[1].Secret.SecretName
-		made := only[corev1.Secret](t, render(t, name, with(nil, "tls", map[string]any{"certificate": "c", "key": "k"})), "Secret")
-		if made.Name != secret || string(made.Data["tls.crt"]) != "c" || string(made.Data["tls.key"]) != "k" || made.Type != corev1.SecretTypeTLS {
-			t.Errorf("%s: got %v", name, made)
-		}
-		if _, err := tryRender(t, name, with(nil, "tls.certificate", "c")); err == nil || !strings.Contains(err.Error(), "needs its key") {
-			t.Errorf("%s: got %v", name, err)
-		}
-		asked := render(t, name, with(nil, "tls.certManager", map[string]any{"enabled": true, "issuerRef": map[string]any{"name": "i"}}))
-		certificate := only[unstructured.Unstructured](t, asked, "Certificate")
-		if at(certificate.Object, "spec.secretName") != secret || at(certificate.Object, "spec.issuerRef.name") != "i" {
-			t.Errorf("%s: got %v", name, certificate.Object)
-		}
-		service := only[corev1.Service](t, asked, "Service").Name
-		names := []any{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc.cluster.local"}
-		if diff := cmp.Diff([]any{service, names}, []any{at(certificate.Object, "spec.commonName"), at(certificate.Object, "spec.dnsNames")}); diff != "" {
-			t.Errorf("%s: DPL-82, ADM-34: %s", name, diff)
 		}
 	}
 }

@@ -12,6 +12,76 @@
 {{- .Values.tls.secretName | default (printf "%s-tls" (include "espalier.name" .)) -}}
 {{- end -}}
 
+{{- /* Whether the Pods serve anything with a certificate: true or nothing. Only resource-manager can do without. Takes context. */ -}}
+{{- define "espalier.serves" -}}
+{{- $config := .context.config -}}
+{{- $needed := or (ne .context.facts.executable "resource-manager") (eq (include "espalier.get" (dict "in" $config "path" "debugging.authentication.enabled")) "true") -}}
+{{- range .context.facts.features -}}
+{{- if hasPrefix "webhooks." .switch }}{{ $needed = or $needed (eq (include "espalier.get" (dict "in" $config "path" .switch)) "true") }}{{ end -}}
+{{- end -}}
+{{- if $needed }}true{{ end -}}
+{{- end -}}
+
+{{- /* Whether this release makes CA and certificate: true or nothing. Takes root and context. */ -}}
+{{- define "espalier.makesCertificate" -}}
+{{- $tls := .root.Values.tls -}}
+{{- if and $tls.selfSigned .root.Values.install.runtime (include "espalier.serves" .) -}}
+{{- if or $tls.certificate $tls.certManager.enabled }}{{ fail "tls.selfSigned: set one of it, tls.certificate and tls.certManager.enabled only" }}{{ end -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* A pair of PEM texts, base64-encoded, that the cluster has in a Secret and that need not be renewed yet: cert, key and renewAfter, as JSON; else {}.
+Takes root and name. */ -}}
+{{- define "espalier.pair" -}}
+{{- $secret := lookup "v1" "Secret" .root.Release.Namespace .name | default dict -}}
+{{- $data := get $secret "data" | default dict -}}
+{{- $due := dig "metadata" "annotations" "espalier-project/renew-after" "" $secret -}}
+{{- if and (get $data "tls.crt") (get $data "tls.key") $due -}}
+{{- toJson (dict "cert" (get $data "tls.crt") "key" (get $data "tls.key") "renewAfter" $due "due" (lt $due (now | date "2006-01-02"))) -}}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+
+{{- /* CA and certificate of tls.selfSigned, as JSON: ca and certificate, each with cert, key and renewAfter, and caBundle. They are made once in a
+rendering. An upgrade keeps those of the cluster until a third of the time of the certificate, or two thirds of that of the CA, is over; a CA that
+is replaced stays in the bundle until the next upgrade. Takes root. */ -}}
+{{- define "espalier.selfSigned" -}}
+{{- $root := .root -}}
+{{- if not (hasKey $root.Values.tls "made") -}}
+{{- $name := include "espalier.name" $root -}}
+{{- $ca := include "espalier.pair" (dict "root" $root "name" (printf "%s-ca" $name)) | fromJson -}}
+{{- $pair := include "espalier.pair" (dict "root" $root "name" (include "espalier.tlsSecretName" $root)) | fromJson -}}
+{{- $bundle := get $ca "cert" | default "" | b64dec -}}
+{{- $authority := dict -}}
+{{- if and $ca (not $ca.due) -}}
+{{- $authority = buildCustomCert $ca.cert $ca.key -}}
+{{- else -}}
+{{- $authority = genCA (printf "%s-ca" $name) 3650 -}}
+{{- $bundle = printf "%s%s" $authority.Cert $bundle -}}
+{{- $ca = dict "cert" (b64enc $authority.Cert) "key" (b64enc $authority.Key) "renewAfter" (now | dateModify "58400h" | date "2006-01-02") -}}
+{{- $pair = dict -}}
+{{- end -}}
+{{- if or (not $pair) $pair.due -}}
+{{- $names := list $name (printf "%s.%s" $name $root.Release.Namespace) (printf "%s.%s.svc" $name $root.Release.Namespace) (printf "%s.%s.svc.cluster.local" $name $root.Release.Namespace) -}}
+{{- $certificate := genSignedCert $name nil $names 1095 $authority -}}
+{{- $pair = dict "cert" (b64enc $certificate.Cert) "key" (b64enc $certificate.Key) "renewAfter" (now | dateModify "8760h" | date "2006-01-02") -}}
+{{- end -}}
+{{- $_ := set $root.Values.tls "made" (dict "ca" $ca "certificate" $pair "caBundle" $bundle) -}}
+{{- end -}}
+{{- toJson $root.Values.tls.made -}}
+{{- end -}}
+
+{{- /* The CAs by which API servers know the certificate, as PEM; empty if they are not known here. Takes root and context. */ -}}
+{{- define "espalier.caBundle" -}}
+{{- if .root.Values.webhookConfigurations.caBundle -}}
+{{- .root.Values.webhookConfigurations.caBundle -}}
+{{- else if include "espalier.makesCertificate" . -}}
+{{- (include "espalier.selfSigned" . | fromJson).caBundle -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "espalier.image" -}}
 {{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
 {{- printf "%s%s%s" .Values.image.repository (hasPrefix "sha256:" $tag | ternary "@" ":") $tag -}}
@@ -162,6 +232,9 @@ them; and installed and here about webhooks. */ -}}
   secret:
     secretName: {{ include "espalier.tlsSecretName" .root }}
     defaultMode: 0640
+    {{- if not (include "espalier.serves" .) }}
+    optional: true # Nothing is served with it.
+    {{- end }}
 {{- if .context.inCluster }}
 - name: kube-api-access
   projected:
@@ -359,7 +432,7 @@ of names once. Takes root, context and connection. */ -}}
 {{- else -}}
 {{- $_ := set $reach "service" (dict "namespace" $root.Release.Namespace "name" (include "espalier.name" $root) "path" .path "port" 443) -}}
 {{- end -}}
-{{- with $root.Values.webhookConfigurations.caBundle }}{{ $_ := set $reach "caBundle" (b64enc .) }}{{ end -}}
+{{- with include "espalier.caBundle" (dict "root" $root "context" $context) }}{{ $_ := set $reach "caBundle" (b64enc .) }}{{ end -}}
 {{- $_ := set $entry "clientConfig" $reach -}}
 {{- $_ := set $entries .kind (append (get $entries .kind) $entry) -}}
 {{- end -}}
