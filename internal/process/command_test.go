@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -260,8 +261,32 @@ func TestValidateConfig(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errOut := run(t, command, "validate-config"); code != 1 || !strings.HasPrefix(errOut, "Error: want one FILE, got 0\n\nUsage:\n  thing validate-config FILE [flags]\n") {
+	if code, _, errOut := run(t, command, "validate-config"); code != 1 || !strings.HasPrefix(errOut, "Error: want at least one FILE\n\nUsage:\n  thing validate-config FILE... [flags]\n") {
 		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
+	for file, content := range map[string]string{good: "waits: {port: 1}\n", bad: "naem: a\n"} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// CLI-9 (several files): each is checked, whatever is wrong with the others.
+	code, out, errOut := run(t, command, "validate-config", bad, "/none", good)
+	if want := bad + ":1: naem: unknown key, did you mean name?\n/none: error reading config file: open /none: no such file or directory\n"; code != 1 || errOut != want || out != good+":1: warning: waits is an older name of wait\n" {
+		t.Errorf("CLI-9: exit code %d: %s%s", code, out, errOut)
+	}
+	code, out, _ = run(t, command, "validate-config", "-o", "json", bad, good)
+	var got []finding
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 1 {
+		t.Errorf("CLI-9: exit code %d: %v", code, err)
+	}
+	want := []finding{{bad, 1, "error", "naem: unknown key, did you mean name?"}, {good, 1, "warning", "waits is an older name of wait"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("CLI-9: %s", diff)
+	}
+	if code, out, _ := run(t, command, "validate-config", "-o", "json", "--strict-config=false", bad); code != 0 || !strings.Contains(out, `"warning"`) {
+		t.Errorf("CLI-9: exit code %d: %s", code, out)
 	}
 	if code, _, errOut := run(t, command, "validate-config", "/none"); code != 1 || errOut != "Error: error reading config file: open /none: no such file or directory\n" {
 		t.Errorf("exit code %d: %s", code, errOut)

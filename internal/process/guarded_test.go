@@ -63,7 +63,7 @@ func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Log
 		tested.Close()
 		secure = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12, Certificates: tested.TLS.Certificates}
 	}
-	port, err := newPort("metrics", "127.0.0.1:0", handler, secure)
+	port, err := newPort("metrics", "server.metrics.port", "127.0.0.1:0", handler, secure)
 	if err != nil {
 		t.Fatal(err)
 	}

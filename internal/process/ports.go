@@ -53,15 +53,15 @@ func withPorts(mgr manager.Manager, o *ManagerOptions, certificate *certificate)
 		secure = certificate.config()
 	}
 	for _, port := range []struct {
-		name    string
-		at      *shared.Server
-		handler http.Handler
-		secure  *tls.Config
-	}{{"health probe", o.HealthProbes, probes, nil}, {"metrics", o.Metrics, served, secure}} {
+		name, key string
+		at        *shared.Server
+		handler   http.Handler
+		secure    *tls.Config
+	}{{"health probe", "server.healthProbes.port", o.HealthProbes, probes, nil}, {"metrics", "server.metrics.port", o.Metrics, served, secure}} {
 		if port.at == nil {
 			continue
 		}
-		server, err := newPort(port.name, address(port.at), port.handler, port.secure)
+		server, err := newPort(port.name, port.key, address(port.at), port.handler, port.secure)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +72,8 @@ func withPorts(mgr manager.Manager, o *ManagerOptions, certificate *certificate)
 	return p, nil
 }
 
-// newPort returns the server of a port. Tokens come in where there is TLS.
-func newPort(name, address string, handler http.Handler, secure *tls.Config) (*manager.Server, error) {
+// newPort returns the server of a port that the configuration has at a key. Tokens come in where there is TLS.
+func newPort(name, key, address string, handler http.Handler, secure *tls.Config) (*manager.Server, error) {
 	headers := endpoint.HeaderBytes
 	if secure != nil {
 		headers = endpoint.TokenHeaderBytes
@@ -83,22 +83,24 @@ func newPort(name, address string, handler http.Handler, secure *tls.Config) (*m
 		return nil, err
 	}
 	server.WriteTimeout = 0 // A profile takes as long as its reader wants.
-	return &manager.Server{Name: name, Server: server, Listener: &lateListener{address: address, secure: secure}}, nil
+	return &manager.Server{Name: name, Server: server, Listener: &lateListener{key: key, address: address, secure: secure}}, nil
 }
 
 // lateListener listens as soon as it is used, so that a manager that is never started holds no port.
 type lateListener struct {
-	address string
-	secure  *tls.Config
-	once    sync.Once
-	inner   net.Listener
-	err     error
+	key, address string
+	secure       *tls.Config
+	once         sync.Once
+	inner        net.Listener
+	err          error
 }
 
 func (l *lateListener) open() (net.Listener, error) {
 	l.once.Do(func() {
 		if l.inner, l.err = net.Listen("tcp", l.address); l.err == nil && l.secure != nil {
 			l.inner = tls.NewListener(l.inner, l.secure)
+		} else if l.err != nil {
+			l.err = fmt.Errorf("%s: %w", l.key, l.err)
 		}
 	})
 	return l.inner, l.err
@@ -162,7 +164,12 @@ type certificate struct {
 
 func newCertificate(dir string) *certificate {
 	return &certificate{sync.OnceValues(func() (*certwatcher.CertWatcher, error) {
-		return certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+		certificate, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+		watcher, err := certwatcher.New(certificate, key)
+		if err != nil {
+			err = fmt.Errorf("reading the certificate %s and its key %s (server.webhooks.tls.serverCertDir): %w", certificate, key, err)
+		}
+		return watcher, err
 	})}
 }
 

@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,58 +27,160 @@ type problems []string
 
 func (f problems) Error() string { return strings.Join(f, "\n") }
 
-// ValidateConfig returns the command that says whether an executable would start with a file. read is what the start does, without anything but
-// the file; it returns the effective configuration. The file is read once, as it may be a pipe.
+// ValidateConfig returns the command that reports whether an executable would start with each of some files. read does what the start does, without
+// anything but the file; it returns the effective configuration. A file is read once, as it may be a pipe.
 func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Warning, error)) Subcommand {
-	var strict, effective bool
-	var below ConfigFlags
+	v := &validation{format: format, read: read}
 	return Subcommand{
-		Name: "validate-config", Operand: "FILE",
-		Short: "Check a configuration file, and report each fault with its line",
+		Name: "validate-config", Operand: "FILE...",
+		Short: "Check configuration files, and report each fault with its line",
 		Long: "FILE may be - for standard input. The command starts nothing and sends no request to a cluster.\nFaults are printed on stderr, one a line, as FILE:LINE: KEY: FAULT; warnings on stdout.\n" +
+			"With -o json all are printed on stdout, as a list of objects with file, line, severity and message.\n" +
 			"An unknown key is a fault here; at a start it is one with --strict-config only.",
+		Arguments: func(files []string) error {
+			if len(files) == 0 {
+				return errors.New("want at least one FILE")
+			}
+			return nil
+		},
 		Flags: func(set *pflag.FlagSet) {
-			set.BoolVar(&strict, "strict-config", true, "treat unknown keys as faults; with =false they are warnings, as at a start")
-			set.BoolVar(&effective, "effective", false, "print the configuration with all defaults, and where each value comes from, if there is no fault")
-			below.addDefaults(set)
+			set.BoolVar(&v.strict, "strict-config", true, "treat unknown keys as faults; with =false they are warnings, as at a start")
+			set.BoolVar(&v.effective, "effective", false, "print the configuration with all defaults, and where each value comes from, if there is no fault")
+			set.StringVarP(&v.output, "output", "o", "", "print faults and warnings as json")
+			v.below.addDefaults(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			file := ConfigFlags{File: set.Arg(0), Defaults: below.Defaults, Profile: below.Profile}
-			content, err := file.Content()
-			if err != nil {
-				return err
+			if v.output != "" && (v.output != "json" || v.effective) {
+				return errors.New("--output: want json, and not with --effective")
 			}
-			if err := notEmpty(content); err != nil {
-				return problems{file.File + ":1: " + err.Error()}
+			if set.NArg() == 1 && v.output == "" {
+				return v.one(set.Arg(0), out)
 			}
-			cfg, warnings, err := read(&file)
-			lines := newConfigLines(content, format)
-			faults := lines.faults(err)
-			var known []problem
-			for _, warning := range warnings {
-				if warning.Unknown && strict {
-					faults = append(faults, problem{lines.of(warning.Path), warning.Path + ": " + strings.Replace(warning.Text, " "+warning.Path+" is ignored", "", 1)})
-				} else {
-					known = append(known, problem{lines.of(warning.Path), "warning: " + warning.Text})
-				}
-			}
-			for _, d := range lines.duplicates {
-				faults = append(faults, problem{d.line, fmt.Sprintf("%s: already set on line %d", d.path, d.first)})
-			}
-			for _, line := range sorted(file.File, known) {
-				if _, err := fmt.Fprintln(out, line); err != nil {
+			return v.all(set.Args(), out)
+		},
+	}
+}
+
+// validation is one call of the command.
+type validation struct {
+	format            FileFormat
+	read              func(*ConfigFlags) (any, []shared.Warning, error)
+	strict, effective bool
+	output            string
+	below             ConfigFlags
+}
+
+// validated is a file with its faults and warnings.
+type validated struct {
+	ConfigFlags
+	cfg           any
+	faults, known []problem
+}
+
+// finding is a fault or a warning, as JSON.
+type finding struct {
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+}
+
+// check checks a file. The error is that it cannot be read.
+func (v *validation) check(name string) (*validated, error) {
+	f := &validated{ConfigFlags: ConfigFlags{File: name, Defaults: v.below.Defaults, Profile: v.below.Profile}}
+	content, err := f.Content()
+	if err != nil {
+		return nil, err
+	}
+	if err := notEmpty(content); err != nil {
+		f.faults = []problem{{1, err.Error()}}
+		return f, nil
+	}
+	cfg, warnings, err := v.read(&f.ConfigFlags)
+	lines := newConfigLines(content, v.format)
+	f.cfg, f.faults = cfg, lines.faults(err)
+	for _, warning := range warnings {
+		if warning.Unknown && v.strict {
+			f.faults = append(f.faults, problem{lines.of(warning.Path), warning.Path + ": " + strings.Replace(warning.Text, " "+warning.Path+" is ignored", "", 1)})
+		} else {
+			f.known = append(f.known, problem{lines.of(warning.Path), warning.Text})
+		}
+	}
+	for _, d := range lines.duplicates {
+		f.faults = append(f.faults, problem{d.line, fmt.Sprintf("%s: already set on line %d", d.path, d.first)})
+	}
+	return f, nil
+}
+
+// one checks a file, and prints what it wants.
+func (v *validation) one(name string, out io.Writer) error {
+	f, err := v.check(name)
+	if err != nil {
+		return err
+	}
+	for _, line := range sorted(name, f.known) {
+		file, text, _ := strings.Cut(line, ": ")
+		if _, err := fmt.Fprintf(out, "%s: warning: %s\n", file, text); err != nil {
+			return err
+		}
+	}
+	if len(f.faults) > 0 {
+		return problems(sorted(name, f.faults))
+	}
+	if !v.effective {
+		return nil
+	}
+	return printEffective(out, f.cfg, f.layers)
+}
+
+// all checks several files. A file that cannot be read does not keep the others from being checked.
+func (v *validation) all(names []string, out io.Writer) error {
+	var faults problems
+	findings := []finding{}
+	for i, name := range names {
+		if v.output == "" {
+			if v.effective {
+				if _, err := fmt.Fprintf(out, "%s# %s\n", strings.Repeat("---\n", min(i, 1)), name); err != nil {
 					return err
 				}
 			}
-			if len(faults) > 0 {
-				return problems(sorted(file.File, faults))
+			err := v.one(name, out)
+			if more := (problems)(nil); errors.As(err, &more) {
+				faults = append(faults, more...)
+			} else if err != nil {
+				faults = append(faults, name+": "+err.Error())
 			}
-			if !effective {
-				return nil
+			continue
+		}
+		f, err := v.check(name)
+		if err != nil {
+			findings = append(findings, finding{File: name, Severity: "error", Message: err.Error()})
+			continue
+		}
+		for severity, list := range map[string][]problem{"error": f.faults, "warning": f.known} {
+			for _, p := range list {
+				findings = append(findings, finding{name, p.line, severity, p.text})
 			}
-			return printEffective(out, cfg, file.layers)
-		},
+		}
 	}
+	if v.output == "" {
+		if len(faults) > 0 {
+			return faults
+		}
+		return nil
+	}
+	slices.SortStableFunc(findings, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(names, a.File), slices.Index(names, b.File)), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Severity, b.Severity))
+	})
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(findings); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(findings, func(f finding) bool { return f.Severity == "error" }) {
+		return ExitCode(1)
+	}
+	return nil
 }
 
 // notEmpty refuses an empty file: no user validates an empty file on purpose. A start treats it as {} (CFG-2).

@@ -110,7 +110,7 @@ func (s *webhookServer) Start(ctx context.Context) error {
 	}
 	listener, err := tls.Listen("tcp", s.address, config)
 	if err != nil {
-		return err
+		return fmt.Errorf("server.webhooks.port: %w", err)
 	}
 	s.started.Store(true)
 	go func() {

@@ -243,3 +243,35 @@ func TestCertificateOnlyWhereOneIsNeeded(t *testing.T) {
 		})
 	}
 }
+
+// PRC-40 (messages): a certificate without its key names both files, and a port that is taken its key of the configuration.
+func TestFaultsOfPorts(t *testing.T) {
+	dir := t.TempDir()
+	for file, of := range map[string]string{"tls.crt": "a", "tls.key": "b"} {
+		certificate, key, err := cert.GenerateSelfSignedCertKey(of, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), map[string][]byte{"tls.crt": certificate, "tls.key": key}[file], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := newCertificate(dir).watcher()
+	for _, want := range []string{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), "private key does not match", "server.webhooks.tls.serverCertDir"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("PRC-40: %v does not have %q", err, want)
+		}
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	server, err := newPort("metrics", "server.metrics.port", taken.Addr().String(), http.NotFoundHandler(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "server.metrics.port: ") || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("PRC-40: %v", err)
+	}
+}
