@@ -39,6 +39,10 @@ up: ## Start a local garden, seed and shoot, run the executables there, and show
 	@SECONDS=0; go run -C test/env/controlplane ./build -meanwhile '$(MAKE) --no-print-directory -C $(CURDIR) build TOUR=./test/env/local' >/dev/null; \
 	bin/local -bin bin -before "build $$SECONDS" $(if $(filter 1,$(ONCE)),-once)
 
+.PHONY: firstday
+firstday: build controlplane ## Follow docs/quickstart.md on a cluster of its own, and print what its commands print and how long they take: an installation, a fault, its cause and its correction.
+	@go test ./test/env/quickstart -run '^TestQuickstart$$' -count=1 -v -timeout 10m
+
 .PHONY: cluster
 cluster: controlplane ## Start an empty API server on this machine, with a Node that runs the executables of bin/, for docs/quickstart.md and docs/walkthrough.md, until Ctrl-C.
 	@go run ./test/env/quickstart

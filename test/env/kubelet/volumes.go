@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -111,7 +113,7 @@ func (c *Container) volume(ctx context.Context, v *corev1.Volume) (map[string][]
 	sources := []corev1.VolumeProjection{{}}
 	switch {
 	case v.Secret != nil:
-		sources[0].Secret = &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items}
+		sources[0].Secret = &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items, Optional: v.Secret.Optional}
 	case v.ConfigMap != nil:
 		sources[0].ConfigMap = &corev1.ConfigMapProjection{LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items}
 	case v.Projected != nil:
@@ -138,7 +140,9 @@ func (c *Container) projection(ctx context.Context, source corev1.VolumeProjecti
 	case source.Secret != nil:
 		secret := &corev1.Secret{}
 		key.Name = source.Secret.Name
-		if err := c.Client.Get(ctx, key, secret); err != nil {
+		if err := c.Client.Get(ctx, key, secret); apierrors.IsNotFound(err) && ptr.Deref(source.Secret.Optional, false) {
+			return nil, nil
+		} else if err != nil {
 			return nil, err
 		}
 		return items(secret.Data, source.Secret.Items)

@@ -14,9 +14,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
 
 // block is a block of commands, where it stands, and what it must print at the end, if that is said.
 type block struct{ where, commands, want string }
@@ -59,9 +67,31 @@ func script(all []block) string {
 
 func mark(i int) string { return fmt.Sprintf("--- block %d ---", i) }
 
-// TestQuickstart follows the quickstart from top to bottom.
+// The first day of an operator: at most this many commands on a page of at most this many words.
+const mostCommands, mostWords = 12, 600
+
+// TestQuickstart follows the quickstart from top to bottom; make firstday prints what it logs.
 func TestQuickstart(t *testing.T) {
-	follow(t, []string{"resource-manager"}, withFreePorts("18080", "18081", "19449"), "docs/quickstart.md")
+	const page = "docs/quickstart.md"
+	root, err := harness.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, b := range blocks(t, root, page) {
+		commands += strings.Count(b.commands, "\n")
+	}
+	content, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := len(strings.Fields(string(content)))
+	if commands > mostCommands || words > mostWords {
+		t.Errorf("%s has %d commands of at most %d, and %d words of at most %d", page, commands, mostCommands, words, mostWords)
+	}
+	begin := time.Now()
+	follow(t, []string{"resource-manager", "helm"}, nil, page)
+	t.Logf("%s: %d commands, %d words, %.0f seconds with the start of the cluster", page, commands, words, time.Since(begin).Seconds())
 }
 
 // TestManyTargets has one process look after three shoots, of which one hangs.
