@@ -2,13 +2,13 @@ package v1alpha1
 
 // Types of conditions, which resource-manager sets (MRA-6).
 const (
-	// ResourcesApplied says whether all objects were applied.
+	// ResourcesApplied reports whether all objects were applied.
 	ResourcesApplied ConditionType = "ResourcesApplied"
-	// ResourcesHealthy says whether all objects exist and are healthy.
+	// ResourcesHealthy reports whether all objects exist and are healthy.
 	ResourcesHealthy ConditionType = "ResourcesHealthy"
-	// ResourcesProgressing says whether an object is still being rolled out: False is good.
+	// ResourcesProgressing reports whether an object is still being rolled out: False is good.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
-	// RolloutHeld tells whether changed content is held back by the roll-out group of the ManagedResource. Only members of a group have it.
+	// RolloutHeld reports whether changed content is held back by the roll-out group of the ManagedResource. Only members of a group have it.
 	RolloutHeld ConditionType = "RolloutHeld"
 	// Ready, Reconciling and Stalled follow from the other conditions, for clients that judge objects by kstatus. They are set if
 	// controllers.managedResource.readyCondition is true.
@@ -112,7 +112,7 @@ const (
 	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil says why, for people.
 	AnnotationLeaveAloneReason = "resources.gardener.cloud/leave-alone-reason"
 	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.
-	// Unset means what the configuration says.
+	// Unset means the value of the configuration.
 	AnnotationAllowHolds = "resources.gardener.cloud/allow-holds"
 	// AnnotationRolloutGroup on a ManagedResource names the ConfigMap of its roll-out group: changed content is applied when it is its turn there.
 	AnnotationRolloutGroup = "resources.gardener.cloud/rollout-group"

@@ -2,7 +2,7 @@
 // applies them to its target cluster, repairs drift, and reports the result in the status.
 //
 // Authors set spec, labels and annotations; resource-manager alone sets status. A field that is unset has the default that its comment
-// names. The API server refuses nothing but what the CRD's schema refuses: whether manifests can be applied is in the conditions.
+// names. The API server refuses nothing but what the CRD's schema refuses: the conditions report whether manifests can be applied.
 //
 // A ManagedResource is ready if status.observedGeneration is metadata.generation, ResourcesApplied and ResourcesHealthy are True, and, for
 // those who wait for roll-outs, ResourcesProgressing is False. See the example of ManagedResourceStatus.

@@ -12,7 +12,7 @@ const GroupName = "resources.gardener.cloud"
 var (
 	// SchemeGroupVersion is the group and version of this package's types.
 	SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
-	// SchemeBuilder collects what AddToScheme registers.
+	// SchemeBuilder collects the types that AddToScheme registers.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 	// AddToScheme registers this package's types.
 	AddToScheme = SchemeBuilder.AddToScheme

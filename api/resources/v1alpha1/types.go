@@ -27,7 +27,7 @@ type ManagedResource struct {
 
 	// Spec says which manifests are applied to the target cluster, and how. Its author sets it.
 	Spec ManagedResourceSpec `json:"spec,omitempty"`
-	// Status says what was applied and found. Only resource-manager sets it.
+	// Status reports the applied objects and their conditions. Only resource-manager sets it.
 	Status ManagedResourceStatus `json:"status,omitempty"`
 }
 
@@ -72,7 +72,7 @@ type ManagedResourceSpec struct {
 	DeletePersistentVolumeClaims *bool `json:"deletePersistentVolumeClaims,omitempty"`
 }
 
-// ManagedResourceStatus is what resource-manager found and did (MRA-6).
+// ManagedResourceStatus has the applied objects and their conditions (MRA-6).
 type ManagedResourceStatus struct {
 	// Conditions are ResourcesApplied, ResourcesHealthy and ResourcesProgressing, and Ready, Reconciling and Stalled if they are configured;
 	// conditions of other types are left alone.

@@ -32,10 +32,10 @@ type AdmissionControllerConfiguration struct {
 	// +kubebuilder:validation:Enum=json;text
 	// +optional
 	LogFormat string `json:"logFormat,omitempty"`
-	// Server configures what listens.
+	// Server configures the ports.
 	// +optional
 	Server ServerConfiguration `json:"server,omitempty"`
-	// Debugging switches on what helps to find faults.
+	// Debugging enables profiling and debug endpoints.
 	// +optional
 	Debugging *shared.Debugging `json:"debugging,omitempty"`
 }
@@ -55,7 +55,7 @@ type GardenClientConnection struct {
 	// QPS is the limit of requests per second. Negative means no limit. Default 50.
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
-	// Burst is how many requests may exceed QPS for a moment. Default 100.
+	// Burst limits the requests that may exceed QPS for a moment. Default 100.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
@@ -68,7 +68,7 @@ func (c *GardenClientConnection) Connection() *shared.ClientConnection {
 	}
 }
 
-// ServerConfiguration configures what listens.
+// ServerConfiguration configures the ports.
 type ServerConfiguration struct {
 	// Webhooks is the HTTPS server of the webhooks. Default port 2721.
 	// +optional
@@ -104,31 +104,31 @@ type ProviderSecretLabelsConfiguration struct {
 	RemoveUnreferenced bool `json:"removeUnreferenced,omitempty"`
 }
 
-// ReadScope says what seeds may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots.
+// ReadScope limits what seeds may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots.
 type ReadScope string
 
-// References says what seeds may name in their own objects.
+// References limits the references in objects of seeds.
 type References string
 
-// WriteScope says what seeds may write of the objects that others refer to.
+// WriteScope limits the writes of seeds to objects that others refer to.
 type WriteScope string
 
 const (
 	// ReferencesTrusted lets gardenlets name any Secret when they register themselves, and reach it thereby.
 	ReferencesTrusted References = "Trusted"
-	// ReferencesChecked lets seeds name only what they reach anyway.
+	// ReferencesChecked lets seeds refer only to objects that they reach anyway.
 	ReferencesChecked References = "Checked"
 	// ReadScopeAll lets seeds read all of them.
 	ReadScopeAll ReadScope = "All"
 	// ReadScopeRelated lets seeds read those that are related to them, and list with a selector for them.
 	ReadScopeRelated ReadScope = "Related"
-	// WriteScopeReferenced lets seeds write whatever is related to them.
+	// WriteScopeReferenced lets seeds write every object that is related to them.
 	WriteScopeReferenced WriteScope = "Referenced"
-	// WriteScopeOwned lets seeds write only what their clients manage: not, for example, credentials that a user made.
+	// WriteScopeOwned lets seeds write only objects that their clients manage: not, for example, credentials that a user made.
 	WriteScopeOwned WriteScope = "Owned"
 )
 
-// SeedAuthorizerConfiguration configures how wide the rights of seeds are, and how old what is known may be.
+// SeedAuthorizerConfiguration configures the rights of seeds, and the greatest age of the graph.
 type SeedAuthorizerConfiguration struct {
 	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related
 	// (only theirs, lists with a selector). Default All.
@@ -146,7 +146,7 @@ type SeedAuthorizerConfiguration struct {
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`
-	// MaxStaleness is how long a watch may be silent until the instance is not ready any more; at least 5m. 0 means for ever. Default 10m.
+	// MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m. 0 means no limit. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule and class of client,

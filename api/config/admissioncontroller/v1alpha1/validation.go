@@ -45,7 +45,7 @@ var (
 	references  = []References{ReferencesTrusted, ReferencesChecked}
 )
 
-// validateShadow looks at what is set.
+// validateShadow checks the fields that are set.
 func validateShadow(s *SeedAuthorizerShadow, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	if s.ReadScope != "" {

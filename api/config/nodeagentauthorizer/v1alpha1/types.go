@@ -25,10 +25,10 @@ type NodeAgentAuthorizerConfiguration struct {
 	// TargetClientConnection is the connection to the shoot, whose API server asks. It is not used with shootsDirectory.
 	// +optional
 	TargetClientConnection ClientConnection `json:"targetClientConnection,omitempty"`
-	// Server configures what listens.
+	// Server configures the ports.
 	// +optional
 	Server ServerConfiguration `json:"server,omitempty"`
-	// Debugging switches on what helps to find faults.
+	// Debugging enables profiling and debug endpoints.
 	// +optional
 	Debugging *shared.Debugging `json:"debugging,omitempty"`
 	// LogLevel is debug, info or error. Default info.
@@ -42,8 +42,8 @@ type NodeAgentAuthorizerConfiguration struct {
 	// ShootsDirectory is a folder with an entry for each shoot, if the process serves several; see ShootEntry.
 	// +optional
 	ShootsDirectory string `json:"shootsDirectory,omitempty"`
-	// MaxStaleness is for how long nothing may confirm what is known of a kind until readiness fails. 0 means that it never does; it never
-	// does with shootsDirectory, either. Default 10m.
+	// MaxStaleness limits the time without news of a kind, after which readiness fails. 0 means no limit, and
+	// shootsDirectory has none. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 
@@ -56,11 +56,11 @@ type Agents struct {
 	// known by their Nodes then.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
-	// AuthorizeWithSelectors says whether the selectors of list and watch requests for Pods are looked at: true, false, or Auto for
+	// AuthorizeWithSelectors enables decisions by the selectors of list and watch requests for Pods: true, false, or Auto for
 	// when the shoot's API server sends them. Default false.
 	// +optional
 	AuthorizeWithSelectors Selectors `json:"authorizeWithSelectors,omitempty"`
-	// Nodes configures what agents may do with Nodes.
+	// Nodes configures the rights of agents on Nodes.
 	// +optional
 	Nodes NodesConfiguration `json:"nodes,omitempty"`
 	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule, and a sample is
@@ -79,14 +79,14 @@ type Shadow struct {
 	Nodes ShadowNodes `json:"nodes,omitempty"`
 }
 
-// ShadowNodes is what the shadow policy lets agents do with Nodes.
+// ShadowNodes has the rights of agents on Nodes in the shadow policy.
 type ShadowNodes struct {
 	// AllowWatchAll of the shadow policy.
 	// +optional
 	AllowWatchAll *bool `json:"allowWatchAll,omitempty"`
 }
 
-// NodesConfiguration configures what agents may do with Nodes.
+// NodesConfiguration configures the rights of agents on Nodes.
 type NodesConfiguration struct {
 	// AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.
 	// +optional
@@ -111,7 +111,7 @@ type ClientConnection struct {
 	// QPS is the limit of requests per second. Negative means no limit. Default 100.
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
-	// Burst is how many requests may exceed QPS for a moment. Default 130.
+	// Burst limits the requests that may exceed QPS for a moment. Default 130.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
@@ -122,7 +122,7 @@ func (c *ClientConnection) Connection() *shared.ClientConnection {
 	return &shared.ClientConnection{Kubeconfig: c.Kubeconfig, QPS: c.QPS, Burst: c.Burst}
 }
 
-// ServerConfiguration configures what listens.
+// ServerConfiguration configures the ports.
 type ServerConfiguration struct {
 	// Webhooks is the HTTPS server of the webhook. Default port 9449.
 	// +optional

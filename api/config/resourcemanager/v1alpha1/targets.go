@@ -41,14 +41,14 @@ type TargetsConfiguration struct {
 	// Token is the Secret with a bearer token, in place of the one of the kubeconfig. A token that changes is used at once.
 	// +optional
 	Token *SecretKey `json:"token,omitempty"`
-	// Overrides is the Secret with a TargetOverrides in YAML: what is different for one target. A target may have none.
+	// Overrides is the Secret with a TargetOverrides in YAML, the settings of one target that differ. A target may have none.
 	// +optional
 	Overrides *SecretKey `json:"overrides,omitempty"`
 	// AwaitLease is the name of the Lease in the namespace of the target by which a process holds the target: the Lease of a resource-manager for
 	// this target alone. The process waits while another process holds it. Default gardener-resource-manager.
 	// +optional
 	AwaitLease *string `json:"awaitLease,omitempty"`
-	// Limits are what one target, and all of them, may use of the process.
+	// Limits restrict the resources that one target, and all targets, use in the process.
 	// +optional
 	Limits TargetLimits `json:"limits,omitempty"`
 	// Sharding has several processes with the same configuration share the targets.
@@ -72,9 +72,9 @@ type SecretKey struct {
 	Key string `json:"key,omitempty"`
 }
 
-// TargetLimits are what targets may use of the process.
+// TargetLimits restrict the resources that targets use in the process.
 type TargetLimits struct {
-	// RequestsInFlight is how many requests to one target may be under way, watches aside. Default 32.
+	// RequestsInFlight limits the requests to one target at a time, without watches. Default 32.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	RequestsInFlight *int `json:"requestsInFlight,omitempty"`
@@ -85,12 +85,12 @@ type TargetLimits struct {
 	// TotalBytesInFlight is the same for all targets together: the target that has most fails first. Default 256Mi.
 	// +optional
 	TotalBytesInFlight *resource.Quantity `json:"totalBytesInFlight,omitempty"`
-	// WatchBytesPerSecond is how much of the watches of one target is read in a second; eight times that may come at once. Default 2Mi.
+	// WatchBytesPerSecond limits the bytes that the watches of one target deliver in a second, with bursts of eight times as much. Default 2Mi.
 	// +optional
 	WatchBytesPerSecond *resource.Quantity `json:"watchBytesPerSecond,omitempty"`
 }
 
-// TargetOverrides are what is different for one target. Fields that are not set are as in the configuration.
+// TargetOverrides are the settings of one target that differ. Fields that are not set are as in the configuration.
 type TargetOverrides struct {
 	// ResourceClass is the class of the ManagedResources to look after.
 	// +optional
@@ -98,7 +98,7 @@ type TargetOverrides struct {
 	// QPS is the limit of requests per second.
 	// +optional
 	QPS *float32 `json:"qps,omitempty"`
-	// Burst is how many requests may exceed QPS for a moment.
+	// Burst limits the requests that may exceed QPS for a moment.
 	// +optional
 	Burst *int32 `json:"burst,omitempty"`
 	// ConcurrentSyncs is the number of workers of each controller.
@@ -197,7 +197,7 @@ func validateProcessLeases(c *ResourceManagerConfiguration) field.ErrorList {
 	return all
 }
 
-// Sharded says whether several processes share the targets.
+// Sharded reports whether several processes share the targets.
 func (c *ResourceManagerConfiguration) Sharded() bool {
 	return c.Targets != nil && c.Targets.Sharding.Enabled
 }

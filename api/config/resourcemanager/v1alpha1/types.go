@@ -37,10 +37,10 @@ type ResourceManagerConfiguration struct {
 	// LeaderElection configures the election among several instances.
 	// +optional
 	LeaderElection shared.LeaderElection `json:"leaderElection,omitempty"`
-	// Server configures what listens.
+	// Server configures the ports.
 	// +optional
 	Server ServerConfiguration `json:"server,omitempty"`
-	// Debugging switches on what helps to find faults.
+	// Debugging enables profiling and debug endpoints.
 	// +optional
 	Debugging *shared.Debugging `json:"debugging,omitempty"`
 	// LogLevel is debug, info or error. Default info.
@@ -59,7 +59,7 @@ type ResourceManagerConfiguration struct {
 	Webhooks WebhookConfiguration `json:"webhooks,omitempty"`
 }
 
-// ServerConfiguration configures what listens (contract, operations 1.5).
+// ServerConfiguration configures the ports (contract, operations 1.5).
 type ServerConfiguration struct {
 	// Webhooks is the HTTPS server of the webhooks. Default port 9449.
 	// +optional
@@ -134,10 +134,10 @@ type GarbageCollectorControllerConfig struct {
 	// SyncPeriod is the time between two collections, at least 15s. Default 1h when enabled.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// MinimumAge is how old an object must be to be collected: its creator has this long to refer to it. Default 10m when enabled.
+	// MinimumAge is the age from which an object is collected: its creator has this time to refer to it. Default 10m when enabled.
 	// +optional
 	MinimumAge *metav1.Duration `json:"minimumAge,omitempty"`
-	// ScanPodSpecs also keeps what the specs of Pods and of Pod templates refer to, annotated or not. Default true when enabled.
+	// ScanPodSpecs also keeps objects to which the specs of Pods and of Pod templates refer without an annotation. Default true when enabled.
 	// +optional
 	ScanPodSpecs *bool `json:"scanPodSpecs,omitempty"`
 }
@@ -204,7 +204,7 @@ type ManagedResourceControllerConfig struct {
 	// ConcurrentSyncs is the number of workers. Default 5.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// SyncPeriod is the time between two looks at a ManagedResource without any event, and the time limit of one
+	// SyncPeriod is the time between two runs of a ManagedResource without any event, and the time limit of one
 	// reconciliation; at least 15s. Default 1m.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
@@ -226,11 +226,11 @@ type ManagedResourceControllerConfig struct {
 	// ManagedResource meanwhile. Default false.
 	// +optional
 	DeleteForeignObjects *bool `json:"deleteForeignObjects,omitempty"`
-	// DriftRepairDelay is how long an object that somebody else changed or deleted stays so before it is repaired; an Event reports the
+	// DriftRepairDelay is the time from a change or deletion by another client until its repair; an Event reports the
 	// change at once. The delay gives an operator's emergency edit time. Default 0: drift is repaired at once.
 	// +optional
 	DriftRepairDelay *metav1.Duration `json:"driftRepairDelay,omitempty"`
-	// AuditPeriod is how often each kind in use is listed, metadata only, and compared with what the watches reported; the lists are
+	// AuditPeriod is the time between two lists of each kind in use, metadata only, which are compared with the reports of the watches; the lists are
 	// spread over the period. Default 24h; 0 switches the audit off.
 	// +optional
 	AuditPeriod *metav1.Duration `json:"auditPeriod,omitempty"`
@@ -263,7 +263,7 @@ type ManagedResourceControllerConfig struct {
 // MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of all objects of a ManagedResource that has ten or more, and of
 // any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.
 type MassDeletionConfig struct {
-	// Wait is how long such a deletion waits for its manifests to come back, unless the annotation resources.gardener.cloud/confirm-deletion confirms it.
+	// Wait is the time for which such a deletion waits for its manifests to come back, unless the annotation resources.gardener.cloud/confirm-deletion confirms it.
 	// Default 10m under profile contract; 0 under profile gardener: an Event and a metric report the deletion, which does not wait.
 	// +optional
 	Wait *metav1.Duration `json:"wait,omitempty"`
@@ -286,7 +286,7 @@ type NetworkPolicyControllerConfig struct {
 	// OnlyForExistingPods creates a policy only where a Pod with its label exists. Default false.
 	// +optional
 	OnlyForExistingPods *bool `json:"onlyForExistingPods,omitempty"`
-	// DescriptionFormat is how the annotation gardener.cloud/description shows selectors: Labels (map[k:v]) or Selector ({map[k:v] []}: the
+	// DescriptionFormat is the form of selectors in the annotation gardener.cloud/description: Labels (map[k:v]) or Selector ({map[k:v] []}: the
 	// text that Gardener v1.150.0-dev (b312835d) writes, so that neither rewrites policies of the other). Default Labels.
 	// +optional
 	// +kubebuilder:validation:Enum=Labels;Selector
@@ -311,7 +311,7 @@ type NodeCriticalComponentsControllerConfig struct {
 	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// Backoff is the time between two looks at a Node that is not ready. Default 10s when enabled.
+	// Backoff is the time between two checks of a Node that is not ready. Default 10s when enabled.
 	// +optional
 	Backoff *metav1.Duration `json:"backoff,omitempty"`
 }
@@ -376,7 +376,7 @@ type WebhookConfiguration struct {
 	// VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.
 	// +optional
 	VPAInPlaceUpdates WebhookSwitch `json:"vpaInPlaceUpdates,omitempty"`
-	// OnlyReport are the names of webhooks that admit what they would refuse, and tell it as a warning, as an audit annotation, in a metric and
+	// OnlyReport are the names of webhooks that admit what they would refuse, and report it by a warning, an audit annotation, a metric and
 	// in the log. Names are crd-deletion-protection and extension-validation; webhooks that change objects have no such mode. Default none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
@@ -404,11 +404,11 @@ type HighAvailabilityConfigWebhookConfig struct {
 	// Enabled switches the webhook and its controller on. Default false.
 	// +optional
 	Enabled bool `json:"enabled"`
-	// DefaultNotReadyTolerationSeconds is how long Pods stay on a Node that is not ready, in seconds.
+	// DefaultNotReadyTolerationSeconds is the time in seconds for which Pods stay on a Node that is not ready.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DefaultNotReadyTolerationSeconds *int64 `json:"defaultNotReadyTolerationSeconds,omitempty"`
-	// DefaultUnreachableTolerationSeconds is how long Pods stay on a Node that is unreachable, in seconds.
+	// DefaultUnreachableTolerationSeconds is the time in seconds for which Pods stay on a Node that is unreachable.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
@@ -474,10 +474,10 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// AuthorizeWithSelectors also decides by the selectors of list and watch requests. Default false.
 	// +optional
 	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
-	// Nodes configures what agents may do with Nodes.
+	// Nodes configures the rights of agents on Nodes.
 	// +optional
 	Nodes NodeAgentAuthorizerNodes `json:"nodes,omitempty"`
-	// MaxStaleness is for how long nothing may confirm what is known of a kind until readiness fails. 0 means that it never does.
+	// MaxStaleness limits the time without news of a kind, after which readiness fails. 0 means no limit.
 	// Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
@@ -497,14 +497,14 @@ type NodeAgentAuthorizerShadow struct {
 	Nodes NodeAgentAuthorizerShadowNodes `json:"nodes,omitempty"`
 }
 
-// NodeAgentAuthorizerShadowNodes is what the shadow policy lets agents do with Nodes.
+// NodeAgentAuthorizerShadowNodes has the rights of agents on Nodes in the shadow policy.
 type NodeAgentAuthorizerShadowNodes struct {
 	// AllowWatchAll of the shadow policy.
 	// +optional
 	AllowWatchAll *bool `json:"allowWatchAll,omitempty"`
 }
 
-// NodeAgentAuthorizerNodes configures what agents may do with Nodes.
+// NodeAgentAuthorizerNodes configures the rights of agents on Nodes.
 type NodeAgentAuthorizerNodes struct {
 	// AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.
 	// +optional

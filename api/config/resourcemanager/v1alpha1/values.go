@@ -1,6 +1,6 @@
 package v1alpha1
 
-// AlwaysUpdateScope says which objects get an update although nothing differs.
+// AlwaysUpdateScope selects the objects that get an update although nothing differs.
 type AlwaysUpdateScope string
 
 const (

@@ -22,12 +22,12 @@ type Alias struct {
 	Silent bool
 }
 
-// Warning is about a key of a configuration file that does not do what its author may think.
+// Warning is about a key of a configuration file that has no effect, or an unexpected one.
 // +kubebuilder:object:generate=false
 type Warning struct {
 	// Path of the key; "" if the warning is about none.
 	Path string
-	// Text says what is wrong with it, and names it.
+	// Text explains the problem, and names the key.
 	Text string
 	// Unknown says that this version does not know the key.
 	Unknown bool

@@ -28,7 +28,7 @@ type ClientConnection struct {
 	// QPS is the limit of requests per second. Negative means no limit. Default 100.
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
-	// Burst is how many requests may exceed QPS for a moment. Default 130.
+	// Burst limits the requests that may exceed QPS for a moment. Default 130.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
@@ -52,10 +52,10 @@ type LeaderElection struct {
 	// LeaderElect switches the election on. Default true.
 	// +optional
 	LeaderElect *bool `json:"leaderElect,omitempty"`
-	// LeaseDuration is how long others wait before they take over. Default 15s.
+	// LeaseDuration is the time that others wait before they take over. Default 15s.
 	// +optional
 	LeaseDuration metav1.Duration `json:"leaseDuration,omitempty"`
-	// RenewDeadline is how long the leader tries to renew before it gives up. Default 10s.
+	// RenewDeadline is the time for which the leader tries to renew before it gives up. Default 10s.
 	// +optional
 	RenewDeadline metav1.Duration `json:"renewDeadline,omitempty"`
 	// RetryPeriod is the time between two attempts. Default 2s.
@@ -104,7 +104,7 @@ type TLSServer struct {
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 }
 
-// Debugging switches on what helps to find faults.
+// Debugging enables profiling and debug endpoints.
 type Debugging struct {
 	// EnableProfiling serves /debug/pprof and the configuration that is in effect, /debug/config, on the metrics port. Default false.
 	// +optional
@@ -112,12 +112,12 @@ type Debugging struct {
 	// EnableContentionProfiling records where goroutines block, with enableProfiling only. Default false.
 	// +optional
 	EnableContentionProfiling *bool `json:"enableContentionProfiling,omitempty"`
-	// Authentication restricts who reads metrics and what helps to find faults.
+	// Authentication configures access to metrics and debug endpoints.
 	// +optional
 	Authentication Authentication `json:"authentication,omitempty"`
 }
 
-// Authentication says whether readers of metrics must authenticate.
+// Authentication configures access to metrics and debug endpoints.
 type Authentication struct {
 	// Enabled serves the metrics port with TLS and the certificate of the webhooks, for those only whom the API server of the source or garden
 	// knows by their token and allows the path as a nonResourceURL. Profiles, /debug/config and /debug/log-level, which shows and sets the log
