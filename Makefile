@@ -16,8 +16,9 @@ GOFLAGS_TEST ?= -ldflags=-w -timeout 20m
 RACE         := $(if $(shell command -v gcc || command -v clang),CGO_ENABLED=1 go test -race,go test) $(GOFLAGS_TEST)
 RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target targets turns) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
 COMMANDS     := $(notdir $(wildcard cmd/*))
-# Names by which resource-manager answers for kubectl espalier, and completes its arguments.
-PLUGINS      := kubectl-espalier kubectl_complete-espalier
+# The client, and the name by which kubectl asks it to complete the arguments of kubectl espalier.
+CLIENT       := internal/client/kubectl-espalier
+COMPLETER    := kubectl_complete-espalier
 # What images are made for.
 ARCHITECTURES ?= amd64 arm64
 RELEASE      := go run -C internal/tools/release .
@@ -146,8 +147,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
 	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done
-	@mkdir -p $(CACHE)/plugin && go build -o $(CACHE)/plugin/kubectl-espalier ./cmd/resource-manager
-	@$(CACHE)/plugin/kubectl-espalier reference > docs/reference/kubectl-espalier-command-line.md && $(CACHE)/plugin/kubectl-espalier man --dir docs/man
+	@go run ./$(CLIENT) reference > docs/reference/kubectl-espalier-command-line.md && go run ./$(CLIENT) man --dir docs/man
 	@go run ./test/env/quickstart -garden-api > docs/examples/garden/api.yaml
 	@go run -C internal/tools ./recording ../..
 	@go run -C internal/tools ./shape -budget shape/budget.txt -lower ../..
@@ -165,11 +165,12 @@ $(TOOLS)/hugo: internal/tools/site/go.mod
 	@go build -C internal/tools/site -o $@ github.com/gohugoio/hugo
 
 .PHONY: build
-build: ## Build the executables into bin/.
+build: ## Build the executables and the client into bin/.
 	@mkdir -p bin
-	@echo "building $(COMMANDS:%=bin/%)"
-	@GOGC=200 go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... $(TOUR)
-	@for l in $(PLUGINS); do ln -sf resource-manager bin/$$l; done
+	@echo "building $(COMMANDS:%=bin/%) bin/kubectl-espalier"
+	@if [ -L bin/kubectl-espalier ]; then rm bin/kubectl-espalier; fi
+	@GOGC=200 go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... ./$(CLIENT) $(TOUR)
+	@ln -sf kubectl-espalier bin/$(COMPLETER)
 
 .PHONY: clients
 clients: bin/oras ## Build kubectl, Helm and oras into bin/.

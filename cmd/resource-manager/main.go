@@ -2,21 +2,13 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/executable/agents"
-	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
+	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
 	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -29,130 +21,6 @@ func main() {
 		os.Args = slices.Insert(os.Args, 1, cobra.ShellCompRequestCmd)
 		process.Main(kubectl.Command())
 	default:
-		process.Main(command())
+		process.Main(resourcemanager.Command())
 	}
-}
-
-func command() process.Command {
-	flags := options{ConfigFlags: &process.ConfigFlags{}}
-	return process.Command{
-		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and repair drift", Long: long, Smallest: smallest,
-		Environment: environment, Documents: documents, Subcommands: subcommands(), Flags: flags.add,
-		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
-			cfg, warnings, err := flags.configuration(set)
-			if err != nil {
-				return logr.Discard(), nil, err
-			}
-			if err := resourcemanager.NotBuilt(cfg, nil).ToAggregate(); err != nil {
-				return logr.Discard(), nil, err
-			}
-			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, process.Stderr())
-			for _, warning := range warnings {
-				log.Info("The configuration has a key to correct", "warning", warning.Text)
-			}
-			return log, func() error { return run(cfg, log) }, nil
-		},
-	}
-}
-
-// format is that of the configuration file.
-var format = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases, Profiles: config.Profiles}
-
-// subcommands print what the table of features says about a configuration, and whether there is anything wrong with it.
-func subcommands() []process.Subcommand {
-	flags := &options{ConfigFlags: &process.ConfigFlags{}}
-	configuration := func(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, error) {
-		cfg, _, err := flags.configuration(set)
-		return cfg, err
-	}
-	return append([]process.Subcommand{
-		process.ValidateConfig(format, func(file *process.ConfigFlags) (any, []shared.Warning, error) {
-			alone := options{ConfigFlags: file, anywhere: true}
-			cfg, warnings, err := alone.configuration(nil)
-			if err == nil {
-				err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()
-			}
-			return cfg, warnings, err
-		}),
-		takeover(),
-		agents.Explain("resource-manager", false),
-	}, slices.Concat(kubectl.Verbs(), resourcemanager.Executable(flags.add, configuration).Subcommands())...)
-}
-
-// takeover prints what the first pass would write.
-func takeover() process.Subcommand {
-	flags := options{ConfigFlags: &process.ConfigFlags{}, anywhere: true}
-	return process.Takeover("resource-manager", flags.add, func(ctx context.Context, set *pflag.FlagSet, r *process.DryRun) error {
-		cfg, _, err := flags.configuration(set)
-		if err == nil {
-			err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()
-		}
-		if err != nil {
-			return err
-		}
-		return resourcemanager.Rehearse(ctx, cfg, r)
-	})
-}
-
-// options are the command line.
-type options struct {
-	*process.ConfigFlags
-	// anywhere says that the configuration is for a Pod, but may be read outside of one.
-	anywhere              bool
-	extraTargetNamespaces []string
-	old                   oldFlags
-}
-
-func (o *options) add(flags *pflag.FlagSet) {
-	o.Add(flags)
-	flags.StringArrayVar(&o.extraTargetNamespaces, "extra-target-namespace", nil, "namespace of the target to watch in addition to those of the configuration; may be repeated")
-	o.old.add(flags)
-}
-
-// configuration reads, defaults, overrides and validates the configuration (CFG-4).
-func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerConfiguration, []shared.Warning, error) {
-	cfg := &config.ResourceManagerConfiguration{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: config.Kind}}
-	var warnings []shared.Warning
-	var err error
-	switch {
-	case o.File != "":
-		warnings, err = o.Read(format, cfg)
-	case o.old.used(flags):
-		if warnings, err = o.ReadDefaults(format, cfg); err == nil {
-			o.old.setDefaults(cfg)
-		}
-	default:
-		err = process.ErrNoConfig
-	}
-	if cfg.LeaderElection.ResourceNamespace == "" {
-		cfg.LeaderElection.ResourceNamespace = process.InClusterNamespace()
-	}
-	// The old flags set what decides about defaults, such as whether a controller is enabled.
-	warnings = append(warnings, o.old.apply(flags, cfg)...)
-	config.SetDefaults(cfg)
-	if len(o.extraTargetNamespaces) > 0 {
-		if len(cfg.TargetClientConnection.Namespaces) == 0 {
-			warnings = append(warnings, shared.Warning{Text: "--extra-target-namespace has no effect: all namespaces are watched"})
-		} else {
-			for _, namespace := range o.extraTargetNamespaces {
-				cfg.TargetClientConnection.AddNamespace(namespace)
-			}
-		}
-	}
-	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, sourceVariable)
-	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, targetVariable)
-	errs := config.Validate(cfg)
-	if namespace := "leaderElection.resourceNamespace"; o.anywhere {
-		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
-			found := e.Field == namespace && e.Type == field.ErrorTypeRequired
-			if found {
-				warnings = append(warnings, shared.Warning{Path: namespace, Text: namespace + " is not set: a Pod takes its own namespace, elsewhere nothing starts"})
-			}
-			return found
-		})
-	}
-	if err := process.Faults(err, errs); err != nil {
-		return nil, warnings, err
-	}
-	return cfg, warnings, nil
 }

@@ -161,7 +161,6 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 		c.addRun(root, stdout, started)
 	} else {
 		root.Use, root.Annotations = strings.ReplaceAll(c.Name, " ", "-")+" COMMAND", map[string]string{cobra.CommandDisplayNameAnnotation: c.Name, faultCode: "2"}
-		root.CompletionOptions.DisableDefaultCmd = true // It is by another name that the shell asks.
 		root.RunE = func(cmd *cobra.Command, _ []string) error {
 			_, err := io.WriteString(stdout, c.page(cmd).text())
 			return err

@@ -197,7 +197,7 @@ var thingFormat = FileFormat{
 // the line of what it belongs to.
 func TestValidateConfig(t *testing.T) {
 	command := executable(nil, nil, io.Discard)
-	command.Subcommands = []Subcommand{ValidateConfig(thingFormat, func(file *ConfigFlags) (any, []shared.Warning, error) {
+	command.Subcommands = []Subcommand{ValidateConfig(ConfigKind{thingFormat, func(file *ConfigFlags) (any, []shared.Warning, error) {
 		cfg := &thing{}
 		warnings, err := file.Read(thingFormat, cfg)
 		var errs field.ErrorList
@@ -212,7 +212,7 @@ func TestValidateConfig(t *testing.T) {
 		}
 		cfg.Limit++
 		return cfg, warnings, Faults(err, errs)
-	})}
+	}})}
 	for name, tc := range map[string]struct {
 		file   string
 		flags  []string
@@ -320,7 +320,7 @@ func TestVerbsAlone(t *testing.T) {
 		code        int
 		out, errOut string
 	}{
-		"CLI-9/no verb":          {nil, 0, "Ask things\n\nUsage:\n  kubectl thing COMMAND\n\nCommands:\n  ask      Ask\n  version  Print the version\n", ""},
+		"CLI-9/no verb":          {nil, 0, "Ask things\n\nUsage:\n  kubectl thing COMMAND\n\nCommands:\n  ask         Ask\n  completion  Generate the autocompletion script for the specified shell\n  version     Print the version\n", ""},
 		"CLI-9/something found":  {[]string{"ask", "a", "b"}, 1, "", ""},
 		"CLI-9/a fault":          {[]string{"ask", "fault", "b"}, 2, "", "Error: away\n"},
 		"CLI-9/an argument less": {[]string{"ask", "a"}, 2, "", "Error: want a kind and a name\n\nUsage:\n  kubectl thing ask KIND NAME [flags]\n"},

@@ -118,11 +118,11 @@ func TestReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := executable(nil, nil, io.Discard)
-	command.Subcommands = []Subcommand{ValidateConfig(thingFormat, func(file *ConfigFlags) (any, []shared.Warning, error) {
+	command.Subcommands = []Subcommand{ValidateConfig(ConfigKind{thingFormat, func(file *ConfigFlags) (any, []shared.Warning, error) {
 		cfg := &thing{}
 		warnings, err := file.Read(thingFormat, cfg)
 		return cfg, warnings, err
-	})}
+	}})}
 	if code, _, errOut := run(t, command, "validate-config", "-"); code != 1 || errOut != "-:1: naem: unknown key, did you mean name?\n" {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}

@@ -27,10 +27,37 @@ type problems []string
 
 func (f problems) Error() string { return strings.Join(f, "\n") }
 
-// ValidateConfig returns the command that reports whether an executable would start with each of some files. read does what the start does, without
-// anything but the file; it returns the effective configuration. A file is read once, as it may be a pipe.
-func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Warning, error)) Subcommand {
-	v := &validation{format: format, read: read}
+// ConfigKind is a kind of configuration file. Read does what a start does, without anything but the file; it returns the effective configuration.
+type ConfigKind struct {
+	Format FileFormat
+	Read   func(*ConfigFlags) (any, []shared.Warning, error)
+}
+
+// KindOf returns the kind among several that a file has, by its kind, or by its apiVersion if it names no kind.
+func KindOf(content []byte, kinds ...ConfigKind) (ConfigKind, error) {
+	values, err := decodeMap(content)
+	if err != nil || len(kinds) == 1 {
+		return kinds[0], nil //nolint:nilerr // Its reader reports the syntax with all other faults.
+	}
+	kind, _ := values["kind"].(string)
+	var known []string
+	for _, k := range kinds {
+		if kind == k.Format.Kind || kind == "" && values["apiVersion"] == k.Format.APIVersion {
+			return k, nil
+		}
+		known = append(known, k.Format.Kind)
+	}
+	text := fmt.Sprintf("kind %q is not known here", kind)
+	if kind == "" {
+		text = "the file names no kind"
+	}
+	return ConfigKind{}, &kindError{key: "kind", text: text + ": want " + strings.Join(known, " or ")}
+}
+
+// ValidateConfig returns the command that reports whether an executable would start with each of some files, which have one of some kinds. A file is
+// read once, as it may be a pipe.
+func ValidateConfig(kinds ...ConfigKind) Subcommand {
+	v := &validation{kinds: kinds}
 	return Subcommand{
 		Name: "validate-config", Operand: "FILE...",
 		Short: "Check configuration files, and report each fault with its line",
@@ -63,8 +90,7 @@ func ValidateConfig(format FileFormat, read func(*ConfigFlags) (any, []shared.Wa
 
 // validation is one call of the command.
 type validation struct {
-	format            FileFormat
-	read              func(*ConfigFlags) (any, []shared.Warning, error)
+	kinds             []ConfigKind
 	strict, effective bool
 	output            string
 	below             ConfigFlags
@@ -96,8 +122,13 @@ func (v *validation) check(name string) (*validated, error) {
 		f.faults = []problem{{1, err.Error()}}
 		return f, nil
 	}
-	cfg, warnings, err := v.read(&f.ConfigFlags)
-	lines := newConfigLines(content, v.format)
+	kind, err := KindOf(content, v.kinds...)
+	if err != nil {
+		f.faults = newConfigLines(content, FileFormat{}).faults(err)
+		return f, nil //nolint:nilerr // It is a fault of the file.
+	}
+	cfg, warnings, err := kind.Read(&f.ConfigFlags)
+	lines := newConfigLines(content, kind.Format)
 	f.cfg, f.faults = cfg, lines.faults(err)
 	for _, warning := range warnings {
 		if warning.Unknown && v.strict {

@@ -24,15 +24,15 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
-// Explain returns the verb that explains decisions of the authorizers. flags lead to a configuration, which read returns, or the defaults.
-func Explain(flags func(*pflag.FlagSet), read func() (*configuration, error)) process.Subcommand {
+// Explain returns the verb of a command that explains decisions of the authorizers. flags lead to a configuration, which read returns, or the defaults.
+func Explain(command string, flags func(*pflag.FlagSet), read func() (*configuration, error)) process.Subcommand {
 	var dir string
 	var selectorsSent bool
 	return explaining.Command(explaining.Executable{
 		Long: "It decides like the SeedAuthorizer about clients of seeds, and like the ShootAuthorizer about clients of self-hosted shoots.\n" +
 			"The graph is built from a garden cluster (--kubeconfig) or a dump (--dump), or is that of a running process (--server).\n" +
 			"A running process answers with its own configuration; otherwise --config says which scopes hold, or the defaults do.",
-		Example:    "admission-controller explain --as seed:a 'get secrets/garden-dev/aws'",
+		Example:    command + " explain --as seed:a 'get secrets/garden-dev/aws'",
 		Identities: []explaining.Identity{explaining.Seed, explaining.Extension, explaining.Shoot, explaining.Gardenadm},
 		Resource:   rules.Resource,
 		Flags: func(set *pflag.FlagSet) {

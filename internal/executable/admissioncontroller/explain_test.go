@@ -74,7 +74,7 @@ func verb(t *testing.T, arguments ...string) (int, string, string) {
 	}
 	var out, errs strings.Builder
 	code := process.Execute(process.Command{
-		Name: "admission-controller", Flags: func(*pflag.FlagSet) {}, Subcommands: []process.Subcommand{Explain(flags.Add, read), Dump()},
+		Name: "admission-controller", Flags: func(*pflag.FlagSet) {}, Subcommands: []process.Subcommand{Explain("admission-controller", flags.Add, read), Dump()},
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) { return logr.Discard(), nil, nil },
 	}, arguments, &out, &errs)
 	return code, out.String(), errs.String()

@@ -34,7 +34,7 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 			"of the two an example was decided by. The command reads from no cluster.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
-			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden (admission-controller dump)")
+			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden, which the verb dump writes")
 			set.StringVar(&compare, "compare", "", "`file` with the configuration of the second rule set")
 			set.StringSliceVar(&without, "without-edges", nil, "`rules` of edges that the second rule set lacks, such as GE-27; docs/reference/graph.md has them")
 			set.StringVar(&against, "against", "", "`executable` of another release that decides, too, with the same flags")

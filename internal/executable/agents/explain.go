@@ -35,13 +35,13 @@ func (f *shootFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.allowWatchAll, "allow-watch-all", false, "whether nodes.allowWatchAll is set")
 }
 
-// Explain returns the verb that explains decisions about the agents of nodes; many says that a running process may serve many shoots.
-func Explain(executable string, many bool) process.Subcommand {
+// Explain returns the verb that explains decisions about the agents of nodes: the last word of a command. A running process may serve many shoots.
+func Explain(command string, many bool) process.Subcommand {
 	flags := &shootFlags{}
-	return explaining.Command(explaining.Executable{
+	verb := explaining.Command(explaining.Executable{
 		Long: "It decides as the node-agent authorizer does about the agents of a shoot's nodes.\n" +
 			"The command reads the objects that decide from the shoot (--kubeconfig) and from the cluster with its Machines (--source-kubeconfig), or asks a running process (--server).",
-		Example:    executable + " explain --as machine:shoot--dev--web-worker-1 --machine-namespace shoot--dev--web 'get secrets/kube-system/x'",
+		Example:    command + " --as machine:shoot--dev--web-worker-1 --machine-namespace shoot--dev--web 'get secrets/kube-system/x'",
 		Identities: explaining.Agent(rules.UserPrefix, rules.AgentsGroup), Resource: rules.Resource, Flags: flags.add, Many: many,
 		Answer: func(ctx context.Context, _ *pflag.FlagSet, target *explaining.Cluster, q *explain.Question) (explain.Answer, error) {
 			shoot, err := flags.shoot(target)
@@ -61,6 +61,8 @@ func Explain(executable string, many bool) process.Subcommand {
 			return shoot.Authorizer.Explain(ctx, attributes), nil
 		},
 	})
+	verb.Name = command[strings.LastIndex(command, " ")+1:]
+	return verb
 }
 
 func (f *shootFlags) shoot(target *explaining.Cluster) (*Shoot, error) {

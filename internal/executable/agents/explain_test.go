@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
 			code := process.Execute(process.Command{
-				Name: "node-agent-authorizer", Flags: func(*pflag.FlagSet) {}, Subcommands: []process.Subcommand{Explain("node-agent-authorizer", true)},
+				Name: "node-agent-authorizer", Flags: func(*pflag.FlagSet) {}, Subcommands: []process.Subcommand{Explain("node-agent-authorizer explain", true)},
 				Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) { return logr.Discard(), nil, nil },
 			}, c.arguments, &out, &errs)
 			if code != c.code || !strings.Contains(out.String()+errs.String(), c.want) {

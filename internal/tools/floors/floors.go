@@ -95,6 +95,7 @@ var house = []floor{
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "verbs", rooms: []string{"internal/kubectl"}},
 	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/explaining", "internal/executable/manifests", "internal/executable/replaying"}},
-	{name: "executables", rooms: []string{"cmd/...", "internal/gen/docs", "internal/gen/charts"}},
+	{name: "command lines", rooms: []string{"internal/commandline/..."}},
+	{name: "executables", rooms: []string{"cmd/...", "internal/client/...", "internal/gen/docs", "internal/gen/charts"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},
 }

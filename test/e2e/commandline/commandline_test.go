@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +45,7 @@ func build(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(binaries) }()
-	for name := range kinds {
+	for _, name := range append(slices.Collect(maps.Keys(kinds)), harness.Client) {
 		if _, err := harness.Build(binaries, name); err != nil {
 			return 1, err
 		}
@@ -275,18 +277,35 @@ func TestGeneratedPages(t *testing.T) {
 	}
 }
 
-// CLI-9: by another name resource-manager answers for kubectl espalier, says where the other verbs are, and its pages are in the repository, too.
+// TestKubectlEspalier: by another name resource-manager answers for its verbs of kubectl espalier, and says where the other verbs are; the client
+// has all of them. Both complete arguments by the name that kubectl uses.
 func TestKubectlEspalier(t *testing.T) {
-	if err := os.Symlink(filepath.Join(binaries, "resource-manager"), filepath.Join(binaries, "kubectl-espalier")); err != nil {
-		t.Fatal(err)
+	link := func(executable, dir, name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Join(binaries, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(binaries, executable), filepath.Join(binaries, path)); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
-	if err := os.Symlink("resource-manager", filepath.Join(binaries, "kubectl_complete-espalier")); err != nil {
-		t.Fatal(err)
-	}
-	help := run(t, "kubectl-espalier", nil)
+	help := run(t, link("resource-manager", "image", harness.Client), nil)
 	for _, part := range []string{"\nUsage:\n  kubectl espalier COMMAND\n", "\n  why ", "admission-controller has explain"} {
 		if help.code != 0 || !strings.Contains(help.stdout, part) {
 			t.Errorf("CLI-9: exit code %d, no %q in\n%s%s", help.code, part, help.stdout, help.stderr)
+		}
+	}
+	for _, executable := range []string{"resource-manager", harness.Client} {
+		got := run(t, link(executable, executable+"-completes", "kubectl_complete-espalier"), []string{"KUBECONFIG=/none"}, "why", "--output", "j")
+		if got.code != 0 || !strings.HasPrefix(got.stdout, "json\n:4\n") {
+			t.Errorf("CLI-9: %s: exit code %d, %s%s", executable, got.code, got.stdout, got.stderr)
+		}
+	}
+	help = run(t, harness.Client, nil)
+	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "explain", "explain-node", "dump", "replay", "replay-node", "takeover", "validate-config", "completion", "version"} {
+		if help.code != 0 || !strings.Contains(help.stdout, "\n  "+verb+" ") {
+			t.Errorf("CLI-40: exit code %d, no verb %s in\n%s%s", help.code, verb, help.stdout, help.stderr)
 		}
 	}
 	for _, document := range strings.Fields(section(help.stdout, "Documents")) {
@@ -307,8 +326,36 @@ func TestKubectlEspalier(t *testing.T) {
 	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=/none", "KUBERNETES_SERVICE_HOST="}, "why", "pod", "x"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: source: no configuration has been provided") {
 		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
 	}
-	if got := run(t, "kubectl_complete-espalier", []string{"KUBECONFIG=/none"}, "why", "--output", "j"); got.code != 0 || !strings.HasPrefix(got.stdout, "json\n:4\n") {
-		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+}
+
+// TestClientKnowsKinds: the client reads configurations of all executables, and finds by their kinds which one is meant.
+func TestClientKnowsKinds(t *testing.T) {
+	for name, kind := range kinds {
+		for _, head := range []string{kind, strings.SplitAfter(kind, "\n")[0], strings.SplitAfter(kind, "\n")[1]} {
+			file := write(t, head+"leaderElection: {leaderElect: false}\nlogLevel: x\n")
+			got := run(t, harness.Client, nil, "validate-config", "--strict-config=false", file)
+			if want := run(t, name, nil, "validate-config", "--strict-config=false", file); got != want || got.code != 1 || !strings.Contains(got.stderr, "logLevel: Unsupported value") {
+				t.Errorf("CLI-40: %q: got %+v, %s says %+v", head, got, name, want)
+			}
+		}
+		got := run(t, harness.Client, []string{"KUBECONFIG=/none", "TARGET_KUBECONFIG=/none"}, "takeover", "--dry-run", "--config="+write(t, kind+"leaderElection: {leaderElect: false}\n"))
+		want := "/none: no such file or directory"
+		if name == "node-agent-authorizer" {
+			want = `kind "NodeAgentAuthorizerConfiguration" is not known here: want ResourceManagerConfiguration or AdmissionControllerConfiguration`
+		}
+		if got.code != 2 || !strings.Contains(got.stderr, want) {
+			t.Errorf("CLI-40: takeover of %s: %+v", name, got)
+		}
+	}
+	for content, want := range map[string]string{"kind: Foo\n": `kind "Foo" is not known here`, "logLevel: debug\n": "the file names no kind", "kind: [": "yaml: "} {
+		if got := run(t, harness.Client, nil, "validate-config", write(t, content)); got.code != 1 || !strings.Contains(got.stderr, ":1: ") || !strings.Contains(got.stderr, want) {
+			t.Errorf("CLI-40: %q: %+v", content, got)
+		}
+	}
+	for verb, want := range map[string]string{"explain": "seed:NAME", "explain-node": "machine:NAME", "replay": "--without-edges", "replay-node": "--objects"} {
+		if got := run(t, harness.Client, nil, verb, "--help"); got.code != 0 || !strings.Contains(got.stdout, want) || !strings.Contains(got.stdout, "\n  kubectl espalier "+verb+" ") {
+			t.Errorf("CLI-40: %s: %+v", verb, got)
+		}
 	}
 }
 

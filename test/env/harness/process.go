@@ -276,6 +276,9 @@ func lastLines(text string, n int) string {
 // sharedBinaries names the folder of executables that make test has built once for all suites.
 const sharedBinaries = "ESPALIER_BINARIES"
 
+// Client is the name of the client, which Build knows, too.
+const Client = "kubectl-espalier"
+
 // Build builds an executable of this module into a folder, or links the one there that all suites share.
 func Build(dir, name string) (string, error) {
 	shared := os.Getenv(sharedBinaries)
@@ -300,8 +303,11 @@ func build(dir, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the module: %w", err)
 	}
-	binary := filepath.Join(dir, name)
-	command := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", binary, "./cmd/"+name)
+	binary, folder := filepath.Join(dir, name), "./cmd/"
+	if name == Client {
+		folder = "./internal/client/"
+	}
+	command := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", binary, folder+name)
 	command.Dir, command.Env = string(bytes.TrimSpace(root)), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", name, err, out)

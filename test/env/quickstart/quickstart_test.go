@@ -182,10 +182,11 @@ func workplace(t *testing.T, root string, executables []string) string {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"kubectl-espalier", "kubectl_complete-espalier"} { // As make build does.
-		if err := os.Symlink("resource-manager", filepath.Join(work, "bin", name)); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := harness.Build(filepath.Join(work, "bin"), harness.Client); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(harness.Client, filepath.Join(work, "bin", "kubectl_complete-espalier")); err != nil { // As make build does.
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(work, "Makefile"), []byte("build clients:\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package nodeagentauthorizer
 
 import (
 	"github.com/go-logr/logr"

@@ -1,4 +1,4 @@
-package main
+package nodeagentauthorizer
 
 import (
 	"os"
@@ -43,7 +43,7 @@ func TestReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			code := process.Execute(command(), append([]string{"replay"}, c.arguments...), &out, &out)
+			code := process.Execute(Command(), append([]string{"replay"}, c.arguments...), &out, &out)
 			if code != c.code || !strings.Contains(out.String(), c.want) {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, out.String())
 			}

@@ -1,4 +1,4 @@
-package main
+package admissioncontroller
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 
 // TestReplayPage: the page about replay shows what the verb prints.
 func TestReplayPage(t *testing.T) {
-	t.Chdir(filepath.Join("..", ".."))
+	t.Chdir(filepath.Join("..", "..", ".."))
 	page, err := os.ReadFile(filepath.Join("docs", "operations", "replay.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestReplayPage(t *testing.T) {
 	for _, more := range [][]string{{"--compare", "docs/examples/replay/narrow.yaml"}, {"--without-edges", "GE-45"}} {
 		arguments := append([]string{"replay", "--audit-log", "docs/examples/replay/audit.log"}, more...)
 		var out strings.Builder
-		if code := process.Execute(command(), arguments, &out, &out); code != 1 {
+		if code := process.Execute(Command(), arguments, &out, &out); code != 1 {
 			t.Errorf("RPL-2: exit code %d: %s", code, out.String())
 		}
 		if shown := "$ admission-controller " + strings.Join(arguments, " ") + "\n" + out.String(); !strings.Contains(string(page), shown) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		_, _ = os.Stdout.WriteString("x\n")
 		os.Exit(0)
 	}
-	os.Exit(process.Execute(command(), append(os.Args[1:], "--config", os.Getenv("OTHER_RELEASE")), os.Stdout, os.Stderr))
+	os.Exit(process.Execute(Command(), append(os.Args[1:], "--config", os.Getenv("OTHER_RELEASE")), os.Stdout, os.Stderr))
 }
 
 // TestReplayAgainst: another executable decides about the same log, and what it decides differently is printed.
@@ -49,7 +49,7 @@ func TestReplayAgainst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(filepath.Join("..", ".."))
+	t.Chdir(filepath.Join("..", "..", ".."))
 	for name, c := range map[string]struct {
 		other, config string
 		code          int
@@ -67,13 +67,13 @@ func TestReplayAgainst(t *testing.T) {
 				arguments = append(arguments, "--config", c.config)
 			}
 			var out strings.Builder
-			if code := process.Execute(command(), arguments, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
+			if code := process.Execute(Command(), arguments, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, out.String())
 			}
 		})
 	}
 	var out strings.Builder
-	if code := process.Execute(command(), []string{"replay", "--audit-log", "-", "--against", self}, &out, &out); code != 2 {
+	if code := process.Execute(Command(), []string{"replay", "--audit-log", "-", "--against", self}, &out, &out); code != 2 {
 		t.Errorf("RPL-8: exit code %d: %s", code, out.String())
 	}
 }
@@ -119,7 +119,7 @@ func TestReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			code := process.Execute(command(), append([]string{"replay"}, c.arguments...), &out, &out)
+			code := process.Execute(Command(), append([]string{"replay"}, c.arguments...), &out, &out)
 			if code != c.code || !strings.Contains(out.String(), c.want) {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, out.String())
 			}

@@ -1,4 +1,4 @@
-package main
+package resourcemanager
 
 import "github.com/espalier-project/espalier/internal/process"
 

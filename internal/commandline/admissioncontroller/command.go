@@ -1,0 +1,111 @@
+// Package admissioncontroller has the command line of admission-controller: flags, configuration and verbs.
+//
+// Executable and client are put together from it: the executable runs Command, the client has some of its verbs.
+package admissioncontroller
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+
+	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// Command is the command of the executable.
+func Command() process.Command {
+	var flags process.ConfigFlags
+	return process.Command{
+		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
+		Environment: environment, Documents: documents, Flags: flags.Add,
+		Subcommands: append([]process.Subcommand{
+			process.ValidateConfig(ConfigKind), takeover(), Explain("admission-controller"), admissioncontroller.Dump(), Replay(),
+		}, subcommands()...),
+		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
+			cfg, warnings, err := configuration(&flags)
+			if err != nil {
+				return logr.Discard(), nil, err
+			}
+			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, process.Stderr())
+			for _, warning := range warnings {
+				log.Info("The configuration has a key to correct", "warning", warning.Text)
+			}
+			return log, func() error { return run(cfg, log) }, nil
+		},
+	}
+}
+
+// takeover prints what the process would write once it has begun.
+func takeover() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return process.Takeover("admission-controller", flags.Add, func(ctx context.Context, _ *pflag.FlagSet, r *process.DryRun) error {
+		return Rehearse(ctx, flags, r)
+	})
+}
+
+// Rehearse prints what the process would write with a configuration file.
+func Rehearse(ctx context.Context, file *process.ConfigFlags, r *process.DryRun) error {
+	cfg, _, err := configuration(file)
+	if err != nil {
+		return err
+	}
+	return admissioncontroller.Rehearse(ctx, cfg, r)
+}
+
+// Explain is the verb of a command that explains decisions.
+func Explain(command string) process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return admissioncontroller.Explain(command, flags.Add, func() (*config.AdmissionControllerConfiguration, error) {
+		cfg, _, err := completed(flags.ReadOrDefaults)
+		return cfg, err
+	})
+}
+
+// Replay is the verb that decides about audit logs once more.
+func Replay() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return admissioncontroller.Replay(flags.Add, func(file string) (*config.AdmissionControllerConfiguration, error) {
+		cfg, _, err := completed(flags.With(file).ReadOrDefaults)
+		return cfg, err
+	})
+}
+
+// ConfigKind is the kind of the configuration file.
+var ConfigKind = process.ConfigKind{Format: format, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+	return configuration(file)
+}}
+
+// format is that of the configuration file.
+var format = process.FileFormat{
+	APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases,
+	Profiles: config.Profiles,
+	Printed:  map[string]string{"versions": "apiVersions", "mode": "operationMode"},
+}
+
+// subcommands print what the table of features says about a configuration.
+func subcommands() []process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return admissioncontroller.Executable(flags.Add, func(*pflag.FlagSet) (*config.AdmissionControllerConfiguration, error) {
+		cfg, _, err := configuration(flags)
+		return cfg, err
+	}).Subcommands()
+}
+
+// configuration reads, defaults and validates the configuration (CFG-4).
+func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
+	return completed(flags.Read)
+}
+
+func completed(read func(process.FileFormat, any) ([]shared.Warning, error)) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
+	cfg := &config.AdmissionControllerConfiguration{}
+	warnings, err := read(format, cfg)
+	config.SetDefaults(cfg)
+	process.FromEnvironment(&cfg.GardenClientConnection.Kubeconfig, "KUBECONFIG")
+	if err := process.Faults(err, config.Validate(cfg)); err != nil {
+		return nil, warnings, err
+	}
+	return cfg, warnings, nil
+}

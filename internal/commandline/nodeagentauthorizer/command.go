@@ -1,0 +1,76 @@
+// Package nodeagentauthorizer has the command line of node-agent-authorizer: flags, configuration and verbs.
+//
+// Executable and client are put together from it: the executable runs Command, the client has some of its verbs.
+package nodeagentauthorizer
+
+import (
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+
+	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/executable/agents"
+	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// Command is the command of the executable.
+func Command() process.Command {
+	var flags process.ConfigFlags
+	return process.Command{
+		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
+		Environment: environment, Documents: documents, Flags: flags.Add,
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind), agents.Explain("node-agent-authorizer explain", true), Replay()}, subcommands()...),
+		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
+			cfg, warnings, err := configuration(&flags)
+			if err != nil {
+				return logr.Discard(), nil, err
+			}
+			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, process.Stderr())
+			for _, warning := range warnings {
+				log.Info("The configuration has a key to correct", "warning", warning.Text)
+			}
+			return log, func() error { return run(cfg, log) }, nil
+		},
+	}
+}
+
+// subcommands print what the table of features says about a configuration.
+func subcommands() []process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return nodeagentauthorizer.Executable(flags.Add, func(*pflag.FlagSet) (*config.NodeAgentAuthorizerConfiguration, error) {
+		cfg, _, err := configuration(flags)
+		return cfg, err
+	}).Subcommands()
+}
+
+// ConfigKind is the kind of the configuration file.
+var ConfigKind = process.ConfigKind{Format: printed, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+	return configuration(file)
+}}
+
+// Replay is the verb that decides about audit logs once more.
+func Replay() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	return nodeagentauthorizer.Replay(flags.Add, func(file string) (*config.NodeAgentAuthorizerConfiguration, error) {
+		cfg, _, err := completed(flags.With(file).ReadOrDefaults)
+		return cfg, err
+	})
+}
+
+// configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
+func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
+	return completed(flags.Read)
+}
+
+func completed(read func(process.FileFormat, any) ([]shared.Warning, error)) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
+	cfg := &config.NodeAgentAuthorizerConfiguration{}
+	warnings, err := read(format, cfg)
+	config.SetDefaults(cfg)
+	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, "KUBECONFIG")
+	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, "TARGET_KUBECONFIG")
+	if err := process.Faults(err, config.Validate(cfg)); err != nil {
+		return nil, warnings, err
+	}
+	return cfg, warnings, nil
+}
