@@ -146,8 +146,8 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	@go run ./internal/gen/charts deploy
 	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
 	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
-	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; go run ./cmd/$$c man --dir docs/man; done
-	@go run ./$(CLIENT) reference > docs/reference/kubectl-espalier-command-line.md && go run ./$(CLIENT) man --dir docs/man
+	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; done
+	@go run ./$(CLIENT) reference > docs/reference/kubectl-espalier-command-line.md
 	@go run ./test/env/quickstart -garden-api > docs/examples/garden/api.yaml
 	@go run -C internal/tools ./recording ../..
 	@go run -C internal/tools ./shape -budget shape/budget.txt -lower ../..
