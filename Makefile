@@ -19,8 +19,9 @@ COMMANDS     := $(notdir $(wildcard cmd/*))
 # The client, and the name by which kubectl asks it to complete the arguments of kubectl espalier.
 CLIENT       := internal/client/kubectl-espalier
 COMPLETER    := kubectl_complete-espalier
-# What images are made for.
+# What images are made for, and the client.
 ARCHITECTURES ?= amd64 arm64
+PLATFORMS    ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 RELEASE      := go run -C internal/tools/release .
 CONTENT       = -architectures '$(ARCHITECTURES)' $(if $(PROFILE),-profile $(PROFILE)) $(if $(DEFAULTS),-defaults $(abspath $(DEFAULTS)))
 STAMP         = -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
@@ -183,15 +184,21 @@ images: ## Build an OCI image of each executable for ARCHITECTURES (default amd6
 	@for a in $(ARCHITECTURES); do for c in $(COMMANDS); do echo "building bin/linux-$$a/$$c"; CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/linux-$$a/$$c ./cmd/$$c; done; done
 	@$(RELEASE) images $(STAMP) $(CONTENT) -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images $(COMMANDS)
 
+.PHONY: client
+client: ## Pack kubectl-espalier for PLATFORMS (default linux, darwin and windows on amd64 and arm64) with man pages and completions into bin/client, with checksums; BASE_URL=https://… of the archives, in which {version} stands for the version, adds a manifest for krew.
+	@rm -rf bin/clients && go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/clients/here/ ./$(CLIENT)
+	@for p in $(PLATFORMS); do echo "building bin/clients/$${p/\//-}/kubectl-espalier"; GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/clients/$${p/\//-}/ ./$(CLIENT); done
+	@$(RELEASE) client $(STAMP) -platforms '$(PLATFORMS)' -binaries $(CURDIR)/bin/clients -runs $(CURDIR)/bin/clients/here/kubectl-espalier -license $(CURDIR)/LICENSE -base-url '$(BASE_URL)' -out $(CURDIR)/bin/client
+
 .PHONY: charts
 charts: ## Pack the Helm chart of each executable, with the version of the images, into bin/charts: as an archive and as an OCI layout.
 	@$(RELEASE) charts $(STAMP) -charts $(CURDIR)/deploy/charts -out $(CURDIR)/bin/charts $(COMMANDS)
 
 .PHONY: release
-release: ## Make images and charts of VERSION=vX.Y.Z from a commit, with provenance and checksums, signed if there is KEY=<private key of cosign or openssl>.
+release: ## Make images, charts and the client of VERSION=vX.Y.Z from a commit, with provenance and checksums, signed if there is KEY=<private key of cosign or openssl>.
 	@[ -n "$(filter command environment,$(firstword $(origin VERSION)))" ] || { echo "make release VERSION=vX.Y.Z [KEY=<file>]" >&2; exit 1; }
 	@[ -z "$$(git status --porcelain)" ] || { echo "make release: the work tree has changes that are in no commit" >&2; exit 1; }
-	@$(MAKE) --no-print-directory images charts
+	@$(MAKE) --no-print-directory images charts client
 	@$(RELEASE) seal $(STAMP) $(CONTENT) $(if $(KEY),-key $(abspath $(KEY))) -out $(CURDIR)/bin
 
 .PHONY: push

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,11 +37,11 @@ func (o *options) writeCharts(names []string) error {
 		}
 		fmt.Printf("%s:%s %s\n", filepath.Join(o.out, name), o.chartVersion(), digest)
 	}
-	return writeChecksums(o.out, "*.tgz")
+	return writeChecksums(o.out, checksums, "*.tgz")
 }
 
 func (o *options) writeChart(name string) (v1.Hash, error) {
-	files, err := chartFiles(filepath.Join(o.charts, name))
+	files, err := filesBelow(filepath.Join(o.charts, name))
 	if err != nil {
 		return v1.Hash{}, err
 	}
@@ -54,7 +52,7 @@ func (o *options) writeChart(name string) (v1.Hash, error) {
 	if err != nil {
 		return v1.Hash{}, err
 	}
-	archive, err := o.pack(name, files)
+	archive, err := tarGzip(plainFiles(name+"/", files), o.time)
 	if err != nil {
 		return v1.Hash{}, err
 	}
@@ -84,8 +82,8 @@ func (o *options) stamp(chart []byte) ([]byte, error) {
 	}), nil
 }
 
-// chartFiles are the files of a folder, by their paths with slashes.
-func chartFiles(dir string) (map[string][]byte, error) {
+// filesBelow are the files of a folder, by their paths with slashes.
+func filesBelow(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -102,25 +100,4 @@ func chartFiles(dir string) (map[string][]byte, error) {
 		return nil
 	})
 	return files, err
-}
-
-// pack is the archive of a chart. Nothing in it depends on when and by whom it is packed.
-func (o *options) pack(name string, files map[string][]byte) ([]byte, error) {
-	var packed bytes.Buffer
-	compressed, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	w := tar.NewWriter(compressed)
-	for _, path := range sorted(files) {
-		header := &tar.Header{Name: name + "/" + path, Mode: 0o644, Size: int64(len(files[path])), Typeflag: tar.TypeReg, ModTime: o.time, Format: tar.FormatPAX}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(files[path]); err != nil {
-			return nil, err
-		}
-	}
-	err = errors.Join(w.Close(), compressed.Close())
-	return packed.Bytes(), err
 }

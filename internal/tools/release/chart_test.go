@@ -23,7 +23,7 @@ func packed(t *testing.T) (string, map[string][]byte) {
 	if err := o.writeCharts([]string{"resource-manager", "admission-controller"}); err != nil {
 		t.Fatal(err)
 	}
-	return o.out, must(chartFiles(o.out))
+	return o.out, must(filesBelow(o.out))
 }
 
 // TestCharts: a chart is in a layout as Helm wants it in a registry, its version is that of the release, and it is the same whenever it is packed.

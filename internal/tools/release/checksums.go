@@ -38,8 +38,8 @@ func checksumsOf(dir string, patterns ...string) (map[string]string, error) {
 	return sums, nil
 }
 
-// writeChecksums writes those of the files of a folder that match patterns.
-func writeChecksums(dir string, patterns ...string) error {
+// writeChecksums writes those of the files of a folder that match patterns into a file.
+func writeChecksums(dir, file string, patterns ...string) error {
 	sums, err := checksumsOf(dir, patterns...)
 	if err != nil {
 		return err
@@ -48,5 +48,5 @@ func writeChecksums(dir string, patterns ...string) error {
 	for _, name := range sorted(sums) {
 		fmt.Fprintf(&lines, "%s  %s\n", sums[name], name)
 	}
-	return os.WriteFile(filepath.Join(dir, checksums), lines.Bytes(), 0o644)
+	return os.WriteFile(filepath.Join(dir, file), lines.Bytes(), 0o644)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"debug/elf"
@@ -169,14 +168,6 @@ func ownFiles(executable string, content []byte) []file {
 	return files
 }
 
-// file is one of an image. A name that ends in a slash is a folder's; link is set for a symbolic link.
-type file struct {
-	name    string
-	mode    int64
-	content []byte
-	link    string
-}
-
 // defaults is the file that the executables read below their configuration.
 const defaults = "etc/espalier/defaults.yaml"
 
@@ -210,23 +201,7 @@ func authorities() []byte {
 // newLayer packs files. Nothing in it depends on when and by whom it is done.
 func newLayer(files []file) (v1.Layer, error) {
 	var packed bytes.Buffer
-	w := tar.NewWriter(&packed)
-	for _, f := range files {
-		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
-		switch {
-		case f.name[len(f.name)-1] == '/':
-			header.Typeflag = tar.TypeDir
-		case f.link != "":
-			header.Typeflag, header.Linkname = tar.TypeSymlink, f.link
-		}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
+	if err := writeTar(&packed, files, time.Unix(0, 0)); err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil }

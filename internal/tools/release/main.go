@@ -1,8 +1,9 @@
 // release makes what a release has, without a daemon and without a registry: OCI layouts with the image of each executable for several
-// architectures and with its Helm chart, and what says where they come from. The same input gives the same digests.
+// architectures and with its Helm chart, archives of the client, and what says where they come from. The same input gives the same digests.
 //
 //	release images -out bin/images -binaries bin -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
 //	release charts -out bin/charts -charts deploy/charts -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
+//	release client -out bin/client -binaries bin/clients -platforms linux/amd64 -version v1.2.3 -commit 0123abc -time 1700000000
 //	release seal -out bin -key cosign.key -version v1.2.3 -commit 0123abc…
 //
 // An image has nothing but the executable, its defaults, a user, an empty /tmp and the certificates of public authorities. The executables are
@@ -31,6 +32,7 @@ type options struct {
 	defaults []byte
 
 	charts string
+	client clientOptions
 
 	// signer signs the release; none does not.
 	signer *signer
@@ -50,6 +52,7 @@ var commands = map[string]struct {
 }{
 	"images": {imageFlags, (*options).writeImages},
 	"charts": {chartFlags, (*options).writeCharts},
+	"client": {clientFlags, (*options).writeClient},
 	"seal":   {sealFlags, (*options).seal},
 }
 
@@ -84,7 +87,7 @@ func defaultsOf(path, profile string) ([]byte, error) {
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]].run == nil {
-		fmt.Fprintln(os.Stderr, "usage: release images|charts|seal [flags] [names]")
+		fmt.Fprintln(os.Stderr, "usage: release images|charts|client|seal [flags] [names]")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {

@@ -106,7 +106,7 @@ func sealed(t *testing.T, key *signer) (string, map[string][]byte) {
 	if err := o.seal(nil); err != nil {
 		t.Fatal(err)
 	}
-	return dir, must(chartFiles(dir))
+	return dir, must(filesBelow(dir))
 }
 
 // tags are what a layout has, by tag.
