@@ -202,12 +202,13 @@ release: ## Make images, charts and the client of VERSION=vX.Y.Z from a commit, 
 	@$(RELEASE) seal $(STAMP) $(CONTENT) $(if $(KEY),-key $(abspath $(KEY))) -out $(CURDIR)/bin
 
 .PHONY: push
-push: bin/oras ## Copy what images, charts and release made to a registry: images to REGISTRY/<executable>, charts to REGISTRY/charts/<executable>.
+push: bin/oras ## Copy what images, charts and release made to a registry: images to REGISTRY/<executable>, charts to REGISTRY/charts/<executable>; print an image vector overwrite for Gardener.
 	@[ -n "$(REGISTRY)" ] || { echo "make push REGISTRY=<host>/<path>" >&2; exit 1; }
 	@for kind in images charts; do for layout in bin/$$kind/*/; do name=$$(basename $$layout); \
 		for tag in $$(bin/oras repo tags --oci-layout $${layout%/}); do \
 			bin/oras cp --recursive --from-oci-layout $${layout%/}:$$tag $(REGISTRY)/$$([ $$kind = images ] || echo $$kind/)$$name:$$tag; \
 		done; done; done
+	@$(RELEASE) overwrite $(STAMP) -registry $(REGISTRY) -out $(CURDIR)/bin
 
 bin/oras: internal/tools/release/go.mod
 	@go build -C internal/tools/release -o $(CURDIR)/bin/oras oras.land/oras/cmd/oras

@@ -5,6 +5,7 @@
 //	release charts -out bin/charts -charts deploy/charts -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
 //	release client -out bin/client -binaries bin/clients -platforms linux/amd64 -version v1.2.3 -commit 0123abc -time 1700000000
 //	release seal -out bin -key cosign.key -version v1.2.3 -commit 0123abc…
+//	release overwrite -out bin -registry registry.example.com/espalier -version v1.2.3
 //
 // An image has nothing but the executable, its defaults, a user, an empty /tmp and the certificates of public authorities. The executables are
 // expected at <binaries>/linux-<architecture>/<name>, the charts at <charts>/<name>.
@@ -34,6 +35,9 @@ type options struct {
 	charts string
 	client clientOptions
 
+	// registry is where the images are pushed to.
+	registry string
+
 	// signer signs the release; none does not.
 	signer *signer
 }
@@ -50,10 +54,11 @@ var commands = map[string]struct {
 	flags func(*flag.FlagSet, *options, *given)
 	run   func(*options, []string) error
 }{
-	"images": {imageFlags, (*options).writeImages},
-	"charts": {chartFlags, (*options).writeCharts},
-	"client": {clientFlags, (*options).writeClient},
-	"seal":   {sealFlags, (*options).seal},
+	"images":    {imageFlags, (*options).writeImages},
+	"charts":    {chartFlags, (*options).writeCharts},
+	"client":    {clientFlags, (*options).writeClient},
+	"overwrite": {overwriteFlags, (*options).printOverwrite},
+	"seal":      {sealFlags, (*options).seal},
 }
 
 func imageFlags(set *flag.FlagSet, o *options, g *given) {
@@ -87,7 +92,7 @@ func defaultsOf(path, profile string) ([]byte, error) {
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]].run == nil {
-		fmt.Fprintln(os.Stderr, "usage: release images|charts|client|seal [flags] [names]")
+		fmt.Fprintln(os.Stderr, "usage: release images|charts|client|seal|overwrite [flags] [names]")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
