@@ -1,7 +1,9 @@
 package kubectl
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // completeWithin is how long a shell waits for names: longer than an API server takes, and shorter than a user has patience.
@@ -80,9 +81,16 @@ func (c *connection) completeNamespace(_ *pflag.FlagSet, begun string) []string 
 }
 
 func (c *connection) completeContext(_ *pflag.FlagSet, begun string) []string {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.source.kubeconfig
-	config, err := rules.Load()
+	return c.source.contexts(begun)
+}
+
+func (c *connection) completeTargetContext(_ *pflag.FlagSet, begun string) []string {
+	to := access{kubeconfig: cmp.Or(c.target.kubeconfig, c.source.kubeconfig)}
+	return to.contexts(begun)
+}
+
+func (a *access) contexts(begun string) []string {
+	config, err := a.rules().Load()
 	if err != nil {
 		return nil
 	}
@@ -110,9 +118,14 @@ func (c *connection) completeManagedResource(arguments []string, begun string) [
 	return begin(found.source.names(ctx, managedResources, found.namespace), begun)
 }
 
-// completeFlags complete the flags of a connection, and the format of the output.
-func (c *connection) completeFlags() map[string]func(*pflag.FlagSet, string) []string {
-	return map[string]func(*pflag.FlagSet, string) []string{
-		"namespace": c.completeNamespace, "context": c.completeContext, "target-context": c.completeContext, "output": completeOutput,
+// completeFlags complete the flags of a connection, and those that a verb has in addition.
+func (c *connection) completeFlags(more map[string]func(*pflag.FlagSet, string) []string) map[string]func(*pflag.FlagSet, string) []string {
+	all := map[string]func(*pflag.FlagSet, string) []string{
+		"namespace": c.completeNamespace, "context": c.completeContext, "target-context": c.completeTargetContext,
 	}
+	maps.Copy(all, more)
+	return all
 }
+
+// outputOnly is what completeFlags takes of a verb that has -o.
+var outputOnly = map[string]func(*pflag.FlagSet, string) []string{"output": completeOutput}

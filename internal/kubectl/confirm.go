@@ -33,7 +33,7 @@ func confirmVerb() process.Subcommand {
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return to.completeManagedResource(arguments, begun)
 		},
-		CompleteFlags: to.completeFlags(),
+		CompleteFlags: to.completeFlags(nil),
 		Flags:         to.add,
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			return interruptible(func(ctx context.Context) error { return confirmDeletion(ctx, &to, set.Arg(0), out) })

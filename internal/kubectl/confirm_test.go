@@ -1,14 +1,12 @@
 package kubectl
 
 import (
-	"fmt"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // CLI-32: confirm sets the annotation that the condition asks for, and nothing else.
@@ -29,13 +27,9 @@ func TestConfirm(t *testing.T) {
 			store := &annotated{objects: map[string]map[string]any{"/apis/resources.gardener.cloud/v1alpha1/namespaces/n/managedresources/x": mr}}
 			server := httptest.NewServer(store)
 			defer server.Close()
-			file := filepath.Join(t.TempDir(), "kubeconfig")
-			content := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, namespace: 'n'}}]\nclusters: [{name: c, cluster: {server: '%s'}}]\n", server.URL)
-			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			out := &strings.Builder{}
-			err := confirmDeletion(t.Context(), &connection{source: access{kubeconfig: file}}, "x", out)
+			to, out := &connection{}, &strings.Builder{}
+			to.parse(t, "-n", "n", "--kubeconfig", kubeconfig.File(t, server.URL))
+			err := confirmDeletion(t.Context(), to, "x", out)
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatal(err)
 			}

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -18,36 +17,82 @@ import (
 // connection are the flags that lead to the source and to the target.
 type connection struct {
 	source, target access
-	namespace      string
-	as             string
-	asGroups       []string
-	timeout        time.Duration
+	flags          *pflag.FlagSet
 }
 
 // access is how one cluster is found.
-type access struct{ kubeconfig, context string }
-
-func (c *connection) add(set *pflag.FlagSet) {
-	set.StringVar(&c.source.kubeconfig, "kubeconfig", "", "`file` with the way to the source, where ManagedResources and their Secrets are; as for kubectl, KUBECONFIG and ~/.kube/config otherwise")
-	set.StringVar(&c.source.context, "context", "", "`name` of the context of the source")
-	set.StringVar(&c.target.kubeconfig, "target-kubeconfig", "", "`file` with the way to the target, where the managed objects are, if that is another cluster than the source")
-	set.StringVar(&c.target.context, "target-context", "", "`name` of the context of the target, if that is another cluster than the source")
-	set.StringVarP(&c.namespace, "namespace", "n", "", "`namespace`; the default is that of the context")
-	set.StringVar(&c.as, "as", "", "`user` to impersonate")
-	set.StringArrayVar(&c.asGroups, "as-group", nil, "`group` to impersonate; may be repeated")
-	set.DurationVar(&c.timeout, "request-timeout", 0, "how long a single request may take; 0 means as long as it takes")
+type access struct {
+	kubeconfig string
+	clientcmd.ConfigOverrides
 }
 
-func (c *connection) load(a access) (*rest.Config, string, error) {
+// ofTarget is the prefix of the flags of the target.
+const ofTarget = "target-"
+
+func (c *connection) add(set *pflag.FlagSet) {
+	c.flags = set
+	c.source.add(set, "", "source, where ManagedResources and their Secrets are")
+	c.target.add(set, ofTarget, "target, where the managed objects are, if that is another cluster than the source")
+}
+
+// add adds client-go's own flags, of which the help describes three, and lists the others.
+func (a *access) add(set *pflag.FlagSet, prefix, cluster string) {
+	names := clientcmd.RecommendedConfigOverrideFlags(prefix)
+	if prefix == "" {
+		names.ClusterOverrideFlags.APIServer.ShortName = "s"
+		names.ContextOverrideFlags.Namespace.Description = "`namespace`; the default is that of the context"
+	} else {
+		names.ContextOverrideFlags.Namespace.LongName = "" // --namespace counts for both clusters.
+	}
+	names.CurrentContext.Description = "`name` of the context of the " + cluster
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	clientcmd.BindOverrideFlags(&a.ConfigOverrides, own, names)
+	own.VisitAll(func(f *pflag.Flag) {
+		if f.Name != names.CurrentContext.LongName && f.Name != clientcmd.FlagNamespace {
+			process.Group(f, "Connection flags, which are those of kubectl")
+		}
+	})
+	set.AddFlagSet(own)
+	text := "`file` with the way to the " + cluster
+	if prefix == "" {
+		text += "; as for kubectl, KUBECONFIG and ~/.kube/config otherwise"
+	}
+	set.StringVar(&a.kubeconfig, prefix+clientcmd.RecommendedConfigPathFlag, "", text)
+}
+
+// toTarget returns how the target is found. It is the source unless a flag says otherwise; --namespace, impersonation and the timeout count for both.
+func (c *connection) toTarget() (a access, other bool) {
+	c.flags.Visit(func(f *pflag.Flag) { other = other || strings.HasPrefix(f.Name, ofTarget) })
+	if !other {
+		return c.source, false
+	}
+	a = c.target
+	a.kubeconfig = cmp.Or(a.kubeconfig, c.source.kubeconfig)
+	a.Context.Namespace = c.source.Context.Namespace
+	if !c.flags.Changed(ofTarget + "request-timeout") {
+		a.Timeout = c.source.Timeout
+	}
+	if a.AuthInfo.Impersonate == "" && a.AuthInfo.ImpersonateUID == "" && len(a.AuthInfo.ImpersonateGroups) == 0 {
+		of := &c.source.AuthInfo
+		a.AuthInfo.Impersonate, a.AuthInfo.ImpersonateUID, a.AuthInfo.ImpersonateGroups = of.Impersonate, of.ImpersonateUID, of.ImpersonateGroups
+	}
+	return a, true
+}
+
+func (a *access) rules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: a.context, AuthInfo: clientcmdapi.AuthInfo{Impersonate: c.as, ImpersonateGroups: c.asGroups}}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	return rules
+}
+
+// load reads the kubeconfig, and returns the namespace of the flags, else that of the context.
+func (a *access) load() (*rest.Config, string, error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(a.rules(), &a.ConfigOverrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, "", err
 	}
-	config.Timeout, config.WarningHandler = c.timeout, warningWriter(process.Stderr())
+	config.WarningHandler = warningWriter(process.Stderr())
 	namespace, _, err := loader.Namespace()
 	return config, namespace, err
 }
@@ -68,25 +113,23 @@ type clusters struct {
 // open leads to both clusters; nothing is sent yet.
 func (c *connection) open() (*clusters, error) {
 	found := &clusters{}
-	config, namespace, err := c.load(c.source)
+	config, namespace, err := c.source.load()
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	if found.source, err = newReader(config, &found.sent); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	found.target, found.namespace = found.source, cmp.Or(c.namespace, namespace)
-	found.targetNamespace = found.namespace
-	if c.target == (access{}) {
+	found.namespace, found.target, found.targetNamespace = namespace, found.source, namespace
+	target, other := c.toTarget()
+	if !other {
 		return found, nil
 	}
-	target := access{cmp.Or(c.target.kubeconfig, c.source.kubeconfig), c.target.context}
-	if config, namespace, err = c.load(target); err != nil {
+	if config, found.targetNamespace, err = target.load(); err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
 	if found.target, err = newReader(config, &found.sent); err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
-	found.targetNamespace = cmp.Or(c.namespace, namespace)
 	return found, nil
 }

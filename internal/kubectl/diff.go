@@ -48,7 +48,7 @@ func diff() process.Subcommand {
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return to.completeManagedResource(arguments, begun)
 		},
-		CompleteFlags: to.completeFlags(),
+		CompleteFlags: to.completeFlags(outputOnly),
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
 			output.add(set)

@@ -67,10 +67,8 @@ func objectVerb(to *connection, name, short string, do func(context.Context, []s
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return to.completeObject(arguments, begun)
 		},
-		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
-			"namespace": to.completeNamespace, "context": to.completeContext, "target-context": to.completeContext,
-		},
-		Flags: to.add,
+		CompleteFlags: to.completeFlags(nil),
+		Flags:         to.add,
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			return interruptible(func(ctx context.Context) error { return do(ctx, set.Args(), out) })
 		},
@@ -152,17 +150,12 @@ func (c *connection) find(ctx context.Context, arguments []string) (*place, erro
 			return nil, err
 		}
 		p.namespace = found.targetNamespace
-		if c.target != (access{}) {
-			where = c.target
-			if where.kubeconfig == "" {
-				where.kubeconfig = c.source.kubeconfig
-			}
-		}
+		where, _ = c.toTarget()
 	}
 	if !p.namespaced {
 		p.namespace = ""
 	}
-	config, _, err := c.load(where)
+	config, _, err := where.load()
 	if err != nil {
 		return nil, err
 	}

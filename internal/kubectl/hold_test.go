@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // annotated serves objects by their paths, and takes merge patches of their annotations.
@@ -95,12 +94,8 @@ func TestHoldAndRelease(t *testing.T) {
 			}
 			server := httptest.NewServer(store)
 			defer server.Close()
-			file := filepath.Join(t.TempDir(), "kubeconfig")
-			content := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, namespace: 'n'}}]\nclusters: [{name: c, cluster: {server: '%s'}}]\n", server.URL)
-			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			to, out := &connection{source: access{kubeconfig: file}}, &strings.Builder{}
+			to, out := &connection{}, &strings.Builder{}
+			to.parse(t, "-n", "n", "--kubeconfig", kubeconfig.File(t, server.URL))
 			tc.request.now = now
 			var err error
 			if tc.release {

@@ -70,7 +70,7 @@ func rolloutVerb() process.Subcommand {
 			}
 			return nil
 		},
-		CompleteFlags: flags.completeFlags(),
+		CompleteFlags: flags.completeFlags(outputOnly),
 		Flags: func(set *pflag.FlagSet) {
 			flags.add(set)
 			flags.output.add(set)
@@ -270,7 +270,7 @@ func (f *rolloutFlags) annotateGroup(ctx context.Context, namespace string, read
 	if err != nil {
 		return err
 	}
-	config, _, err := f.load(f.source)
+	config, _, err := f.source.load()
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,7 @@ package kubectl
 
 import (
 	"errors"
-	"fmt"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // former and changed are revisions: the content that is applied, and the one that waits.
@@ -80,12 +78,8 @@ func TestRollout(t *testing.T) {
 			}}
 			server := httptest.NewServer(store)
 			defer server.Close()
-			file := filepath.Join(t.TempDir(), "kubeconfig")
-			content := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, namespace: 'n'}}]\nclusters: [{name: c, cluster: {server: '%s'}}]\n", server.URL)
-			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			flags, out := &rolloutFlags{connection: connection{source: access{kubeconfig: file}}, output: tc.output}, &strings.Builder{}
+			flags, out := &rolloutFlags{output: tc.output}, &strings.Builder{}
+			flags.parse(t, "-n", "n", "--kubeconfig", kubeconfig.File(t, server.URL))
 			err := flags.run(t.Context(), tc.word, "x", out)
 			switch {
 			case tc.found != errors.Is(err, somethingFound):

@@ -48,7 +48,7 @@ func tree() process.Subcommand {
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return flags.completeManagedResource(arguments, begun)
 		},
-		CompleteFlags: flags.completeFlags(),
+		CompleteFlags: flags.completeFlags(outputOnly),
 		Flags: func(set *pflag.FlagSet) {
 			flags.add(set)
 			flags.output.add(set)

@@ -42,9 +42,7 @@ func why() process.Subcommand {
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return to.completeObject(arguments, begun)
 		},
-		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{
-			"namespace": to.completeNamespace, "source-namespace": to.completeNamespace, "context": to.completeContext, "target-context": to.completeContext, "output": completeOutput,
-		},
+		CompleteFlags: to.completeFlags(map[string]func(*pflag.FlagSet, string) []string{"source-namespace": to.completeNamespace, "output": completeOutput}),
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
 			output.add(set)

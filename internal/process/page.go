@@ -37,6 +37,43 @@ func Deprecate(f *pflag.Flag, instead string) {
 	f.Annotations = map[string][]string{deprecation: {instead}}
 }
 
+// grouped marks a flag of a group; its value is the heading of the group.
+const grouped = "grouped-under"
+
+// Group has the help list a flag by its name alone, under a heading, with the other flags of the group.
+func Group(f *pflag.Flag, heading string) {
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[grouped] = []string{heading}
+}
+
+// widest is how wide the lines of a group are.
+const widest = 100
+
+// addGroups adds a section for each group of flags.
+func (p *page) addGroups(flags *pflag.FlagSet) {
+	var headings []string
+	lines := map[string][]string{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		for _, heading := range f.Annotations[grouped] {
+			of := lines[heading]
+			if of == nil {
+				headings = append(headings, heading)
+			}
+			if last := len(of) - 1; last >= 0 && len(of[last])+len(f.Name)+len(" --") <= widest {
+				of[last] += " --" + f.Name
+			} else {
+				of = append(of, "--"+f.Name)
+			}
+			lines[heading] = of
+		}
+	})
+	for _, heading := range headings {
+		p.add(section{title: heading, code: strings.Join(lines[heading], "\n") + "\n"})
+	}
+}
+
 // environment are the variables that every executable reads.
 var environment = []Term{
 	{"KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT", "where the API server of the Pod's own cluster is, for a connection without a kubeconfig"},
@@ -65,6 +102,7 @@ func (c *Command) page(cmd *cobra.Command) *page {
 		p.add(section{title: "Commands", terms: terms})
 	}
 	p.add(section{title: flagsTitle, terms: flagTerms(cmd.NonInheritedFlags(), false)})
+	p.addGroups(cmd.NonInheritedFlags())
 	if cmd.HasParent() {
 		p.add(section{title: "Exit codes", terms: exitCodesOf(cmd)})
 		return p
@@ -117,7 +155,7 @@ func isDeprecated(f *pflag.Flag) bool { return len(f.Annotations[deprecation]) >
 func flagTerms(flags *pflag.FlagSet, deprecated bool) []Term {
 	var terms []Term
 	flags.VisitAll(func(f *pflag.Flag) {
-		if isDeprecated(f) != deprecated || f.Hidden && !deprecated {
+		if isDeprecated(f) != deprecated || f.Hidden && !deprecated || f.Annotations[grouped] != nil {
 			return
 		}
 		kind, text := pflag.UnquoteUsage(f)

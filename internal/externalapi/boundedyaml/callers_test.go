@@ -35,16 +35,17 @@ var methods = []string{"UniversalDecoder", "UniversalDeserializer", "UniversalSt
 
 // own are the functions that decode what the operator, or the project itself, has written, or that have a bound of their own.
 var own = map[string]string{
-	"internal/commandline/nodeagentauthorizer.fromResourceManager": "the process's configuration",
 	"internal/client/kubectl-espalier.takeover":                    "the process's configuration",
+	"internal/commandline/nodeagentauthorizer.fromResourceManager": "the process's configuration",
 	"internal/executable/explaining.Cluster.RESTConfig":            "the user's own kubeconfig",
 	"internal/gen/charts.executable.schema":                        "charts of the project",
 	"internal/gen/charts.executable.write":                         "charts of the project",
 	"internal/gen/charts.readme":                                   "charts of the project",
 	"internal/gen/charts.rulesOf":                                  "charts of the project",
 	"internal/gen/docs.decoded":                                    "profiles of the project",
-	"internal/kubectl.connection.completeContext":                  "the user's own kubeconfig",
-	"internal/kubectl.connection.load":                             "the user's own kubeconfig",
+	"internal/kubectl.access.add":                                  "only the flags of a kubeconfig",
+	"internal/kubectl.access.load":                                 "the user's own kubeconfig",
+	"internal/kubectl.access.rules":                                "the user's own kubeconfig",
 	"internal/managedresource/decode.part.checkSyntax":             "has the same bounds for many documents, Brotli and a budget for all (MR-7)",
 	"internal/managedresource/decode.part.yamlDocument":            "has the same bounds for many documents, Brotli and a budget for all (MR-7)",
 	"internal/process.ConfigFlags.decode":                          "the process's configuration",

@@ -339,6 +339,9 @@ func TestKubectlEspalier(t *testing.T) {
 			t.Errorf("CLI-9: %v", err)
 		}
 	}
+	if got := run(t, "kubectl-espalier", nil, "tree", "--help"); !strings.Contains(got.stdout, "\nConnection flags, which are those of kubectl:\n  --as --as-group --as-uid ") {
+		t.Errorf("CLI-50: %s", got.stdout)
+	}
 	if got := run(t, "kubectl-espalier", nil, "why", "pod"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: want KIND NAME or KIND/NAME\n\nUsage:\n  kubectl espalier why KIND[.GROUP] NAME [flags]\n") {
 		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
 	}
