@@ -104,10 +104,14 @@ func begin(words []string, begun string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, begun) })
 }
 
-// completeManagedResource offers the ManagedResources of the namespace.
+// completeManagedResource offers the ManagedResources of the namespace, with the kind before them if it was begun with.
 func (c *connection) completeManagedResource(arguments []string, begun string) []string {
-	if len(arguments) > 0 {
+	if len(arguments) > 1 || len(arguments) == 1 && !isManagedResource(arguments[0]) {
 		return nil
+	}
+	before := ""
+	if kind, _, found := strings.Cut(begun, "/"); found && isManagedResource(kind) {
+		before = kind + "/"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
@@ -115,7 +119,11 @@ func (c *connection) completeManagedResource(arguments []string, begun string) [
 	if err != nil {
 		return nil
 	}
-	return begin(found.source.names(ctx, managedResources, found.namespace), begun)
+	names := found.source.names(ctx, managedResources, found.namespace)
+	for i := range names {
+		names[i] = before + names[i]
+	}
+	return begin(names, begun)
 }
 
 // completeFlags complete the flags of a connection, and those that a verb has in addition.

@@ -2,7 +2,6 @@ package kubectl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -25,10 +24,8 @@ func confirmVerb() process.Subcommand {
 			"confirm prints what is going to be deleted, and confirms that, and no other objects: if the manifests change meanwhile, nothing is confirmed.\n\n" +
 			"The ManagedResource is annotated in the source, to which --kubeconfig and --context lead.",
 		Arguments: func(arguments []string) error {
-			if len(arguments) != 1 {
-				return errors.New("want the name of one ManagedResource")
-			}
-			return nil
+			_, err := oneManagedResource(arguments)
+			return err
 		},
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return to.completeManagedResource(arguments, begun)
@@ -36,7 +33,13 @@ func confirmVerb() process.Subcommand {
 		CompleteFlags: to.completeFlags(nil),
 		Flags:         to.add,
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error { return confirmDeletion(ctx, &to, set.Arg(0), out) })
+			return interruptible(func(ctx context.Context) error {
+				name, err := oneManagedResource(set.Args())
+				if err != nil {
+					return err
+				}
+				return confirmDeletion(ctx, &to, name, out)
+			})
 		},
 	}
 }

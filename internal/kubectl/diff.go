@@ -40,10 +40,11 @@ func diff() process.Subcommand {
 			{Name: "2", Text: "an error, or a part is not known; stderr says which"},
 		},
 		Arguments: func(arguments []string) error {
-			if len(arguments) > 1 || (len(arguments) == 1) == (files.manifests != "") {
+			if (len(arguments) > 0) == (files.manifests != "") {
 				return errors.New("want either a MANAGEDRESOURCE or --filename")
 			}
-			return nil
+			_, err := managedResourceName(arguments)
+			return err
 		},
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return to.completeManagedResource(arguments, begun)
@@ -57,7 +58,11 @@ func diff() process.Subcommand {
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			return interruptible(func(ctx context.Context) error {
-				found, err := answerDiff(ctx, &to, set.Arg(0), files)
+				name, err := managedResourceName(set.Args())
+				if err != nil {
+					return err
+				}
+				found, err := answerDiff(ctx, &to, name, files)
 				if err != nil {
 					return err
 				}

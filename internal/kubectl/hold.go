@@ -167,15 +167,6 @@ func (c *connection) find(ctx context.Context, arguments []string) (*place, erro
 	return p, nil
 }
 
-func isManagedResource(word string) bool {
-	name, _, group := splitKind(word)
-	switch name {
-	case "mr", "ManagedResource", "managedresource", "managedresources":
-		return group == "" || group == resourcesv1alpha1.SchemeGroupVersion.Group
-	}
-	return false
-}
-
 // newPatcher returns a client that reads and patches, and does nothing else.
 func newPatcher(config *rest.Config) (dynamic.Interface, error) {
 	config = rest.CopyConfig(config)

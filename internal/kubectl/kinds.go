@@ -26,6 +26,8 @@ type kind struct {
 	schema.GroupVersionKind
 	resource   string
 	namespaced bool
+	// names are the singular and the short names by which the cluster knows a custom kind.
+	names []string
 	// definition is the CustomResourceDefinition, if that was read.
 	definition *unstructured.Unstructured
 }
@@ -205,7 +207,8 @@ func (r *reader) discover(ctx context.Context) ([]*kind, error) {
 					continue
 				}
 				gvk := schema.GroupVersionKind{Group: cmp.Or(resource.ResponseKind.Group, group.Name), Version: cmp.Or(resource.ResponseKind.Version, v.Version), Kind: resource.ResponseKind.Kind}
-				r.kinds.discovered = append(r.kinds.discovered, &kind{GroupVersionKind: gvk, resource: resource.Resource, namespaced: resource.Scope == apidiscoveryv2.ScopeNamespace})
+				r.kinds.discovered = append(r.kinds.discovered, &kind{GroupVersionKind: gvk, resource: resource.Resource,
+					namespaced: resource.Scope == apidiscoveryv2.ScopeNamespace, names: append(resource.ShortNames, resource.SingularResource)})
 			}
 		}
 	}
@@ -216,7 +219,7 @@ func (r *reader) discover(ctx context.Context) ([]*kind, error) {
 func choose(all []*kind, argument, word, version, group string) (*kind, error) {
 	var found []*kind
 	for _, k := range all {
-		named := strings.EqualFold(k.Kind, word) || strings.EqualFold(k.resource, word)
+		named := slices.ContainsFunc(slices.Concat(k.names, []string{k.Kind, k.resource}), func(name string) bool { return strings.EqualFold(name, word) })
 		if named && (group == "" || k.Group == group) && (version == "" || k.Version == version) &&
 			!slices.ContainsFunc(found, func(f *kind) bool { return f.GroupKind() == k.GroupKind() }) { // The preferred version comes first.
 			found = append(found, k)

@@ -40,10 +40,11 @@ func tree() process.Subcommand {
 			{Name: "2", Text: "an error; stderr says which"},
 		},
 		Arguments: func(arguments []string) error {
-			if len(arguments) > 1 || len(arguments) == 1 && flags.all {
-				return errors.New("want one MANAGEDRESOURCE at most, and none with --all-namespaces")
+			if len(arguments) > 0 && flags.all {
+				return errors.New("want no MANAGEDRESOURCE with --all-namespaces")
 			}
-			return nil
+			_, err := managedResourceName(arguments)
+			return err
 		},
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return flags.completeManagedResource(arguments, begun)
@@ -56,7 +57,13 @@ func tree() process.Subcommand {
 			set.BoolVarP(&flags.watch, "watch", "w", false, "go on, and show a ManagedResource again whenever it changes")
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error { return runTree(ctx, &flags, set.Arg(0), out) })
+			return interruptible(func(ctx context.Context) error {
+				name, err := managedResourceName(set.Args())
+				if err != nil {
+					return err
+				}
+				return runTree(ctx, &flags, name, out)
+			})
 		},
 	}
 }

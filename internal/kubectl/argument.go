@@ -1,0 +1,43 @@
+package kubectl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+)
+
+// isManagedResource reports whether a kind, a plural or a short name means ManagedResources.
+func isManagedResource(word string) bool {
+	name, _, group := splitKind(strings.ToLower(word))
+	return slices.Contains([]string{"mr", "managedresource", "managedresources"}, name) &&
+		(group == "" || group == resourcesv1alpha1.SchemeGroupVersion.Group)
+}
+
+// managedResourceName reads NAME, KIND/NAME or KIND NAME, where KIND is ManagedResource; no argument is no name.
+func managedResourceName(arguments []string) (string, error) {
+	if len(arguments) == 0 {
+		return "", nil
+	}
+	if len(arguments) == 1 && arguments[0] != "" && !strings.Contains(arguments[0], "/") {
+		return arguments[0], nil
+	}
+	kind, name, err := kindAndName(arguments)
+	if err != nil {
+		return "", errors.New("want NAME, mr/NAME or mr NAME of one ManagedResource")
+	}
+	if !isManagedResource(kind) {
+		return "", fmt.Errorf("%s is not a ManagedResource: want NAME, mr/NAME or mr NAME", kind)
+	}
+	return name, nil
+}
+
+// oneManagedResource is managedResourceName for verbs that need a name.
+func oneManagedResource(arguments []string) (string, error) {
+	if len(arguments) == 0 {
+		return "", errors.New("want the name of one ManagedResource")
+	}
+	return managedResourceName(arguments)
+}
