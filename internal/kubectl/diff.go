@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -40,8 +42,9 @@ func diff() process.Subcommand {
 			{Name: "2", Text: "an error, or a part is not known; stderr says which"},
 		},
 		Arguments: func(arguments []string) error {
-			if (len(arguments) > 0) == (files.manifests != "") {
-				return errors.New("want either a MANAGEDRESOURCE or --filename")
+			given := slices.DeleteFunc([]bool{len(arguments) > 0, files.manifests != "", files.selector != ""}, func(is bool) bool { return !is })
+			if len(given) != 1 {
+				return errors.New("want either a MANAGEDRESOURCE, --selector or --filename")
 			}
 			_, err := managedResourceName(arguments)
 			return err
@@ -53,6 +56,7 @@ func diff() process.Subcommand {
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
 			output.add(set)
+			set.StringVarP(&files.selector, "selector", "l", "", "label `selector` of ManagedResources of the namespace")
 			set.StringVarP(&files.manifests, "filename", "f", "", "`file` with a ManagedResource and its Secrets, or with manifests; - for standard input")
 			set.StringArrayVar(&files.secrets, "secret", nil, "`file` with a Secret that is to stand in the place of the one by its name; may be repeated")
 		},
@@ -75,10 +79,11 @@ func diff() process.Subcommand {
 	}
 }
 
-// diffFiles are the files that diff reads.
+// diffFiles are the files that diff reads, or the selector in place of a name.
 type diffFiles struct {
 	manifests string
 	secrets   []string
+	selector  string
 }
 
 // differing is the answer of diff.
@@ -114,6 +119,9 @@ func answerDiff(ctx context.Context, to *connection, name string, files diffFile
 	}
 	r := &runReader{clusters: clusters, given: given, progress: newProgress(process.Stderr(), time.Now)}
 	defer r.progress.Done()
+	if files.selector != "" {
+		return r.selected(ctx, files.selector)
+	}
 	if name == "" && given.managedResource == nil {
 		return r.manifests(ctx)
 	}
@@ -130,6 +138,25 @@ func answerDiff(ctx context.Context, to *connection, name string, files diffFile
 	}
 	found := &differing{}
 	return found, r.managedResource(ctx, mr, found)
+}
+
+// selected adds what the next run of each selected ManagedResource of the namespace would do.
+func (r *runReader) selected(ctx context.Context, selector string) (*differing, error) {
+	objects, err := r.source.list(ctx, managedResources, r.namespace, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("listing ManagedResources: %w", err)
+	}
+	all, err := typedAll[resourcesv1alpha1.ManagedResource](objects)
+	if err != nil {
+		return nil, err
+	}
+	found := &differing{}
+	for _, mr := range all {
+		if err := r.managedResource(ctx, mr, found); err != nil {
+			found.Faults = append(found.Faults, fmt.Sprintf("ManagedResource %s/%s: %v", mr.Namespace, mr.Name, err))
+		}
+	}
+	return found, ctx.Err()
 }
 
 // asInCluster gives a ManagedResource of a file the namespace, the inventory and the state that the one of the source has.
@@ -162,7 +189,7 @@ func note(mr *resourcesv1alpha1.ManagedResource) string {
 
 // printDiff prints changes as kubectl diff does, and what else there is to say on stderr.
 func printDiff(out, notes io.Writer, s style, f format, found *differing) error {
-	if f == asJSON || f == asYAML {
+	if f.structured() {
 		if found.Changes == nil {
 			found.Changes = []inspect.Change{}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/process"
@@ -28,7 +29,15 @@ const (
 	asName format = "name"
 )
 
-var formats = []string{string(asWide), string(asJSON), string(asYAML), string(asName)}
+// asJSONPath is the prefix of a format with a template.
+const asJSONPath = "jsonpath="
+
+var formats = []string{string(asWide), string(asJSON), string(asYAML), string(asName), asJSONPath}
+
+// structured reports whether encode prints the answer.
+func (f format) structured() bool {
+	return f == asJSON || f == asYAML || strings.HasPrefix(string(f), asJSONPath)
+}
 
 // String implements pflag.Value.
 func (f *format) String() string { return string(*f) }
@@ -38,22 +47,46 @@ func (f *format) Type() string { return "form" }
 
 // Set implements pflag.Value.
 func (f *format) Set(value string) error {
-	if !slices.Contains(formats, value) {
-		return fmt.Errorf("want %s", strings.Join(formats, ", "))
+	if template, found := strings.CutPrefix(value, asJSONPath); found && template != "" {
+		if _, err := newJSONPath(template); err != nil {
+			return err
+		}
+	} else if !slices.Contains(formats, value) || found {
+		return fmt.Errorf("want %s", strings.Join(formats, ", ")+"TEMPLATE")
 	}
 	*f = format(value)
 	return nil
 }
 
 func (f *format) add(set *pflag.FlagSet) {
-	set.VarP(f, "output", "o", "output `format`: wide, json, yaml or name")
+	set.VarP(f, "output", "o", "output `format`: wide, json, yaml, name or jsonpath=TEMPLATE")
 }
 
-// encode prints a value as JSON or YAML.
+// newJSONPath parses a template of kubectl, which may lack the braces, and the first dot.
+func newJSONPath(template string) (*jsonpath.JSONPath, error) {
+	if !strings.Contains(template, "{") {
+		template = "{." + strings.TrimPrefix(template, ".") + "}"
+	}
+	parsed := jsonpath.New("output").AllowMissingKeys(true)
+	return parsed, parsed.Parse(template)
+}
+
+// encode prints a value as JSON or YAML, or what a template takes of it.
 func encode(out io.Writer, f format, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
+	}
+	if template, found := strings.CutPrefix(string(f), asJSONPath); found {
+		parsed, err := newJSONPath(template)
+		if err != nil {
+			return err
+		}
+		var plain any
+		if err := json.Unmarshal(content, &plain); err != nil {
+			return err
+		}
+		return parsed.Execute(out, plain)
 	}
 	if f == asYAML {
 		if content, err = yaml.JSONToYAML(content); err != nil {

@@ -154,9 +154,12 @@ func (f *rolloutFlags) run(ctx context.Context, word, name string, out io.Writer
 		return f.annotateGroup(ctx, clusters.namespace, read, out, abortRollout)
 	}
 	report := read.report()
-	if f.output == asJSON || f.output == asYAML {
+	switch {
+	case f.output.structured():
 		err = encode(out, f.output, report)
-	} else {
+	case f.output == asName:
+		_, err = fmt.Fprintf(out, "configmap/%s\n", name)
+	default:
 		err = printGroup(out, styleOf(out), report)
 	}
 	if err == nil && report.Halted {
@@ -285,7 +288,7 @@ func (f *rolloutFlags) annotateGroup(ctx context.Context, namespace string, read
 	if err := p.annotate(ctx, read.object, annotations); err != nil {
 		return err
 	}
-	if f.output == asJSON || f.output == asYAML {
+	if f.output.structured() {
 		return encode(out, f.output, read.report())
 	}
 	_, err = fmt.Fprintf(out, "Roll-out group %s %s\n", read.group.Name, done)

@@ -23,6 +23,8 @@ type treeFlags struct {
 	output format
 	all    bool
 	watch  bool
+	// selector selects ManagedResources by their labels.
+	selector string
 }
 
 // tree is the verb that shows ManagedResources with their objects.
@@ -40,8 +42,8 @@ func tree() process.Subcommand {
 			{Name: "2", Text: "an error; stderr says which"},
 		},
 		Arguments: func(arguments []string) error {
-			if len(arguments) > 0 && flags.all {
-				return errors.New("want no MANAGEDRESOURCE with --all-namespaces")
+			if len(arguments) > 0 && (flags.all || flags.selector != "") {
+				return errors.New("want no MANAGEDRESOURCE with --all-namespaces or --selector")
 			}
 			_, err := managedResourceName(arguments)
 			return err
@@ -54,6 +56,7 @@ func tree() process.Subcommand {
 			flags.add(set)
 			flags.output.add(set)
 			set.BoolVarP(&flags.all, "all-namespaces", "A", false, "show the ManagedResources of all namespaces, by class")
+			set.StringVarP(&flags.selector, "selector", "l", "", "label `selector` of the ManagedResources")
 			set.BoolVarP(&flags.watch, "watch", "w", false, "go on, and show a ManagedResource again whenever it changes")
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
@@ -73,7 +76,7 @@ func runTree(ctx context.Context, flags *treeFlags, name string, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	g := &treeReader{clusters: clusters, name: name, within: clusters.namespace, progress: newProgress(process.Stderr(), time.Now)}
+	g := &treeReader{clusters: clusters, name: name, selector: flags.selector, within: clusters.namespace, progress: newProgress(process.Stderr(), time.Now)}
 	if flags.all {
 		g.within = ""
 	}
@@ -108,10 +111,10 @@ type treePrinter struct {
 
 // print prints branches as they are at a time.
 func (p *treePrinter) print(branches []inspect.Branch, now time.Time) error {
-	switch p.format {
-	case asJSON, asYAML:
+	switch {
+	case p.format.structured():
 		return encode(p.out, p.format, branches)
-	case asName:
+	case p.format == asName:
 		for i := range branches {
 			if _, err := fmt.Fprintf(p.out, "managedresource.resources.gardener.cloud/%s\n", branches[i].Name); err != nil {
 				return err

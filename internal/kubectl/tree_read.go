@@ -22,9 +22,9 @@ import (
 // treeReader reads ManagedResources with their objects.
 type treeReader struct {
 	*clusters
-	// name is the one that is asked for, "" for all; within is its namespace, "" for all.
-	name, within string
-	progress     *progress
+	// name is the one that is asked for, "" for all that the selector selects; within is its namespace, "" for all.
+	name, selector, within string
+	progress               *progress
 }
 
 // fewObjects is how many objects of a kind are read one by one: a list by label has the objects of all ManagedResources.
@@ -32,7 +32,7 @@ const fewObjects = 4
 
 func (g *treeReader) options() metav1.ListOptions {
 	if g.name == "" {
-		return metav1.ListOptions{}
+		return metav1.ListOptions{LabelSelector: g.selector}
 	}
 	return metav1.ListOptions{FieldSelector: "metadata.name=" + g.name}
 }

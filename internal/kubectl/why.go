@@ -101,10 +101,10 @@ func kindAndName(arguments []string) (kind, name string, err error) {
 
 // printWhy prints a report.
 func printWhy(out io.Writer, s style, f format, r *inspect.Report, now time.Time) error {
-	switch f {
-	case asJSON, asYAML:
+	switch {
+	case f.structured():
 		return encode(out, f, r)
-	case asName:
+	case f == asName:
 		if r.Owner == nil {
 			return nil
 		}

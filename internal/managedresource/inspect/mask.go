@@ -31,6 +31,13 @@ func mask(live, wanted *unstructured.Unstructured) {
 	}
 }
 
+// Masked returns an object without the values of Secrets in it.
+func Masked(object *unstructured.Unstructured) *unstructured.Unstructured {
+	hidden := object.DeepCopy()
+	mask(nil, hidden)
+	return hidden
+}
+
 // hide returns two values without those of Secrets. asItem is true for items of a SecretList, which may have no kind.
 func hide(before, after any, asItem bool) (hiddenBefore, hiddenAfter any) {
 	switch {
