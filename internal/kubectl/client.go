@@ -31,7 +31,7 @@ type reader struct {
 	metadata metadata.Interface
 	raw      rest.Interface
 	sent     *atomic.Int64
-	kinds    kinds
+	known    known
 }
 
 func newReader(config *rest.Config, sent *atomic.Int64) (*reader, error) {

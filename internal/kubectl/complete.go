@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/kinds"
 )
 
 // completeWithin is how long a shell waits for names: longer than an API server takes, and shorter than a user has patience.
@@ -44,7 +46,7 @@ func (c *connection) completeObject(arguments []string, begun string) []string {
 // kindNames are the kinds of a cluster, custom ones with their groups.
 func (r *reader) kindNames(ctx context.Context) []string {
 	var names []string
-	for _, k := range builtin() {
+	for _, k := range kinds.Builtin() {
 		names = append(names, strings.ToLower(k.Kind))
 	}
 	all, _ := r.discover(ctx)

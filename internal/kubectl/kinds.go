@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/espalier-project/espalier/internal/kinds"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -40,68 +40,12 @@ func (k *kind) in(version string) *kind {
 	return &other
 }
 
-// clusterScoped are Kubernetes' own kinds that have no namespaces. No type says it, and discovery would cost a request.
-var clusterScoped = []string{
-	"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus",
-	"CustomResourceDefinition", "DeviceClass", "DeviceTaintRule", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy",
-	"MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PriorityClass",
-	"PriorityLevelConfiguration", "ResourcePoolStatusRequest", "ResourceSlice", "RuntimeClass", "SelfSubjectAccessReview", "SelfSubjectReview", "SelfSubjectRulesReview",
-	"ServiceCIDR", "StorageClass", "StorageVersion", "StorageVersionMigration", "SubjectAccessReview", "TokenReview", "ValidatingAdmissionPolicy",
-	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
+func ofBuiltin(of *kinds.Kind) *kind {
+	return &kind{GroupVersionKind: of.GroupVersionKind, resource: of.Resource, namespaced: of.Namespaced}
 }
 
-// shortNames are those that people type, by kind.
-var shortNames = map[string]string{
-	"cm": "ConfigMap", "crd": "CustomResourceDefinition", "crds": "CustomResourceDefinition", "cj": "CronJob", "csr": "CertificateSigningRequest",
-	"deploy": "Deployment", "ds": "DaemonSet", "ep": "Endpoints", "ev": "Event", "hpa": "HorizontalPodAutoscaler", "ing": "Ingress",
-	"limits": "LimitRange", "netpol": "NetworkPolicy", "no": "Node", "ns": "Namespace", "pc": "PriorityClass", "pdb": "PodDisruptionBudget",
-	"po": "Pod", "pv": "PersistentVolume", "pvc": "PersistentVolumeClaim", "quota": "ResourceQuota", "rc": "ReplicationController",
-	"rs": "ReplicaSet", "sa": "ServiceAccount", "sc": "StorageClass", "sts": "StatefulSet", "svc": "Service",
-}
-
-// lateGroups have kinds by names that others have, too: those are meant, unless the group is named.
-var lateGroups = []string{"extensions", "events.k8s.io"}
-
-// builtin are Kubernetes' own kinds, by group and kind, in the version that is likely to be served and preferred.
-var builtin = sync.OnceValue(func() map[schema.GroupKind]*kind {
-	versions := map[schema.GroupKind][]string{
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {"v1"}, {Group: "apiregistration.k8s.io", Kind: "APIService"}: {"v1"},
-	}
-	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
-		_, isObject := goType.FieldByName("ObjectMeta")
-		if isObject && gvk.Version != "__internal" {
-			versions[gvk.GroupKind()] = append(versions[gvk.GroupKind()], gvk.Version)
-		}
-	}
-	kinds := map[schema.GroupKind]*kind{}
-	for gk, all := range versions {
-		slices.SortFunc(all, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
-		gvk := gk.WithVersion(all[0])
-		plural, _ := apimeta.UnsafeGuessKindToResource(gvk)
-		kinds[gk] = &kind{GroupVersionKind: gvk, resource: plural.Resource, namespaced: !slices.Contains(clusterScoped, gk.Kind)}
-	}
-	return kinds
-})
-
-// builtinOf returns the built-in kind that a word means, nil if it means none: a kind, a plural or a short name, and a group, if it is named.
-func builtinOf(word, group string, grouped bool) *kind {
-	var found []*kind
-	for gk, k := range builtin() {
-		named := strings.EqualFold(word, gk.Kind) || strings.EqualFold(word, k.resource) || shortNames[strings.ToLower(word)] == gk.Kind
-		if named && (!grouped || gk.Group == group) {
-			found = append(found, k)
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	return slices.MinFunc(found, func(a, b *kind) int {
-		return cmp.Or(cmp.Compare(slices.Index(lateGroups, a.Group), slices.Index(lateGroups, b.Group)), cmp.Compare(a.Group, b.Group))
-	})
-}
-
-// kinds are those of a cluster, asked for at most once.
-type kinds struct {
+// known are the kinds of a cluster, asked for at most once.
+type known struct {
 	mu         sync.Mutex
 	discovered []*kind
 }
@@ -110,10 +54,9 @@ type kinds struct {
 // its group costs that for its definition, and without it that for all kinds.
 func (r *reader) resolve(ctx context.Context, argument string) (*kind, error) {
 	word, version, group := splitKind(argument)
-	if k := builtinOf(word, group, group != "" || strings.Contains(argument, ".")); k != nil {
-		if version != "" {
-			k = k.in(version)
-		}
+	if of := kinds.Find(word, group, group != "" || strings.Contains(argument, ".")); of != nil {
+		k := ofBuiltin(of)
+		k.Version = cmp.Or(version, k.Version)
 		return k, nil
 	}
 	if group != "" {
@@ -184,10 +127,10 @@ const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 
 // discover returns all kinds that have a group, asked for once.
 func (r *reader) discover(ctx context.Context) ([]*kind, error) {
-	r.kinds.mu.Lock()
-	defer r.kinds.mu.Unlock()
-	if r.kinds.discovered != nil {
-		return r.kinds.discovered, nil
+	r.known.mu.Lock()
+	defer r.known.mu.Unlock()
+	if r.known.discovered != nil {
+		return r.known.discovered, nil
 	}
 	content, err := r.raw.Get().AbsPath("/apis").SetHeader("Accept", aggregated).Do(ctx).Raw()
 	if err != nil {
@@ -207,12 +150,12 @@ func (r *reader) discover(ctx context.Context) ([]*kind, error) {
 					continue
 				}
 				gvk := schema.GroupVersionKind{Group: cmp.Or(resource.ResponseKind.Group, group.Name), Version: cmp.Or(resource.ResponseKind.Version, v.Version), Kind: resource.ResponseKind.Kind}
-				r.kinds.discovered = append(r.kinds.discovered, &kind{GroupVersionKind: gvk, resource: resource.Resource,
+				r.known.discovered = append(r.known.discovered, &kind{GroupVersionKind: gvk, resource: resource.Resource,
 					namespaced: resource.Scope == apidiscoveryv2.ScopeNamespace, names: append(resource.ShortNames, resource.SingularResource)})
 			}
 		}
 	}
-	return r.kinds.discovered, nil
+	return r.known.discovered, nil
 }
 
 // choose returns the kind that a word means; it is an error if it means several, or none.
@@ -258,8 +201,8 @@ func (k *kind) scope() plan.Scope {
 
 // served returns where a kind of a manifest is served, nil if it is not.
 func (r *reader) served(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	if k := builtin()[gvk.GroupKind()]; k != nil {
-		return k.in(gvk.Version), nil
+	if of := kinds.Builtin()[gvk.GroupKind()]; of != nil {
+		return ofBuiltin(of).in(gvk.Version), nil
 	}
 	all, err := r.discover(ctx)
 	if err != nil {

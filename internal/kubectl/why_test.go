@@ -1,9 +1,6 @@
 package kubectl
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/kinds"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/golden"
 )
@@ -87,9 +85,9 @@ func TestKinds(t *testing.T) {
 	} {
 		word, _, group := splitKind(argument)
 		got := ""
-		if k := builtinOf(word, group, strings.Contains(argument, ".")); k != nil {
-			got = k.String() + " " + k.resource
-			if k.namespaced {
+		if k := kinds.Find(word, group, strings.Contains(argument, ".")); k != nil {
+			got = k.String() + " " + k.Resource
+			if k.Namespaced {
 				got += " namespaced"
 			}
 		}
@@ -115,39 +113,4 @@ func TestKinds(t *testing.T) {
 
 func inGroup(group, version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: "X"}
-}
-
-// CLI-10: which kinds have no namespaces is what the types of k8s.io/api say for their clients.
-func TestClusterScoped(t *testing.T) {
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*", "*", "types*.go"))
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	scoped := map[string]bool{"CustomResourceDefinition": true, "APIService": true} // These are in other modules.
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		without := false
-		for line := range strings.Lines(string(content)) {
-			if strings.HasPrefix(line, "// +genclient:nonNamespaced") {
-				without = true
-			} else if name, found := strings.CutPrefix(line, "type "); found {
-				if without {
-					scoped[strings.Fields(name)[0]] = true
-				}
-				without = false
-			}
-		}
-	}
-	for _, k := range builtin() {
-		if scoped[k.Kind] == k.namespaced {
-			t.Errorf("CLI-10: %s has a namespace: %t", k.GroupVersionKind, k.namespaced)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,9 @@ func run(arguments ...string) (code int, out string) {
 		Name: "x", Flags: func(*pflag.FlagSet) {},
 		Subcommands: []process.Subcommand{Command(Executable{
 			Identities: append([]Identity{Seed, Extension, Shoot, Gardenadm}, Agent("agent:", "agents")...), Many: true, Flags: func(*pflag.FlagSet) {},
-			Resource: func(resource string) (string, bool, bool) { return "g", resource == "seeds", resource != "unknown" },
+			Resource: func(resource string) (string, bool, bool) {
+				return "g", resource == "seeds", slices.Contains([]string{"seeds", "shoots", "managedresources", "namespaces"}, resource)
+			},
 			Answer: func(_ context.Context, _ *pflag.FlagSet, _ *Cluster, q *explain.Question) (explain.Answer, error) {
 				a := explain.Answer{Decision: explain.Allow, Reason: q.Text(), Client: q.User + " " + strings.Join(q.Groups, ",")}
 				a.Summarize("X")
@@ -61,11 +64,13 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// TestRequests: a request is a verb, a resource and an object, as one word or as two.
+// TestRequests: CLI-54: a request is a verb, a resource and an object, as one word or as two; the resource is a plural, a singular or a short name.
 func TestRequests(t *testing.T) {
 	for request, want := range map[string]string{
 		"get seeds/a": "get seeds.g a", "get shoots/n/a": "get shoots.g n/a", "list shoots": "list shoots.g\n", "list shoots/n": "list shoots.g n\n", "get shoots.h/n/a": "get shoots.h n/a",
-		"get unknown/a": "get unknown a", "get unknown/n/a": "get unknown n/a", "get namespaces": "get namespaces.g",
+		"get unknown.h/a": "get unknown.h a", "get unknown.h/n/a": "get unknown.h n/a", "get namespaces": "get namespaces.g",
+		"get shoot/n/a": "get shoots.g n/a", "get Shoots/n/a": "get shoots.g n/a", "get SEED/a": "get seeds.g a", "get Shoot.g/n/a": "get shoots.g n/a",
+		"get mr/n/a": "get managedresources.g n/a", "get cm/n/a": "get configmaps n/a", "get deploy.apps/n/a": "get deployments.apps n/a", "get node/a": "get nodes a",
 	} {
 		if code, out := run("--as", "seed:a", request); code != 0 || !strings.Contains(out, "reason: "+want) {
 			t.Errorf("%s: %d: %s", request, code, out)
@@ -74,7 +79,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s in two words: %d: %s", request, code, out)
 		}
 	}
-	for _, request := range []string{"", "get", "get shoots/a", "get seeds/n/a", "get shoots/n/a/b", "get shoots//a", "get a b c"} {
+	for _, request := range []string{"", "get", "get shoots/a", "get seeds/n/a", "get shoots/n/a/b", "get shoots//a", "get a b c", "get unknown/a", "list goose"} {
 		if code, out := run("--as", "seed:a", request); code != 2 {
 			t.Errorf("%q: %d: %s", request, code, out)
 		}

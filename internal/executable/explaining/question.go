@@ -95,31 +95,30 @@ func (a *asked) read(arguments []string) (*explain.Question, error) {
 		return nil, fmt.Errorf("want a request such as 'get secrets/NAMESPACE/NAME', got %q", strings.Join(arguments, " "))
 	}
 	q.Verb = words[0]
-	resource, object, _ := strings.Cut(words[1], "/")
-	resource, group, hasGroup := strings.Cut(resource, ".")
-	q.Resource, q.Namespace = resource, a.namespace
-	known, clusterScoped, found := a.resources(resource)
-	if q.Group = group; !hasGroup && found {
-		q.Group = known
+	word, object, _ := strings.Cut(words[1], "/")
+	of, err := a.resolve(word)
+	if err != nil {
+		return nil, err
 	}
+	q.Resource, q.Group, q.Namespace = of.name, of.group, a.namespace
 	parts := strings.Split(object, "/")
 	switch {
 	case object == "":
-	case slices.Contains(parts, ""), len(parts) > 2, len(parts) == 2 && (a.namespace != "" || clusterScoped):
+	case slices.Contains(parts, ""), len(parts) > 2, len(parts) == 2 && (a.namespace != "" || of.clusterScoped):
 		return nil, fmt.Errorf("the object %q has too many or empty parts", object)
 	case len(parts) == 2:
 		q.Namespace, q.Name = parts[0], parts[1]
-	case a.namespace == "" && found && !clusterScoped && slices.Contains([]string{"list", "watch", "create", "deletecollection"}, q.Verb):
+	case a.namespace == "" && of.known && !of.clusterScoped && slices.Contains([]string{"list", "watch", "create", "deletecollection"}, q.Verb):
 		q.Namespace = object
-	case a.namespace == "" && found && !clusterScoped:
-		return nil, fmt.Errorf("%s have a namespace: want %s/NAMESPACE/%s, or -n", resource, resource, object)
+	case a.namespace == "" && of.known && !of.clusterScoped:
+		return nil, fmt.Errorf("%s have a namespace: want %s/NAMESPACE/%s, or -n", of.name, of.name, object)
 	default:
 		q.Name = object
 	}
-	if resource == "namespaces" {
+	if of.name == "namespaces" {
 		q.Namespace = q.Name // The API server sends the name in both.
 	}
-	_, err := q.Attributes()
+	_, err = q.Attributes()
 	return &q, err
 }
 

@@ -35,6 +35,7 @@ var house = []floor{
 		rooms: []string{
 			"internal/ratelimit/...",
 			"internal/plaintext",
+			"internal/kinds",
 			"internal/managedresource/decode",
 			"internal/managedresource/meta",
 			"internal/managedresource/schema",
