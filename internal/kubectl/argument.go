@@ -16,6 +16,10 @@ func isManagedResource(word string) bool {
 		(group == "" || group == resourcesv1alpha1.SchemeGroupVersion.Group)
 }
 
+func kindOfManagedResources() *kind {
+	return &kind{GroupVersionKind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: managedResources.Resource, namespaced: true}
+}
+
 // managedResourceName reads NAME, KIND/NAME or KIND NAME, where KIND is ManagedResource; no argument is no name.
 func managedResourceName(arguments []string) (string, error) {
 	if len(arguments) == 0 {

@@ -144,7 +144,7 @@ func (c *connection) find(ctx context.Context, arguments []string) (*place, erro
 	}
 	p, where := &place{name: name, namespace: found.namespace}, c.source
 	if isManagedResource(kindName) {
-		p.kind = &kind{GroupVersionKind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: managedResources.Resource, namespaced: true}
+		p.kind = kindOfManagedResources()
 	} else {
 		if p.kind, err = found.target.resolve(ctx, kindName); err != nil {
 			return nil, err

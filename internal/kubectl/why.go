@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/process"
@@ -26,6 +27,7 @@ func why() process.Subcommand {
 		Name: "why", Operand: "KIND[.GROUP] NAME", Fault: faultCode,
 		Short: "Say whose an object is, whether it is as it should be, who changed it, and how to change it for good",
 		Long: "KIND may be a kind, its plural or a short name, with the group or VERSION.GROUP behind a dot where the name alone is not clear; KIND/NAME is the same.\n" +
+			"With the KIND mr the object is a ManagedResource of the source, whose conditions are printed.\n" +
 			"The owner is the ManagedResource that the object's origin annotation names, else the one that has the object in its inventory.\n\n" +
 			clustersLong + "\n\n" +
 			"The live object is compared with its manifest as resource-manager does that. Values of Secrets are masked.\n" +
@@ -76,7 +78,10 @@ func answerWhy(ctx context.Context, to *connection, arguments []string, within s
 		return nil, err
 	}
 	q := &question{clusters: found, name: name, within: within}
-	if q.kind, err = found.target.resolve(ctx, kindName); err != nil {
+	if isManagedResource(kindName) { // It is an object of the source, as its owner is.
+		found.target, found.targetNamespace = found.source, found.namespace
+		q.kind = kindOfManagedResources()
+	} else if q.kind, err = found.target.resolve(ctx, kindName); err != nil {
 		return nil, err
 	}
 	if q.kind.namespaced {
@@ -138,6 +143,7 @@ func (p *whyPrinter) report(r *inspect.Report) {
 	p.part("Owner", p.owner(r)...)
 	p.part("Manifest", p.manifest(r)...)
 	p.part("State", p.state(r)...)
+	p.part("Conditions", p.conditions(r)...)
 	p.part("Writers", p.writers(r)...)
 	p.part("Repairs", p.events(r.Repairs)...)
 	p.part("Fights", p.events(r.Fights)...)
@@ -217,6 +223,19 @@ func (p *whyPrinter) health(r *inspect.Report) []string {
 		return nil
 	}
 	return []string{plaintext.Line(r.Health)}
+}
+
+func (p *whyPrinter) conditions(r *inspect.Report) []string {
+	var lines []string
+	for _, c := range r.Conditions {
+		colour := ""
+		if c.Status == resourcesv1alpha1.ConditionFalse && (c.Type == resourcesv1alpha1.ResourcesApplied || c.Type == resourcesv1alpha1.ResourcesHealthy) {
+			colour = red
+		}
+		line := p.in(colour, plaintext.Line(fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Reason)))
+		lines = append(lines, fmt.Sprintf("%s, since %s: %s", line, ago(p.now, c.LastTransitionTime.Time), plaintext.Line(c.Message)))
+	}
+	return lines
 }
 
 func (p *whyPrinter) difference(d *inspect.Difference) string {

@@ -1,6 +1,8 @@
 package kubectl
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -113,4 +115,26 @@ func TestKinds(t *testing.T) {
 
 func inGroup(group, version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: "X"}
+}
+
+// TestWhyManagedResource: CLI-55: a ManagedResource is read from the source, and answers with its conditions.
+func TestWhyManagedResource(t *testing.T) {
+	const object = `{"kind": "ManagedResource", "apiVersion": "resources.gardener.cloud/v1alpha1", "metadata": {"name": "x", "namespace": "n", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
+		"spec": {"secretRefs": []}, "status": {"observedGeneration": 1, "conditions": [
+		{"type": "ResourcesApplied", "status": "True", "reason": "ApplySucceeded", "message": "All resources are applied.", "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"},
+		{"type": "ResourcesHealthy", "status": "STATUS", "reason": "R", "message": "M", "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}]}}`
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("CLI-55: the target is asked for %s", r.URL) }))
+	defer target.Close()
+	for status, want := range map[string]int{"True": 0, "False": 1} {
+		objects := map[string]string{
+			"/apis/resources.gardener.cloud/v1alpha1/namespaces/n/managedresources/x": strings.Replace(object, "STATUS", status, 1),
+			"/apis/resources.gardener.cloud/v1alpha1/managedresources":                `{"kind": "ManagedResourceList", "apiVersion": "resources.gardener.cloud/v1alpha1", "metadata": {}, "items": []}`,
+		}
+		for _, arguments := range []string{"why mr x", "why ManagedResource/x"} {
+			code, out, _ := answering(t, objects, append(strings.Fields(arguments), "-n", "n", "--target-server", target.URL)...)
+			if code != want || !strings.Contains(out, "\nConditions      ResourcesApplied=True (ApplySucceeded), since ") || !strings.Contains(out, "\n                ResourcesHealthy="+status+" (R), since ") || !strings.Contains(out, ": M\n") {
+				t.Errorf("CLI-55/%s: exit code %d:\n%s", arguments, code, out)
+			}
+		}
+	}
 }

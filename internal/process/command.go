@@ -122,7 +122,7 @@ const (
 	codesOfVerb = "codes"
 )
 
-// CommandLineError is an error about the command line: the usage is printed with it.
+// CommandLineError is an error about the command line: a line with the help that explains it follows.
 func CommandLineError(err error) error { return commandLineError{err} }
 
 // ExitCode is the error of a verb whose exit code is part of its answer: there is nothing more to say.
@@ -139,7 +139,7 @@ func codeOf(command *cobra.Command) int {
 	return 1
 }
 
-// commandLineError says that the command line is wrong: only then the usage helps.
+// commandLineError says that the command line is wrong: only then the help helps.
 type commandLineError struct{ error }
 
 func commandLine(check cobra.PositionalArgs) cobra.PositionalArgs {
@@ -174,7 +174,7 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 	ofMan.Hidden = c.Prepare == nil
 	ofReference.Hidden = true // It is of use for this project only.
 	root.AddCommand(ofMan, versionOf.command(stdout), ofReference)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return commandLineError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return commandLineError{suggestFlags(cmd, err)} })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(stdout, c.page(cmd).text()) })
 	return root
 }
@@ -220,7 +220,7 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	case logger != nil:
 		logger.Error(err, "Ending after an error")
 	case errors.As(err, &wrongLine):
-		_, _ = fmt.Fprintf(stderr, "%s\n%s", strings.Join(complaints(err), "\n"), c.page(command).usage())
+		_, _ = fmt.Fprintf(stderr, "%s\nSee '%s --help'\n", strings.Join(complaints(err), "\n"), command.CommandPath())
 	default:
 		_, _ = fmt.Fprintln(stderr, strings.Join(complaints(err), "\n"))
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -29,16 +28,7 @@ type unknownKey struct {
 }
 
 // hint names the keys that may be meant.
-func (u unknownKey) hint() string {
-	all := &cobra.Command{Use: "keys", SuggestionsMinimumDistance: 2}
-	for _, key := range u.known {
-		all.AddCommand(&cobra.Command{Use: key, Run: func(*cobra.Command, []string) {}})
-	}
-	if near := all.SuggestionsFor(u.key); len(near) > 0 {
-		return ", did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return ""
-}
+func (u unknownKey) hint() string { return meant(u.key, u.known) }
 
 // dropWrong takes wrong values away.
 func (c *typeCheck) dropWrong() {

@@ -190,17 +190,6 @@ func (p *page) text() string {
 	return b.String()
 }
 
-// usage returns the text that is printed after a fault of the command line.
-func (p *page) usage() string {
-	text := fmt.Sprintf("\nUsage:\n  %s\n", p.use)
-	for _, s := range p.sections {
-		if s.title == flagsTitle {
-			text += "\n" + s.text()
-		}
-	}
-	return text + fmt.Sprintf("\n%s --help says more.\n", p.name)
-}
-
 // column is how wide names may be before their text begins on a line of its own.
 const column = 40
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -109,8 +110,12 @@ type Report struct {
 	Manifest    *Manifest    `json:"manifest,omitempty"`
 	Differences []Difference `json:"differences,omitempty"`
 	Health      string       `json:"health,omitempty"`
-	Writers     []Writer     `json:"writers,omitempty"`
-	Repairs     []Occurrence `json:"repairs,omitempty"`
+	// Conditions are those of an object that is a ManagedResource itself.
+	Conditions []resourcesv1alpha1.Condition `json:"conditions,omitempty"`
+	// Failing is true if these conditions say that it is not applied or not healthy.
+	Failing bool         `json:"failing,omitempty"`
+	Writers []Writer     `json:"writers,omitempty"`
+	Repairs []Occurrence `json:"repairs,omitempty"`
 	// Fights are writers that overwrite each other, of the object or of what it is made from.
 	Fights []Occurrence `json:"fights,omitempty"`
 	// Deleted are deletions of the object by resource-manager.
@@ -131,7 +136,7 @@ type Report struct {
 // Found says whether the report has a finding: the object is not in sync, writers fight for it, a fault was found, or
 // the object cannot go.
 func (r *Report) Found() bool {
-	return r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 || len(r.Faults) > 0 ||
+	return r.Failing || r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 || len(r.Faults) > 0 ||
 		r.Deletion.Since != nil && len(r.Deletion.Holds) > 0
 }
 
@@ -148,6 +153,9 @@ func Explain(ctx context.Context, facts *Facts) (*Report, error) {
 		r.Writers = WritersOf(facts.Live)
 		r.Ignored = ignoredOn(facts.Live, onLiveObject, facts.Now)
 		r.Health = healthOf(facts.Live)
+		if err := r.itself(facts.Live); err != nil {
+			return nil, err
+		}
 	}
 	if facts.Live == nil {
 		r.explainAbsence(facts)
@@ -157,6 +165,20 @@ func Explain(ctx context.Context, facts *Facts) (*Report, error) {
 		return r, nil
 	}
 	return r, r.managed(ctx, facts)
+}
+
+// itself adds the state of an object that is a ManagedResource.
+func (r *Report) itself(live *unstructured.Unstructured) error {
+	if live.GroupVersionKind().GroupKind() != resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind() {
+		return nil
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, mr); err != nil {
+		return fmt.Errorf("ManagedResource %s/%s: %w", live.GetNamespace(), live.GetName(), err)
+	}
+	level, state := stateOf(mr)
+	r.Conditions, r.Health, r.Failing = mr.Status.Conditions, state, level == Problem
+	return nil
 }
 
 // explainAbsence reports the deletions of an object that is not there.

@@ -83,7 +83,7 @@ func write(t *testing.T, content string) string {
 // CLI-1 … CLI-6: what is asked for is on stdout, what is wrong once on stderr; 0 is only for what went well.
 func TestAnswers(t *testing.T) {
 	for name, kind := range kinds {
-		usage := "\n\nUsage:\n  " + name + " --config FILE [flags]\n\nFlags:\n"
+		usage := "\nSee '" + name + " --help'\n"
 		for rule, tc := range map[string]struct {
 			arguments      []string
 			code           int
@@ -98,7 +98,7 @@ func TestAnswers(t *testing.T) {
 			"CT-23/CLI-4 unknown flag":        {[]string{"--foo"}, 1, "", "Error: unknown flag: --foo" + usage},
 			"CLI-4 argument":                  {[]string{"x"}, 1, "", `Error: unknown command "x" for "` + name + `"` + usage},
 			"CLI-1 help":                      {[]string{"--help"}, 0, "", ""},
-			"verbs need their operand":        {[]string{"validate-config"}, 1, "", "Error: want one FILE, got 0\n\nUsage:\n  " + name + " validate-config FILE [flags]\n"},
+			"verbs need their operand":        {[]string{"validate-config"}, 1, "", "Error: want one FILE, got 0\nSee '" + name + " validate-config --help'\n"},
 			"OPB-1 valid, but not known":      {[]string{"validate-config", write(t, kind+"foo: 1\nleaderElection: {leaderElect: false}\n"), "--strict-config=false"}, 0, "", ""},
 			"OPB-1 an unknown key is a fault": {[]string{"validate-config", write(t, kind+"\n\nfoo: 1\nleaderElection: {leaderElect: false}\n")}, 1, "", ""},
 		} {
@@ -133,7 +133,7 @@ func TestTakeoverFaults(t *testing.T) {
 			arguments []string
 			stderr    string
 		}{
-			{[]string{"--config=" + write(t, kinds[name])}, "Error: takeover needs --dry-run: to write, start " + name + "\n\nUsage:\n  " + name + " takeover [flags]\n"},
+			{[]string{"--config=" + write(t, kinds[name])}, "Error: takeover needs --dry-run: to write, start " + name + "\nSee '" + name + " takeover --help'\n"},
 			{[]string{"--dry-run", "--foo"}, "Error: unknown flag: --foo\n"},
 			{[]string{"--dry-run"}, "Error: missing config file\n"},
 			{[]string{"--dry-run", "-o=table"}, "Error: invalid argument \"table\" for \"-o, --output\" flag: want text, json or yaml\n"},
@@ -158,7 +158,7 @@ func TestResourceManager(t *testing.T) {
 	}{
 		"CT-1":                      {[]string{"--config=" + write(t, "{}")}, "Error: leaderElection.resourceNamespace: Required value\n"},
 		"OLD-20 old flags are read": {[]string{"--sync-period=1s", "--leader-election=false"}, "Error: controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
-		"CLI-4 in a verb":           {[]string{"rights", "--foo"}, "Error: unknown flag: --foo\n\nUsage:\n  resource-manager rights [flags]\n"},
+		"CLI-4 in a verb":           {[]string{"rights", "--foo"}, "Error: unknown flag: --foo\nSee 'resource-manager rights --help'\n"},
 		"CT-5 with its line":        {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  managedResource:\n    syncPeriod: 1s\n")}, ":4: controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
 		"OPB-2 with another fault":  {[]string{"validate-config", write(t, "logLevel: x\n")}, ":1: logLevel: Unsupported value: \"x\": "},
 		"OLD-32 with its line":      {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  kubeletCSRApprover:\n    enabled: true\n    concurrentSyncs: 0\n")}, ":5: controllers.csrApprover.concurrentSyncs: Invalid value: 0: must be at least 1\n"},
@@ -342,11 +342,14 @@ func TestKubectlEspalier(t *testing.T) {
 	if got := run(t, "kubectl-espalier", nil, "tree", "--help"); !strings.Contains(got.stdout, "\nConnection flags, which are those of kubectl:\n  --as --as-group --as-uid ") {
 		t.Errorf("CLI-50: %s", got.stdout)
 	}
-	if got := run(t, "kubectl-espalier", nil, "why", "pod"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: want KIND NAME or KIND/NAME\n\nUsage:\n  kubectl espalier why KIND[.GROUP] NAME [flags]\n") {
+	if got := run(t, "kubectl-espalier", nil, "why", "pod"); got.code != 2 || got.stderr != "Error: want KIND NAME or KIND/NAME\nSee 'kubectl espalier why --help'\n" {
 		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
 	}
 	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=/none", "KUBERNETES_SERVICE_HOST="}, "why", "pod", "x"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: source: no configuration has been provided") {
 		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := run(t, "kubectl_complete-espalier", []string{"KUBECONFIG=/none"}, "why", "--output", "j"); got.code != 0 || !strings.HasPrefix(got.stdout, "json\njsonpath=\n:4\n") {
+		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }
 
