@@ -262,9 +262,7 @@ func TestValidateConfig(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errOut := run(t, command, "validate-config"); code != 1 || errOut != "Error: want at least one FILE
-See 'thing validate-config --help'
-" {
+	if code, _, errOut := run(t, command, "validate-config"); code != 1 || errOut != "Error: want at least one FILE\nSee 'thing validate-config --help'\n" {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 	dir := t.TempDir()

@@ -52,7 +52,7 @@ var own = map[string]string{
 	"internal/process.ConfigFlags.layersBelow":                     "the process's configuration",
 	"internal/process.DecodeConfig":                                "the process's configuration",
 	"internal/process.KindOf":                                      "the process's configuration",
-	"internal/process.ValidateConfig":                              "the process's configuration",
+	"internal/process.validation.check":                            "the process's configuration",
 	"internal/process.checked":                                     "a kubeconfig that is decoded already",
 	"internal/process.decodeFile":                                  "the process's configuration",
 	"internal/process.decodeMap":                                   "the process's configuration",
