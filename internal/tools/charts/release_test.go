@@ -248,7 +248,7 @@ func listed(t *testing.T, reference string, of v1.Image) {
 	must(t, err)
 	manifest, err := index.IndexManifest()
 	must(t, err)
-	if len(manifest.Manifests) != 1 || manifest.Manifests[0].ArtifactType != "application/spdx+json" {
+	if len(manifest.Manifests) != 1 || manifest.Manifests[0].ArtifactType != "application/vnd.cyclonedx+json" {
 		t.Errorf("%s: %+v refer to it", reference, manifest.Manifests)
 	}
 }

@@ -29,7 +29,7 @@ const (
 	// certificates is where Go looks for those of public authorities.
 	certificates = "etc/ssl/certs/ca-certificates.crt"
 	// sbomType is the media type of a list of parts.
-	sbomType = types.MediaType("application/spdx+json")
+	sbomType = types.MediaType("application/vnd.cyclonedx+json")
 )
 
 var descriptions = map[string]string{
@@ -54,11 +54,11 @@ func (o *options) write(executable string) (v1.Hash, error) {
 			return v1.Hash{}, err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}}})
-		parts, err := o.sbom(binary, executable, architecture)
+		parts, err := o.sbom(binary)
 		if err != nil {
 			return v1.Hash{}, err
 		}
-		if err := os.WriteFile(filepath.Join(o.out, executable+"-linux-"+architecture+".spdx.json"), parts, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(o.out, executable+"-linux-"+architecture+".cdx.json"), parts, 0o644); err != nil {
 			return v1.Hash{}, err
 		}
 		subject, err := partial.Descriptor(image)

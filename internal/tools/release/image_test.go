@@ -4,20 +4,19 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	cdx "github.com/CycloneDX/cyclonedx-go"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -216,7 +215,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// The list of parts belongs to the image, is valid SPDX as far as references go, and names what was linked.
+// The list of parts belongs to the image, is CycloneDX whose references lead to parts, and names what was linked.
 func TestParts(t *testing.T) {
 	if runtime.GOOS != "linux" || !slices.Contains([]string{"amd64", "arm64"}, runtime.GOARCH) {
 		t.Skip("no image is made for this machine")
@@ -231,34 +230,34 @@ func TestParts(t *testing.T) {
 	}
 	layer := must(attached.Layers())[0]
 	raw := must(io.ReadAll(must(layer.Uncompressed())))
-	beside := must(os.ReadFile(filepath.Join(filepath.Dir(string(path)), executable+"-linux-"+runtime.GOARCH+".spdx.json")))
+	beside := must(os.ReadFile(filepath.Join(filepath.Dir(string(path)), executable+"-linux-"+runtime.GOARCH+".cdx.json")))
 	if !bytes.Equal(raw, beside) {
 		t.Error("the file beside the layout is another one")
 	}
-	var d spdxDocument
-	if err := json.Unmarshal(raw, &d); err != nil {
+	var bom cdx.BOM
+	if err := cdx.NewBOMDecoder(bytes.NewReader(raw), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{documentID: true}
+	if main := bom.Metadata.Component; main.Version != version || !strings.HasSuffix(main.BOMRef, "#cmd/"+executable) || bom.Metadata.Timestamp != made.Format(time.RFC3339) || bom.SerialNumber != "" {
+		t.Errorf("got %+v of %s", main, bom.Metadata.Timestamp)
+	}
+	known := map[string]bool{bom.Metadata.Component.BOMRef: true}
 	named := map[string]bool{}
-	for _, p := range d.Packages {
-		if known[p.SPDXID] || !regexp.MustCompile(`^SPDXRef-[A-Za-z0-9.-]+$`).MatchString(p.SPDXID) || p.VersionInfo == "" {
-			t.Errorf("got %+v", p)
+	for _, c := range *bom.Components {
+		if known[c.BOMRef] || c.Version == "" || c.PackageURL == "" {
+			t.Errorf("got %+v", c)
 		}
-		known[p.SPDXID], named[p.Name] = true, true
+		known[c.BOMRef], named[c.Name] = true, true
 	}
-	for _, r := range d.Relationships {
-		if !known[r.Element] || !known[r.Related] {
-			t.Errorf("got %+v", r)
+	for _, d := range *bom.Dependencies {
+		if !known[d.Ref] {
+			t.Errorf("nothing is %s", d.Ref)
 		}
 	}
-	for _, name := range []string{executable, "stdlib", "k8s.io/client-go", rootsModule} {
+	for _, name := range []string{"std", "k8s.io/client-go", rootsModule} {
 		if !named[name] {
 			t.Errorf("%s is not listed", name)
 		}
-	}
-	if len(d.Relationships) != len(d.Packages) {
-		t.Errorf("%d relationships of %d parts", len(d.Relationships), len(d.Packages))
 	}
 }
 

@@ -31,7 +31,7 @@ func (o *options) seal([]string) error {
 	if err != nil {
 		return err
 	}
-	files, err := checksumsOf(o.out, "charts/*.tgz", "images/*.spdx.json", "client/"+client+"_*")
+	files, err := checksumsOf(o.out, "charts/*.tgz", "images/*.cdx.json", "client/"+client+"_*")
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (o *options) seal([]string) error {
 		}
 		fmt.Printf("%s %s\n", r.name, r.descriptor.Digest)
 	}
-	if err := writeChecksums(o.out, checksums, "charts/*.tgz", "charts/*/index.json", "client/*.*", "images/*.spdx.json", "images/*/index.json", provenanceFile); err != nil {
+	if err := writeChecksums(o.out, checksums, "charts/*.tgz", "charts/*/index.json", "client/*.*", "images/*.cdx.json", "images/*/index.json", provenanceFile); err != nil {
 		return err
 	}
 	return o.signFiles(provenanceFile, checksums)

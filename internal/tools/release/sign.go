@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 )
 
 // The media types and the annotations by which cosign knows signatures and attestations in a registry.
@@ -49,30 +51,17 @@ func (s *signer) signImage(path layout.Path, name, version string, digest v1.Has
 	return attest(path, digest, "sig", blob{simpleSigningType, payload}, map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(signature)})
 }
 
-// dsse is a signed envelope around a statement.
-type dsse struct {
-	PayloadType string          `json:"payloadType"`
-	Payload     []byte          `json:"payload"`
-	Signatures  []dsseSignature `json:"signatures"`
-}
-
-type dsseSignature struct {
-	KeyID     string `json:"keyid"`
-	Signature []byte `json:"sig"`
-}
-
-// authenticated is what is signed of an envelope: its type and its payload, each with its length (DSSE 1.0).
-func authenticated(payloadType string, payload []byte) []byte {
-	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
-}
-
 // envelop signs a statement.
 func (s *signer) envelop(payload []byte) ([]byte, error) {
-	signature, err := s.sign(authenticated(string(statementMediaType), payload))
+	signs, err := dsse.NewEnvelopeSigner(s)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(dsse{PayloadType: string(statementMediaType), Payload: payload, Signatures: []dsseSignature{{Signature: signature}}})
+	signed, err := signs.SignPayload(context.Background(), string(statementMediaType), payload)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(signed)
 }
 
 // attest puts what is said of a digest into a layout, as an image of one layer under the tag that follows from the digest.
