@@ -23,7 +23,7 @@ func TestQuestions(t *testing.T) {
 		words         []string
 	}{
 		"A process is not ready: why?":                          {"troubleshooting", "a-process-is-not-ready", []string{"readyz?verbose", "Probe fails"}},
-		"How do I keep an edit for two hours?":                  {"questions", "how-do-i-stop-it", []string{"kubectl espalier hold", "--for 2h"}},
+		"How do I keep an edit for two hours?":                  {"troubleshooting", "how-do-i-stop-it", []string{"kubectl espalier hold", "--for 2h"}},
 		"What holds the deletion of a ManagedResource?":         {"troubleshooting", "a-managedresource-does-not-go", []string{"finalizers", "keepObjects"}},
 		"How much memory for admission-controller?":             {"sizing", "admission-controller", []string{"10,000 shoots", "MiB", "Request the memory"}},
 		"Can one process serve many shoots, and at which cost?": {"many-targets", "the-bill", []string{"200 shoots", "resident memory"}},
