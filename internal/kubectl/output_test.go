@@ -42,13 +42,18 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// answering runs a verb against an API server with these objects by path, and returns what it was asked for.
+// answering runs a verb against an API server with these objects by path, and returns what it was asked for. An empty
+// object is forbidden.
 func answering(t *testing.T, objects map[string]string, arguments ...string) (code int, out string, asked []string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.Path+"?"+r.URL.Query().Get("labelSelector"))
 		w.Header().Set("Content-Type", "application/json")
-		if object, found := objects[r.URL.Path]; found {
+		if object, found := objects[r.URL.Path]; found && object == "" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "forbidden"}`))
+			return
+		} else if found {
 			_, _ = w.Write([]byte(object))
 			return
 		}

@@ -1,0 +1,186 @@
+package kubectl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/plaintext"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// verdict is the answer of one check.
+type verdict string
+
+// Verdicts.
+const (
+	isOK      verdict = "ok"
+	isWrong   verdict = "wrong"
+	isUnknown verdict = "unknown"
+)
+
+// checked is one line of check.
+type checked struct {
+	Verdict verdict `json:"verdict"`
+	Subject string  `json:"subject"`
+	Text    string  `json:"text"`
+}
+
+// checkFlags are what is asked of check.
+type checkFlags struct {
+	connection
+	output                format
+	lease, serviceAccount string
+}
+
+// checkVerb is the verb that checks what an installation needs.
+func checkVerb() process.Subcommand {
+	var flags checkFlags
+	return process.Subcommand{
+		Name: "check", Fault: faultCode,
+		Short: "Check what an installation needs: versions, CRD, rights, Lease and webhooks",
+		Long: "The namespace is that of resource-manager in the source. Each check is one line: ok, wrong, or unknown if it may not be asked.\n" +
+			"Webhooks are those of the target whose configuration has the name of one of the three executables in its own.\n" +
+			"Nothing is changed: the requests are GET, and SubjectAccessReviews about the ServiceAccount.\n\n" + clustersLong,
+		Codes: []process.Term{
+			{Name: "0", Text: "all checks are ok"},
+			{Name: "1", Text: "something is wrong"},
+			{Name: "2", Text: "nothing is wrong, but something is unknown; or an error"},
+		},
+		CompleteFlags: flags.completeFlags(outputOnly),
+		Flags: func(set *pflag.FlagSet) {
+			flags.add(set)
+			flags.output.add(set)
+			set.StringVar(&flags.lease, "lease", "gardener-resource-manager", "`name` of the Lease of resource-manager")
+			set.StringVar(&flags.serviceAccount, "service-account", "gardener-resource-manager", "`name` of the ServiceAccount of resource-manager")
+		},
+		Run: func(_ *pflag.FlagSet, out io.Writer) error {
+			return interruptible(func(ctx context.Context) error { return flags.run(ctx, out, time.Now()) })
+		},
+	}
+}
+
+func (f *checkFlags) run(ctx context.Context, out io.Writer, now time.Time) error {
+	found, err := f.open()
+	if err != nil {
+		return err
+	}
+	c := &checker{clusters: found, now: now}
+	c.version(ctx, "source", found.source)
+	if found.target != found.source {
+		c.version(ctx, "target", found.target)
+	}
+	c.definition(ctx)
+	if err := c.rights(ctx, f); err != nil {
+		return err
+	}
+	c.lease(ctx, f.lease)
+	c.webhooks(ctx, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
+	c.webhooks(ctx, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
+	if err := c.print(out, f.output); err != nil {
+		return err
+	}
+	has := func(v verdict) bool {
+		return slices.ContainsFunc(c.lines, func(line checked) bool { return line.Verdict == v })
+	}
+	switch {
+	case has(isWrong):
+		return somethingFound
+	case has(isUnknown):
+		return process.ExitCode(faultCode)
+	}
+	return ctx.Err()
+}
+
+func (c *checker) print(out io.Writer, f format) error {
+	if f.structured() {
+		return encode(out, f, c.lines)
+	}
+	style := styleOf(out)
+	colours := map[verdict]string{isOK: green, isWrong: red, isUnknown: yellow}
+	for _, line := range c.lines {
+		text := style.in(colours[line.Verdict], fmt.Sprintf("%-8s", line.Verdict)) + plaintext.Line(line.Subject+": "+line.Text)
+		if _, err := io.WriteString(out, text+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checker collects the lines.
+type checker struct {
+	*clusters
+	now   time.Time
+	lines []checked
+}
+
+func (c *checker) say(v verdict, subject, text string, arguments ...any) {
+	c.lines = append(c.lines, checked{v, subject, fmt.Sprintf(text, arguments...)})
+}
+
+// oldest is the oldest minor version of Kubernetes 1 that the charts take.
+const oldest = 30
+
+func (c *checker) version(ctx context.Context, name string, r *reader) {
+	subject := "API server of the " + name
+	content, err := r.raw.Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		c.say(isUnknown, subject, "its version cannot be read: %v", err)
+		return
+	}
+	version, minor, err := versionOf(content)
+	switch {
+	case err != nil:
+		c.say(isUnknown, subject, "its version cannot be read: %v", err)
+	case minor < oldest:
+		c.say(isWrong, subject, "version %s is older than 1.%d", version, oldest)
+	default:
+		c.say(isOK, subject, "version %s", version)
+	}
+}
+
+func (c *checker) lease(ctx context.Context, name string) {
+	subject := "Lease " + c.namespace + "/" + name
+	object, err := c.source.get(ctx, leases, c.namespace, name)
+	if c.unread(subject, err, "it does not exist: no resource-manager has been leader here") {
+		return
+	}
+	lease, err := leaseOf(object)
+	switch {
+	case err != nil:
+		c.say(isUnknown, subject, "%v", err)
+	case lease.holder == "" || lease.renewed.IsZero():
+		c.say(isWrong, subject, "nobody holds it")
+	case c.now.After(lease.renewed.Add(lease.lasts)):
+		c.say(isWrong, subject, "%s renewed it %s ago, and it lasts %s", lease.holder, ago(c.now, lease.renewed), lease.lasts)
+	default:
+		c.say(isOK, subject, "%s holds it", lease.holder)
+	}
+}
+
+// webhooks checks the registrations of Espalier.
+func (c *checker) webhooks(ctx context.Context, kindName, resource string) {
+	objects, err := c.target.list(ctx, admissionRegistrations.WithResource(resource), "", metav1.ListOptions{})
+	if err != nil {
+		c.say(isUnknown, kindName, "they cannot be listed: %v", err)
+		return
+	}
+	none := true
+	for i := range objects {
+		name := objects[i].GetName()
+		if !slices.ContainsFunc(executables, func(of string) bool { return strings.Contains(name, of) }) {
+			continue
+		}
+		none = false
+		c.registration(ctx, kindName+" "+name, &objects[i])
+	}
+	if none {
+		c.say(isOK, kindName, "none is registered")
+	}
+}
