@@ -58,7 +58,7 @@ func diff() process.Subcommand {
 			output.add(set)
 			set.StringVarP(&files.selector, "selector", "l", "", "label `selector` of ManagedResources of the namespace")
 			set.StringVarP(&files.manifests, "filename", "f", "", "`file` with a ManagedResource and its Secrets, or with manifests; - for standard input")
-			set.StringArrayVar(&files.secrets, "secret", nil, "`file` with a Secret that is to stand in the place of the one by its name; may be repeated")
+			set.StringArrayVar(&files.secrets, "secret", nil, "`file` with a Secret that replaces the Secret of the same name; may be repeated")
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			return interruptible(func(ctx context.Context) error {

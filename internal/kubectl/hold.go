@@ -26,11 +26,11 @@ import (
 // holdCodes are the exit codes of hold and release.
 var holdCodes = []process.Term{{Name: "0", Text: "the annotations are set as requested"}, {Name: "2", Text: "an error; stderr says which, and nothing was written"}}
 
-// holdVerb is the verb that has an object left alone for a while.
+// holdVerb is the verb that suspends repairs of an object.
 func holdVerb() process.Subcommand {
 	var to connection
 	var asked holdRequest
-	verb := objectVerb(&to, "hold", "Have an object, or all objects of a ManagedResource, left alone for a while", func(ctx context.Context, arguments []string, out io.Writer) error {
+	verb := objectVerb(&to, "hold", "Suspend repairs of an object, or of all objects of a ManagedResource, for a limited time", func(ctx context.Context, arguments []string, out io.Writer) error {
 		asked.now = time.Now()
 		return asked.set(ctx, &to, arguments, out)
 	})
@@ -249,12 +249,12 @@ func releaseHold(ctx context.Context, to *connection, arguments []string, out io
 		return err
 	}
 	if _, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil]; !found {
-		_, err = fmt.Fprintf(out, "%s was not left alone\n", p)
+		_, err = fmt.Fprintf(out, "%s has no hold\n", p)
 		return err
 	}
 	if err := p.annotate(ctx, object, noHold()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s is left alone no more\n", p)
+	_, err = fmt.Fprintf(out, "%s: hold removed\n", p)
 	return err
 }

@@ -78,9 +78,9 @@ func TestHoldAndRelease(t *testing.T) {
 		"CLI-30/release": {
 			release: true, object: "deployment x", path: deployment,
 			before: map[string]any{"a": "b", resourcesv1alpha1.AnnotationLeaveAloneUntil: "2026-11-24T20:00:00Z", resourcesv1alpha1.AnnotationLeaveAloneReason: "y"},
-			after:  map[string]any{"a": "b"}, out: "Deployment n/x is left alone no more\n",
+			after:  map[string]any{"a": "b"}, out: "Deployment n/x: hold removed\n",
 		},
-		"CLI-30/release of what is not held": {release: true, object: "deployment x", path: deployment, before: map[string]any{}, after: map[string]any{}, out: "Deployment n/x was not left alone\n"},
+		"CLI-30/release of what is not held": {release: true, object: "deployment x", path: deployment, before: map[string]any{}, after: map[string]any{}, out: "Deployment n/x has no hold\n"},
 		"CLI-30/more than a day":             {object: "deploy x", request: holdRequest{lasts: 25 * time.Hour}, err: "24h0m0s at most"},
 		"CLI-30/no time":                     {object: "deploy x", request: holdRequest{}, err: "a hold lasts more than nothing"},
 		"CLI-30/a pointer that must not be":  {object: "deploy x", request: holdRequest{lasts: time.Hour, fields: "/metadata"}, err: `pointer "/metadata" must name one label`},

@@ -44,10 +44,10 @@ func rolloutVerb() process.Subcommand {
 	var flags rolloutFlags
 	return process.Subcommand{
 		Name: "rollout", Operand: "status|resume|abort GROUP", Fault: faultCode,
-		Short: "Show a roll-out group, have it go on past what failed, or keep what waits from being applied",
+		Short: "Show, resume or abort a staged roll-out",
 		Long: "GROUP is the name of a ConfigMap in the namespace, which is the one that the configuration of resource-manager names.\n" +
 			"status shows the waves, the members that failed, and why.\n" +
-			"resume has the failures that there are now count no more, so that the roll-out goes on past them; it ends an abort, too.\n" +
+			"resume ignores the current failures, so that the roll-out continues; it ends an abort, too.\n" +
 			"abort keeps the content that waits now from being applied. Members with another content later take part again.\n\n" +
 			"All is read and annotated in the source, to which --kubeconfig and --context lead; all ManagedResources are listed.",
 		Codes: []process.Term{

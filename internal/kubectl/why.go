@@ -25,7 +25,7 @@ func why() process.Subcommand {
 	var within string
 	return process.Subcommand{
 		Name: "why", Operand: "KIND[.GROUP] NAME", Fault: faultCode,
-		Short: "Say whose an object is, whether it is as it should be, who changed it, and how to change it for good",
+		Short: "Explain which ManagedResource owns an object, who changed it, and how to change it permanently",
 		Long: "KIND may be a kind, its plural or a short name, with the group or VERSION.GROUP behind a dot where the name alone is not clear; KIND/NAME is the same.\n" +
 			"With the KIND mr the object is a ManagedResource of the source, whose conditions are printed.\n" +
 			"The owner is the ManagedResource that the object's origin annotation names, else the one that has the object in its inventory.\n\n" +

@@ -125,7 +125,7 @@ func (v *validation) check(name string) (*validated, error) {
 	kind, err := KindOf(content, v.kinds...)
 	if err != nil {
 		f.faults = newConfigLines(content, FileFormat{}).faults(err)
-		return f, nil //nolint:nilerr // It is a fault of the file.
+		return f, nil //nolint:nilerr // The fault is the file's.
 	}
 	cfg, warnings, err := kind.Read(&f.ConfigFlags)
 	lines := newConfigLines(content, kind.Format)

@@ -81,7 +81,7 @@ func TestHoldVerbs(t *testing.T) {
 			began := time.Now()
 			eventually(t, func() error { return has("map[a:v]") })
 			fastest = min(fastest, time.Since(began))
-			if said := ask(append([]string{"release"}, arguments...)...); !strings.HasSuffix(said, " was not left alone\n") {
+			if said := ask(append([]string{"release"}, arguments...)...); !strings.HasSuffix(said, " has no hold\n") {
 				t.Errorf("CLI-30: release says %q", said)
 			}
 		})

@@ -149,7 +149,7 @@ func TestExplain(t *testing.T) {
 		"too many parts":            {[]string{"--as", "seed:a", "get secrets/a/b/c"}, 2, []string{"too many or empty parts"}},
 		"CLI-54/a singular":         {[]string{"--as", "seed:b", "get Secret/garden-dev/aws"}, 1, []string{"get secrets garden-dev/aws: not allowed"}},
 		"CLI-54/not in the rules":   {[]string{"--as", "seed:a", "get deploy/garden/x"}, 1, []string{"get deployments.apps garden/x: not allowed"}},
-		"CLI-54/unknown":            {[]string{"--as", "seed:a", "get secerts/garden-dev/aws"}, 2, []string{`neither the rules nor Kubernetes have a resource "secerts": name its group`}},
+		"CLI-54/unknown":            {[]string{"--as", "seed:a", "get sceretz/garden-dev/aws"}, 2, []string{`neither the rules nor Kubernetes have a resource "sceretz": name its group`}},
 		"no verb":                   {[]string{"--as", "seed:a", "secrets/a/b"}, 2, []string{"want a request such as"}},
 		"a wrong selector":          {[]string{"--as", "seed:a", "--field-selector", "x", "list shoots"}, 2, []string{"fieldSelector"}},
 		"a server without TLS":      {[]string{"--as", "seed:a", "--server", "http://x", "--token-file", os.DevNull, "list shoots"}, 2, []string{"begins with https://"}},

@@ -345,7 +345,7 @@ func lastingWays(r *Report, found described) []string {
 	if m := r.Manifest; m != nil {
 		way := fmt.Sprintf("change document %d of key %s in Secret %s", m.Document, m.Key, m.Secret)
 		if m.By != nil {
-			way += fmt.Sprintf(", which %s writes: it has to be changed where that takes it from", m.By.Manager)
+			way += fmt.Sprintf(", which %s writes: change it in its source, or it is overwritten", m.By.Manager)
 		}
 		ways = append(ways, way)
 	}
