@@ -35,8 +35,8 @@ type checked struct {
 // checkFlags are what is asked of check.
 type checkFlags struct {
 	connection
-	output                format
-	lease, serviceAccount string
+	output                             format
+	lease, serviceAccount, certificate string
 }
 
 // checkVerb is the verb that checks what an installation needs.
@@ -58,6 +58,7 @@ func checkVerb() process.Subcommand {
 			flags.add(set)
 			flags.output.add(set)
 			set.StringVar(&flags.lease, "lease", "gardener-resource-manager", "`name` of the Lease of resource-manager")
+			set.StringVar(&flags.certificate, "certificate", "", "`name` of the Secret with the serving certificate, in the namespace of the webhooks' Service, to compare it with the CA bundles")
 			set.StringVar(&flags.serviceAccount, "service-account", "gardener-resource-manager", "`name` of the ServiceAccount of resource-manager")
 		},
 		Run: func(_ *pflag.FlagSet, out io.Writer) error {
@@ -71,7 +72,7 @@ func (f *checkFlags) run(ctx context.Context, out io.Writer, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	c := &checker{clusters: found, now: now}
+	c := &checker{clusters: found, certificate: f.certificate, now: now}
 	c.version(ctx, "source", found.source)
 	if found.target != found.source {
 		c.version(ctx, "target", found.target)
@@ -116,8 +117,10 @@ func (c *checker) print(out io.Writer, f format) error {
 // checker collects the lines.
 type checker struct {
 	*clusters
-	now   time.Time
-	lines []checked
+	// certificate is the name of the Secret with the serving certificate, "" if it is not to be compared.
+	certificate string
+	now         time.Time
+	lines       []checked
 }
 
 func (c *checker) say(v verdict, subject, text string, arguments ...any) {

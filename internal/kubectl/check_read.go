@@ -210,6 +210,15 @@ func (c *checker) registration(ctx context.Context, subject string, object *unst
 		case ready != "":
 			wrong = append(wrong, ready)
 		}
+		if c.certificate == "" {
+			continue
+		}
+		object, err := c.target.get(ctx, secretResource, service.Namespace, c.certificate)
+		if err != nil {
+			unknown = append(unknown, fmt.Sprintf("Secret %s/%s cannot be read: %v", service.Namespace, c.certificate, err))
+		} else if err := verifies(w.ClientConfig.CABundle, object, service, c.now); err != nil {
+			wrong = append(wrong, fmt.Sprintf("webhook %s does not trust the certificate of Secret %s/%s: %v", w.Name, service.Namespace, c.certificate, err))
+		}
 	}
 	switch {
 	case len(wrong) > 0:
@@ -239,6 +248,27 @@ func checkBundle(bundle []byte, optional bool, now time.Time) error {
 		return nil // One valid certificate is enough while a CA is rotated.
 	}
 	return valid
+}
+
+// verifies checks that API servers that have a CA bundle accept the serving certificate of a Secret for a Service.
+func verifies(bundle []byte, object *unstructured.Unstructured, service *admissionregistrationv1.ServiceReference, now time.Time) error {
+	secret, err := asSecret(object)
+	if err != nil {
+		return err
+	}
+	block, rest := pem.Decode(secret.Data[corev1.TLSCertKey])
+	if block == nil {
+		return fmt.Errorf("it has no %s", corev1.TLSCertKey)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return err
+	}
+	options := x509.VerifyOptions{DNSName: service.Name + "." + service.Namespace + ".svc", Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now}
+	options.Roots.AppendCertsFromPEM(bundle)
+	options.Intermediates.AppendCertsFromPEM(rest)
+	_, err = certificate.Verify(options)
+	return err
 }
 
 // served returns what is wrong with a Service, "" if it has ready endpoints.

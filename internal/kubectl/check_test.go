@@ -22,7 +22,8 @@ func bundle(t *testing.T, end time.Time) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-2 * time.Hour), NotAfter: end}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-2 * time.Hour), NotAfter: end,
+		DNSNames: []string{"gardener-resource-manager.n.svc"}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +97,24 @@ func TestCheck(t *testing.T) {
 				t.Errorf("exit code %d:\n%s", code, out)
 			}
 		})
+	}
+	const secret = "/api/v1/namespaces/n/secrets/tls"
+	ofCertificate := func(certificate string) string {
+		return fmt.Sprintf(`{"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "tls", "namespace": "n"}, "data": {"tls.crt": %q}}`, certificate)
+	}
+	own := bundle(t, at.Add(time.Hour))
+	for certificate, want := range map[string]struct {
+		code int
+		text string
+	}{
+		ofCertificate(own): {0, "1 webhooks, with valid CA bundles"}, "": {2, "Secret n/tls cannot be read: forbidden"}, ofCertificate(""): {1, "it has no tls.crt"},
+		ofCertificate(bundle(t, at.Add(time.Hour))): {1, "webhook w does not trust the certificate of Secret n/tls: x509: certificate signed by unknown authority"},
+	} {
+		objects := maps.Clone(fine)
+		objects[secret], objects[validating] = certificate, webhooks(own)
+		if code, out, _ := answering(t, objects, "check", "-n", "n", "--certificate", "tls"); code != want.code || !strings.Contains(out, want.text) {
+			t.Errorf("CLI-58: exit code %d, no %q in\n%s", code, want.text, out)
+		}
 	}
 	if code, out, _ := answering(t, fine, "check", "-n", "n", "-o", "jsonpath={[*].verdict}"); code != 0 || out != "ok ok ok ok ok ok" {
 		t.Errorf("CLI-58: exit code %d: %s", code, out)
