@@ -120,7 +120,7 @@ func (v *validation) check(name string) (*validated, error) {
 	}
 	if err := notEmpty(content); err != nil {
 		f.faults = []problem{{1, err.Error()}}
-		return f, nil
+		return f, nil //nolint:nilerr // The fault is the file's.
 	}
 	kind, err := KindOf(content, v.kinds...)
 	if err != nil {
