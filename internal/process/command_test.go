@@ -278,11 +278,11 @@ func TestValidateConfig(t *testing.T) {
 		t.Errorf("CLI-9: exit code %d: %s%s", code, out, errOut)
 	}
 	code, out, _ = run(t, command, "validate-config", "-o", "json", bad, good)
-	var got []finding
+	var got []remark
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 1 {
 		t.Errorf("CLI-9: exit code %d: %v", code, err)
 	}
-	want := []finding{{bad, 1, "error", "naem: unknown key, did you mean name?"}, {good, 1, "warning", "waits is an older name of wait"}}
+	want := []remark{{bad, 1, "error", "naem: unknown key, did you mean name?"}, {good, 1, "warning", "waits is an older name of wait"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CLI-9: %s", diff)
 	}

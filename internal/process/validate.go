@@ -16,13 +16,13 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// finding is something about a line of a file.
+// remark is something about a line of a file.
 type problem struct {
 	line int
 	text string
 }
 
-// findings are the faults of a file. They are printed as they are, so that editors find the lines.
+// remarks are the faults of a file. They are printed as they are, so that editors find the lines.
 type problems []string
 
 func (f problems) Error() string { return strings.Join(f, "\n") }
@@ -103,8 +103,8 @@ type validated struct {
 	faults, known []problem
 }
 
-// finding is a fault or a warning, as JSON.
-type finding struct {
+// remark is a fault or a warning, as JSON.
+type remark struct {
 	File     string `json:"file"`
 	Line     int    `json:"line,omitempty"`
 	Severity string `json:"severity"`
@@ -167,7 +167,7 @@ func (v *validation) one(name string, out io.Writer) error {
 // all checks several files. A file that cannot be read does not keep the others from being checked.
 func (v *validation) all(names []string, out io.Writer) error {
 	var faults problems
-	findings := []finding{}
+	remarks := []remark{}
 	for i, name := range names {
 		if v.output == "" {
 			if v.effective {
@@ -185,12 +185,12 @@ func (v *validation) all(names []string, out io.Writer) error {
 		}
 		f, err := v.check(name)
 		if err != nil {
-			findings = append(findings, finding{File: name, Severity: "error", Message: err.Error()})
+			remarks = append(remarks, remark{File: name, Severity: "error", Message: err.Error()})
 			continue
 		}
 		for severity, list := range map[string][]problem{"error": f.faults, "warning": f.known} {
 			for _, p := range list {
-				findings = append(findings, finding{name, p.line, severity, p.text})
+				remarks = append(remarks, remark{name, p.line, severity, p.text})
 			}
 		}
 	}
@@ -200,15 +200,15 @@ func (v *validation) all(names []string, out io.Writer) error {
 		}
 		return nil
 	}
-	slices.SortStableFunc(findings, func(a, b finding) int {
+	slices.SortStableFunc(remarks, func(a, b remark) int {
 		return cmp.Or(cmp.Compare(slices.Index(names, a.File), slices.Index(names, b.File)), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Severity, b.Severity))
 	})
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(findings); err != nil {
+	if err := encoder.Encode(remarks); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(findings, func(f finding) bool { return f.Severity == "error" }) {
+	if slices.ContainsFunc(remarks, func(f remark) bool { return f.Severity == "error" }) {
 		return ExitCode(1)
 	}
 	return nil
@@ -247,7 +247,7 @@ func (l *configLines) faults(err error) []problem {
 	return faults
 }
 
-// sorted returns findings by line, each with the name of the file.
+// sorted returns remarks by line, each with the name of the file.
 func sorted(file string, all []problem) []string {
 	slices.SortStableFunc(all, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
 	lines := make([]string, len(all))

@@ -55,13 +55,13 @@ func TestClient(t *testing.T) {
 		buildClient(t, binary)
 		files := packedClient(t, dir, binary, platform, "")
 		if first != nil && !maps.EqualFunc(first, files, bytes.Equal) {
-			t.Error("CLI-52: built again it is another one")
+			t.Error("CLI-62: built again it is another one")
 		}
 		first = files
 	}
 	name := fmt.Sprintf("%s_%s_%s_%s.tar.gz", client, version, runtime.GOOS, runtime.GOARCH)
 	if names := sorted(first); !slices.Equal(names, []string{clientChecksums, name}) {
-		t.Errorf("CLI-52: got %v", names)
+		t.Errorf("CLI-62: got %v", names)
 	}
 	contents := unpacked(t, first[name])
 	for path, begins := range map[string]string{
@@ -70,7 +70,7 @@ func TestClient(t *testing.T) {
 		"completions/" + client + ".ps1": "# powershell completion",
 	} {
 		if content, found := contents[path]; !found || !strings.HasPrefix(string(content), begins) {
-			t.Errorf("CLI-52: %s: found %t, begins with %.20q", path, found, content)
+			t.Errorf("CLI-62: %s: found %t, begins with %.20q", path, found, content)
 		}
 	}
 }
@@ -108,10 +108,10 @@ func TestKrewManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if plugin.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || plugin.Kind != "Plugin" || plugin.Metadata.Name != "espalier" {
-		t.Errorf("CLI-52: got %+v", plugin)
+		t.Errorf("CLI-62: got %+v", plugin)
 	}
 	if short := plugin.Spec.ShortDescription; plugin.Spec.Version != version || short == "" || len(short) > 50 || strings.Contains(short, "\n") {
-		t.Errorf("CLI-52: got %+v", plugin.Spec)
+		t.Errorf("CLI-62: got %+v", plugin.Spec)
 	}
 	listed := string(files[clientChecksums])
 	var platforms []string
@@ -120,7 +120,7 @@ func TestKrewManifest(t *testing.T) {
 		platforms = append(platforms, platform)
 		name, ok := strings.CutPrefix(p.URI, "https://example.com/releases/"+version+"/")
 		if !ok || !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(p.SHA256) || !strings.Contains(listed, p.SHA256+"  "+name+"\n") {
-			t.Errorf("CLI-52: got %+v, listed are\n%s", p, listed)
+			t.Errorf("CLI-62: got %+v, listed are\n%s", p, listed)
 		}
 		contents := map[string][]byte{}
 		if strings.HasSuffix(name, ".zip") {
@@ -131,19 +131,19 @@ func TestKrewManifest(t *testing.T) {
 			contents = unpacked(t, files[name])
 		}
 		if string(contents[p.Bin]) != platform || len(contents["LICENSE"]) == 0 {
-			t.Errorf("CLI-52: %s has %v", name, sorted(contents))
+			t.Errorf("CLI-62: %s has %v", name, sorted(contents))
 		}
 	}
 	if makefile := string(must(os.ReadFile("../../../Makefile"))); !strings.Contains(makefile, "\nPLATFORMS    ?= "+clientPlatforms+"\n") {
-		t.Error("CLI-52: make client packs other platforms")
+		t.Error("CLI-62: make client packs other platforms")
 	}
 	if !slices.Equal(platforms, strings.Fields(clientPlatforms)) {
-		t.Errorf("CLI-52: got %v", platforms)
+		t.Errorf("CLI-62: got %v", platforms)
 	}
 	for _, base := range []string{"http://example.com", "example.com", "https://"} {
 		o := options{binaries: binaries, out: t.TempDir(), version: version, client: clientOptions{runs: runs, license: "../../../LICENSE", baseURL: base}}
 		if err := o.writeClient(nil); err == nil || !strings.Contains(err.Error(), "https://") {
-			t.Errorf("CLI-52: %s: %v", base, err)
+			t.Errorf("CLI-62: %s: %v", base, err)
 		}
 	}
 }
