@@ -112,7 +112,7 @@ mutate: ## Put small defects into packages PKG, or into the functions, with LINE
 
 .PHONY: bench
 bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/performance.md.
-	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/performance.md$(COMMA)docs/performance-garden.md)
+	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/performance.md$(COMMA)docs/internals/performance-garden.md)
 
 .PHONY: versus
 versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.

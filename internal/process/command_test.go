@@ -157,6 +157,11 @@ func TestManPagesAndReference(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "# Command line of thing\n") || !strings.Contains(out, "| `--config file` | the file |\n") || !strings.Contains(out, "\n## thing show\n") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
+	c := executable(nil, nil, io.Discard)
+	c.Shared = []string{"show"}
+	if _, out, _ := run(t, c, "reference"); strings.Contains(out, "\n## thing show\n") || !strings.Contains(out, "has these verbs, too: show.\n") {
+		t.Errorf("CLI-61: a verb of the client is described twice:\n%s", out)
+	}
 	if got := roff("-a\n.b\\c\n'd"); got != "\\-a\n\\&.b\\ec\n\\&'d" {
 		t.Errorf("got %q", got)
 	}

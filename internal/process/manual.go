@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,15 @@ func (c *Command) reference(root *cobra.Command) Subcommand {
 			if _, err := fmt.Fprintf(out, "# Command line of %s\n\nGenerated from the command; `make generate` updates it.\n", c.Name); err != nil {
 				return err
 			}
+			if len(c.Shared) > 0 {
+				if _, err := fmt.Fprintf(out, "The [client](kubectl-espalier-command-line.md) has these verbs, too: %s.\n", strings.Join(c.Shared, ", ")); err != nil {
+					return err
+				}
+			}
 			for _, p := range c.pages(root) {
+				if slices.Contains(c.Shared, strings.TrimPrefix(p.name, c.Name+" ")) {
+					continue
+				}
 				if _, err := io.WriteString(out, p.markdown()); err != nil {
 					return err
 				}

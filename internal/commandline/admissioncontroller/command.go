@@ -20,7 +20,7 @@ func Command() process.Command {
 	var flags process.ConfigFlags
 	return process.Command{
 		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
-		Environment: environment, Documents: documents, Flags: flags.Add,
+		Environment: environment, Documents: documents, Flags: flags.Add, Shared: []string{"dump", "explain", "replay", "takeover", "validate-config"},
 		Subcommands: append([]process.Subcommand{
 			process.ValidateConfig(ConfigKind), takeover(), Explain("admission-controller"), admissioncontroller.Dump(), Replay(),
 		}, subcommands()...),

@@ -25,7 +25,7 @@ func Command() process.Command {
 	flags := options{ConfigFlags: &process.ConfigFlags{}}
 	return process.Command{
 		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and repair drift", Long: long, Smallest: smallest,
-		Environment: environment, Documents: documents, Subcommands: subcommands(), Flags: flags.add,
+		Environment: environment, Documents: documents, Subcommands: subcommands(), Shared: shares(), Flags: flags.add,
 		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := flags.built(set)
 			if err != nil {
@@ -55,6 +55,16 @@ func subcommands() []process.Subcommand {
 		takeover(),
 		agents.Explain("resource-manager explain", false),
 	}, slices.Concat(kubectl.Verbs(), resourcemanager.Executable(flags.add, configuration).Subcommands())...)
+}
+
+// shares names the verbs that the client has, too.
+func shares() []string {
+	names := []string{"takeover", "validate-config"}
+	for _, verb := range kubectl.Verbs() {
+		names = append(names, verb.Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // ConfigKind is the kind of the configuration file.

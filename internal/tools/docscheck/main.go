@@ -15,6 +15,8 @@
 // and another in that of the control plane. And it fails if a message of the log at level
 // error or info is not constant, or not on the page about logs.
 //
+// And it fails if the pages for users have more words than their budget.
+//
 // It is told where the repository is:
 //
 //	docscheck <root of the repository>
@@ -53,6 +55,7 @@ func check(root string) error {
 			problems = append(problems, checkSentences(p)...)
 		}
 	}
+	problems = append(problems, checkWords(pages, mostWords)...)
 	problems = append(problems, checkFigures(root)...)
 	problems = append(problems, checkVersions(root)...)
 	problems = append(problems, checkShared(root)...)
