@@ -41,7 +41,7 @@ func holdVerb() process.Subcommand {
 	verb.Flags = func(set *pflag.FlagSet) {
 		flags(set)
 		set.DurationVar(&asked.lasts, "for", time.Hour, "how long, at most 24h")
-		set.StringVar(&asked.fields, "fields", "", "`pointers` to the only fields that are left alone, such as /spec/replicas, with commas between them")
+		set.StringVar(&asked.fields, "fields", "", "the only `fields` that are left alone, as why prints them or as pointers, such as spec.replicas or /spec/replicas, with commas between them")
 		set.StringVar(&asked.reason, "reason", "", "`text` that Events pass on")
 	}
 	return verb
@@ -89,7 +89,7 @@ func (h *holdRequest) annotations(group, kind string) (map[string]any, holds.Hol
 	}
 	texts := map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: h.now.Add(h.lasts).UTC().Format(time.RFC3339)}
 	if h.fields != "" {
-		texts[resourcesv1alpha1.AnnotationLeaveAloneFields] = h.fields
+		texts[resourcesv1alpha1.AnnotationLeaveAloneFields] = pointersOf(h.fields)
 	}
 	if h.reason != "" {
 		texts[resourcesv1alpha1.AnnotationLeaveAloneReason] = h.reason
