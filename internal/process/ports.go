@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -159,11 +160,24 @@ func metricsHandler(o *ManagerOptions) (http.Handler, error) {
 
 // certificate is that of the serving ports, which is read again when its files change (once the webhook server runs).
 type certificate struct {
-	watcher func() (*certwatcher.CertWatcher, error)
+	dir       string
+	isDefault bool
+	watcher   func() (*certwatcher.CertWatcher, error)
 }
 
+// mayLack reports whether the folder is the default one, or is there, as that of an optional Secret is: an empty one is no mistake.
+func (c *certificate) mayLack() bool {
+	_, err := os.Stat(c.dir)
+	return err == nil || c.isDefault
+}
+
+// newCertificate returns the certificate in a folder; the default folder is that of controller-runtime.
 func newCertificate(dir string) *certificate {
-	return &certificate{sync.OnceValues(func() (*certwatcher.CertWatcher, error) {
+	isDefault := dir == ""
+	if isDefault {
+		dir = filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
+	}
+	return &certificate{dir, isDefault, sync.OnceValues(func() (*certwatcher.CertWatcher, error) {
 		certificate, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 		watcher, err := certwatcher.New(certificate, key)
 		if err != nil {

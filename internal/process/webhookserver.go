@@ -90,10 +90,11 @@ func (s *webhookServer) verifyClients(ctx context.Context, config *tls.Config) e
 	return nil
 }
 
-// Start implements webhook.Server. Without a certificate it serves nothing if nothing is registered (PRC-40).
+// Start implements webhook.Server. Without a certificate it serves nothing if nothing is registered (PRC-40); but a folder that a configuration
+// names must be there.
 func (s *webhookServer) Start(ctx context.Context) error {
 	certificates, err := s.secure.watcher()
-	if errors.Is(err, fs.ErrNotExist) && !s.needed {
+	if errors.Is(err, fs.ErrNotExist) && !s.needed && s.secure.mayLack() {
 		s.log.Info("Serving no webhooks: none is switched on, and there is no certificate")
 		s.idle.Store(true)
 		<-ctx.Done()

@@ -210,9 +210,11 @@ func TestNoClientCertificates(t *testing.T) {
 func TestCertificateOnlyWhereOneIsNeeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		register, guarded bool
-		want              string
+		dir, want         string
 	}{
 		"PRC-40: no webhook":                           {},
+		"PRC-40: no webhook, the default folder":       {dir: "default"},
+		"CT-26: no webhook, no folder":                 {dir: "none", want: "no such file"},
 		"PRC-40: a webhook":                            {register: true, want: "no such file"},
 		"PRC-40: no webhook, metrics have certificate": {guarded: true, want: "no such file"},
 	} {
@@ -221,7 +223,13 @@ func TestCertificateOnlyWhereOneIsNeeded(t *testing.T) {
 			if c.guarded {
 				o.Guard = &guard.Guard{}
 			}
-			server, err := newWebhookServer(o, newCertificate(t.TempDir()))
+			temporary := t.TempDir()
+			t.Setenv("TMPDIR", temporary)
+			dir := map[string]string{"": temporary, "none": filepath.Join(temporary, "none")}[c.dir]
+			if got, want := newCertificate("").dir, filepath.Join(temporary, "k8s-webhook-server", "serving-certs"); got != want {
+				t.Errorf("the default folder is %s", got)
+			}
+			server, err := newWebhookServer(o, newCertificate(dir))
 			if err != nil {
 				t.Fatal(err)
 			}
