@@ -138,7 +138,7 @@ func (c *Cluster) NeedLeaderElection() bool { return false }
 // Start fills the cache and keeps it.
 func (c *Cluster) Start(ctx context.Context) error { return c.Cache.Start(ctx) }
 
-// Synced says whether the cache has all that it keeps, without waiting for it longer than the budget.
+// Synced reports whether the cache has all that it keeps, without waiting for it longer than the budget.
 func (c *Cluster) Synced(budget time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()

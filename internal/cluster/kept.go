@@ -97,7 +97,7 @@ func (k *Kept) Await(ctx context.Context) error {
 	}
 }
 
-// Synced says whether the caches have all of it.
+// Synced reports whether the caches have all of it.
 func (k *Kept) Synced() bool {
 	select {
 	case <-k.found:

@@ -129,7 +129,7 @@ func (b *Bodies) Read(ctx context.Context, w http.ResponseWriter, request *http.
 	}, nil
 }
 
-// readSmall reads a body that is small, or does not say how large it is, and says whether that is all: it is not if the body is large or no JSON.
+// readSmall reads a body that is small, or does not say how large it is, and reports whether that is all: it is not if the body is large or no JSON.
 func (b *Bodies) readSmall(request *http.Request, into *bytes.Buffer, g *admitted) (bool, error) {
 	defer b.awaiting(g).Stop()
 	awaited := b.awaited.join(g)
@@ -180,7 +180,7 @@ func tooLarge(limit int64) error {
 	return WithStatus(http.StatusRequestEntityTooLarge, fmt.Errorf("request entity is too large; limit is %d bytes", limit))
 }
 
-// isObject says whether a body is a JSON object, or nothing, and no other form of YAML.
+// isObject reports whether a body is a JSON object, or nothing, and no other form of YAML.
 func isObject(body []byte) bool {
 	body = bytes.TrimSpace(body)
 	return len(body) == 0 || body[0] == '{'

@@ -142,7 +142,7 @@ func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string)
 	return all
 }
 
-// covered says whether one of some rules allows all that a rule does.
+// covered reports whether one of some rules allows all that a rule does.
 func covered(rule rbacv1.PolicyRule, by []rbacv1.PolicyRule) bool {
 	within := func(few, many []string) bool {
 		return slices.Contains(many, "*") || !slices.ContainsFunc(few, func(one string) bool { return !slices.Contains(many, one) })

@@ -45,7 +45,7 @@ type Row[C, E any] struct {
 // Key tells the feature from all others: a controller and a webhook may have the same name.
 func (r *Row[C, E]) Key() string { return cmp.Or(r.Path, r.Name) }
 
-// Built says whether the feature is part of this version.
+// Built reports whether the feature is part of this version.
 func (r *Row[C, E]) Built() bool { return r.Start != nil }
 
 // ReadsOf is what the feature reads under a configuration.

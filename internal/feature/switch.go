@@ -38,13 +38,13 @@ func collect(t reflect.Type, path string, all *[]string) {
 	}
 }
 
-// IsOn says whether a switch of a configuration is on. A path that names no switch is none that is on.
+// IsOn reports whether a switch of a configuration is on. A path that names no switch is none that is on.
 func IsOn(cfg any, path string) bool {
 	value := reflect.Indirect(at(cfg, path))
 	return value.IsValid() && value.Kind() == reflect.Bool && value.Bool()
 }
 
-// Turn turns a switch of a configuration on or off, and says whether there is such a switch.
+// Turn turns a switch of a configuration on or off, and reports whether there is such a switch.
 func Turn(cfg any, path string, on bool) bool {
 	value := at(cfg, path)
 	switch {

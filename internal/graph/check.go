@@ -8,7 +8,7 @@ type Verdict struct {
 	Reached, Managed bool
 }
 
-// Check says whether a vertex leads to a sink. A vertex leads to itself (SA-13). It allocates nothing.
+// Check reports whether a vertex leads to a sink. A vertex leads to itself (SA-13). It allocates nothing.
 func (g *Graph) Check(from, sink Vertex) Verdict {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -61,7 +61,7 @@ func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
 	return verdict
 }
 
-// CheckManaged is Check that also says whether the vertex leads to the sink over an edge of class Manages. Its cost grows with the
+// CheckManaged is Check that also reports whether the vertex leads to the sink over an edge of class Manages. Its cost grows with the
 // number of the vertex's edges.
 func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
 	verdict := g.Check(from, sink)
@@ -94,7 +94,7 @@ func (g *Graph) reachesDirectlyLocked(v, sink id) bool {
 	return false
 }
 
-// Has says whether the graph has a vertex (CT-G-2).
+// Has reports whether the graph has a vertex (CT-G-2).
 func (g *Graph) Has(v Vertex) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -115,7 +115,7 @@ func New(schema Schema) *Graph {
 	return &Graph{schema: schema, names: newIndex()}
 }
 
-// Set replaces what an owner contributes and says whether anything changed. If nothing did, checks are not held up.
+// Set replaces what an owner contributes and reports whether anything changed. If nothing did, checks are not held up.
 func (g *Graph) Set(owner Vertex, edges []Edge) bool {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -137,7 +137,7 @@ func (g *Graph) Set(owner Vertex, edges []Edge) bool {
 	return true
 }
 
-// Remove removes an owner's contribution and says whether there was one.
+// Remove removes an owner's contribution and reports whether there was one.
 func (g *Graph) Remove(owner Vertex) bool {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -180,7 +180,7 @@ func normal(pairs []pair) []pair {
 	return slices.Compact(pairs)
 }
 
-// contributesLocked says whether an owner contributes just these edges already.
+// contributesLocked reports whether an owner contributes just these edges already.
 func (g *Graph) contributesLocked(owner Vertex, edges []Edge) bool {
 	ownerID, found := g.names.find(g, owner)
 	if !found || !g.vertices.at(ownerID).watched {
@@ -304,7 +304,7 @@ func searchOut(out []counted, to link) (int, bool) {
 	return slices.BinarySearchFunc(out, to, func(c counted, l link) int { return cmp.Compare(c.link, l) })
 }
 
-// hasParallel says whether a neighbour of a position leads to the same vertex.
+// hasParallel reports whether a neighbour of a position leads to the same vertex.
 func hasParallel(out []counted, at int, to link) bool {
 	return at > 0 && out[at-1].link.vertex() == to.vertex() || at < len(out) && out[at].link.vertex() == to.vertex()
 }

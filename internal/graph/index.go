@@ -72,7 +72,7 @@ func shorten(name string) (short shortName) {
 	return short
 }
 
-// equals says whether it is a name that has room.
+// equals reports whether it is a name that has room.
 func (s *shortName) equals(name string) bool {
 	return s.length != longName && string(s.text[:s.length]) == name
 }
@@ -125,7 +125,7 @@ func (x *index) findHashed(g *Graph, v Vertex, hash uint32) (id, bool) {
 	}
 }
 
-// equals says whether a vertex has a number.
+// equals reports whether a vertex has a number.
 func (x *index) equals(g *Graph, number id, v Vertex) bool {
 	candidate := g.vertices.at(number)
 	return candidate.kind == v.Kind && (candidate.name.equals(v.Name) || candidate.name.length == longName && x.long[number] == v.Name) &&

@@ -65,7 +65,7 @@ func searchSupport(sinks []support, sink id) (int, bool) {
 	return slices.BinarySearchFunc(sinks, sink, func(s support, sink id) int { return cmp.Compare(s.sink, sink) })
 }
 
-// reachesLocked says whether a vertex leads to a sink over transitive edges, or is the sink.
+// reachesLocked reports whether a vertex leads to a sink over transitive edges, or is the sink.
 func (g *Graph) reachesLocked(v, sink id) bool {
 	if v == sink {
 		return true

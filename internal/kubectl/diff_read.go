@@ -272,7 +272,7 @@ func (r *runReader) readObject(ctx context.Context, ref *resourcesv1alpha1.Objec
 	return live, err
 }
 
-// refine reads what may explain differences, and says whether it read anything: autoscalers, and definitions of custom resources.
+// refine reads what may explain differences, and reports whether it read anything: autoscalers, and definitions of custom resources.
 func (r *runReader) refine(ctx context.Context, run *inspect.Run, changes []inspect.Change) (more bool, err error) {
 	for i := range changes {
 		c := &changes[i]

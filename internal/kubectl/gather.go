@@ -68,7 +68,7 @@ func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, 
 	return inspect.Explain(ctx, q.facts)
 }
 
-// eventsLast says whether the Events are read only if there is a request left: the definition of a custom resource, whose kind had to be looked for,
+// eventsLast reports whether the Events are read only if there is a request left: the definition of a custom resource, whose kind had to be looked for,
 // says more.
 func (q *question) eventsLast() bool { return isCustom(q.kind.Group) && q.kind.definition == nil }
 

@@ -27,5 +27,5 @@ func parallel[T any](limit int, items []T, do func(T)) {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// isCustom says whether a group is not one of Kubernetes' own.
+// isCustom reports whether a group is not one of Kubernetes' own.
 func isCustom(group string) bool { return schema.IsCustom(group) }

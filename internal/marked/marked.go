@@ -139,7 +139,7 @@ func (s *Set) Forget(key Key) {
 	delete(s.known[key.Namespace], key)
 }
 
-// Unmarked says whether an object that passed this process referred to a marked object, regardless of its mark.
+// Unmarked reports whether an object that passed this process referred to a marked object, regardless of its mark.
 func (s *Set) Unmarked(key Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,7 @@ func (s *Set) refresh(ctx context.Context) {
 	}
 }
 
-// stale says whether what is known may lack objects that the collector deletes soon.
+// stale reports whether what is known may lack objects that the collector deletes soon.
 func (s *Set) stale() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

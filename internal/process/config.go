@@ -261,7 +261,7 @@ func Faults(err error, values field.ErrorList) error {
 	return fmt.Errorf("error decoding config: %w", utilerrors.NewAggregate(all))
 }
 
-// concerns says whether an error is about a path or one above it.
+// concerns reports whether an error is about a path or one above it.
 func concerns(err error, path string) bool {
 	var wrong *field.Error
 	if !errors.As(err, &wrong) {

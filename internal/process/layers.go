@@ -139,7 +139,7 @@ func originOf(layers []layer, path []string) string {
 	return "built-in"
 }
 
-// reaches says whether a path, or a list or scalar on it, is in a layer.
+// reaches reports whether a path, or a list or scalar on it, is in a layer.
 func reaches(value any, path []string) bool {
 	for _, key := range path {
 		section, ok := value.(map[string]any)

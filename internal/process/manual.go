@@ -24,7 +24,7 @@ func (c *Command) pages(root *cobra.Command) []*page {
 	return all
 }
 
-// documented says whether a verb is shown; help says nothing of its own.
+// documented reports whether a verb is shown; help says nothing of its own.
 func documented(verb *cobra.Command) bool { return verb.IsAvailableCommand() && verb.Name() != "help" }
 
 // manPages is the verb that writes man pages.

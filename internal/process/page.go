@@ -149,7 +149,7 @@ func verbs(cmd *cobra.Command) []Term {
 	return terms
 }
 
-// isDeprecated says whether a flag is marked by Deprecate.
+// isDeprecated reports whether a flag is marked by Deprecate.
 func isDeprecated(f *pflag.Flag) bool { return len(f.Annotations[deprecation]) > 0 }
 
 func flagTerms(flags *pflag.FlagSet, deprecated bool) []Term {

@@ -54,7 +54,7 @@ func (p *Progress) Done() {
 	}
 }
 
-// IsTerminal says whether a writer is one.
+// IsTerminal reports whether a writer is one.
 func IsTerminal(out io.Writer) bool {
 	file, ok := plaintext.Unwrap(out).(*os.File)
 	if !ok {

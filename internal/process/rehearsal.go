@@ -63,7 +63,7 @@ func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.C
 	}
 }
 
-// Run runs a manager until nothing is left to do; begun says whether everything has been started.
+// Run runs a manager until nothing is left to do; begun reports whether everything has been started.
 func (r *DryRun) Run(ctx context.Context, mgr manager.Manager, begun func() error) error {
 	for i, config := range r.configs {
 		if err := r.greet(r.names[i], config); err != nil {

@@ -108,7 +108,7 @@ func checkUser(name string, user *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// SameCluster says whether two configurations lead to the same cluster as the same user, so that
+// SameCluster reports whether two configurations lead to the same cluster as the same user, so that
 // one client serves both (OPB-12).
 func SameCluster(a, b *rest.Config) bool {
 	return a.Host == b.Host && a.APIPath == b.APIPath && a.Username == b.Username && a.Password == b.Password &&

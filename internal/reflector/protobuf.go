@@ -90,7 +90,7 @@ func (p *protobuf) decodeEvent(frame []byte, bad undecodable) (watch.EventType, 
 	return kind, object, err
 }
 
-// beginsFrame says whether a byte is the first one of a frame, which is the highest of its length. No JSON begins with one so small, nor
+// beginsFrame reports whether a byte is the first one of a frame, which is the highest of its length. No JSON begins with one so small, nor
 // does a frame that is not too long with one as large as those of JSON.
 func beginsFrame(first byte) bool { return first <= lineLimit>>24 }
 

@@ -136,7 +136,7 @@ func Backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 10 * time.Second}
 }
 
-// Synced says whether the first list has been handed over.
+// Synced reports whether the first list has been handed over.
 func (f *Follower) Synced() bool { return f.synced.Load() }
 
 // pageSize bounds what is held of a list that is not streamed: pages of real Shoots have some megabytes.
@@ -360,7 +360,7 @@ func Into(ctx context.Context, client rest.Interface, resource, namespace, name 
 	return nil
 }
 
-// IsAbsent says whether an error means that the object does not exist, and not that its whole resource does not.
+// IsAbsent reports whether an error means that the object does not exist, and not that its whole resource does not.
 func IsAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -247,7 +247,7 @@ func expired(reason error) *metav1.Status {
 	return &status
 }
 
-// read reads the next event, and says whether it is a frame.
+// read reads the next event, and reports whether it is a frame.
 func (d *decoder) read() (framed bool, err error) {
 	if d.shape.protobuf != nil {
 		if first, err := d.reader.Peek(1); err == nil && beginsFrame(first[0]) {

@@ -47,7 +47,7 @@ func (v *versions) saw(kind watch.EventType, object metav1.Object) {
 	}
 }
 
-// complete takes note that everything was listed as of a version, and says whether that is an earlier one than was known before.
+// complete takes note that everything was listed as of a version, and reports whether that is an earlier one than was known before.
 func (v *versions) complete(version uint64) bool {
 	if version == 0 {
 		return false

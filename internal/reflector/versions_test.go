@@ -273,7 +273,7 @@ func TestNoRestore(t *testing.T) {
 	}
 }
 
-// TestUnchanged: what says whether a watch may be resumed.
+// TestUnchanged: what reports whether a watch may be resumed.
 func TestUnchanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

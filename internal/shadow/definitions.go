@@ -33,7 +33,7 @@ func (s *Server) definedLocked(group, version string) []any {
 	return resources
 }
 
-// defines says whether the kind of a request is defined here, and not in the API server.
+// defines reports whether the kind of a request is defined here, and not in the API server.
 func (s *Server) defines(q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

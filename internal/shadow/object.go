@@ -28,7 +28,7 @@ func keyIn(c collection, o object) key {
 	return key{c, text(o, "metadata", "namespace"), text(o, "metadata", "name")}
 }
 
-// held says whether something keeps an object that is deleted: its finalizers, or those of a Namespace's contents.
+// held reports whether something keeps an object that is deleted: its finalizers, or those of a Namespace's contents.
 func held(o object) bool {
 	own, _, _ := unstructured.NestedSlice(o, "metadata", "finalizers")
 	content, _, _ := unstructured.NestedSlice(o, "spec", "finalizers")

@@ -130,7 +130,7 @@ func (s *Server) trouble(q *request, err error) {
 	s.troubles[q.String()] = err
 }
 
-// has says whether anything lies over a collection.
+// has reports whether anything lies over a collection.
 func (s *Server) has(c collection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

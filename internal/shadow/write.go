@@ -273,7 +273,7 @@ func (t *transport) changedLocked(q *request, current, wanted object) object {
 	return after
 }
 
-// specified says whether something other than metadata and status differs.
+// specified reports whether something other than metadata and status differs.
 func specified(a, b object) bool {
 	of := func(o object) object {
 		o = maps.Clone(o)

@@ -113,7 +113,7 @@ func (d *deployer) setImage(image string) {
 	must(d.t, unstructured.SetNestedSlice(d.deployment().Object, containers, "spec", "template", "spec", "containers"))
 }
 
-// reconcile writes all objects over what is there, in the order of the rendering. It says whether the executable has to bootstrap (DPL-3).
+// reconcile writes all objects over what is there, in the order of the rendering. It reports whether the executable has to bootstrap (DPL-3).
 func (d *deployer) reconcile() (bootstraps bool) {
 	d.t.Helper()
 	bootstraps = d.mustBootstrap()

@@ -44,7 +44,7 @@ func (r *Request) Key() Key {
 	return Key{schema.GroupResource{Group: r.Group, Resource: r.Resource}, r.Namespace, r.Name}
 }
 
-// Writes says whether the request is to change something.
+// Writes reports whether the request is to change something.
 func (r *Request) Writes() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete":

@@ -208,7 +208,7 @@ func (e *equality) checkAsCreated(desired *plan.Desired) {
 	e.Errorf("%s: never at rest", desired.Name())
 }
 
-// hasNull says whether a custom resource has a null, of which no definition says what becomes of it.
+// hasNull reports whether a custom resource has a null, of which no definition says what becomes of it.
 func hasNull(desired *plan.Desired) bool {
 	_, known := schema.Of(desired.GroupVersionKind())
 	return !known && strings.Contains(fmt.Sprint(desired.Object), "<nil>")

@@ -72,7 +72,7 @@ func (w *manyWorld) drift() {
 	w.must(landscape.ShootClient.Patch(w.t.Context(), w.object, harness.MergePatch(map[string]any{"data": map[string]any{"key": "drift"}})))
 }
 
-// has says whether the object has a value.
+// has reports whether the object has a value.
 func (w *manyWorld) has(want string) func() error {
 	return func() error {
 		if err := landscape.ShootClient.Get(w.t.Context(), client.ObjectKeyFromObject(w.object), w.object); err != nil {
@@ -85,7 +85,7 @@ func (w *manyWorld) has(want string) func() error {
 	}
 }
 
-// settled says whether the ManagedResource is applied and healthy.
+// settled reports whether the ManagedResource is applied and healthy.
 func (w *manyWorld) settled() error {
 	if err := landscape.SeedClient.Get(w.t.Context(), client.ObjectKeyFromObject(w.mr), w.mr); err != nil {
 		return err
@@ -143,12 +143,12 @@ func runMany(t *testing.T, targets map[string]any, over map[string]any) *harness
 	return p
 }
 
-// inState says whether a process has so many targets in a state.
+// inState reports whether a process has so many targets in a state.
 func inState(p *harness.Process, state, want string) func() error {
 	return func() error { return hasMetric(p, fmt.Sprintf("espalier_targets{state=%q} %s\n", state, want)) }
 }
 
-// hasMetric says whether the metrics of a process have a text.
+// hasMetric reports whether the metrics of a process have a text.
 func hasMetric(p *harness.Process, want string) error {
 	if _, body := p.Get(p.Metrics, "/metrics"); !strings.Contains(body, want) {
 		return fmt.Errorf("it has no metric %s", strings.TrimSpace(want))
@@ -227,7 +227,7 @@ func TestHandOverOfOneTarget(t *testing.T) {
 	w.remove()
 }
 
-// verified says whether a process has compared the one object that it has.
+// verified reports whether a process has compared the one object that it has.
 func verified(p *harness.Process) func() error {
 	return func() error { return hasMetric(p, "espalier_managedresource_objects_total{") }
 }

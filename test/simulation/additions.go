@@ -153,7 +153,7 @@ func (w *world) copyThing(t *thing) {
 	w.request(w.target, http.MethodPost, w.pathOf(w.target, key), o)
 }
 
-// replaceable says whether somebody who runs and looks after a class can prove that an object is ours, so that it may be deleted to be created anew. What
+// replaceable reports whether somebody who runs and looks after a class can prove that an object is ours, so that it may be deleted to be created anew. What
 // is to be kept may not, whether it says so itself or its manifest does. Only the creator of an object without an origin can prove that it is ours, and not that
 // one after it left the object alone for a while, or after the target was restored to what was before it created another one.
 func (w *world) replaceable(key fake.Key, o object, class string) bool {
@@ -165,12 +165,12 @@ func (w *world) replaceable(key fake.Key, o object, class string) bool {
 	return origin(o) != "" || slices.Contains(w.running, maker) && w.classes[maker] == class && !w.doubtful[uid] && !w.restored["target"] && !w.scenario.leavesAlone()
 }
 
-// leavesAlone says whether instances are told to leave objects alone for a while: then they forget what they knew of them.
+// leavesAlone reports whether instances are told to leave objects alone for a while: then they forget what they knew of them.
 func (s *Scenario) leavesAlone() bool {
 	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Do == "ignore" })
 }
 
-// refuses says whether the target refuses a request of an instance: somebody protects an object that was there before.
+// refuses reports whether the target refuses a request of an instance: somebody protects an object that was there before.
 func (w *world) refuses(cluster string, r *fake.Request) bool {
 	if !w.scenario.More.On || cluster != "target" || r.Verb != "update" && r.Verb != "patch" {
 		return false
@@ -281,7 +281,7 @@ func truthy(o object, annotation string) bool {
 	return err == nil && value
 }
 
-// keeps says whether an object says that it stays, or did a moment ago.
+// keeps reports whether an object says that it stays, or did a moment ago.
 func (w *world) keeps(o object) bool {
 	at, found := w.saidToStay[fake.Text(o, "metadata", "uid")]
 	return truthy(o, resourcesv1alpha1.AnnotationKeepObject) || found && time.Since(at) < patience+w.lag

@@ -212,7 +212,7 @@ func (t *certificates) from(at time.Time) []population {
 	return t.past
 }
 
-// may says whether a request may be approved given the Nodes of one moment and the Machines of another: the certificate must be the asker's.
+// may reports whether a request may be approved given the Nodes of one moment and the Machines of another: the certificate must be the asker's.
 func may(request object, nodes, machines map[string]string) bool {
 	user, subject := fake.Text(request, "spec", "username"), fake.Text(request, "metadata", "annotations", "example.org/subject")
 	if node, isKubelet := strings.CutPrefix(subject, "system:node:"); isKubelet {

@@ -120,7 +120,7 @@ func (c *collector) pass(holder, key fake.Key, way int) {
 	}
 }
 
-// passThrough says whether what a referrer refers to is there and not condemned once it has passed.
+// passThrough reports whether what a referrer refers to is there and not condemned once it has passed.
 func (c *collector) passThrough(set *marked.Set, key fake.Key) bool {
 	kind := references.ConfigMap
 	if key.Resource == "secrets" {

@@ -129,7 +129,7 @@ func (v *invalidator) play(objects map[fake.Key]object) {
 	}
 }
 
-// wants says whether the tokens of a ServiceAccount are to be invalid.
+// wants reports whether the tokens of a ServiceAccount are to be invalid.
 func (v *invalidator) wants(account object) bool {
 	labels, _ := fake.Meta(account)["labels"].(map[string]any)
 	_, skipped := labels[skipLabel]

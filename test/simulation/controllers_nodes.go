@@ -142,7 +142,7 @@ func owner(o object) string {
 	return uid
 }
 
-// ready says whether all that is critical on a Node is ready.
+// ready reports whether all that is critical on a Node is ready.
 func (n *nodes) ready(node string) bool {
 	set, pod := n.target.GetLocked(criticalSet), n.target.GetLocked(podOn(node))
 	if pod == nil {

@@ -410,7 +410,7 @@ func without(o object, paths ...string) object {
 	return o
 }
 
-// onlyChanges says whether nothing changed but what is at the paths, and names the rest if it did.
+// onlyChanges reports whether nothing changed but what is at the paths, and names the rest if it did.
 func onlyChanges(c fake.Change, paths ...string) string {
 	before, after := marshal(without(c.Before, paths...)), marshal(without(c.After, paths...))
 	if before == after {
@@ -432,7 +432,7 @@ func (s since) note(key fake.Key, holds bool) {
 	}
 }
 
-// before says whether something holds since a time or longer.
+// before reports whether something holds since a time or longer.
 func (s since) before(key fake.Key, at time.Time) bool {
 	began, holds := s[key]
 	return holds && !began.After(at)

@@ -129,7 +129,7 @@ func (s *stage) issueToken(account, sent object) (object, error) {
 	}}, nil
 }
 
-// reviewToken says whether a token is one that was issued and is valid. The lock is held.
+// reviewToken reports whether a token is one that was issued and is valid. The lock is held.
 func (s *stage) reviewToken(sent object) (object, error) {
 	token := fake.Text(sent, "spec", "token")
 	return object{"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "metadata": object{}, "status": object{"authenticated": s.validLocked(token)}}, nil

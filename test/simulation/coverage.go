@@ -13,7 +13,7 @@ import (
 // came after which.
 type coverage map[string]bool
 
-// merge adds what another run met, and says whether any of it is new.
+// merge adds what another run met, and reports whether any of it is new.
 func (c coverage) merge(o coverage) bool {
 	before := len(c)
 	for pair := range o {

@@ -85,7 +85,7 @@ func annotationsOf(o object) object {
 	return annotations
 }
 
-// saysHold says whether an object has any annotation of a hold.
+// saysHold reports whether an object has any annotation of a hold.
 func saysHold(o object) bool {
 	_, found := annotationsOf(o)[resourcesv1alpha1.AnnotationLeaveAloneUntil]
 	return found
@@ -108,7 +108,7 @@ func (w *world) ignoredBy(mr object, at fake.Key) spared {
 	return 0
 }
 
-// allowsHolds says whether a hold counts on the objects of a ManagedResource.
+// allowsHolds reports whether a hold counts on the objects of a ManagedResource.
 func (w *world) allowsHolds(mr object) bool {
 	allowed, err := strconv.ParseBool(fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationAllowHolds))
 	return err == nil && allowed || err != nil && w.scenario.Holds.Allow
@@ -207,7 +207,7 @@ func (w *world) heardWithin() time.Duration {
 	return longestRun + 4*w.newsWithin()
 }
 
-// isDisturbed says whether requests fail, processes end or watches are late in a scenario.
+// isDisturbed reports whether requests fail, processes end or watches are late in a scenario.
 func (w *world) isDisturbed() bool {
 	return len(w.scenario.Faults) > 0 || slices.ContainsFunc(w.scenario.Steps, func(s Step) bool { return disturbs[s.Do] })
 }
@@ -260,7 +260,7 @@ func (w *world) checkSpared(c fake.Change) {
 
 func labelOf(o object) string { return fake.Text(o, "metadata", "labels", "sim") }
 
-// hadLongBefore says whether all who want an object had wanted it, and had it left alone, for a while when it went.
+// hadLongBefore reports whether all who want an object had wanted it, and had it left alone, for a while when it went.
 func (w *world) hadLongBefore(at fake.Key, gone time.Time) bool {
 	long := gone.Add(-w.heardWithin())
 	return !w.restored["target"] && w.thereSince[at].Before(long) && !slices.ContainsFunc(w.wanted[at], func(wish wish) bool { return wish.since.After(long) || wish.changed.After(long) }) &&

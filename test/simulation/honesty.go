@@ -59,7 +59,7 @@ func (w *world) checkReport(c fake.Change) {
 	w.violateLocked(doneAsTold, "%s reported that generation %s of %s with checksum %.8s is applied: %s", c.By, generation, c.Key.Name, checksum, strings.Join(reasons, "; "))
 }
 
-// sourceTurnedBack says whether a write to the source may be meant for what had the same resource version before a restore.
+// sourceTurnedBack reports whether a write to the source may be meant for what had the same resource version before a restore.
 func (w *world) sourceTurnedBack() bool {
 	return w.restored["source"] && time.Since(w.restoredAt["source"]) < patience+w.lag
 }
@@ -155,7 +155,7 @@ func (w *world) lastHad(key fake.Key, value string, anyLabel bool) time.Time {
 // slowestRepair is how long an object may be left as it is that was fought over, and quietAfter how long after that has ended (MRB-34).
 const slowestRepair, quietAfter = 30 * time.Second, 10 * time.Minute
 
-// mayBeHeld says whether what was as it should be until a moment may be left so: repairs are delayed, somebody fought over it, or a restore of the
+// mayBeHeld reports whether what was as it should be until a moment may be left so: repairs are delayed, somebody fought over it, or a restore of the
 // target is not known yet.
 func (w *world) mayBeHeld(key fake.Key, until time.Time) bool {
 	delay := w.scenario.More.Delay

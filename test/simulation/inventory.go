@@ -48,7 +48,7 @@ func inventoryOf(mr object) []fake.Key {
 	return keys
 }
 
-// inInventoryLocked says whether an inventory has an object, but for that of one ManagedResource.
+// inInventoryLocked reports whether an inventory has an object, but for that of one ManagedResource.
 func (w *world) inInventoryLocked(key, except fake.Key) bool {
 	for mrKey, mr := range w.source.AllLocked() {
 		if mrKey.GroupResource == managedResources && mrKey != except && contains(inventoryOf(mr), key) {
@@ -58,7 +58,7 @@ func (w *world) inInventoryLocked(key, except fake.Key) bool {
 	return false
 }
 
-// recordedLocked says whether an entry of an inventory is a record that we created an object: one that is created only once carries no origin
+// recordedLocked reports whether an entry of an inventory is a record that we created an object: one that is created only once carries no origin
 // that another ManagedResource could have taken away.
 func (w *world) recordedLocked(key fake.Key, uid string) bool {
 	for at, mr := range w.source.AllLocked() {

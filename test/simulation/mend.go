@@ -53,7 +53,7 @@ func (w *world) mend() {
 	}
 }
 
-// describesTwice says whether two Secrets of a ManagedResource describe the same object.
+// describesTwice reports whether two Secrets of a ManagedResource describe the same object.
 func (w *world) describesTwice(mr object) bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()

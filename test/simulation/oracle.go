@@ -286,7 +286,7 @@ func summary(t *thing, o object) string {
 	return text
 }
 
-// excused says whether a cluster was restored a moment ago, after which no engine can know what it knew before.
+// excused reports whether a cluster was restored a moment ago, after which no engine can know what it knew before.
 func (w *world) excused() bool {
 	for _, at := range w.restoredAt {
 		if time.Since(at) < patience+w.lag {
@@ -300,19 +300,19 @@ func origin(o object) string {
 	return fake.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationOrigin)
 }
 
-// owned says whether an object may be deleted by us: it says so itself, or it says nothing, and we made it and did not give it up.
+// owned reports whether an object may be deleted by us: it says so itself, or it says nothing, and we made it and did not give it up.
 func (w *world) owned(o object) bool {
 	uid := fake.Text(o, "metadata", "uid")
 	return isOurs(origin(o)) || origin(o) == "" && w.made[uid] != "" && (!w.released[uid] || w.leftLately(uid))
 }
 
-// leftLately says whether somebody took a finalizer away, so that an object was left behind, and who is deleting it need not have heard of that.
+// leftLately reports whether somebody took a finalizer away, so that an object was left behind, and who is deleting it need not have heard of that.
 func (w *world) leftLately(uid string) bool {
 	at, left := w.leftAt[uid]
 	return left && w.freed && time.Since(at) <= patience+w.lag
 }
 
-// isOurs says whether an origin names a ManagedResource of the source.
+// isOurs reports whether an origin names a ManagedResource of the source.
 func isOurs(origin string) bool { return strings.HasPrefix(origin, "simulated:") }
 
 // originOf is the origin of what a ManagedResource has.
@@ -340,7 +340,7 @@ func (w *world) checkFinalizer(c fake.Change) {
 	}
 }
 
-// provable says whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
+// provable reports whether an instance can know that an object is owned. Of one whose origin somebody took away only the instance
 // that made it can, unless it was told that the object was gone before the target was restored, and what nobody can prove to be ours stays.
 func (w *world) provable(o object, by string) bool {
 	uid := fake.Text(o, "metadata", "uid")

@@ -76,14 +76,14 @@ func (w *world) checkManagedResource(key fake.Key, mr object) {
 	w.checkEntries(key, mr, wishes, stuck)
 }
 
-// isStuck says whether an object cannot become what a ManagedResource of a class wants: it cannot be changed, and nobody can prove that it is ours to replace.
+// isStuck reports whether an object cannot become what a ManagedResource of a class wants: it cannot be changed, and nobody can prove that it is ours to replace.
 func (w *world) isStuck(at fake.Key, value, class string) bool {
 	o := w.target.GetLocked(at)
 	left := w.lately(at)
 	return o != nil && o["immutable"] == true && left&heldValues == 0 && (!w.replaceable(at, o, class) || left&heldParts != 0) && unlabelled(valueOf(thingAt(at), o)) != unlabelled(value)
 }
 
-// checkStatus is about the status of a ManagedResource that can be applied as a whole; it says whether all of it was judged.
+// checkStatus is about the status of a ManagedResource that can be applied as a whole; it reports whether all of it was judged.
 func (w *world) checkStatus(key fake.Key, mr object, wishes map[fake.Key]string) bool {
 	generation := fake.Text(mr, "metadata", "generation")
 	if observed, applied := fake.Text(mr, "status", "observedGeneration"), condition(mr, "ResourcesApplied"); observed != generation || applied != "True" {
@@ -122,7 +122,7 @@ func (w *world) checkEntries(key fake.Key, mr object, wishes map[fake.Key]string
 	}
 }
 
-// servesLocked says whether the finalizers of a ManagedResource are those of an instance that runs.
+// servesLocked reports whether the finalizers of a ManagedResource are those of an instance that runs.
 func (w *world) servesLocked(mr object) bool {
 	if fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) != "" {
 		return false
@@ -195,7 +195,7 @@ func differInLabel(values []string) bool {
 	return len(labels) > 1
 }
 
-// recordsLabel says whether anything tells whose an injected label of an object is: the entry of a ManagedResource has labels as they were applied. After a
+// recordsLabel reports whether anything tells whose an injected label of an object is: the entry of a ManagedResource has labels as they were applied. After a
 // restore of the source it may lack one that a form injected which nobody knows any more, and an instance leaves a label alone that is not on record (MRL-6).
 func (w *world) recordsLabel(mr, key fake.Key) bool {
 	return !w.restored["source"] || slices.ContainsFunc(entriesOf(w.source.GetLocked(mr)), func(entry object) bool {
@@ -203,7 +203,7 @@ func (w *world) recordsLabel(mr, key fake.Key) bool {
 	})
 }
 
-// collects says whether instances look for orphans, and delete them.
+// collects reports whether instances look for orphans, and delete them.
 func (w *world) collects() bool { return w.scenario.More.Audit > 0 && w.scenario.More.Collect }
 
 // checkLeftovers is about objects that are ours and that nobody wants.
@@ -222,7 +222,7 @@ func (w *world) checkLeftovers() {
 	}
 }
 
-// auditFinds says whether an audit deletes an object: others of its kind are in an inventory, and it is not older than its ManagedResource.
+// auditFinds reports whether an audit deletes an object: others of its kind are in an inventory, and it is not older than its ManagedResource.
 func (w *world) auditFinds(key fake.Key, o object) bool {
 	kind, newer := false, true
 	for at, mr := range w.source.AllLocked() {
@@ -237,7 +237,7 @@ func (w *world) auditFinds(key fake.Key, o object) bool {
 	return kind && newer
 }
 
-// isFoughtOver says whether there are some that want an object differently, or that do not look after each other's.
+// isFoughtOver reports whether there are some that want an object differently, or that do not look after each other's.
 func (w *world) isFoughtOver(key fake.Key) bool {
 	wishes := w.wanted[unscoped(key)]
 	return slices.ContainsFunc(wishes, func(one wish) bool {
@@ -307,7 +307,7 @@ func (w *world) looksOfFighters(about ask) int {
 	return len(fighters) * (int(idle/time.Minute) + 1)
 }
 
-// mayBeAsked says whether somebody may ask for something at rest: an object that is fought over, and the ManagedResources that want it, their Secrets and
+// mayBeAsked reports whether somebody may ask for something at rest: an object that is fought over, and the ManagedResources that want it, their Secrets and
 // their Events; and what no watch covers.
 func (w *world) mayBeAsked(about ask, forbidden map[string]bool) bool {
 	if about.cluster == "target" && forbidden[about.key.Resource] {

@@ -307,12 +307,12 @@ func isUnavailable(workload object) bool {
 	return len(conditions) > 0 && conditions[0].(map[string]any)["status"] == "False"
 }
 
-// isWaiting says whether the content of a member waits for its turn.
+// isWaiting reports whether the content of a member waits for its turn.
 func (m *memberState) isWaiting() bool {
 	return m.isMember && m.wanted != "" && m.applied != "" && m.wanted != m.applied && m.wanted != m.record.Revision
 }
 
-// isLetGo says whether the group has let go what a member wants.
+// isLetGo reports whether the group has let go what a member wants.
 func (m *memberState) isLetGo() bool {
 	return m.isMember && m.wanted != "" && m.wanted == m.record.Revision && !m.record.Time.IsZero()
 }
@@ -326,7 +326,7 @@ func (r *rollouts) isAttentive(m *memberState) bool {
 	return !m.inattentive && (m.attentive.IsZero() || longSince(m.attentive, r.slack()))
 }
 
-// passes says whether a member passes the gate with what it wants: its objects have had that (T4-3).
+// passes reports whether a member passes the gate with what it wants: its objects have had that (T4-3).
 func (r *rollouts) passes(m *memberState) bool {
 	content := r.revisions[m.wanted]
 	if content == nil {
@@ -340,7 +340,7 @@ func (r *rollouts) passes(m *memberState) bool {
 	return m.applied == m.wanted && m.conditions[resourcesv1alpha1.ResourcesApplied]["status"] == "True" && m.conditions[resourcesv1alpha1.ResourcesHealthy]["status"] == "True"
 }
 
-// hasFailed says whether a member surely failed with what was let go, and is not resumed (ROL-5).
+// hasFailed reports whether a member surely failed with what was let go, and is not resumed (ROL-5).
 func (r *rollouts) hasFailed(m *memberState) bool {
 	if !m.isLetGo() || r.group.resumed[memberToken(m.i, m.wanted)] {
 		return false
@@ -355,7 +355,7 @@ func (r *rollouts) hasFailed(m *memberState) bool {
 	return !m.broken.IsZero() && m.broken.Before(until)
 }
 
-// isBehind says whether a member surely holds up the waves after its own (ROL-4).
+// isBehind reports whether a member surely holds up the waves after its own (ROL-4).
 func (r *rollouts) isBehind(m *memberState) bool {
 	if !m.isMember || m.wanted == "" || r.group.aborted[memberToken(m.i, m.wanted)] {
 		return false
@@ -733,7 +733,7 @@ func (r *rollouts) checkObjects(m *memberState, mr object) {
 	}
 }
 
-// anyWaits says whether the content of any member waits.
+// anyWaits reports whether the content of any member waits.
 func (r *rollouts) anyWaits() bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()

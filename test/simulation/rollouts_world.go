@@ -58,7 +58,7 @@ type memberContent struct {
 	data           map[string]any
 }
 
-// hasExtra says whether a content has one more object: a content without it deletes the one that the content before had.
+// hasExtra reports whether a content has one more object: a content without it deletes the one that the content before had.
 func (c *memberContent) hasExtra() bool { return c.number%2 == 1 }
 
 // memberKey is the ManagedResource of a member; every third one is in another namespace.
@@ -577,7 +577,7 @@ func (r *rollouts) rollOutAll(objects map[fake.Key]object) {
 	}
 }
 
-// isBroken says whether a Deployment does not become available.
+// isBroken reports whether a Deployment does not become available.
 func (r *rollouts) isBroken(key fake.Key, o object) bool {
 	i, is := memberObject(key)
 	number, err := strconv.Atoi(numberIn(o))

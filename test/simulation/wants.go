@@ -42,7 +42,7 @@ func thingAt(key fake.Key) *thing {
 // anything is the wish for an object that is created once: whatever it is, it is left alone.
 const anything = "anything"
 
-// isCreatedOnce says whether all who have wanted an object for a while want it to be created only once.
+// isCreatedOnce reports whether all who have wanted an object for a while want it to be created only once.
 func (w *world) isCreatedOnce(key fake.Key) bool {
 	key = unscoped(key)
 	return len(w.wanted[key]) > 0 && !w.contested[key] && !slices.ContainsFunc(w.wanted[key], func(wish wish) bool {
@@ -50,7 +50,7 @@ func (w *world) isCreatedOnce(key fake.Key) bool {
 	})
 }
 
-// gaveUp says whether a ManagedResource says of an object that it is not its own, or did a while ago.
+// gaveUp reports whether a ManagedResource says of an object that it is not its own, or did a while ago.
 func (w *world) gaveUp(mr, key fake.Key) bool {
 	at, found := w.givenUp[claim{mr, unscoped(key)}]
 	until, lacks := w.lacking[mr]
@@ -132,13 +132,13 @@ func (w *world) wishesLocked(key fake.Key, mr object) (wishes map[fake.Key]strin
 	return wishes, ok
 }
 
-// concernsLocked says whether an instance that runs is to look after a ManagedResource.
+// concernsLocked reports whether an instance that runs is to look after a ManagedResource.
 func (w *world) concernsLocked(mr object) bool {
 	class := fake.Text(mr, "spec", "class")
 	return fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationIgnore) == "" && (class == "" || class == "other" && w.scenario.Classes)
 }
 
-// lacksSecretLocked says whether nobody can read at present what a ManagedResource says.
+// lacksSecretLocked reports whether nobody can read at present what a ManagedResource says.
 func (w *world) lacksSecretLocked(key fake.Key) bool {
 	mr := w.source.GetLocked(key)
 	return mr != nil && slices.ContainsFunc(referencesOf(mr), func(name string) bool {
@@ -226,7 +226,7 @@ func (w *world) wantLocked() {
 	}
 }
 
-// wantedLately says whether somebody wanted an object a while ago or does now.
+// wantedLately reports whether somebody wanted an object a while ago or does now.
 func (o *oracle) wantedLately(key fake.Key) bool {
 	key = unscoped(key)
 	until, found := o.until[key]

@@ -161,7 +161,7 @@ func inBubble(t *testing.T, scenario *Scenario, happen func() *world) Result {
 	return result
 }
 
-// leftByLibraries says whether a panic is about goroutines that are left at the end of a bubble, and none of them is ours: the cache of
+// leftByLibraries reports whether a panic is about goroutines that are left at the end of a bubble, and none of them is ours: the cache of
 // controller-runtime leaves some behind when it ends while it begins, or with an event at hand.
 func leftByLibraries(reason any) bool {
 	if !strings.Contains(fmt.Sprint(reason), "blocked goroutines remain") {

@@ -118,5 +118,5 @@ func (u *unreadable) log(logger logr.Logger) {
 	}
 }
 
-// isUnknown says whether a kind is not served, for whatever else an answer may mean.
+// isUnknown reports whether a kind is not served, for whatever else an answer may mean.
 func isUnknown(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

@@ -60,9 +60,9 @@ func TestPhases(t *testing.T) {
 	for name, tc := range map[string]struct {
 		between func(*fixture)
 		after   time.Duration
-		// next and later say whether the object is left by the next run, and by the one a period later.
+		// next and later report whether the object is left by the next run, and by the one a period later.
 		next, later bool
-		// marked says whether the object is marked after the next run.
+		// marked reports whether the object is marked after the next run.
 		marked bool
 	}{
 		"GC-18/nothing happens":                       {after: time.Hour},

@@ -66,7 +66,7 @@ func (r refusals) failed(o object, err error, now time.Time, period time.Duratio
 	r[o] = next
 }
 
-// first says whether a deletion failed for the first time.
+// first reports whether a deletion failed for the first time.
 func (r refusals) first() bool {
 	for _, refused := range r {
 		if refused.failures == 1 {

@@ -21,7 +21,7 @@ const (
 	annotationDriver = "node.gardener.cloud/wait-for-csi-node-"
 )
 
-// Tainted says whether a Node waits for its critical components; only the key counts (NCC-1).
+// Tainted reports whether a Node waits for its critical components; only the key counts (NCC-1).
 func Tainted(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, isCritical)
 }

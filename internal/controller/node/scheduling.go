@@ -25,7 +25,7 @@ func exists(key string, effect corev1.TaintEffect) corev1.Toleration {
 	return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
 }
 
-// ShouldRun says whether a DaemonSet has a Pod on a Node, or will have one soon, as its controller decides: by name, affinity, selector and
+// ShouldRun reports whether a DaemonSet has a Pod on a Node, or will have one soon, as its controller decides: by name, affinity, selector and
 // taints (NCC-8). A DaemonSet that does not tolerate the taint of critical components is not waited for.
 func ShouldRun(set *appsv1.DaemonSet, node *corev1.Node) bool {
 	spec := &set.Spec.Template.Spec

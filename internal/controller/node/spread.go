@@ -11,7 +11,7 @@ const (
 	LabelSkip = "high-availability-config.resources.gardener.cloud/skip"
 )
 
-// Outdated says whether the spread over hosts that a workload asks for is that of the other number of Nodes: with several Nodes it must be
+// Outdated reports whether the spread over hosts that a workload asks for is that of the other number of Nodes: with several Nodes it must be
 // kept to, with one it cannot be (NHA-4). The first constraint on hosts counts; without one there is nothing to do.
 func Outdated(constraints []corev1.TopologySpreadConstraint, several bool) bool {
 	for _, c := range constraints {

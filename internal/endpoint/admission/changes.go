@@ -117,7 +117,7 @@ func (d *differ) changed(at *place, f *fieldOf, was, is reflect.Value) error {
 	return d.trees(at, f, was, is)
 }
 
-// longer says whether a list has become longer at its end, and is not new.
+// longer reports whether a list has become longer at its end, and is not new.
 func longer(was, is reflect.Value) bool {
 	return 0 < was.Len() && was.Len() < is.Len() && reflect.DeepEqual(was.Interface(), is.Slice(0, was.Len()).Interface())
 }
@@ -216,7 +216,7 @@ func decodeTree(text []byte, into *any) error {
 	return decoder.Decode(into)
 }
 
-// sameNames says whether two lists of the same length have elements of the same names, in the same order, and none without a name.
+// sameNames reports whether two lists of the same length have elements of the same names, in the same order, and none without a name.
 func sameNames(name []int, was, is reflect.Value) bool {
 	for n := range was.Len() {
 		if w := was.Index(n).FieldByIndex(name).String(); w == "" || w != is.Index(n).FieldByIndex(name).String() {
@@ -254,7 +254,7 @@ const (
 	traced
 )
 
-// omits says whether a value is left out.
+// omits reports whether a value is left out.
 func (f *fieldOf) omits(value reflect.Value) bool {
 	if f.omitZero {
 		if z, is := value.Interface().(interface{ IsZero() bool }); is && z.IsZero() || value.IsZero() {
@@ -343,13 +343,13 @@ func target(t reflect.Type) reflect.Type {
 
 var marshalers = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 
-// marshals says whether a type says itself how it is written.
+// marshals reports whether a type says itself how it is written.
 func marshals(t reflect.Type) bool {
 	t = target(t)
 	return slices.ContainsFunc(marshalers, func(m reflect.Type) bool { return t.Implements(m) || reflect.PointerTo(t).Implements(m) })
 }
 
-// isOwn says whether a type was made for one rule, and is none of an API.
+// isOwn reports whether a type was made for one rule, and is none of an API.
 func isOwn(t reflect.Type) bool { return !strings.HasPrefix(t.PkgPath(), "k8s.io/") }
 
 // nameOfElements returns where the elements of a list of structs have their names; nil if they have none.

@@ -64,7 +64,7 @@ func unshare(v reflect.Value) {
 	}
 }
 
-// shares says whether a copy of a value by assignment shares anything with it.
+// shares reports whether a copy of a value by assignment shares anything with it.
 func shares(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

@@ -33,7 +33,7 @@ func keysOf(object []byte) map[string]bool {
 	return all
 }
 
-// named says whether a key as it is written is this one.
+// named reports whether a key as it is written is this one.
 func named(quoted []byte, key string) bool {
 	if len(quoted) < 2 {
 		return false

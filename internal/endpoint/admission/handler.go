@@ -71,7 +71,7 @@ type Options struct {
 	// Name is the webhook's name in metrics.
 	Name   string
 	Decide Func
-	// Ready says whether what Decide needs is complete; before that each request is answered with 503. Nil means always. It may wait a little:
+	// Ready reports whether what Decide needs is complete; before that each request is answered with 503. Nil means always. It may wait a little:
 	// no body is in memory yet, and none keeps another one from its turn.
 	Ready func() bool
 	// OnlyReport admits what Decide refuses, and tells it (report.go). A webhook that changes objects has no such mode.

@@ -382,7 +382,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// twice says whether an object in some JSON has a key twice.
+// twice reports whether an object in some JSON has a key twice.
 func twice(raw []byte) bool {
 	wrong, err := kjson.UnmarshalStrict(raw, &map[string]any{}, kjson.DisallowDuplicateFields)
 	return err != nil || len(wrong) > 0

@@ -42,7 +42,7 @@ func (p *place) look() ([]byte, bool) {
 	return p.raw, p.found
 }
 
-// isObject says whether an object is there.
+// isObject reports whether an object is there.
 func (p *place) isObject() bool {
 	raw, found := p.look()
 	return found && isObject(raw)
@@ -83,7 +83,7 @@ func (p *place) path() string {
 	return p.up.path() + "/" + escape.Replace(p.name)
 }
 
-// equal says whether two values are the same. Most fields of an object are empty or plain, so that those are told apart first.
+// equal reports whether two values are the same. Most fields of an object are empty or plain, so that those are told apart first.
 func equal(was, is reflect.Value) bool {
 	switch was.Kind() {
 	case reflect.String:

@@ -34,7 +34,7 @@ type reported struct {
 	silent int
 }
 
-// due says whether a line is due, and how many requests had none since the last line.
+// due reports whether a line is due, and how many requests had none since the last line.
 func (p *reported) due(now time.Time) (silent int, due bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

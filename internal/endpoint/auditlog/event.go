@@ -37,7 +37,7 @@ type Event struct {
 	RequestObject, ResponseObject string
 }
 
-// Allowed says whether the API server allowed the request, by its decision or else by the code, and whether the log tells.
+// Allowed reports whether the API server allowed the request, by its decision or else by the code, and whether the log tells.
 func (e *Event) Allowed() (allowed, known bool) {
 	if e.Decision != "" {
 		return e.Decision == "allow", true

@@ -30,7 +30,7 @@ type Source struct {
 	// Files are paths; - is Stdin. A file that begins as gzip does is decompressed.
 	Files []string
 	Stdin io.Reader
-	// Keep says whether an event is of interest. It is called by several goroutines.
+	// Keep reports whether an event is of interest. It is called by several goroutines.
 	Keep func(*Event) bool
 	// Progress, if it is set, is called now and then with how much was read.
 	Progress func(Far)

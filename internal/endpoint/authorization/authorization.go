@@ -54,9 +54,9 @@ func NewBodies() *endpoint.Bodies {
 // Options are what an endpoint for SubjectAccessReviews is made of.
 type Options struct {
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Ready says whether decisions are possible; before that each answer is an evaluation error (B-3). Nil means always.
+	// Ready reports whether decisions are possible; before that each answer is an evaluation error (B-3). Nil means always.
 	Ready func() bool
-	// Concerns says whether there is an opinion about a user at all; about others there is none at any time, whatever else is wrong. Nil
+	// Concerns reports whether there is an opinion about a user at all; about others there is none at any time, whatever else is wrong. Nil
 	// means that everybody may be concerned.
 	Concerns func(user.Info) bool
 	// DenyOnError makes an error a denial, so that no later authorizer is asked (B-1).

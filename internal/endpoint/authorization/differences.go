@@ -85,7 +85,7 @@ func About(attributes authorizer.Attributes) []any {
 	}
 }
 
-// count says whether a line is due, and how many differences had none since the last line.
+// count reports whether a line is due, and how many differences had none since the last line.
 func (d *Differences) count(difference Difference) (silent int, due bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

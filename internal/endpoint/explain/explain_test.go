@@ -306,7 +306,7 @@ func TestAskForOneOfMany(t *testing.T) {
 	}
 }
 
-// body says whether it was closed.
+// body reports whether it was closed.
 type body struct {
 	io.Reader
 	closed *bool

@@ -36,7 +36,7 @@ type Handler struct {
 	log     logr.Logger
 }
 
-// NewHandler returns a handler; ready, if it is set, says whether everything is known that counts.
+// NewHandler returns a handler; ready, if it is set, reports whether everything is known that counts.
 func NewHandler(explain func(context.Context, authorizer.Attributes) Answer, ready func() bool, log logr.Logger) *Handler {
 	return &Handler{explain: explain, ready: ready, turns: make(chan struct{}, atOnce), log: log}
 }

@@ -133,7 +133,7 @@ func (d deciders) scopes(cfg *configuration, attributes authorizer.Attributes) s
 	return text
 }
 
-// sent says whether an API server sends selectors.
+// sent reports whether an API server sends selectors.
 type sent bool
 
 // Possible implements rules.Selectors.

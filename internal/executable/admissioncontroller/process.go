@@ -200,13 +200,13 @@ func (p *Process) add(rows []Row) error {
 	return nil
 }
 
-// Synced says whether the graphs are complete (PRC-57, PRC-58).
+// Synced reports whether the graphs are complete (PRC-57, PRC-58).
 func (p *Process) Synced() bool { return p.watches.Synced() }
 
 // Awaited returns the names of the kinds that the graphs lack.
 func (p *Process) Awaited() []string { return p.watches.Awaited() }
 
-// Contact says whether every watch was heard of within the configured time.
+// Contact reports whether every watch was heard of within the configured time.
 func (p *Process) Contact() error {
 	return p.watches.Contact(p.Config.Server.SeedAuthorizer.MaxStaleness.Duration)
 }

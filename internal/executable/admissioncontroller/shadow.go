@@ -45,7 +45,7 @@ func shadowOfShoots(of *rules.Policy) *rules.Policy {
 	return &rules.Policy{ReadAll: of.ReadAll}
 }
 
-// shadowReferences says whether the shadow policy of SeedRestriction checks the references of a registration: nil if there is none, or none that differs.
+// shadowReferences reports whether the shadow policy of SeedRestriction checks the references of a registration: nil if there is none, or none that differs.
 func shadowReferences(cfg *configuration) *bool {
 	c := &cfg.Server.SeedAuthorizer
 	if c.Shadow == nil || c.Shadow.References == "" || c.Shadow.References == c.References {
@@ -55,7 +55,7 @@ func shadowReferences(cfg *configuration) *bool {
 	return &checked
 }
 
-// onlyReports says whether a webhook admits what it would refuse.
+// onlyReports reports whether a webhook admits what it would refuse.
 func (p *Process) onlyReports(row *Row) bool {
 	only := row.Validating != nil && slices.Contains(p.Config.Server.OnlyReport, row.Name)
 	if only {

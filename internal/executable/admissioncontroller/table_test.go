@@ -63,7 +63,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// isSwitch says whether a path leads to a field of the configuration that is true or false.
+// isSwitch reports whether a path leads to a field of the configuration that is true or false.
 func isSwitch(path string) bool {
 	at := reflect.TypeFor[configuration]()
 	for _, name := range strings.Split(path, ".") {

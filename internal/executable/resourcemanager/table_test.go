@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// namePaths says whether the registrations of a row have a path each.
+// namePaths reports whether the registrations of a row have a path each.
 func namePaths(row Row) bool {
 	for _, entry := range row.Validating(&configuration{}, feature.Installation{}) {
 		if entry.ClientConfig.Service == nil || entry.ClientConfig.Service.Path == nil {

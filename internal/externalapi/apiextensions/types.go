@@ -1,4 +1,4 @@
-// Package apiextensions holds the slice of CustomResourceDefinitions that says whether a kind is served.
+// Package apiextensions holds the slice of CustomResourceDefinitions that reports whether a kind is served.
 //
 // +kubebuilder:object:generate=true
 package apiextensions

@@ -11,13 +11,13 @@ import (
 // Size is what a document takes with each alias expanded.
 type Size struct{ Nodes, Bytes, Depth int }
 
-// MayHaveAliases says whether a document may have an anchor and an alias, without parsing it. It may say so for nothing, but it never
+// MayHaveAliases reports whether a document may have an anchor and an alias, without parsing it. It may say so for nothing, but it never
 // overlooks an alias: an alias begins where a node may begin.
 func MayHaveAliases(document []byte) bool {
 	return mayHaveName(document, '&') && mayHaveName(document, '*')
 }
 
-// mayHaveName says whether a sign may begin an anchor or an alias somewhere. The names of both begin with a letter, a digit, "_" or "-".
+// mayHaveName reports whether a sign may begin an anchor or an alias somewhere. The names of both begin with a letter, a digit, "_" or "-".
 func mayHaveName(document []byte, sign byte) bool {
 	for at := 0; ; at++ {
 		next := bytes.IndexByte(document[at:], sign)
@@ -31,7 +31,7 @@ func mayHaveName(document []byte, sign byte) bool {
 	}
 }
 
-// mayBegin says whether a node may begin after some text: at the beginning of a line, after an indicator, and after its tag and a space. A tag
+// mayBegin reports whether a node may begin after some text: at the beginning of a line, after an indicator, and after its tag and a space. A tag
 // has no space in it, and may end with any character.
 func mayBegin(before []byte) bool {
 	text := bytes.TrimRight(before, " \t")

@@ -50,7 +50,7 @@ func tooDense(nodes int) Limit {
 	return limit("document has more than %d nodes, with its aliases expanded", nodes)
 }
 
-// IsLimit says whether an error is about a limit.
+// IsLimit reports whether an error is about a limit.
 func IsLimit(err error) bool {
 	var l Limit
 	return errors.As(err, &l)
@@ -132,7 +132,7 @@ func Tree(content []byte, nodes int) (*yaml.Node, error) {
 	return document, yaml.Unmarshal(plain, document)
 }
 
-// shares says whether a part of the tree is used at more than one place, or merged into another one.
+// shares reports whether a part of the tree is used at more than one place, or merged into another one.
 func shares(node *yaml.Node) bool {
 	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Tag == "!!merge" {
 		return true
@@ -156,7 +156,7 @@ func CheckSize(size int) error {
 // CheckJSON returns an error for JSON that exceeds a limit.
 func CheckJSON(content []byte) error { return checkJSON(content, MaxNodes) }
 
-// isJSON says whether a text is a JSON object. Only what follows an object would be YAML, and is none either.
+// isJSON reports whether a text is a JSON object. Only what follows an object would be YAML, and is none either.
 func isJSON(content []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) && json.Valid(content)
 }
@@ -230,7 +230,7 @@ func (*unread) UnmarshalYAML(func(any) error) error { return nil }
 // are not that many.
 const deepText = 2000
 
-// certainlyDeep says whether a document seems to be nested so deep that a parser should not see it: by brackets that are open, or by signs of
+// certainlyDeep reports whether a document seems to be nested so deep that a parser should not see it: by brackets that are open, or by signs of
 // lists in one line. A document that hides its depth in quotes ends at the 10,000 levels of the parser.
 func certainlyDeep(content []byte) bool {
 	open, dashes := 0, 0
@@ -254,7 +254,7 @@ func certainlyDeep(content []byte) bool {
 	return false
 }
 
-// deeper says whether JSON is nested deeper than some levels.
+// deeper reports whether JSON is nested deeper than some levels.
 func deeper(text []byte, levels int) bool {
 	for _, open := range Brackets(text) {
 		if open > levels {

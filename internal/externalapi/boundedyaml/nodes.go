@@ -70,7 +70,7 @@ func cutLine(text []byte) (line, rest []byte) {
 	return text, nil
 }
 
-// lineNodes counts what may begin a node, and says whether no flow style can be open after the line if none was before: each
+// lineNodes counts what may begin a node, and reports whether no flow style can be open after the line if none was before: each
 // bracket is closed after it, and none of them can be in quotes or a comment.
 func lineNodes(line []byte, noneBefore bool) (nodes int, closed bool) {
 	nodes = 1

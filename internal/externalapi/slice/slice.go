@@ -199,7 +199,7 @@ func (c *cutter) array(s *Shape, depth int) bool {
 	}
 }
 
-// text skips a string and says whether it has escapes.
+// text skips a string and reports whether it has escapes.
 func (c *cutter) text() (escaped, ok bool) {
 	in := c.in
 	for at := c.at + 1; at < len(in); at++ {

@@ -10,7 +10,7 @@ import (
 // magic begins each object that an API server of Kubernetes sends.
 var magic = []byte("k8s\x00")
 
-// Is says whether a body of an API server is in Protocol Buffers. No JSON begins like it.
+// Is reports whether a body of an API server is in Protocol Buffers. No JSON begins like it.
 func Is(body []byte) bool { return bytes.HasPrefix(body, magic) }
 
 var errNoObject = errors.New("no object of Kubernetes in Protocol Buffers")

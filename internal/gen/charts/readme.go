@@ -75,7 +75,7 @@ func printValues(b *strings.Builder, section *yaml.Node, path string) error {
 	return nil
 }
 
-// explains says whether a section has an explained value, at any depth.
+// explains reports whether a section has an explained value, at any depth.
 func explains(section *yaml.Node) bool {
 	if section.Kind != yaml.MappingNode {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// alwaysUpdates says whether objects of a scope are written in each sync period though nothing differs (MRC-3c).
+// alwaysUpdates reports whether objects of a scope are written in each sync period though nothing differs (MRC-3c).
 func (r *Reconciler) alwaysUpdates(scope config.AlwaysUpdateScope) bool {
 	unwatched := r.Config.AlwaysUpdateScope == config.AlwaysUpdateUnwatched
 	return *r.Config.AlwaysUpdate && unwatched == (scope == config.AlwaysUpdateUnwatched)
@@ -30,7 +30,7 @@ func (t *Triggers) applied() []objects.Owner {
 	return owners
 }
 
-// rewrites says whether an object is written though it may be in sync. It waits for the first list of the object's kind
+// rewrites reports whether an object is written though it may be in sync. It waits for the first list of the object's kind
 // while that is under way: a watch may cover the object from then on.
 func (a *applier) rewrites(ctx context.Context, desired *plan.Desired) bool {
 	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.full ||

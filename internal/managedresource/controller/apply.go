@@ -96,10 +96,10 @@ type outcome struct {
 	anothers bool
 }
 
-// isKept says whether another ManagedResource owns the object.
+// isKept reports whether another ManagedResource owns the object.
 func (o outcome) isKept() bool { return o.keptBy != objects.Owner{} }
 
-// gainedOrigin says whether the object carries the origin of the ManagedResource since it was written, and did not
+// gainedOrigin reports whether the object carries the origin of the ManagedResource since it was written, and did not
 // before.
 func (o outcome) gainedOrigin() bool {
 	return o.result == "created" || o.result == "updated" && o.anothers && !o.isKept()
@@ -285,21 +285,21 @@ func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 
 func keyOf(desired *plan.Desired) objects.Key { return target.RefOf(&desired.Reference).Key }
 
-// describes says whether a plan is to apply an object.
+// describes reports whether a plan is to apply an object.
 func describes(planned *plan.Plan, key objects.Key) bool {
 	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return keyOf(d) == key })
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// dependsOnFailed says whether an object can only fail because of others that did.
+// dependsOnFailed reports whether an object can only fail because of others that did.
 func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Key.GroupKind()]
 }
 
-// drifted says whether another writer has changed an object since it was compared with the same manifest. This
+// drifted reports whether another writer has changed an object since it was compared with the same manifest. This
 // ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the other
 // one, and this ManagedResource acts in its place.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
@@ -374,7 +374,7 @@ func (a *applier) visited() map[plan.Key]struct{} {
 	return visited
 }
 
-// newerStateSeen says whether the watches have since reported that an object is out of sync which the run skipped
+// newerStateSeen reports whether the watches have since reported that an object is out of sync which the run skipped
 // because they cover it.
 func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {

@@ -89,7 +89,7 @@ func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wa
 	return all
 }
 
-// clusterScoped says whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects in
+// clusterScoped reports whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects in
 // any scope.
 func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	_, scope, err := r.kindOf(ctx, ref)
@@ -107,13 +107,13 @@ func (c claims) keyed(key plan.Key) plan.Key {
 	return key
 }
 
-// keeps says whether this instance keeps the objects of a ManagedResource. Objects that another class has still to
+// keeps reports whether this instance keeps the objects of a ManagedResource. Objects that another class has still to
 // clean up may be in another cluster.
 func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr)
 }
 
-// keepsObject says whether a ManagedResource that has an object in its inventory is going to have it still.
+// keepsObject reports whether a ManagedResource that has an object in its inventory is going to have it still.
 func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object objects.Key) bool {
 	return r.keeps(mr) && r.Tracker.Keeps(ownerOf(mr), mr.UID, mr.Generation, object)
 }

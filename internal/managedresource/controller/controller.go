@@ -170,7 +170,7 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 
 func everything(objects.Key) bool { return true }
 
-// FirstRunPending says whether a run that looks at the objects is still to come, so that the tracker does not know them
+// FirstRunPending reports whether a run that looks at the objects is still to come, so that the tracker does not know them
 // yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	owner := ownerOf(mr)
@@ -190,7 +190,7 @@ func (r *Reconciler) allInSync(owner objects.Owner) bool {
 	return r.states.releasesObjects(owner) || len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
 }
 
-// covered says whether watches would report a change of any object of a ManagedResource.
+// covered reports whether watches would report a change of any object of a ManagedResource.
 func (r *Reconciler) covered(owner objects.Owner) bool {
 	return !slices.ContainsFunc(r.Tracker.Refs(owner), func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
 }

@@ -59,7 +59,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	p.wait(ref, err)
 }
 
-// isTransient says whether an error says nothing about the object: the next run may find another one.
+// isTransient reports whether an error says nothing about the object: the next run may find another one.
 func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || errors.Is(err, errSuperseded) || errors.Is(err, errOwnershipPending)
 }
@@ -189,7 +189,7 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	return &placed, others, err
 }
 
-// leftToAnotherEntry says whether another entry about the object of this one, by an equivalent kind, is to hand it
+// leftToAnotherEntry reports whether another entry about the object of this one, by an equivalent kind, is to hand it
 // over: this one is about nothing more.
 func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	if *p.Config.DeleteForeignObjects {

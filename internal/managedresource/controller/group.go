@@ -40,7 +40,7 @@ func (r *Reconciler) inGroup(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Turns != nil && rollout.GroupOf(mr) != ""
 }
 
-// groupChanged says whether a ManagedResource went to another roll-out group, or out of one: it is looked at then.
+// groupChanged reports whether a ManagedResource went to another roll-out group, or out of one: it is looked at then.
 func (r *Reconciler) groupChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	changed := r.Turns != nil && rollout.GroupOf(before) != rollout.GroupOf(after)
 	if changed {

@@ -58,7 +58,7 @@ func holdOf(mr *resourcesv1alpha1.ManagedResource, now time.Time) hold.Hold {
 	return hold.Of(mr.Annotations, "", "", now)
 }
 
-// allowsHolds says whether the writers of a ManagedResource's objects may set holds on them.
+// allowsHolds reports whether the writers of a ManagedResource's objects may set holds on them.
 func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	if allowed, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds]); err == nil {
 		return allowed
@@ -66,7 +66,7 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.AllowHolds
 }
 
-// staysMissing says whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a
+// staysMissing reports whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a
 // user may have deleted the object on purpose. An object that no inventory had is created.
 func (a *applier) staysMissing(desired *plan.Desired) bool {
 	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).IsWhole()

@@ -39,7 +39,7 @@ func newHolds(metrics *Metrics) *holds {
 	return &holds{count: metrics.held, ends: metrics.heldUntil, changed: make(chan struct{}, 1), byOwner: map[objects.Owner]map[objects.Key]holdEntry{}}
 }
 
-// are notes a hold, and says whether its annotations on the object, or on the ManagedResource itself, are new to this
+// are notes a hold, and reports whether its annotations on the object, or on the ManagedResource itself, are new to this
 // process.
 func (x *holds) are(owner objects.Owner, key objects.Key, entry holdEntry) (isNew bool) {
 	x.mu.Lock()

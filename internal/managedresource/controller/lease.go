@@ -93,7 +93,7 @@ func (l *lease) Check(ctx context.Context, how certainty) error {
 	return l.look(ctx)
 }
 
-// isDue says whether it is time to look at the cache for the sake of a write.
+// isDue reports whether it is time to look at the cache for the sake of a write.
 func (l *lease) isDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +204,7 @@ func (i inputs) confirm(ctx context.Context) error {
 	return nil
 }
 
-// newer says whether a watch told of newer Secrets since.
+// newer reports whether a watch told of newer Secrets since.
 func (i inputs) newer(mr *resourcesv1alpha1.ManagedResource) bool {
 	return i.reading != nil && i.states.newer(mr, i.versions)
 }
@@ -223,7 +223,7 @@ func (i inputs) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// waitsForState says whether nothing is to be done for a ManagedResource, not even deletion (MRT-7).
+// waitsForState reports whether nothing is to be done for a ManagedResource, not even deletion (MRT-7).
 func waitsForState(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
 }

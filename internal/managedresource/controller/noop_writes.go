@@ -23,7 +23,7 @@ func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 	return objects.Write{Live: objects.ContentDigest(live.Object), Merged: objects.ContentDigest(merged.Object)}
 }
 
-// same says whether writing merged over live is known to change nothing, and when to try all the same: zero if the
+// same reports whether writing merged over live is known to change nothing, and when to try all the same: zero if the
 // object is in sync. A run that a user requested asks the API server anew, and so does a run for which again is true.
 func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, again bool) (same bool, next time.Time) {
 	if merge.Equal(live, merged) {

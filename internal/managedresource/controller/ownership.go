@@ -40,12 +40,12 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 	return verdict, nil
 }
 
-// isCollectable says whether the garbage collector deletes an object (MRX-6).
+// isCollectable reports whether the garbage collector deletes an object (MRX-6).
 func isCollectable(apiVersion, kind string, labels map[string]string) bool {
 	return apiVersion == "v1" && (kind == "ConfigMap" || kind == "Secret") && meta.Truthy(labels, resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
-// isCreation says whether an object whose origin names no owner was created for a ManagedResource that has this entry.
+// isCreation reports whether an object whose origin names no owner was created for a ManagedResource that has this entry.
 // Either this process created it, or the object carries no origin because it is created only once, and the entry is the
 // record: by its UID or, if it has none, by its namespace.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
@@ -53,19 +53,19 @@ func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *reso
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
-// isOfThisSource says whether an origin is about a ManagedResource of this source. One without an identity is from
+// isOfThisSource reports whether an origin is about a ManagedResource of this source. One without an identity is from
 // before there was one.
 func (r *Reconciler) isOfThisSource(origin meta.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
 }
 
-// isOrigin says whether an origin names a ManagedResource.
+// isOrigin reports whether an origin names a ManagedResource.
 func (r *Reconciler) isOrigin(mr *resourcesv1alpha1.ManagedResource, value string) bool {
 	origin, err := meta.ParseOrigin(value)
 	return err == nil && origin.Key == ownerOf(mr) && r.isKnownSource(origin)
 }
 
-// isKnownSource says whether an origin is about this source as it is named now, or from before it had a name.
+// isKnownSource reports whether an origin is about this source as it is named now, or from before it had a name.
 func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == ""
 }
@@ -142,7 +142,7 @@ func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstruc
 	return r.Target.Patch(ctx, live, patch)
 }
 
-// mayReplace says whether an object may be deleted so that it can be created anew: its origin names a ManagedResource
+// mayReplace reports whether an object may be deleted so that it can be created anew: its origin names a ManagedResource
 // of this source; or it has no valid origin, and this process created it, or the inventory says that it was created for
 // this ManagedResource.
 func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructured) bool {
@@ -152,7 +152,7 @@ func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructu
 	return isRecorded(desired, live.GetUID()) || a.Tracker.IsOurs(keyOf(desired), live.GetUID())
 }
 
-// createdOnce says whether the entry is about an object with the ignore annotation (MR-30).
+// createdOnce reports whether the entry is about an object with the ignore annotation (MR-30).
 func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
 }

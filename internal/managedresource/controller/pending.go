@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// stillHeld says whether a run would find what the last one left, which ended while objects were being deleted: one of
+// stillHeld reports whether a run would find what the last one left, which ended while objects were being deleted: one of
 // them at least is not gone, and nothing else is to be done.
 func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
 	owner := ownerOf(mr)
@@ -17,7 +17,7 @@ func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *l
 	return pending.IsCurrent(mr, r.Clock.Now()) && r.arePutOff(owner, pending.Objects)
 }
 
-// arePutOff says whether a run would read none of the objects, and at least one of them is not gone.
+// arePutOff reports whether a run would read none of the objects, and at least one of them is not gone.
 func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.ObjectReference) bool {
 	found := false
 	for i := range refs {
@@ -33,7 +33,7 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 	return found
 }
 
-// isHeld says whether an object that is to go was there less than a minute ago and no watch has reported a change
+// isHeld reports whether an object that is to go was there less than a minute ago and no watch has reported a change
 // since, and why it is still there.
 func (r *Reconciler) isHeld(owner objects.Owner, entry objects.Ref) (held bool, err error) {
 	pending, held := r.Tracker.DeletionPends(owner, entry.Key, r.Clock.Now())

@@ -280,7 +280,7 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 	p.waiting[ref] = err
 }
 
-// endsAtOnce says whether what the watches told of an object proves that it is gone: it ended after its deletion was
+// endsAtOnce reports whether what the watches told of an object proves that it is gone: it ended after its deletion was
 // accepted, and nothing held it then. A held object may leave the filter of a watch while it still exists, by a change
 // of its labels.
 func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) bool {

@@ -94,7 +94,7 @@ func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, 
 	return true
 }
 
-// isRecorded says whether the inventory is the record that an object was created for the ManagedResource.
+// isRecorded reports whether the inventory is the record that an object was created for the ManagedResource.
 func isRecorded(desired *plan.Desired, uid types.UID) bool {
 	return desired.Old != nil && createdOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" && desired.Old.UID == uid
 }

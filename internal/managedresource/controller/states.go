@@ -109,14 +109,14 @@ func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	return known
 }
 
-// newer says whether a watch told, since the present run for a ManagedResource began, of other versions of Secrets than
+// newer reports whether a watch told, since the present run for a ManagedResource began, of other versions of Secrets than
 // those that it read.
 func (s *states) newer(mr *resourcesv1alpha1.ManagedResource, read map[string]string) bool {
 	known := s.get(mr)
 	return known.Run == nil || known.Newer(read)
 }
 
-// outOfSync says whether a ManagedResource needs a run though none of its objects need be out of sync.
+// outOfSync reports whether a ManagedResource needs a run though none of its objects need be out of sync.
 func (s *states) outOfSync(owner objects.Owner) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *states) releasesObjects(owner objects.Owner) bool {
 	return last != nil && last.LeftAlone
 }
 
-// contradicts says whether a ManagedResource that no run is due for says something else than the last run that ended
+// contradicts reports whether a ManagedResource that no run is due for says something else than the last run that ended
 // well.
 func (s *states) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := s.get(mr)

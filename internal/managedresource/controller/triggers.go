@@ -70,7 +70,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 	}
 }
 
-// onManagedResourceChanged takes that a watch told of a newer form of a ManagedResource, and says whether a run is
+// onManagedResourceChanged takes that a watch told of a newer form of a ManagedResource, and reports whether a run is
 // needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	r.Tracker.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
@@ -108,12 +108,12 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 	}
 }
 
-// isRespecified says whether a change of the specification is one of the content that is to be applied.
+// isRespecified reports whether a change of the specification is one of the content that is to be applied.
 func isRespecified(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after)
 }
 
-// asksForRun says whether a ManagedResource asks for something else than before.
+// asksForRun reports whether a ManagedResource asks for something else than before.
 func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
 	wasIgnored, isIgnored := meta.Ignored(before), meta.Ignored(after)
 	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
@@ -136,7 +136,7 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	return becameUnhealthy(before, after)
 }
 
-// holdChanged says whether something else is left alone than before, and looks anew at what was.
+// holdChanged reports whether something else is left alone than before, and looks anew at what was.
 func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	changed := !meta.SameHold(before, after)
 	if changed {
@@ -145,7 +145,7 @@ func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResourc
 	return changed
 }
 
-// operationAsks says whether the annotation operation asks for a run, or forbids none any more.
+// operationAsks reports whether the annotation operation asks for a run, or forbids none any more.
 func (r *Reconciler) operationAsks(before, after *resourcesv1alpha1.ManagedResource) bool {
 	was, is := before.Annotations[resourcesv1alpha1.AnnotationOperation], after.Annotations[resourcesv1alpha1.AnnotationOperation]
 	if was == is {

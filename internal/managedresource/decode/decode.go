@@ -41,7 +41,7 @@ type Object struct {
 	Place Place
 }
 
-// Released says whether the object is to be released: mode Ignore (MRO-1).
+// Released reports whether the object is to be released: mode Ignore (MRO-1).
 func (o Object) Released() bool {
 	return o.GetAnnotations()[resourcesv1alpha1.AnnotationMode] == resourcesv1alpha1.ModeIgnore
 }

@@ -46,7 +46,7 @@ type Sources struct {
 	bytes int
 }
 
-// Add appends a Secret, and says whether there is any use in reading more: not once they exceed what a ManagedResource
+// Add appends a Secret, and reports whether there is any use in reading more: not once they exceed what a ManagedResource
 // may have.
 func (s *Sources) Add(source Source) bool {
 	s.All = append(s.All, source)

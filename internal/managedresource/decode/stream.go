@@ -96,7 +96,7 @@ func (p *part) size() size {
 	return size{nodes: max(nodes, min(p.expanded.Nodes, maxDocumentNodes)), bytes: max(len(p.text), p.expanded.Bytes)}
 }
 
-// hasAliases says whether it may be a YAML document with aliases that is parsed.
+// hasAliases reports whether it may be a YAML document with aliases that is parsed.
 func (p *part) hasAliases() bool {
 	return !p.goesOn && p.before == 0 && boundedyaml.MayHaveAliases(p.text) && boundedyaml.YAMLNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
 }
@@ -200,7 +200,7 @@ func completeObjects(text []byte) int {
 	return end
 }
 
-// separator says whether a line separates documents, and returns what of it belongs to the next one.
+// separator reports whether a line separates documents, and returns what of it belongs to the next one.
 func separator(line []byte) ([]byte, bool) {
 	rest, found := bytes.CutPrefix(line, []byte("---"))
 	if !found || len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) < 0 {
@@ -212,7 +212,7 @@ func separator(line []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// blank says whether a line surely holds nothing but a comment.
+// blank reports whether a line surely holds nothing but a comment.
 func blank(line []byte) bool {
 	text := bytes.TrimLeft(line, " \t\r\n")
 	if len(text) == 0 || text[0] != '#' {
@@ -347,7 +347,7 @@ func (p *part) invalid(err error) error {
 	return fmt.Errorf("invalid YAML in the document that begins at line %d of the value", p.line)
 }
 
-// hasMark says whether there is a mark between documents that did not separate parts: the end of a document, or any
+// hasMark reports whether there is a mark between documents that did not separate parts: the end of a document, or any
 // mark after one of otherEnds.
 func hasMark(part []byte) bool {
 	for _, mark := range []string{"---", "..."} {
@@ -366,7 +366,7 @@ func hasMark(part []byte) bool {
 	return false
 }
 
-// mayGoOn says whether something may follow a document that is not null, without parsing it. A mapping whose first key
+// mayGoOn reports whether something may follow a document that is not null, without parsing it. A mapping whose first key
 // stands at the beginning of its line goes on to the next mark: all that follows is part of it, or an error at which
 // the parser stops.
 func mayGoOn(part []byte) bool {

@@ -50,7 +50,7 @@ func (p place) item() place {
 	return place{}
 }
 
-// isEmptyIfAbsent says whether absent means the same as empty here.
+// isEmptyIfAbsent reports whether absent means the same as empty here.
 func (p place) isEmptyIfAbsent(kind schema.Kind) bool { return p.of != nil && p.of.Kind == kind }
 
 // value is a value that may be absent.

@@ -69,7 +69,7 @@ type Options struct {
 	Class     meta.Class
 	Statuses  *source.Statuses
 	Clock     clock.PassiveClock
-	// Await says whether the first look at the objects since the start is still to come: it tells more, and cheaper.
+	// Await reports whether the first look at the objects since the start is still to come: it tells more, and cheaper.
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
 	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
@@ -236,7 +236,7 @@ func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
 		meta.SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// concerns says whether a ManagedResource is judged. While another class cleans up, the objects are in the target of
+// concerns reports whether a ManagedResource is judged. While another class cleans up, the objects are in the target of
 // that class, or are being deleted.
 func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
@@ -309,7 +309,7 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 	delete(r.judged, owner)
 }
 
-// contradicts says whether the condition says something else than the last judgement, such as one of a process that
+// contradicts reports whether the condition says something else than the last judgement, such as one of a process that
 // was the leader before.
 func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	r.mu.Lock()

@@ -38,7 +38,7 @@ func progressDeployment(deployment *unstructured.Unstructured) string {
 	return ""
 }
 
-// CountsForDeployment says whether a Pod counts among those of its Deployment (MRP-11). Terminating Pods do.
+// CountsForDeployment reports whether a Pod counts among those of its Deployment (MRP-11). Terminating Pods do.
 func CountsForDeployment(status *corev1.PodStatus) bool {
 	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed || strings.HasPrefix(status.Reason, "OutOf") {
 		return false

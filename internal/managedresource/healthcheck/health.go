@@ -63,7 +63,7 @@ type Verdict struct {
 	Pods      int64
 }
 
-// NeedsWholeObject says whether Assess looks at more than the metadata of objects of a kind.
+// NeedsWholeObject reports whether Assess looks at more than the metadata of objects of a kind.
 func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
 	if checks[gvk] != nil || progresses[gvk.GroupKind()] != nil {
 		return true
@@ -71,12 +71,12 @@ func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
 	return o.CustomResources && typed.IsCustom(gvk.Group)
 }
 
-// Progresses says whether Assess says of objects of a kind that they are being rolled out (MRP-2).
+// Progresses reports whether Assess says of objects of a kind that they are being rolled out (MRP-2).
 func (o Options) Progresses(gvk schema.GroupVersionKind) bool {
 	return progresses[gvk.GroupKind()] != nil || o.byConvention(gvk)
 }
 
-// byConvention says whether a kind has no rule, and is judged by the conventions of its status.
+// byConvention reports whether a kind has no rule, and is judged by the conventions of its status.
 func (o Options) byConvention(gvk schema.GroupVersionKind) bool {
 	return checks[gvk] == nil && progresses[gvk.GroupKind()] == nil && o.CustomResources && typed.IsCustom(gvk.Group)
 }

@@ -117,7 +117,7 @@ func printable(text string) string {
 	}, text)), " ")
 }
 
-// IsWhole says whether nothing of the object is repaired.
+// IsWhole reports whether nothing of the object is repaired.
 func (h Hold) IsWhole() bool { return h.State == InForce && len(h.Fields) == 0 }
 
 // String describes the hold to people: what is left alone, until when and why.
@@ -198,5 +198,5 @@ func Together(object, managedResource Hold) *Effect {
 	return effect
 }
 
-// IsInForce says whether something is left alone.
+// IsInForce reports whether something is left alone.
 func (e *Effect) IsInForce() bool { return e != nil && !e.Until.IsZero() }

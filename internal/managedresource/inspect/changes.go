@@ -43,7 +43,7 @@ type Change struct {
 	Wanted *unstructured.Unstructured `json:"-"`
 }
 
-// Writes says whether a request would change the target.
+// Writes reports whether a request would change the target.
 func (c *Change) Writes() bool { return c.Action != Leave }
 
 // Run is what the next run of a ManagedResource goes by.
@@ -61,7 +61,7 @@ type Run struct {
 	Defaults map[runtimeschema.GroupVersionKind]merge.CustomDefaults
 }
 
-// NeedsOthers says whether the other ManagedResources decide about an object of the run: one that is left, or whose
+// NeedsOthers reports whether the other ManagedResources decide about an object of the run: one that is left, or whose
 // origin names another one.
 func (r *Run) NeedsOthers() bool {
 	if len(r.Planned.Delete) > 0 || len(r.Planned.Release) > 0 {
@@ -258,7 +258,7 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	return newChange(Leave, ref, "no manifest describes it any more, but "+verdict.Why)
 }
 
-// isRecordOf says whether an entry is the record that an object, which carries no origin, was created for its
+// isRecordOf reports whether an entry is the record that an object, which carries no origin, was created for its
 // ManagedResource (MR-30).
 func isRecordOf(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) bool {
 	createdOnce := meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)

@@ -110,7 +110,7 @@ func same(a, b any) bool {
 	return a == nil && b == nil || a != nil && b != nil && anything.Same(a, b)
 }
 
-// isNamed says whether all items of a list have names.
+// isNamed reports whether all items of a list have names.
 func isNamed(list []any) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(item any) bool { return itemName(item) == "" })
 }

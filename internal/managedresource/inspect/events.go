@@ -52,7 +52,7 @@ func eventTime(event *corev1.Event) metav1.Time {
 	return event.CreationTimestamp
 }
 
-// isAbout says whether an Event is about a ManagedResource.
+// isAbout reports whether an Event is about a ManagedResource.
 func isAbout(event *corev1.Event, owner types.NamespacedName) bool {
 	return event.InvolvedObject.Kind == "ManagedResource" && event.InvolvedObject.Name == owner.Name && event.InvolvedObject.Namespace == owner.Namespace
 }
@@ -92,7 +92,7 @@ func quoted(what string) string {
 	return name
 }
 
-// namesObject says whether the name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the one of an object,
+// namesObject reports whether the name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the one of an object,
 // whatever its version.
 func namesObject(name string, key plan.Key) bool {
 	version, rest, _ := strings.Cut(name, "/")

@@ -128,7 +128,7 @@ func groupKindOf(object metav1.Object) (group, kind string) {
 	return "", ""
 }
 
-// allowsHolds says whether a hold on an object counts. Without the annotation of the ManagedResource the configuration
+// allowsHolds reports whether a hold on an object counts. Without the annotation of the ManagedResource the configuration
 // of resource-manager decides, which is not known here: then the condition tells, which names what is left alone.
 func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured) bool {
 	if allowed, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds]); err == nil {
@@ -138,7 +138,7 @@ func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstr
 	return applied != nil && live != nil && slices.Contains(meta.LeftAloneIn(applied.Message), meta.LeftAloneName(live.GetKind(), live.GetNamespace(), live.GetName()))
 }
 
-// holdUndecided says whether a live object has a hold of which only the configuration of resource-manager says whether
+// holdUndecided reports whether a live object has a hold of which only the configuration of resource-manager reports whether
 // it counts.
 func holdUndecided(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) bool {
 	if live == nil || allowsHolds(mr, live) || len(heldOn(live, onLiveObject, now)) == 0 {

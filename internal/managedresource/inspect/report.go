@@ -133,7 +133,7 @@ type Report struct {
 	NotKnown []string `json:"notKnown,omitempty"`
 }
 
-// Found says whether the report has a finding: the object is not in sync, writers fight for it, a fault was found, or
+// Found reports whether the report has a finding: the object is not in sync, writers fight for it, a fault was found, or
 // the object cannot go.
 func (r *Report) Found() bool {
 	return r.Failing || r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 || len(r.Faults) > 0 ||
@@ -307,7 +307,7 @@ func (r *Report) compare(facts *Facts, found described, settings Settings) {
 	}
 }
 
-// isHeld says whether nothing of the object is repaired at present.
+// isHeld reports whether nothing of the object is repaired at present.
 func isHeld(facts *Facts) bool {
 	effect := effectOf(facts.ManagedResource, facts.Live, facts.Now)
 	return effect != nil && effect.Whole

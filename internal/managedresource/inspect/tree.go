@@ -206,7 +206,7 @@ func healthLevel(live *unstructured.Unstructured) (Level, string) {
 	return Fine, "healthy"
 }
 
-// NeedsWhole says whether the health checks look at more than the metadata of objects of a kind.
+// NeedsWhole reports whether the health checks look at more than the metadata of objects of a kind.
 func NeedsWhole(ref *resourcesv1alpha1.ObjectReference) bool {
 	return healthcheck.Options{}.NeedsWholeObject(ref.GroupVersionKind())
 }

@@ -67,7 +67,7 @@ func fieldsOf(fields *metav1.FieldsV1) map[string]json.RawMessage {
 	return decoded
 }
 
-// wrote says whether a writer has a field. The steps of lists are names or places in brackets, as in paths of
+// wrote reports whether a writer has a field. The steps of lists are names or places in brackets, as in paths of
 // differences.
 func (w *Writer) wrote(steps ...string) bool {
 	fields := w.fields

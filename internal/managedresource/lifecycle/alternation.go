@@ -58,12 +58,12 @@ type Alternation struct {
 	reportedAt time.Time
 }
 
-// IsFight says whether several managers overwrite the content in turn.
+// IsFight reports whether several managers overwrite the content in turn.
 func (a *Alternation) IsFight() bool { return a != nil && len(a.fights) > 0 }
 
 func (a *Alternation) isOver(now time.Time) bool { return a != nil && now.Sub(a.changed) > quiet }
 
-// isChange says whether a content differs from the last one. former is the content of the last run that ended well, 0
+// isChange reports whether a content differs from the last one. former is the content of the last run that ended well, 0
 // if that is not known.
 func (a *Alternation) isChange(previous, content uint64, now time.Time) bool {
 	if a != nil && !a.isOver(now) {
@@ -90,7 +90,7 @@ func (a *Alternation) after(previous, content uint64, now time.Time) *Alternatio
 	return &next
 }
 
-// asksWhoWrote says whether the writers of the present content are to be looked at.
+// asksWhoWrote reports whether the writers of the present content are to be looked at.
 func (a *Alternation) asksWhoWrote(now time.Time) bool {
 	isAllowed := a.reads < freeReads || now.Sub(a.readAt) >= lookPause
 	return a.IsFight() || a.returns > 0 && a.seenContent != a.recent[0] && isAllowed
@@ -117,7 +117,7 @@ func (a *Alternation) read(writers []meta.Writer, later bool, now time.Time) *Al
 	return &next
 }
 
-// isUntold says whether a fight is to be told of now.
+// isUntold reports whether a fight is to be told of now.
 func (a *Alternation) isUntold(now time.Time) bool {
 	return a.IsFight() && now.Sub(a.reportedAt) >= tellAgain
 }

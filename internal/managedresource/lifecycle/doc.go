@@ -7,5 +7,5 @@
 // to know which run settled which request.
 //
 // The package does no I/O, has no clock and no lock, and knows nothing of the objects of the target: the event that
-// begins a run says whether they are in sync.
+// begins a run reports whether they are in sync.
 package lifecycle

@@ -198,7 +198,7 @@ func (c Commands) Find(do Action) (Command, bool) {
 	return Command{}, false
 }
 
-// Has says whether an action is asked for.
+// Has reports whether an action is asked for.
 func (c Commands) Has(do Action) bool {
 	_, found := c.Find(do)
 	return found

@@ -92,7 +92,7 @@ type Inbox struct {
 	Visited map[plan.Key]struct{}
 }
 
-// Empty says whether nothing asks for a run.
+// Empty reports whether nothing asks for a run.
 func (i Inbox) Empty() bool {
 	return !i.Recheck && !i.Full && !i.Requested && !i.Periodic && !i.SecretsMissed && !i.SecretDeleted && len(i.Secrets) == 0
 }
@@ -131,11 +131,11 @@ type Run struct {
 	Failed string
 }
 
-// VisitsUnknown says whether the run has to look at every object that is not known to be in sync, and writes by
+// VisitsUnknown reports whether the run has to look at every object that is not known to be in sync, and writes by
 // alwaysUpdate: it is the first one, or a full one.
 func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 
-// HasRead says whether the last run that ended well was for this form of the ManagedResource, and read these versions
+// HasRead reports whether the last run that ended well was for this form of the ManagedResource, and read these versions
 // of Secrets, which have what they had then.
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
 	return !r.SecretsMissed && r.Last != nil && !r.Last.Previous && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
@@ -167,7 +167,7 @@ func (c *Completed) observed() int64 {
 	return c.Generation
 }
 
-// Reported says whether the status of a ManagedResource is still what the run wrote. A former leader may have begun a
+// Reported reports whether the status of a ManagedResource is still what the run wrote. A former leader may have begun a
 // run meanwhile without ending it, or ended a run with what it had read before. Another writer of the status may have
 // removed entries from the inventory, without which their objects would be left behind one day.
 func (c *Completed) Reported(mr *resourcesv1alpha1.ManagedResource) bool {
@@ -194,7 +194,7 @@ type Pending struct {
 	Until     time.Time
 }
 
-// IsCurrent says whether a ManagedResource is still what the run left, and it is not time to look anyway.
+// IsCurrent reports whether a ManagedResource is still what the run left, and it is not time to look anyway.
 func (p *Pending) IsCurrent(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	return now.Before(p.Until) && p.Generation == mr.Generation && shows(mr, p.Applied, p.Inventory)
 }
@@ -267,16 +267,16 @@ type Pruned struct {
 	Requested bool
 }
 
-// IsOutOfSync says whether a run is needed, or under way that has not settled yet what it is for, though no object need
+// IsOutOfSync reports whether a run is needed, or under way that has not settled yet what it is for, though no object need
 // be out of sync.
 func (s State) IsOutOfSync() bool { return !s.Inbox.Empty() || s.Run != nil && !s.Run.Empty() }
 
-// AtRest says whether no run is due for this generation of the ManagedResource.
+// AtRest reports whether no run is due for this generation of the ManagedResource.
 func (s State) AtRest(generation int64) bool {
 	return s.Last != nil && s.Last.Generation == generation && !s.IsOutOfSync()
 }
 
-// Newer says whether a watch has reported, since the run began, other versions of Secrets than those that the run read.
+// Newer reports whether a watch has reported, since the run began, other versions of Secrets than those that the run read.
 func (s State) Newer(read map[string]string) bool {
 	if s.Inbox.SecretDeleted {
 		return true

@@ -123,7 +123,7 @@ func rowOf(s State, e Event, f Facts) *transition {
 	panic("no row for " + e.kind().String() + " in phase " + s.Phase.String()) // TestTable holds that each event has one in each phase.
 }
 
-// endsRun says whether an event is about a run that began before it.
+// endsRun reports whether an event is about a run that began before it.
 func endsRun(k kind) bool {
 	return k == contentRead || k == writersFound || k == objectsVisited || k == runSucceeded || k == deletionsPending || k == runFailed || k == runStopped
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// Equal says whether writing merged over live would change nothing (MR-26, MRB-8). For Kubernetes' own kinds that
+// Equal reports whether writing merged over live would change nothing (MR-26, MRB-8). For Kubernetes' own kinds that
 // follows their types and what the API server fills in; of all others only the metadata is known, and {} and absent
 // differ. managedFields do not count. Merge takes the fields that Equal ignores from the live object.
 func Equal(live, merged *unstructured.Unstructured) bool { return differ(live, merged) == nil }

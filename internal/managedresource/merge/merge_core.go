@@ -80,7 +80,7 @@ func mergeNode(c mergeContext) {
 	}
 }
 
-// isStateTaint says whether an admission plugin or a controller of Kubernetes sets and removes the taint.
+// isStateTaint reports whether an admission plugin or a controller of Kubernetes sets and removes the taint.
 func isStateTaint(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return prefix == "node.kubernetes.io" || prefix == "node.cloudprovider.kubernetes.io"

@@ -19,13 +19,13 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// Truthy says whether the annotation's value is one that strconv.ParseBool takes for true.
+// Truthy reports whether the annotation's value is one that strconv.ParseBool takes for true.
 func Truthy(annotations map[string]string, key string) bool {
 	value, err := strconv.ParseBool(annotations[key])
 	return err == nil && value
 }
 
-// Ignored says whether a ManagedResource is to be left alone (MR-3).
+// Ignored reports whether a ManagedResource is to be left alone (MR-3).
 func Ignored(mr metav1.Object) bool {
 	return Truthy(mr.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore)
 }
@@ -41,7 +41,7 @@ func NewClass(configured string) Class {
 	return Class(configured)
 }
 
-// Responsible says whether the instance looks after the ManagedResource (MRK-2).
+// Responsible reports whether the instance looks after the ManagedResource (MRK-2).
 func (c Class) Responsible(mr *resourcesv1alpha1.ManagedResource) bool {
 	wanted := ""
 	if mr.Spec.Class != nil {
@@ -58,22 +58,22 @@ func (c Class) Finalizer() string {
 	return resourcesv1alpha1.FinalizerName + "-" + string(c)
 }
 
-// Owns says whether the instance's finalizer is set.
+// Owns reports whether the instance's finalizer is set.
 func (c Class) Owns(mr metav1.Object) bool {
 	return slices.Contains(mr.GetFinalizers(), c.Finalizer())
 }
 
-// Handles says whether the instance has anything to do with the ManagedResource (MRK-4).
+// Handles reports whether the instance has anything to do with the ManagedResource (MRK-4).
 func (c Class) Handles(mr *resourcesv1alpha1.ManagedResource) bool {
 	return c.Owns(mr) || c.Responsible(mr)
 }
 
-// MovedAway says whether the ManagedResource went to another class, so that its objects must go here (MRK-5).
+// MovedAway reports whether the ManagedResource went to another class, so that its objects must go here (MRK-5).
 func (c Class) MovedAway(mr *resourcesv1alpha1.ManagedResource) bool {
 	return c.Owns(mr) && !c.Responsible(mr)
 }
 
-// WaitsForHandOver says whether another class has not cleaned up yet (MRK-6). All finalizers count, not only the first
+// WaitsForHandOver reports whether another class has not cleaned up yet (MRK-6). All finalizers count, not only the first
 // one (MRB-23).
 func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	if !c.Responsible(mr) {
@@ -87,7 +87,7 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	return false
 }
 
-// SameDesiredState says whether two forms of a ManagedResource ask for the same state: a plan for one form may be
+// SameDesiredState reports whether two forms of a ManagedResource ask for the same state: a plan for one form may be
 // carried out and reported for the other. The inventory is part of the state: a writer that changed the inventory has
 // changed objects, too.
 func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
@@ -97,7 +97,7 @@ func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 		SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// SameHold says whether two forms of a ManagedResource have the same hold, and allow the same holds on objects.
+// SameHold reports whether two forms of a ManagedResource have the same hold, and allow the same holds on objects.
 func SameHold(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return !slices.ContainsFunc([]string{
 		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationAllowHolds,
@@ -134,7 +134,7 @@ func AsTentative(ref resourcesv1alpha1.ObjectReference) resourcesv1alpha1.Object
 	return ref
 }
 
-// Tentative says whether an entry of the inventory is no record that the object is ours.
+// Tentative reports whether an entry of the inventory is no record that the object is ours.
 func Tentative(ref *resourcesv1alpha1.ObjectReference) bool { return ref.FieldPath == planned }
 
 // Origin is what the origin annotation says: the identity of the source cluster and the ManagedResource (MRC-8).

@@ -109,7 +109,7 @@ func TestTentativeEntries(t *testing.T) {
 	}
 }
 
-// TestConditionChanges: a change says whether it changed anything: the status is written only then (MRS-2, MRS-3).
+// TestConditionChanges: a change reports whether it changed anything: the status is written only then (MRS-2, MRS-3).
 func TestConditionChanges(t *testing.T) {
 	then, now := metav1.Unix(100, 0), time.Unix(200, 0)
 	applied := resourcesv1alpha1.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: "True", Reason: "r", Message: "m", LastTransitionTime: then, LastUpdateTime: then}

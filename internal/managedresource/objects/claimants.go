@@ -44,7 +44,7 @@ func (l *Tracker) Claimants(keys []Key) []Owner {
 	return slices.Collect(maps.Keys(found))
 }
 
-// isElsewhereLocked says whether an object may be on record at another place than the key's: with a namespace where the
+// isElsewhereLocked reports whether an object may be on record at another place than the key's: with a namespace where the
 // key has none, or without one.
 func (l *Tracker) isElsewhereLocked(k kind, key Key) bool {
 	if key.Namespace == "" {
@@ -59,7 +59,7 @@ func (r *record) claimants(into map[Owner]struct{}) {
 	}
 }
 
-// hasByName says whether a set has an object by the kind and name of a key.
+// hasByName reports whether a set has an object by the kind and name of a key.
 func hasByName(set map[Key]struct{}, key Key) bool {
 	if _, exactly := set[key]; exactly {
 		return true
@@ -94,7 +94,7 @@ func (l *Tracker) recordedLocked(owner Owner) {
 	}
 }
 
-// isRecordedLocked says whether an object is on record for a ManagedResource, or among those that it has while it is
+// isRecordedLocked reports whether an object is on record for a ManagedResource, or among those that it has while it is
 // ignored.
 func (l *Tracker) isRecordedLocked(owner Owner, key Key) bool {
 	if _, has := l.ignored[owner][key]; has {

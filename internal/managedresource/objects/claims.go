@@ -46,7 +46,7 @@ func (l *Tracker) DisownCreation(key Key, uid types.UID) {
 	r.created, r.disowned, r.creator = uid, true, nil
 }
 
-// IsOurs says whether this process created the object with this UID for any ManagedResource, and has not given it up.
+// IsOurs reports whether this process created the object with this UID for any ManagedResource, and has not given it up.
 func (l *Tracker) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	}
 }
 
-// Drifted says whether another writer has changed an object since it was compared with the same desired state: a write
+// Drifted reports whether another writer has changed an object since it was compared with the same desired state: a write
 // is then a repair, and not the roll-out of a new manifest.
 func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()

@@ -32,7 +32,7 @@ func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference
 	return nil, true
 }
 
-// concerns says whether an object is in the scope for one of those who have it. That the list has it not proves less:
+// concerns reports whether an object is in the scope for one of those who have it. That the list has it not proves less:
 // see record.tells.
 func (x *ListSession) concerns(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
@@ -72,7 +72,7 @@ func (l *Tracker) CompleteDifference(d Difference) (behind bool) {
 	return behind
 }
 
-// isBehind says whether the list knows more: the object in a later version than the latest that was told, or not at
+// isBehind reports whether the list knows more: the object in a later version than the latest that was told, or not at
 // all. An object that is on record as missing as of the version in which the list has it is there.
 func (r *record) isBehind(d Difference) bool {
 	if !d.Present {

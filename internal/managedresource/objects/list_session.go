@@ -88,14 +88,14 @@ func (x *ListSession) proveLocked(r *record, s Observation, notify *notices) {
 	r.resetLocked(notify)
 }
 
-// goesByLabel says whether the list has an object only if it has the label.
+// goesByLabel reports whether the list has an object only if it has the label.
 func (x *ListSession) goesByLabel(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
 		return x.inScope(Ref{Key: r.key(), Version: o.version(r).Value()})
 	})
 }
 
-// cannotProveAbsence says whether a list concludes nothing of an object that it does not have, and no other one of its
+// cannotProveAbsence reports whether a list concludes nothing of an object that it does not have, and no other one of its
 // version does: it goes by the label, which an owner in another version does not put there. That version need not be
 // served.
 func (x *ListSession) cannotProveAbsence(r *record) bool {
@@ -127,7 +127,7 @@ func (x *ListSession) End() {
 	})
 }
 
-// VersionsWentBackwards says whether what was reported of the list so far proves that resource versions were turned
+// VersionsWentBackwards reports whether what was reported of the list so far proves that resource versions were turned
 // back.
 func (x *ListSession) VersionsWentBackwards() bool {
 	x.tracker.mu.Lock()

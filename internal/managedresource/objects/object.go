@@ -45,7 +45,7 @@ type Object struct {
 	Revision Revision
 }
 
-// GoneSince says whether the object was seen to be gone later than at a resource version. An object that left the
+// GoneSince reports whether the object was seen to be gone later than at a resource version. An object that left the
 // filter of a watch looks the same, so that callers must not use GoneSince for an object whose end takes time.
 func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)

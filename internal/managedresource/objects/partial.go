@@ -51,7 +51,7 @@ func (l *Tracker) retryLocked(r *record) (doubted bool) {
 	return true
 }
 
-// Retries says whether an object, as it was read, is in doubt only because it is to be written once more, and its
+// Retries reports whether an object, as it was read, is in doubt only because it is to be written once more, and its
 // desired state is the same as before: it is the object on record, and no writer has changed it since.
 func (l *Tracker) Retries(read Observation, desired uint64) bool {
 	l.mu.Lock()

@@ -129,7 +129,7 @@ func (l *Tracker) DeletionCompleted(owner Owner, key Key, now time.Time, before 
 	l.setPendingLocked(owner, key, pendingDeletion{done: true, revision: before, next: now.Add(pendingRetry)})
 }
 
-// IsDeletionCompleted says whether nothing remained to be done about an object less than a minute ago, and nothing was
+// IsDeletionCompleted reports whether nothing remained to be done about an object less than a minute ago, and nothing was
 // reported of it since.
 func (l *Tracker) IsDeletionCompleted(owner Owner, key Key, now time.Time) bool {
 	l.mu.Lock()
@@ -158,7 +158,7 @@ func (l *Tracker) DeletionPends(owner Owner, key Key, now time.Time) (PendingDel
 	return PendingDeletion{p.uid, p.err}, true
 }
 
-// IsTerminating says whether an object was terminating when a run of a ManagedResource read it last.
+// IsTerminating reports whether an object was terminating when a run of a ManagedResource read it last.
 func (l *Tracker) IsTerminating(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

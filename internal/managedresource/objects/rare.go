@@ -80,7 +80,7 @@ func (l *Tracker) WroteNothing(key Key, w Write, until time.Time) {
 	}
 }
 
-// ChangesNothing says whether a write of an object is known to change nothing.
+// ChangesNothing reports whether a write of an object is known to change nothing.
 func (l *Tracker) ChangesNothing(key Key, w Write, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
 	l.completeRareLocked(r)
 }
 
-// IsBeingDeleted says whether a run has sent a deletion of the object and no run has applied the object since.
+// IsBeingDeleted reports whether a run has sent a deletion of the object and no run has applied the object since.
 func (l *Tracker) IsBeingDeleted(key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

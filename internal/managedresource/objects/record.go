@@ -19,7 +19,7 @@ const (
 	missing              // was not
 )
 
-// certainty says whether an object is known to be as it should.
+// certainty reports whether an object is known to be as it should.
 type certainty uint8
 
 const (
@@ -138,7 +138,7 @@ func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
-// authoritativeFor says whether lists of a scope tell of an object's absence, too. They do if one of those who have it
+// authoritativeFor reports whether lists of a scope tell of an object's absence, too. They do if one of those who have it
 // has it in the scope's version; and while one of them does not put the label there, those that go by the label do not.
 func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
@@ -221,13 +221,13 @@ func (r *record) revision() Revision {
 	return Revision{r.resourceVersion, r.uid, r.state, r.era, r.asked}
 }
 
-// is says whether what was on record at a mark still is.
+// is reports whether what was on record at a mark still is.
 func (r *record) is(m Revision) bool {
 	m.asked = r.asked
 	return m == r.revision()
 }
 
-// turnBackLocked says whether the answer to a request proves that what was on record when it was sent, and still is, is
+// turnBackLocked reports whether the answer to a request proves that what was on record when it was sent, and still is, is
 // of a time that never was. Other news on the way may be of that time, too: the next look settles it.
 func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 	if !r.is(s.Since) || r.missingFromList || !r.contradicts(s) {
@@ -238,7 +238,7 @@ func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 	return true
 }
 
-// contradicts says whether a later look than that which is on record can find an object like this only if resource
+// contradicts reports whether a later look than that which is on record can find an object like this only if resource
 // versions were turned back: it is older, or another one in the same version.
 func (r *record) contradicts(s Observation) bool {
 	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" && s.UID != "" && r.uid != s.UID
@@ -252,7 +252,7 @@ func (r *record) foundLocked(s Observation) {
 	}
 }
 
-// outdates says whether something may have happened to the object after the version that was compared.
+// outdates reports whether something may have happened to the object after the version that was compared.
 func (r *record) outdates(s Observation) bool {
 	if r.resourceVersion == "" || s.ResourceVersion == "" {
 		return false
@@ -300,7 +300,7 @@ func (r *record) verdictIn(version unique.Handle[string]) (is healthcheck.Verdic
 	return healthcheck.Verdict{}, false
 }
 
-// newer says whether a is certainly later than b.
+// newer reports whether a is certainly later than b.
 func newer(a, b string) bool {
 	if a == "" || b == "" || a == b {
 		return false
@@ -309,7 +309,7 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// ordered says whether it is known which of two comes first; an aggregated API may count in its own way.
+// ordered reports whether it is known which of two comes first; an aggregated API may count in its own way.
 func ordered(a, b string) bool {
 	_, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil

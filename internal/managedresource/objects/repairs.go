@@ -39,7 +39,7 @@ type repairs struct {
 
 func (p *repairs) isFight() bool { return p.count >= fightThreshold }
 
-// untold says whether a drift is still to be told of: with a delay each one, else only that a fight has begun.
+// untold reports whether a drift is still to be told of: with a delay each one, else only that a fight has begun.
 func (p *repairs) untold(delay time.Duration) bool {
 	return p.open && !p.notify && (delay > 0 || p.count == fightThreshold)
 }
@@ -199,7 +199,7 @@ func (l *Tracker) DriftUnfounded(key Key, now time.Time) {
 	}
 }
 
-// DriftRepaired notes that an object was repaired, and says whether that is still to be told of: with a delay each
+// DriftRepaired notes that an object was repaired, and reports whether that is still to be told of: with a delay each
 // repair that was not told of before, else only the first one after a time of quiet.
 func (l *Tracker) DriftRepaired(key Key, now time.Time) (tell bool) {
 	l.mu.Lock()

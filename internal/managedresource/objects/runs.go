@@ -107,7 +107,7 @@ func (l *Tracker) EndRun(owner Owner) {
 	}
 }
 
-// appliesLocked claims an object for a run that applies it, and says whether another run is just deleting it.
+// appliesLocked claims an object for a run that applies it, and reports whether another run is just deleting it.
 func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	o.run.applies[r] = struct{}{}
 	for _, other := range r.owners {
@@ -122,7 +122,7 @@ func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	return busy
 }
 
-// releasesLocked claims an object for a run that leaves it, and says whether another run is handing it to the
+// releasesLocked claims an object for a run that leaves it, and reports whether another run is handing it to the
 // ManagedResource.
 func (l *Tracker) releasesLocked(o *ownerRecord, r *record) (busy bool) {
 	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
@@ -168,7 +168,7 @@ func (l *Tracker) answered(key Key, change func()) {
 	}
 }
 
-// BeginDeletion says whether a run may send the deletion of an object that it leaves, and that was judged since: not if
+// BeginDeletion reports whether a run may send the deletion of an object that it leaves, and that was judged since: not if
 // another run applies it. EndDeletion must follow once it was answered.
 func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 	l.mu.Lock()
@@ -190,7 +190,7 @@ func (l *Tracker) EndDeletion(owner Owner, key Key) {
 	})
 }
 
-// BeginHandOver says whether an object may be handed to a ManagedResource: not if a run of that ManagedResource leaves
+// BeginHandOver reports whether an object may be handed to a ManagedResource: not if a run of that ManagedResource leaves
 // the object. If it returns true, EndHandOver must follow once the request was answered.
 func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 	l.mu.Lock()
@@ -212,7 +212,7 @@ func (l *Tracker) EndHandOver(to Owner, key Key) {
 	})
 }
 
-// Releases says whether a run that is under way leaves an object.
+// Releases reports whether a run that is under way leaves an object.
 func (l *Tracker) Releases(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +236,7 @@ func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key)
 	}
 }
 
-// HasDropped says whether an earlier plan for the same form of a ManagedResource had none of the objects either, and
+// HasDropped reports whether an earlier plan for the same form of a ManagedResource had none of the objects either, and
 // still counts.
 func (l *Tracker) HasDropped(owner Owner, uid types.UID, generation int64, keys []Key) bool {
 	l.mu.Lock()
@@ -259,7 +259,7 @@ func (l *Tracker) ForgetDropped(owner Owner) {
 	}
 }
 
-// Keeps says whether a form of a ManagedResource that has an object in its inventory is going to have it still.
+// Keeps reports whether a form of a ManagedResource that has an object in its inventory is going to have it still.
 func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -428,7 +428,7 @@ func (l *Tracker) OutOfSync(owner Owner) []Key {
 	return keys
 }
 
-// InSync says whether an object is known to be as it should, compared with the same desired state.
+// InSync reports whether an object is known to be as it should, compared with the same desired state.
 func (l *Tracker) InSync(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -436,14 +436,14 @@ func (l *Tracker) InSync(key Key, desired uint64) bool {
 	return r != nil && r.certainty == verified && r.desired == desired
 }
 
-// OthersHave says whether another ManagedResource has an object on record.
+// OthersHave reports whether another ManagedResource has an object on record.
 func (l *Tracker) OthersHave(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.othersHaveLocked(owner, key)
 }
 
-// OthersClaim says whether another ManagedResource has an object on record, or is ignored and has it.
+// OthersClaim reports whether another ManagedResource has an object on record, or is ignored and has it.
 func (l *Tracker) OthersClaim(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -455,7 +455,7 @@ func (l *Tracker) othersHaveLocked(owner Owner, key Key) bool {
 	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }
 
-// AllKnown says whether a read or a watch has looked for every object of a ManagedResource, so that its health can be
+// AllKnown reports whether a read or a watch has looked for every object of a ManagedResource, so that its health can be
 // judged.
 func (l *Tracker) AllKnown(owner Owner) bool {
 	l.mu.Lock()

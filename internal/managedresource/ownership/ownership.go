@@ -68,12 +68,12 @@ type Origin struct {
 	Text string
 }
 
-// names says whether the origin names a ManagedResource of this source.
+// names reports whether the origin names a ManagedResource of this source.
 func (o Origin) names(owner types.NamespacedName) bool {
 	return o.Source == ThisSource && o.Owner == owner
 }
 
-// isNamed says whether the origin names any ManagedResource.
+// isNamed reports whether the origin names any ManagedResource.
 func (o Origin) isNamed() bool { return o.Source == ThisSource || o.Source == AnotherSource }
 
 // How is how a ManagedResource applies an object.

@@ -30,7 +30,7 @@ func (k Key) WithoutNamespace() Key {
 	return k
 }
 
-// Same says whether two keys are of one object; those of a cluster-scoped kind are, whatever namespaces they name.
+// Same reports whether two keys are of one object; those of a cluster-scoped kind are, whatever namespaces they name.
 func (k Key) Same(other Key, clusterScoped bool) bool {
 	return k == other || clusterScoped && k.WithoutNamespace() == other.WithoutNamespace()
 }

@@ -296,7 +296,7 @@ func (p *Plan) Keys() []Key {
 	return keys
 }
 
-// CanExist says whether any API server can have an object that is named like this: what can't exist is not there, and
+// CanExist reports whether any API server can have an object that is named like this: what can't exist is not there, and
 // need not be deleted.
 func CanExist(ref *corev1.ObjectReference) bool {
 	_, err := schema.ParseGroupVersion(ref.APIVersion)

@@ -196,7 +196,7 @@ func (d *decision) begin() {
 	}
 }
 
-// IsWaiting says whether a member wants content that the group has not let go.
+// IsWaiting reports whether a member wants content that the group has not let go.
 func (m *Member) IsWaiting() bool {
 	return m.Wanted != "" && m.Applied != "" && m.Wanted != m.Applied && m.Wanted != m.LetGo
 }
@@ -368,7 +368,7 @@ func (d *decision) isTime(k int, m *Member) bool {
 	return false
 }
 
-// closes says whether nothing of a wave holds up the next one, and notes when the last of it passed.
+// closes reports whether nothing of a wave holds up the next one, and notes when the last of it passed.
 func (d *decision) closes(wave []int) bool {
 	for _, i := range wave {
 		switch d.states[i] {

@@ -187,7 +187,7 @@ func (w waveText) parse() (wave Wave, err error) {
 	return wave, nil
 }
 
-// selects says whether a wave selects a member by its labels and its namespace.
+// selects reports whether a wave selects a member by its labels and its namespace.
 func (w Wave) selects(m *Member) bool {
 	if w.Selector == nil || !w.Selector.Matches(labels.Set(m.Labels)) {
 		return false

@@ -138,7 +138,7 @@ func (w *world) asked() Decision {
 	return w.group.Decide(members, w.group.Assign(members), w.now)
 }
 
-// isAbsent says whether a member has not taken its turn for the timeout.
+// isAbsent reports whether a member has not taken its turn for the timeout.
 func (w *world) isAbsent(i int, m *Member) bool {
 	began, found := w.turns[i]
 	return m.IsWaiting() && found && !w.now.Before(began.Add(w.group.Timeout))

@@ -197,7 +197,7 @@ func (r Record) String() string {
 	return string(text)
 }
 
-// Same says whether two records say the same.
+// Same reports whether two records say the same.
 func (r Record) Same(other Record) bool {
 	return r.Revision == other.Revision && r.Time.Equal(other.Time) && slices.Equal(r.Secrets, other.Secrets)
 }

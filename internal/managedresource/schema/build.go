@@ -51,7 +51,7 @@ func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	return t, true
 }
 
-// IsCustom says whether the kinds of a group are custom resources, or served by another API server: the group has a dot
+// IsCustom reports whether the kinds of a group are custom resources, or served by another API server: the group has a dot
 // and is none of Kubernetes' own. Its end does not tell: those of the Gateway API, vertical autoscalers and snapshots
 // end with k8s.io, too.
 func IsCustom(group string) bool { return strings.Contains(group, ".") && !ownGroups()[group] }

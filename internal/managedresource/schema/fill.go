@@ -29,7 +29,7 @@ func (s scope) up(n int) map[string]any {
 	return s[len(s)-1-n]
 }
 
-// inKind says whether the object itself is of a kind: some fields are filled in there but not in templates of it.
+// inKind reports whether the object itself is of a kind: some fields are filled in there but not in templates of it.
 func (s scope) inKind(kind string) bool { return s[0]["kind"] == kind }
 
 func (f *Field) filled(value any, at scope) any {

@@ -79,7 +79,7 @@ func (t *Type) At(path ...string) *Type {
 // Items is the type of the values of a List or a Map.
 func (t *Type) Items() *Type { return t.items }
 
-// IsZero says whether a value means the same as none at all.
+// IsZero reports whether a value means the same as none at all.
 //
 // Its branches are one row for each type of JSON.
 func (t *Type) IsZero(value any) bool {

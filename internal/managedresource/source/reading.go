@@ -51,7 +51,7 @@ func (r *Reading) moment() string {
 	return moment
 }
 
-// Confirm says whether there was a moment at which all Secrets were as they were read. It asks the API server for the
+// Confirm reports whether there was a moment at which all Secrets were as they were read. It asks the API server for the
 // Secrets of which that is not known; the watch reports their changes to subscribers sooner or later.
 func (r *Reading) Confirm(ctx context.Context) (bool, error) {
 	moment := r.moment()

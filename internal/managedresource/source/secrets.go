@@ -220,7 +220,7 @@ func (s *Secrets) begin(key types.NamespacedName) *read {
 	return under
 }
 
-// end takes the answer to a read, and says whether it is older than a word that came meanwhile.
+// end takes the answer to a read, and reports whether it is older than a word that came meanwhile.
 func (s *Secrets) end(under *read, secret *corev1.Secret, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -331,7 +331,7 @@ func (s *Secrets) forgetExpired() {
 	}
 }
 
-// notOlder says whether a version is known to be at least as new as another one.
+// notOlder reports whether a version is known to be at least as new as another one.
 func notOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0

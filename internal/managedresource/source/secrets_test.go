@@ -83,7 +83,7 @@ func (w *lateWorld) deliver() {
 	}
 }
 
-// changed says whether a Secret changed after a revision, up to another one.
+// changed reports whether a Secret changed after a revision, up to another one.
 func (w *lateWorld) changed(name string, after, to int) bool {
 	return slices.ContainsFunc(w.past[name], func(revision int) bool { return revision > after && revision <= to })
 }

@@ -86,7 +86,7 @@ type written struct {
 // taken for the latest too long or too short costs a conflict and nothing else.
 const lag = 30 * time.Second
 
-// counts says whether it is later than what the cache has.
+// counts reports whether it is later than what the cache has.
 func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	later := older(cached.ResourceVersion, w.mr.ResourceVersion) || w.over != "" && w.over == cached.ResourceVersion
 	return w.mr.UID == cached.UID && later && now.Sub(w.at) < lag
@@ -128,7 +128,7 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// VersionsWentBackwards says whether a ManagedResource was seen in an older form after a newer one, as after a restore
+// VersionsWentBackwards reports whether a ManagedResource was seen in an older form after a newer one, as after a restore
 // of etcd.
 func VersionsWentBackwards(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
@@ -184,7 +184,7 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	delete(s.pace, key)
 }
 
-// Confirmed says whether a form of a ManagedResource that Get returned has all that was written to it for this instance
+// Confirmed reports whether a form of a ManagedResource that Get returned has all that was written to it for this instance
 // until then.
 func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	s.mu.Lock()

@@ -35,7 +35,7 @@ func (k *allObjectsKinds) set(gvk schema.GroupVersionKind, wide bool) {
 	}
 }
 
-// byName says whether the scope is a single object.
+// byName reports whether the scope is a single object.
 func (s scope) byName() bool { return s.name != "" && s.name != allNames && s.name != countedPods }
 
 // widenLocked gives kinds one watch for all their objects where too many are watched one by one.

@@ -210,7 +210,7 @@ func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
 	return a.watches.PodsCovered(ref) && a.tracker.Pods(ref.PodSource(), recorded.UID) == recorded.Verdict.Pods
 }
 
-// oldPods says whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have
+// oldPods reports whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have
 // thousands, that go one by one.
 func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (waitsFor string, err error) {
 	if entry := RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {

@@ -40,7 +40,7 @@ const (
 // watches all autoscalers, regardless of who manages them, and keeps their targets only.
 //
 // Invariant: an object that any autoscaler on record names is scaled, and so is an object whose last autoscaler went
-// less than autoscalerGrace ago. Ready says whether the record is complete. Autoscalers that went before the first list
+// less than autoscalerGrace ago. Ready reports whether the record is complete. Autoscalers that went before the first list
 // of this process are not on record: see Inherits. A list changes nothing if the watch reported an event since it
 // began: it is not known which of the two is later.
 type Autoscalers struct {
@@ -156,7 +156,7 @@ func (a *Autoscalers) refusal(now time.Time) error {
 	return nil
 }
 
-// Scales says whether an autoscaler has the replicas of the object under one of the keys.
+// Scales reports whether an autoscaler has the replicas of the object under one of the keys.
 func (a *Autoscalers) Scales(keys []plan.Key) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -69,7 +69,7 @@ func (a *activeWatch) tellLocked() {
 	a.changed = make(chan struct{})
 }
 
-// await waits until the watch covers, was listed and has ended, has failed, or the context ends, and says whether it
+// await waits until the watch covers, was listed and has ended, has failed, or the context ends, and reports whether it
 // covers.
 func (a *activeWatch) await(ctx context.Context) bool {
 	for {
@@ -106,7 +106,7 @@ func (a *activeWatch) covers() bool {
 	return a.covered
 }
 
-// endedLocked says whether all was reported up to the end of a watch, and the next one is still to be opened.
+// endedLocked reports whether all was reported up to the end of a watch, and the next one is still to be opened.
 func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && !a.failed }
 
 // lost tells that the scope can't be followed.
@@ -136,7 +136,7 @@ func (a *activeWatch) follows(restart context.CancelFunc) watchSession {
 	return watchSession{a, a.watchSession}
 }
 
-// isCurrent says whether what the watchSession tells counts.
+// isCurrent reports whether what the watchSession tells counts.
 func (f watchSession) isCurrent() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +155,7 @@ func (f watchSession) apply(change func()) (heeded bool) {
 	return true
 }
 
-// listed tells of a complete list, and says whether it counts.
+// listed tells of a complete list, and reports whether it counts.
 func (f watchSession) listed(resourceVersion string) bool {
 	return f.apply(func() {
 		f.complete, f.covered, f.failed, f.doubtful, f.latest = true, true, false, true, resourceVersion

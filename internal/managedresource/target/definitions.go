@@ -42,7 +42,7 @@ type definition struct {
 	read     time.Time
 }
 
-// FilledIn says whether live differs from what is to be written only by what the CustomResourceDefinition of its kind
+// FilledIn reports whether live differs from what is to be written only by what the CustomResourceDefinition of its kind
 // fills in, so that a write would change nothing (MRB-8).
 func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstructured) bool {
 	gvk := live.GroupVersionKind()
@@ -73,7 +73,7 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 	w.after(definitionTakes, func() { w.tracker.RetryKind(kind) })
 }
 
-// renewed notes the form of a definition, and says whether it is another one than before.
+// renewed notes the form of a definition, and reports whether it is another one than before.
 func (d *definitions) renewed(kind schema.GroupKind, form definitionForm) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -38,7 +38,7 @@ func (w *Watches) versionsWentBackwards(prover *scope) {
 	}
 }
 
-// prove says whether an era begins now; else one is due that begins with later.
+// prove reports whether an era begins now; else one is due that begins with later.
 func (e *eras) prove(later func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,7 +17,7 @@ func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
 // apiError is the error that an event of a watch brings.
 func apiError(object runtime.Object) error { return apierrors.FromObject(object) }
 
-// unserved says whether it is not an object that was not found, but the whole resource.
+// unserved reports whether it is not an object that was not found, but the whole resource.
 func unserved(err error) bool {
 	var status apierrors.APIStatus
 	return isNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")

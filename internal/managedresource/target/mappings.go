@@ -33,7 +33,7 @@ type mapping struct {
 	scales, resizes bool
 }
 
-// isUnreadable says whether an API has no get. An API that does not say which verbs it has can be read.
+// isUnreadable reports whether an API has no get. An API that does not say which verbs it has can be read.
 func isUnreadable(verbs metav1.Verbs) bool { return len(verbs) > 0 && !slices.Contains(verbs, "get") }
 
 // readable returns an error if no object of the kind is there to be read or deleted (MRX-19).
@@ -313,7 +313,7 @@ func (c *Client) Resizes(ctx context.Context, gvk schema.GroupVersionKind) bool 
 	return err == nil && served.resizes
 }
 
-// Gone says whether the error means that the object can't be there: not found, or its kind is not served.
+// Gone reports whether the error means that the object can't be there: not found, or its kind is not served.
 func Gone(err error) bool {
 	var notYet *notServedYetError
 	return !errors.As(err, &notYet) && (isNotFound(err) || apimeta.IsNoMatchError(err))

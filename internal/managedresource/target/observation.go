@@ -34,7 +34,7 @@ var generationCovers = map[string]bool{
 	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true, "admissionregistration.k8s.io": true,
 }
 
-// Whole says whether the whole objects of a kind are watched, not only their metadata.
+// Whole reports whether the whole objects of a kind are watched, not only their metadata.
 func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
 	return wholeForDrift[gvk.GroupKind()] || v.Health.NeedsWholeObject(gvk)
 }

@@ -20,7 +20,7 @@ func managerOf(config *rest.Config) string {
 // Manager is the name by which the API server notes what this process, or one like it, has written.
 func (c *Client) Manager() string { return c.manager }
 
-// WroteOrigin says whether a process like this one wrote the origin of an object. Other controllers copy annotations,
+// WroteOrigin reports whether a process like this one wrote the origin of an object. Other controllers copy annotations,
 // for example from Deployments to ReplicaSets, or from Secrets to their copies in other Namespaces: the copies are not
 // ours, as the managed fields show. Without them nothing is proven.
 func (c *Client) WroteOrigin(object metav1.Object) bool {

@@ -33,7 +33,7 @@ func (w *Watches) podScopes(deployment objects.Ref) [2]scope {
 	return scopes
 }
 
-// AwaitPodsCovered says whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
+// AwaitPodsCovered reports whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
 func (w *Watches) AwaitPodsCovered(ctx context.Context, deployment objects.Ref) bool {
 	for _, s := range w.podScopes(deployment) {
 		if !w.awaitScope(ctx, s) {
@@ -43,7 +43,7 @@ func (w *Watches) AwaitPodsCovered(ctx context.Context, deployment objects.Ref) 
 	return true
 }
 
-// PodsCovered says whether the Pods of a Deployment are counted by watches.
+// PodsCovered reports whether the Pods of a Deployment are counted by watches.
 func (w *Watches) PodsCovered(deployment objects.Ref) bool {
 	for _, s := range w.podScopes(deployment) {
 		if !w.scopeCovered(s) {
@@ -53,7 +53,7 @@ func (w *Watches) PodsCovered(deployment objects.Ref) bool {
 	return true
 }
 
-// counts says whether a watch of the scope counts Pods or ReplicaSets, and as which source of them.
+// counts reports whether a watch of the scope counts Pods or ReplicaSets, and as which source of them.
 func (s scope) counts() (objects.PodSource, bool) {
 	switch {
 	case s.gvk != podKind && s.gvk != replicaSetKind:

@@ -120,7 +120,7 @@ func (r restarted) compare(t testing.TB) {
 	running.Wait()
 }
 
-// known says whether health can be judged: every object was looked for.
+// known reports whether health can be judged: every object was looked for.
 func (r restarted) known() bool {
 	for o := range r.owners {
 		if !r.tracker.AllKnown(o) {

@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// InStartupGrace says whether the autoscalers are known for less than autoscalerGrace: one that went since then, or
+// InStartupGrace reports whether the autoscalers are known for less than autoscalerGrace: one that went since then, or
 // shortly before, may be on no record.
 func (a *Autoscalers) InStartupGrace() bool {
 	a.mu.Lock()
@@ -25,7 +25,7 @@ func (a *Autoscalers) inheritedLocked() time.Duration {
 	return autoscalerGrace - time.Since(a.since)
 }
 
-// Inherits says whether an object counts as scaled, as its last autoscaler may have gone while another process led: the
+// Inherits reports whether an object counts as scaled, as its last autoscaler may have gone while another process led: the
 // autoscalers are young, and its replicas were last set as autoscalers do it. It does until the grace ends, and is
 // looked at again then.
 func (a *Autoscalers) Inherits(key plan.Key, live metav1.Object) bool {
@@ -44,7 +44,7 @@ func (a *Autoscalers) Inherits(key plan.Key, live metav1.Object) bool {
 	return true
 }
 
-// isScaled says whether the replicas of an object were last set through its subresource for that.
+// isScaled reports whether the replicas of an object were last set through its subresource for that.
 func isScaled(object metav1.Object) bool {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource != "scale" || entry.FieldsV1 == nil {

@@ -277,7 +277,7 @@ func shaped(r *http.Request, object map[string]any) map[string]any {
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}
 }
 
-// selects says whether an object has the label that a request asks for.
+// selects reports whether an object has the label that a request asks for.
 func (s *server) selects(r *http.Request, object map[string]any) bool {
 	key, value, asked := strings.Cut(r.URL.Query().Get("labelSelector"), "=")
 	if !s.selective || !asked {

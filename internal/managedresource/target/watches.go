@@ -160,7 +160,7 @@ func (w *Watches) Served(ref objects.Ref) {
 	}
 }
 
-// Covered says whether a change of the object would be noticed.
+// Covered reports whether a change of the object would be noticed.
 func (w *Watches) Covered(ref objects.Ref) bool { return w.scopeCovered(w.scopeOf(ref)) }
 
 func (w *Watches) scopeCovered(s scope) bool {
@@ -170,7 +170,7 @@ func (w *Watches) scopeCovered(s scope) bool {
 	return a != nil && a.covers()
 }
 
-// AwaitCovered says whether a change of the object would be noticed. While the first list of its kind is under way,
+// AwaitCovered reports whether a change of the object would be noticed. While the first list of its kind is under way,
 // AwaitCovered waits for the list, until listedWithin after its begin: a read in the meantime would only return what
 // the list is about to report.
 func (w *Watches) AwaitCovered(ctx context.Context, ref objects.Ref) bool {

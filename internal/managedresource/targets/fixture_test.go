@@ -389,12 +389,12 @@ func (s *seed) states() map[string]State {
 	return all
 }
 
-// is says whether a target is in a state.
+// is reports whether a target is in a state.
 func (s *seed) is(target string, state State) func() bool {
 	return func() bool { return s.states()[target] == state }
 }
 
-// applied says whether a ManagedResource of a target is applied and healthy.
+// applied reports whether a ManagedResource of a target is applied and healthy.
 func (s *seed) applied(target, name string) func() bool {
 	return func() bool {
 		s.lock.Lock()

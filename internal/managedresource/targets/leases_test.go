@@ -154,7 +154,7 @@ func (w *together) shares() (all []map[string]bool) {
 	return all
 }
 
-// each says whether all targets run in some processes, each of which has its share.
+// each reports whether all targets run in some processes, each of which has its share.
 func (w *together) each(processes ...*sharer) func() bool {
 	return func() bool {
 		total, share := 0, (len(w.targets)+len(processes)-1)/len(processes)

@@ -32,7 +32,7 @@ const (
 	// silence is how long a target may answer no request before its engine rests, and silenceLook is how often that is
 	// checked. A control plane that moves to another Node is away for less than silence.
 	silence, silenceLook = 5 * time.Minute, time.Minute
-	// probeTimeout limits the request that says whether a target answers.
+	// probeTimeout limits the request that reports whether a target answers.
 	probeTimeout = 10 * time.Second
 	// endTimeout is how long a member waits for the end of an engine. An engine that panicked while it held a lock never
 	// ends; it sends no more requests, because all its work has a context that has ended.

@@ -47,7 +47,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// set notes the state of a target, and says whether it is another one than before.
+// set notes the state of a target, and reports whether it is another one than before.
 func (m *Metrics) set(target string, state State, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

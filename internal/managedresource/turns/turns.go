@@ -41,7 +41,7 @@ type Options struct {
 	Namespace string
 	// Source is the client of the source.
 	Source kubernetes.Interface
-	// Counts says whether this process looks after a ManagedResource.
+	// Counts reports whether this process looks after a ManagedResource.
 	Counts  func(*resourcesv1alpha1.ManagedResource) bool
 	Clock   clock.PassiveClock
 	Metrics *Metrics
@@ -62,7 +62,7 @@ type Turns struct {
 	// cannot be read.
 	known bool
 	fault error
-	// synced says whether all existing ManagedResources have been reported.
+	// synced reports whether all existing ManagedResources have been reported.
 	synced toolscache.InformerSynced
 	// configs are the ConfigMaps by name; groups those that have members.
 	configs map[string]config

@@ -66,7 +66,7 @@ type Reference struct {
 	HostName *string
 }
 
-// IsFor says whether a reference is for a host; of a host whose name is not known, only what is for all.
+// IsFor reports whether a reference is for a host; of a host whose name is not known, only what is for all.
 func (r Reference) IsFor(host string) bool {
 	return r.HostName == nil || host != "" && *r.HostName == host
 }

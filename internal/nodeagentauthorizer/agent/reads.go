@@ -15,5 +15,5 @@ func WithoutReads(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutReads{}, true)
 }
 
-// MayRead says whether a question may send a request.
+// MayRead reports whether a question may send a request.
 func MayRead(ctx context.Context) bool { return ctx.Value(withoutReads{}) == nil }

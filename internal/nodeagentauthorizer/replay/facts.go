@@ -111,7 +111,7 @@ func (v view) References(_ context.Context, secret string) ([]agent.Reference, b
 
 func (v view) Selectors(context.Context) (bool, error) { return v.selectors, nil }
 
-// set takes note of an object of a resource; others change nothing. It says whether there was a fact in it.
+// set takes note of an object of a resource; others change nothing. It reports whether there was a fact in it.
 func (f *facts) set(resource string, body []byte) (key string, err error) {
 	decode := func(into any) error { return kjson.UnmarshalCaseSensitivePreserveInts(body, into) }
 	switch resource {

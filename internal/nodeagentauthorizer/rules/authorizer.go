@@ -85,7 +85,7 @@ func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// IsAgent says whether a user is an agent; about others there is no opinion at any time (NA-1).
+// IsAgent reports whether a user is an agent; about others there is no opinion at any time (NA-1).
 func IsAgent(who user.Info) bool {
 	_, is := identityOf(who)
 	return is

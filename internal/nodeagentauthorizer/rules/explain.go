@@ -79,7 +79,7 @@ func (a *Authorizer) itself(identity string) string {
 	return "Node:" + identity
 }
 
-// allows says whether verb and subresource are in the rule.
+// allows reports whether verb and subresource are in the rule.
 func (r *rule) allows(attributes authorizer.Attributes) bool {
 	return slices.Contains(r.verbs, attributes.GetVerb()) && (attributes.GetSubresource() == "" || slices.Contains(r.subresources, attributes.GetSubresource()))
 }

@@ -26,12 +26,12 @@ type shadowed struct {
 	reason         string
 }
 
-// watchesAll says whether agents watch all Nodes. It notes whether the shadow policy says something else.
+// watchesAll reports whether agents watch all Nodes. It notes whether the shadow policy says something else.
 func (q *request) watchesAll() bool {
 	return q.either(q.allowWatchAll, func(p *Policy) *bool { return p.AllowWatchAll })
 }
 
-// checksSelectors says whether selectors are looked at. It notes whether the shadow policy says something else.
+// checksSelectors reports whether selectors are looked at. It notes whether the shadow policy says something else.
 func (q *request) checksSelectors(ctx context.Context) (bool, error) {
 	checked, err := q.view.Selectors(ctx)
 	return q.either(checked, func(p *Policy) *bool { return p.Selectors }), err

@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
-// View is what is known of the clusters. Each method says whether the object exists; an error means that this is not known. The context names
+// View is what is known of the clusters. Each method reports whether the object exists; an error means that this is not known. The context names
 // the agent on whose behalf it is called (ratelimit.WithClient).
 type View interface {
 	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
@@ -22,6 +22,6 @@ type View interface {
 	PoolOf(ctx context.Context, secret string) (pool string, is bool, err error)
 	// References returns what such a Secret refers to. The error says that its content cannot be read.
 	References(ctx context.Context, secret string) ([]agent.Reference, bool, error)
-	// Selectors says whether the API server sends selectors and they are to be looked at.
+	// Selectors reports whether the API server sends selectors and they are to be looked at.
 	Selectors(ctx context.Context) (bool, error)
 }

@@ -24,7 +24,7 @@ const period = 5 * time.Second
 // Handler answers for one shoot.
 type Handler struct {
 	http.Handler
-	// Ready says whether it knows everything yet.
+	// Ready reports whether it knows everything yet.
 	Ready func() bool
 }
 
@@ -62,7 +62,7 @@ func New(o Options) *Directory {
 	return &Directory{Options: o, shoots: map[string]*served{}, next: map[string]*served{}}
 }
 
-// Read says whether the folder has been read.
+// Read reports whether the folder has been read.
 func (d *Directory) Read() bool { return d.read.Load() }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.

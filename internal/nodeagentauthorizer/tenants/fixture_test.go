@@ -38,7 +38,7 @@ type fakeShoot struct {
 	ready bool
 }
 
-// ended says whether it is to serve no more.
+// ended reports whether it is to serve no more.
 func (s *fakeShoot) ended() bool { return s.ctx.Err() != nil }
 
 func newFolder(t *testing.T) *folder {

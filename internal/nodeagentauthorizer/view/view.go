@@ -126,10 +126,10 @@ func New(o Options) (*View, error) {
 	return v, nil
 }
 
-// ByMachine says whether agents are known by their Machines.
+// ByMachine reports whether agents are known by their Machines.
 func (v *View) ByMachine() bool { return v.machineNamespace != "" }
 
-// SourceSynced and TargetSynced say whether all that there was at the start is known.
+// SourceSynced and TargetSynced report whether all that there was at the start is known.
 func (v *View) SourceSynced() bool { return synced(v.source) }
 
 // TargetSynced is SourceSynced for the target cluster.
@@ -428,7 +428,7 @@ func (v *View) Silences() map[string]time.Duration {
 	return silences
 }
 
-// Selectors says whether selectors are looked at. While it cannot be found out they are: that allows less.
+// Selectors reports whether selectors are looked at. While it cannot be found out they are: that allows less.
 func (v *View) Selectors(ctx context.Context) (bool, error) {
 	if v.mode != SelectorsAuto {
 		return v.mode == SelectorsAlways, nil

@@ -70,7 +70,7 @@ func (w *Writer) Add(kind graph.Kind, object runtime.Object) error {
 	return nil
 }
 
-// matters says whether an object has a vertex in one of the graphs. Only kinds whose edges need no facts have objects without one.
+// matters reports whether an object has a vertex in one of the graphs. Only kinds whose edges need no facts have objects without one.
 func matters(kind graph.Kind, object runtime.Object) bool {
 	for _, table := range []relation.Table{relation.Watches, relation.SelfHosted} {
 		if watch := table.Of(kind); watch != nil {

@@ -55,7 +55,7 @@ func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 	return c, nil
 }
 
-// isWhole says whether objects of a version are whole ones of Kubernetes' own kinds.
+// isWhole reports whether objects of a version are whole ones of Kubernetes' own kinds.
 func isWhole(version schema.GroupVersion) bool {
 	return version == corev1.SchemeGroupVersion || version == certificatesv1.SchemeGroupVersion
 }

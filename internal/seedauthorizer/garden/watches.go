@@ -144,7 +144,7 @@ func (w *Watches) tidy() {
 	}
 }
 
-// Synced says whether all objects that there were at the start are in the graph (B-3).
+// Synced reports whether all objects that there were at the start are in the graph (B-3).
 func (w *Watches) Synced() bool {
 	return !slices.ContainsFunc(w.each, func(f *reflector.Follower) bool { return !f.Synced() })
 }
@@ -161,7 +161,7 @@ func (w *Watches) Silences() map[string]time.Duration {
 	return silences
 }
 
-// Contact says whether something was heard of every kind lately: an event, a bookmark or a list. The error names the kinds of which
+// Contact reports whether something was heard of every kind lately: an event, a bookmark or a list. The error names the kinds of which
 // nothing was; zero means for ever.
 func (w *Watches) Contact(longest time.Duration) error {
 	var silent []string

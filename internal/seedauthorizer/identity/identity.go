@@ -102,7 +102,7 @@ func inNamespace(groups []string, namespace string) bool {
 	return false
 }
 
-// isObjectName says whether a text can be the name of an object: a DNS subdomain.
+// isObjectName reports whether a text can be the name of an object: a DNS subdomain.
 func isObjectName(name string) bool {
 	if name == "" || len(name) > 253 {
 		return false

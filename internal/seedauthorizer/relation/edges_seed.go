@@ -197,7 +197,7 @@ func configOf(m *seedmanagementv1alpha1.ManagedSeed) *gardenletv1alpha1.Configur
 	return config
 }
 
-// bootstraps says whether a ManagedSeed is allowed to bootstrap its gardenlet in a mode (6.5).
+// bootstraps reports whether a ManagedSeed is allowed to bootstrap its gardenlet in a mode (6.5).
 func bootstraps(m *seedmanagementv1alpha1.ManagedSeed, mode string, facts Facts) bool {
 	if configOf(m) == nil || deref(m.Spec.Gardenlet.Bootstrap) != mode {
 		return false

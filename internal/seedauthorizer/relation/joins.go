@@ -83,7 +83,7 @@ func byShootName(suffixes []string) func(from, to graph.Vertex) bool {
 	}
 }
 
-// CanJoin says whether an edge of the row can join two vertices.
+// CanJoin reports whether an edge of the row can join two vertices.
 func (r *Row) CanJoin(from, to graph.Vertex) bool {
 	if from == to || !hasKind(r.From, from.Kind) || !hasKind(r.To, to.Kind) {
 		return false

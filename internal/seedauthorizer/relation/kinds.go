@@ -67,7 +67,7 @@ func KindNamed(name string) (graph.Kind, bool) {
 // SeedVertex is the vertex of a seed.
 func SeedVertex(name string) graph.Vertex { return graph.Vertex{Kind: Seed, Name: name} }
 
-// ClusterScoped says whether objects of a kind have no namespace.
+// ClusterScoped reports whether objects of a kind have no namespace.
 func ClusterScoped(kind graph.Kind) bool {
 	switch kind {
 	case BackupBucket, CertificateSigningRequest, CloudProfile, ClusterRoleBinding, ControllerDeployment, ControllerInstallation,

@@ -247,7 +247,7 @@ func (s *search) invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 	return invented(kind, from)
 }
 
-// always says whether a vertex leads to the sink by a row that says what always is, because of its name.
+// always reports whether a vertex leads to the sink by a row that says what always is, because of its name.
 func (s *search) always(from graph.Vertex) bool {
 	unlike := from
 	unlike.Name = NewName
@@ -262,7 +262,7 @@ func (s *search) always(from graph.Vertex) bool {
 	return false
 }
 
-// isAlways says whether the edge of a row is there whenever the object is.
+// isAlways reports whether the edge of a row is there whenever the object is.
 func (r *Row) isAlways() bool { return len(r.Fields) == 0 && len(r.Needs) == 0 }
 
 // newNamespace is the namespace of a new object that is joined with a vertex. ManagedSeeds are in namespace garden only.

@@ -13,7 +13,7 @@ import (
 
 // Facts are what rows may know of other objects.
 type Facts interface {
-	// Seed says whether a Seed exists and when its gardenlet's certificate expires; zero means that it does not say.
+	// Seed reports whether a Seed exists and when its gardenlet's certificate expires; zero means that it does not say.
 	Seed(name string) (exists bool, expires time.Time)
 	// ProjectOf returns the project that a namespace's label names.
 	ProjectOf(namespace string) string
@@ -55,7 +55,7 @@ type Watch struct {
 	options, typed any
 }
 
-// Contribute returns the edges that an object contributes, with the object's own vertex; keep says whether the vertex is there
+// Contribute returns the edges that an object contributes, with the object's own vertex; keep reports whether the vertex is there
 // without any edge.
 func (w *Watch) Contribute(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool) {
 	return w.contribute(object, facts, nil)
@@ -67,7 +67,7 @@ func (w *Watch) ByFields(object runtime.Object) []graph.Edge {
 	return edges
 }
 
-// Has says whether the watch has a row.
+// Has reports whether the watch has a row.
 func (w *Watch) Has(id string) bool {
 	return slices.ContainsFunc(w.Rows, func(r Row) bool { return r.ID == id })
 }

@@ -157,7 +157,7 @@ func (p *player) deciders(set RuleSet, selectors bool) deciders {
 	return d
 }
 
-// sends says whether an API server sends selectors.
+// sends reports whether an API server sends selectors.
 type sends bool
 
 // Possible implements rules.Selectors.

@@ -154,7 +154,7 @@ func (q *request) projectOf(ctx context.Context, namespace string) (string, erro
 	return object.Labels[names.Project], nil
 }
 
-// isBackupSecret says whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). The graph
+// isBackupSecret reports whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). The graph
 // knows which ManagedSeeds name it (GE-26) and their Shoots (GE-24), so that this costs two reads at most, however many ManagedSeeds there are.
 func (q *request) isBackupSecret(ctx context.Context) error {
 	answer := q.foreign()

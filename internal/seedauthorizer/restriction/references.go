@@ -92,7 +92,7 @@ type reach struct {
 	managed bool
 }
 
-// reaches says whether the client reaches the start of an edge without the edge, and also writes it if the edge would let it write: over a
+// reaches reports whether the client reaches the start of an edge without the edge, and also writes it if the edge would let it write: over a
 // managed edge under writeScope Owned (B-6), and over a Shoot, which may be self-hosted: there is no writeScope for those.
 func (q *request) reaches(e graph.Edge, w *relation.Watch) bool {
 	writes := e.Class == graph.Manages || w.Kind == relation.Shoot
@@ -104,7 +104,7 @@ func (q *request) reaches(e graph.Edge, w *relation.Watch) bool {
 	})
 }
 
-// owns says whether a vertex is the client's own Seed or Shoot.
+// owns reports whether a vertex is the client's own Seed or Shoot.
 func (q *request) owns(v graph.Vertex) bool { return q.reach[0].to == v }
 
 // owned are the kinds that stay with their owner.
@@ -162,7 +162,7 @@ func (q *request) keepsOwner(w *relation.Watch, before, after references) error 
 	return nil
 }
 
-// isOwnBackup says whether a BackupBucket names the backup credentials of the client's own Seed or Shoot. These are read, as the graph
+// isOwnBackup reports whether a BackupBucket names the backup credentials of the client's own Seed or Shoot. These are read, as the graph
 // may not have seen the latest change of the Seed, and does not follow the backup of a Shoot at all.
 func (q *request) isOwnBackup(ctx context.Context, w *relation.Watch, e graph.Edge) (bool, error) {
 	if w.Kind != relation.BackupBucket || e.Class == graph.Manages {

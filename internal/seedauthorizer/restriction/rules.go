@@ -108,7 +108,7 @@ func (q *request) changedEntry() (entry, old *gardencorev1beta1.BackupEntry, err
 	return entry, old, nil
 }
 
-// opensBucket says whether a BackupEntry names another bucket than before, or opens its bucket to another self-hosted shoot (SHG-1).
+// opensBucket reports whether a BackupEntry names another bucket than before, or opens its bucket to another self-hosted shoot (SHG-1).
 func opensBucket(entry, old *gardencorev1beta1.BackupEntry) bool {
 	return entry.Spec.BucketName != old.Spec.BucketName || entry.Spec.ShootRef != nil && !reflect.DeepEqual(entry.Spec.ShootRef, old.Spec.ShootRef)
 }

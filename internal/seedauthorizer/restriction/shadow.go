@@ -36,7 +36,7 @@ func (q *request) judgeAsShadow(ctx context.Context, err error) {
 		"namespace", q.Namespace, "name", q.Name)
 }
 
-// registers says whether the request is one with which a gardenlet registers itself.
+// registers reports whether the request is one with which a gardenlet registers itself.
 func (q *request) registers() bool {
 	for kind, all := range registering {
 		if relation.WatchOf(kind).Resource.GroupResource() == (schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Resource}) {

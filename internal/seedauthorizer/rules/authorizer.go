@@ -20,7 +20,7 @@ const (
 	ShootName = "shootauthorizer"
 )
 
-// Selectors says whether the garden's API server sends selectors (section 5.1).
+// Selectors reports whether the garden's API server sends selectors (section 5.1).
 type Selectors interface {
 	Possible(ctx context.Context) (bool, error)
 	// Known is the answer as far as it is known without a request.

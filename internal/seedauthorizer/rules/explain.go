@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Decides says whether the authorizer decides about a user at all.
+// Decides reports whether the authorizer decides about a user at all.
 func (a *Authorizer) Decides(attributes authorizer.Attributes) bool {
 	return a.clientOf(attributes) != nil
 }

@@ -146,7 +146,7 @@ func decided(a *Authorizer, attributes authorizer.Attributes) string {
 	return "N(" + reason + ")"
 }
 
-// matches says whether a decision is as wanted: "A", "N()" exactly, or "N(x" as a part of the reason.
+// matches reports whether a decision is as wanted: "A", "N()" exactly, or "N(x" as a part of the reason.
 func matches(got, want string) bool {
 	if strings.HasPrefix(want, "N(") && want != "N()" {
 		return strings.HasPrefix(got, "N(") && strings.Contains(got, strings.TrimSuffix(want[2:], ")"))

@@ -141,7 +141,7 @@ func (c *cluster) reached() map[graph.Vertex]bool {
 
 var universe = gardengen.Universe()
 
-// byOwnName says whether an object is the cluster's by the cluster's own name, which nobody chooses.
+// byOwnName reports whether an object is the cluster's by the cluster's own name, which nobody chooses.
 func (c *cluster) byOwnName(v graph.Vertex) bool {
 	return slices.ContainsFunc(c.sinks, func(s sink) bool {
 		own := s.at.Name
@@ -280,7 +280,7 @@ func hasSelfHosted(kind graph.Kind, row string) bool {
 	return watch != nil && watch.Has(row)
 }
 
-// may says whether the client's authorizer lets it write a part of an object.
+// may reports whether the client's authorizer lets it write a part of an object.
 func (l *ownHandLaw) may(who lawClient, watch *relation.Watch, self graph.Vertex, part string) bool {
 	verbs, subresource, name := []string{"update", "patch"}, "", self.Name
 	switch part {

@@ -145,7 +145,7 @@ var (
 	}}
 )
 
-// isBootstrapToken says whether a Secret has a token with which a gardenlet starts: with the token, an extension would become that gardenlet. The
+// isBootstrapToken reports whether a Secret has a token with which a gardenlet starts: with the token, an extension would become that gardenlet. The
 // token of a ServiceAccount is in a Secret that the ServiceAccount names (GE-33).
 func (q *request) isBootstrapToken() bool {
 	if q.namespace == names.KubeSystem && strings.HasPrefix(q.name, names.BootstrapTokenPrefix) {

@@ -31,7 +31,7 @@ type shadowed struct {
 
 func (a *Authorizer) policy() Policy { return Policy{a.ReadAll, a.WriteOwned} }
 
-// readsAll says whether reads are open. It notes whether the shadow policy says something else.
+// readsAll reports whether reads are open. It notes whether the shadow policy says something else.
 func (q *request) readsAll() bool {
 	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.ReadAll != q.policy.ReadAll {
 		q.differs = true
@@ -39,7 +39,7 @@ func (q *request) readsAll() bool {
 	return q.policy.ReadAll
 }
 
-// writesOwned says whether writes need a managed edge. It notes whether the shadow policy says something else, and what was judged.
+// writesOwned reports whether writes need a managed edge. It notes whether the shadow policy says something else, and what was judged.
 func (q *request) writesOwned(checked graph.Verdict) bool {
 	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.WriteOwned != q.policy.WriteOwned {
 		q.differs = true
@@ -48,7 +48,7 @@ func (q *request) writesOwned(checked graph.Verdict) bool {
 	return q.policy.WriteOwned
 }
 
-// asksManaged says whether a check has to tell whether a vertex is managed.
+// asksManaged reports whether a check has to tell whether a vertex is managed.
 func (a *Authorizer) asksManaged() bool {
 	return a.WriteOwned || a.Shadow != nil && a.Shadow.WriteOwned
 }

@@ -147,7 +147,7 @@ var (
 	}}
 )
 
-// belongsByName says whether an object belongs to the client's Shoot by its name (GE-53 to GE-56, and the Lease of the gardenlet).
+// belongsByName reports whether an object belongs to the client's Shoot by its name (GE-53 to GE-56, and the Lease of the gardenlet).
 func (q *request) belongsByName(kind graph.Kind) bool {
 	if q.namespace != q.client.Namespace {
 		return false
@@ -225,7 +225,7 @@ func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, err
 	return q.noOpinion(step, fmt.Sprintf("shoot meta in bootstrap token secret %s/%s does not match with identity of requestor %s", q.namespace, q.name, q.client.name)), true, nil
 }
 
-// isOfOwnManagedSeed says whether a token is for a ManagedSeed of the client's Shoot. The Shoot's gardenlet deploys the gardenlet of that seed, and looks
+// isOfOwnManagedSeed reports whether a token is for a ManagedSeed of the client's Shoot. The Shoot's gardenlet deploys the gardenlet of that seed, and looks
 // for a token before it makes one; the ManagedSeed usually has the Shoot's name, so that both have one name for their tokens.
 func (q *request) isOfOwnManagedSeed(description string) bool {
 	kind, namespace, name := names.ParseBootstrapDescription(description)

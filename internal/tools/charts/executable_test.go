@@ -253,7 +253,7 @@ func registers(dir, name string, values map[string]any, r *rendered, config stri
 	return nil
 }
 
-// restricted says whether values register the restrictions, which come with the authorizers.
+// restricted reports whether values register the restrictions, which come with the authorizers.
 func restricted(values map[string]any) bool {
 	if given, ok := at(values, "global.admission.seedRestriction.enabled").(bool); ok {
 		return given

@@ -149,7 +149,7 @@ func once(expression, text string) ([]string, error) {
 	return all[0], nil
 }
 
-// rounds says whether a number is another one as it was rounded: to its last decimal, or, from a thousand on, to its last figure that is no zero.
+// rounds reports whether a number is another one as it was rounded: to its last decimal, or, from a thousand on, to its last figure that is no zero.
 func rounds(measured, repeated string) bool {
 	measured, repeated = strings.ReplaceAll(measured, ",", ""), strings.ReplaceAll(repeated, ",", "")
 	exact, err := strconv.ParseFloat(measured, 64)

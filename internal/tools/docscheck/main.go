@@ -79,12 +79,12 @@ type line struct {
 	code bool
 }
 
-// written says whether people write the page: the contract keeps its form, and reference pages are generated.
+// written reports whether people write the page: the contract keeps its form, and reference pages are generated.
 func (p *page) written() bool {
 	return !strings.HasPrefix(p.path, "docs/internals/contract/") && !strings.HasPrefix(p.path, "docs/reference/") && !p.generated()
 }
 
-// generated says whether the page tells so in its first lines.
+// generated reports whether the page tells so in its first lines.
 func (p *page) generated() bool {
 	for _, l := range p.lines[:min(len(p.lines), 10)] {
 		if strings.Contains(strings.ToLower(l.text), "generated") && strings.Contains(l.text, "do not edit") {

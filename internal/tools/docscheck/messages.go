@@ -65,7 +65,7 @@ func checkMessages(root string, pages []*page) []error {
 	return problems
 }
 
-// logs says whether a file is part of an executable.
+// logs reports whether a file is part of an executable.
 func logs(path string) bool {
 	return (strings.HasPrefix(path, "internal/") || strings.HasPrefix(path, "cmd/")) && !strings.HasSuffix(path, "_test.go") &&
 		!strings.HasPrefix(path, "internal/tools/") && !strings.HasPrefix(path, "internal/gen/")

@@ -46,7 +46,7 @@ func proseOf(l line) (string, bool) {
 	return text, true
 }
 
-// continues says whether a line belongs to the paragraph or the item of the line before it.
+// continues reports whether a line belongs to the paragraph or the item of the line before it.
 func continues(l line) bool {
 	text, prose := proseOf(l)
 	return prose && text == strings.TrimSpace(quoteMark.ReplaceAllString(l.text, ""))

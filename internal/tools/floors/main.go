@@ -119,7 +119,7 @@ func (f *floor) refuses(house []floor, at int, from, name string) string {
 	return "what two rooms of the floor " + f.name + " need moves down"
 }
 
-// within says whether a package is the given one or below it.
+// within reports whether a package is the given one or below it.
 func within(name string) func(string) bool {
 	return func(prefix string) bool { return name == prefix || strings.HasPrefix(name, prefix+"/") }
 }

@@ -199,7 +199,7 @@ func metricOf(selector *parser.VectorSelector) string {
 	return ""
 }
 
-// others says whether a metric is one of somebody else that may be read.
+// others reports whether a metric is one of somebody else that may be read.
 func (k *known) others(name string) bool {
 	if slices.Contains(kubeStateMetrics, name) || slices.Contains(libraryMetrics, name) || k.texts.has(name) {
 		return true
@@ -243,7 +243,7 @@ func (x texts) add(t *testing.T, dir string) {
 	}
 }
 
-// has says whether a name is one text of the code, or a subsystem and a name.
+// has reports whether a name is one text of the code, or a subsystem and a name.
 func (x texts) has(metric string) bool {
 	if x[metric] {
 		return true

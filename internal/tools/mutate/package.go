@@ -152,7 +152,7 @@ var errNoTests = errors.New("the package has no tests")
 // compilerError finds the place of an error. Edits keep lines, so that it is the line of the source.
 var compilerError = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: `)
 
-// dropUncompilable adds the defects on the lines that the compiler names to those to skip, and says whether there are any.
+// dropUncompilable adds the defects on the lines that the compiler names to those to skip, and reports whether there are any.
 func dropUncompilable(root, output string, mutants []mutant, skip map[string]bool) bool {
 	found := false
 	for _, place := range compilerError.FindAllStringSubmatch(output, -1) {

@@ -72,7 +72,7 @@ func tallyOf(mutants []mutant, verdicts []verdict, accepted map[string]bool) (ta
 	return t, survivors
 }
 
-// isAccepted says whether a list names the defect, its function or its file.
+// isAccepted reports whether a list names the defect, its function or its file.
 func (m mutant) isAccepted(accepted map[string]bool) bool {
 	return accepted[m.key()] || accepted[m.file+" "+m.function+" *"] || accepted[m.file+" *"]
 }

@@ -281,7 +281,7 @@ func (r *rewriter) returns(s *ast.ReturnStmt) {
 
 func (r *rewriter) constant(e ast.Expr) constant.Value { return r.info.Types[e].Value }
 
-// expression changes operators and constants, and says whether the parts of the expression are done with.
+// expression changes operators and constants, and reports whether the parts of the expression are done with.
 func (r *rewriter) expression(e ast.Expr, parent ast.Node) bool {
 	if v := r.constant(e); v != nil {
 		r.constantExpression(e, v, parent)

@@ -106,7 +106,7 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// waits says whether a command only waits, or prepares a file.
+// waits reports whether a command only waits, or prepares a file.
 func waits(command string) bool {
 	return slices.ContainsFunc([]string{"kubectl wait ", "until ", "while ", "sed "}, func(begin string) bool { return strings.HasPrefix(command, begin) })
 }

@@ -75,7 +75,7 @@ func references(root string, contract *contract) ([]reference, error) {
 	return found, err
 }
 
-// texts calls report with each line of each comment and string of a Go file, and says whether it is the whole literal of a string, or a line of a
+// texts calls report with each line of each comment and string of a Go file, and reports whether it is the whole literal of a string, or a line of a
 // table of cases: names of cases and messages have one line, other strings are documents.
 func texts(source []byte, report func(line int, text string, literal bool)) {
 	var s scanner.Scanner
@@ -110,7 +110,7 @@ func idsIn(text string, prefixes map[string]bool) []string {
 	return ids
 }
 
-// partOfWord says whether what stands between two offsets is only a part of a longer word, like P-C1 or R2d2.
+// partOfWord reports whether what stands between two offsets is only a part of a longer word, like P-C1 or R2d2.
 func partOfWord(text string, from, to int) bool {
 	if from > 0 && (text[from-1] == '-' || wordByte(text[from-1])) {
 		return true

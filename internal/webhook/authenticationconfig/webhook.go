@@ -62,7 +62,7 @@ func reference(server *gardencorev1beta1.KubeAPIServer) string {
 	return server.StructuredAuthentication.ConfigMapName
 }
 
-// relevant says whether other issuers are the Shoot's own, or it says in the older way who may be anonymous (CV-6).
+// relevant reports whether other issuers are the Shoot's own, or it says in the older way who may be anonymous (CV-6).
 func relevant(now, old *gardencorev1beta1.Shoot) bool {
 	is, was := ptr.Deref(now.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServer{}), ptr.Deref(old.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServer{})
 	return managed(now) != managed(old) || is.EnableAnonymousAuthentication != nil && was.EnableAnonymousAuthentication == nil || !slices.Equal(issuersOf(is), issuersOf(was))

@@ -52,7 +52,7 @@ func reference(server *gardencorev1beta1.KubeAPIServer) string {
 	return server.StructuredAuthorization.ConfigMapName
 }
 
-// relevant says whether there are kubeconfigs of other authorizers (CV-6).
+// relevant reports whether there are kubeconfigs of other authorizers (CV-6).
 func relevant(now, old *gardencorev1beta1.Shoot) bool {
 	return !authorizersOf(now).Equal(authorizersOf(old))
 }

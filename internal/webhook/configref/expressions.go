@@ -85,7 +85,7 @@ func Compile[R any](c *Compilation, compile func() (R, error)) (result R, err er
 	return result, err
 }
 
-// bounded says whether expressions are few, or why they are too many.
+// bounded reports whether expressions are few, or why they are too many.
 func bounded(all []string) (few bool, err error) {
 	size, repeated := 0, 0
 	for _, expression := range all {

@@ -49,7 +49,7 @@ type Flow struct {
 	Key string
 	// Reference returns the name of the ConfigMap that a Shoot refers to; empty if there is none.
 	Reference func(*gardencorev1beta1.KubeAPIServer) string
-	// Relevant says whether something else of the Shoot has changed that the content depends on.
+	// Relevant reports whether something else of the Shoot has changed that the content depends on.
 	Relevant func(now, old *gardencorev1beta1.Shoot) bool
 	// Check judges the content for all Shoots that refer to it. Its result is the answer.
 	Check func(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// sameSpec says whether two Shoots want the same, in any field (CV-5): a list without elements is none, and quantities are what they mean.
+// sameSpec reports whether two Shoots want the same, in any field (CV-5): a list without elements is none, and quantities are what they mean.
 func sameSpec(now, old []byte) (bool, error) {
 	is, err := specOf(now)
 	if err != nil {
@@ -85,7 +85,7 @@ func sameMembers(a, b map[string]any) bool {
 	return true
 }
 
-// nothing says whether a member is as good as absent.
+// nothing reports whether a member is as good as absent.
 func nothing(value any) bool {
 	list, is := value.([]any)
 	return value == nil || is && len(list) == 0

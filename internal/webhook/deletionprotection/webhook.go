@@ -98,7 +98,7 @@ func (w *webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 
 const notProtected = "resource is not deletion-protected"
 
-// judge judges the object that a request brings along (DP-14), and says whether it is protected at all. An API server that deletes a
+// judge judges the object that a request brings along (DP-14), and reports whether it is protected at all. An API server that deletes a
 // collection asks about each of its objects, one after the other and without a name (DP-21). So an object that is not confirmed is refused
 // here, however old the list of its collection is.
 func judge(r *admissionv1.AdmissionRequest, raw []byte) (protects bool, err error) {

@@ -21,7 +21,7 @@ const (
 // superseding is the version from which on Services do it themselves (R7).
 var superseding = version.MajorMinor(1, 32)
 
-// Versions says whether the target does without hints, by its version.
+// Versions reports whether the target does without hints, by its version.
 //
 // Its invariant: superseded is what the last answer said; before the first one, hints are set, as the switch says. One request at a time
 // asks, with no lock held, and the others go by the last answer.
@@ -36,7 +36,7 @@ type Versions struct {
 	next time.Time
 }
 
-// Superseded says whether the target does without hints.
+// Superseded reports whether the target does without hints.
 func (v *Versions) Superseded(ctx context.Context) bool {
 	if superseded, due := v.claim(); !due {
 		return superseded

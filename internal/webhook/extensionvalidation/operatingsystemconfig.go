@@ -65,7 +65,7 @@ type fileOn struct {
 // placed are the files that were seen, and each of their paths with any host.
 type placed map[fileOn]bool
 
-// add adds a file, and says whether some host has one at its path already.
+// add adds a file, and reports whether some host has one at its path already.
 func (p placed) add(path string, host *string) bool {
 	anywhere, everywhere := fileOn{path: path}, fileOn{path: path, everywhere: true}
 	taken := p[everywhere] || host == nil && p[anywhere]

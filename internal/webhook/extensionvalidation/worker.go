@@ -51,7 +51,7 @@ func capacity(template *specs.NodeTemplate, path *field.Path) field.ErrorList {
 	return all
 }
 
-// isExtended says whether a resource is neither Kubernetes' own nor the request of a quota.
+// isExtended reports whether a resource is neither Kubernetes' own nor the request of a quota.
 func isExtended(name string) bool {
 	return strings.Contains(name, "/") && !strings.Contains(name, "kubernetes.io/") && !strings.HasPrefix(name, "requests.")
 }

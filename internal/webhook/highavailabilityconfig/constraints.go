@@ -72,12 +72,12 @@ func (w webhook) overHosts(ctx context.Context, n needs, load *workload, most in
 	return constraint(corev1.LabelHostname, load, corev1.DoNotSchedule, min(hosts, most)), nil
 }
 
-// relaxes says whether the number of Nodes matters.
+// relaxes reports whether the number of Nodes matters.
 func relaxes(cfg *config.HighAvailabilityConfigWebhookConfig) bool {
 	return ptr.Deref(cfg.RelaxHostSpreadOnSingleNode, true)
 }
 
-// severalNodes says whether there are two Nodes at least, in whatever state (HA-3).
+// severalNodes reports whether there are two Nodes at least, in whatever state (HA-3).
 func (w webhook) severalNodes(ctx context.Context) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(nodes)

@@ -108,7 +108,7 @@ func (w webhook) balance(ctx context.Context, pod *pod) error {
 	return nil
 }
 
-// usesKubeconfig says whether a volume has the generic kubeconfig (KLB-1).
+// usesKubeconfig reports whether a volume has the generic kubeconfig (KLB-1).
 func usesKubeconfig(v volume) bool {
 	if v.Secret != nil && strings.HasPrefix(v.Secret.SecretName, kubeconfig) {
 		return true

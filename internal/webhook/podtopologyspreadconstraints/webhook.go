@@ -63,7 +63,7 @@ func selectGeneration(_ context.Context, pod *pod) error {
 	return nil
 }
 
-// selectsHash says whether a selector names the hashes that it is about; other operators than In do not (TSC-3).
+// selectsHash reports whether a selector names the hashes that it is about; other operators than In do not (TSC-3).
 func selectsHash(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false

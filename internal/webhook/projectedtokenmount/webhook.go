@@ -104,7 +104,7 @@ func (w webhook) mount(ctx context.Context, pod *pod) error {
 	return nil
 }
 
-// automounts says whether a ServiceAccount mounts tokens itself (PTM-2, PTM-3).
+// automounts reports whether a ServiceAccount mounts tokens itself (PTM-2, PTM-3).
 func (w webhook) automounts(ctx context.Context, key client.ObjectKey) (bool, error) {
 	account := &corev1.ServiceAccount{}
 	if err := w.target.Get(ctx, key, account); err != nil {
@@ -123,7 +123,7 @@ func named(err error, key client.ObjectKey) error {
 	return fmt.Errorf("failed to get ServiceAccount %q: %w", key, err)
 }
 
-// isToken says whether a volume is one for tokens: ours, or the one that the API server adds (PTM-5).
+// isToken reports whether a volume is one for tokens: ours, or the one that the API server adds (PTM-5).
 func isToken(v volume) bool { return strings.HasPrefix(v.Name, volumePrefix) }
 
 // expirationOf returns the lifetime of a Pod's token in seconds (PTM-6, WB-11).

@@ -90,7 +90,7 @@ func matches(list []string, value string) bool {
 
 const serviceAccountPrefix = "system:serviceaccount:"
 
-// unrestricted says whether the user is not limited (RSZ-2). A ServiceAccount is named as one, never by its groups.
+// unrestricted reports whether the user is not limited (RSZ-2). A ServiceAccount is named as one, never by its groups.
 func (o Options) unrestricted(r *admissionv1.AdmissionRequest) bool {
 	account, isAccount := strings.CutPrefix(r.UserInfo.Username, serviceAccountPrefix)
 	namespace, name, _ := strings.Cut(account, ":")

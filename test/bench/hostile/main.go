@@ -79,7 +79,7 @@ var scenarios = []scenario{
 	{"T3-6", "target", "80 KiB of aliases in a Secret of the target", "another Secret that asks for a token", target},
 }
 
-// run plays the scenarios that match, prints the tables, and says whether a goal was missed.
+// run plays the scenarios that match, prints the tables, and reports whether a goal was missed.
 func run(ctx context.Context, bin, only string, short bool) (missed bool, err error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {

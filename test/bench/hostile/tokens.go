@@ -98,7 +98,7 @@ func target(s *stage) error {
 	return err
 }
 
-// failed says whether there is an Event that tells why a Secret of the seed has no token.
+// failed reports whether there is an Event that tells why a Secret of the seed has no token.
 func (c *control) failed(name string) bool {
 	return c.seed.Any("events", func(event fake.Object) bool {
 		return fake.Text(event, "involvedObject", "name") == name || fake.Text(event, "regarding", "name") == name

@@ -170,7 +170,7 @@ func Condition(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1a
 	return "", ""
 }
 
-// Settled says whether a ManagedResource is applied, healthy and rolled out in its present generation.
+// Settled reports whether a ManagedResource is applied, healthy and rolled out in its present generation.
 func Settled(mr *resourcesv1alpha1.ManagedResource) error {
 	if mr.Status.ObservedGeneration != mr.Generation {
 		return fmt.Errorf("generation %d is not observed yet", mr.Generation)

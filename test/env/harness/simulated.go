@@ -104,7 +104,7 @@ func (s *Simulated) Stop() {
 	s.stop()
 }
 
-// Any says whether there is an object of a resource that is as it is wanted. The object must not be changed.
+// Any reports whether there is an object of a resource that is as it is wanted. The object must not be changed.
 func (s *Simulated) Any(resource string, wanted func(fake.Object) bool) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()

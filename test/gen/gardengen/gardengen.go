@@ -268,7 +268,7 @@ func Universe() []graph.Vertex {
 	return result
 }
 
-// IsClusterScoped says whether objects of a kind have no namespace.
+// IsClusterScoped reports whether objects of a kind have no namespace.
 func IsClusterScoped(kind graph.Kind) bool {
 	switch kind {
 	case relation.CloudProfile, relation.ExposureClass, relation.ControllerRegistration, relation.ClusterRoleBinding, relation.Namespace:

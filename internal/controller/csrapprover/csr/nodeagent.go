@@ -124,7 +124,7 @@ func (d *decision) findNode(ctx context.Context, name string) ([]corev1.NodeAddr
 	return addresses, found, nil
 }
 
-// validName says whether an object can have a name: it is a part of a path, and no longer than any API server allows.
+// validName reports whether an object can have a name: it is a part of a path, and no longer than any API server allows.
 func validName(name string) bool {
 	return name != "" && len(name) <= nameLimit && len(content.IsPathSegmentName(name)) == 0
 }

@@ -29,12 +29,12 @@ type Request struct {
 	Others int
 }
 
-// Concerned says whether the approver looks at requests for a signer (CSR-1).
+// Concerned reports whether the approver looks at requests for a signer (CSR-1).
 func Concerned(signer string) bool {
 	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientSignerName
 }
 
-// Final says whether there is nothing more to decide (CSR-2).
+// Final reports whether there is nothing more to decide (CSR-2).
 func Final(object *certificatesv1.CertificateSigningRequest) bool {
 	return len(object.Status.Certificate) > 0 || slices.ContainsFunc(object.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied

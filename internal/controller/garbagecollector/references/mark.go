@@ -41,7 +41,7 @@ func Grace(period time.Duration) time.Duration { return period / 2 }
 // difference to Grace at least before it is deleted. That is more than the time from an admission until what was admitted is stored.
 func Fresh(period time.Duration) time.Duration { return period / 4 }
 
-// Marked says whether an object has a mark of any kind, which is removed once the object is referenced.
+// Marked reports whether an object has a mark of any kind, which is removed once the object is referenced.
 func Marked(object *metav1.ObjectMeta) bool {
 	for _, key := range []string{resourcesv1alpha1.AnnotationCondemnedAt, resourcesv1alpha1.AnnotationCondemnedAs} {
 		if _, found := object.Annotations[key]; found {

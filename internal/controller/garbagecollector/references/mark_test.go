@@ -19,7 +19,7 @@ func TestStandingOf(t *testing.T) {
 		change func(*metav1.ObjectMeta)
 		after  time.Duration
 		want   Standing
-		// isMarked says whether there is something of a mark to remove.
+		// isMarked reports whether there is something of a mark to remove.
 		isMarked bool
 	}{
 		"T3-9/GC-18/just marked":     {func(*metav1.ObjectMeta) {}, 0, Waiting, true},

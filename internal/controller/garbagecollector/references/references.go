@@ -52,7 +52,7 @@ func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference
 // HoldNamespace records that the references of a holder in a namespace are not known: every object there is in use (T3-8).
 func (g *Graph) HoldNamespace(namespace string) { g.whole[namespace] = true }
 
-// InUse says whether anything refers to a ConfigMap or Secret.
+// InUse reports whether anything refers to a ConfigMap or Secret.
 func (g *Graph) InUse(kind references.Kind, namespace, name string) bool {
 	return g.whole[namespace] || g.g.Check(vertex(kind, namespace, name), inUse).Reached
 }
@@ -65,7 +65,7 @@ func vertex(kind references.Kind, namespace, name string) graph.Vertex {
 	return v
 }
 
-// Old says whether an object has existed for so long that its creator must have referred to it, and is not being deleted
+// Old reports whether an object has existed for so long that its creator must have referred to it, and is not being deleted
 // anyway. Exactly minimumAge is long enough (GC-5).
 func Old(object *metav1.ObjectMeta, minimumAge time.Duration, now time.Time) bool {
 	return object.DeletionTimestamp == nil && !object.CreationTimestamp.Add(minimumAge).After(now)

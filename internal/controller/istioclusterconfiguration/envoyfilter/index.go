@@ -145,7 +145,7 @@ func (x *Index) RemoveRule(namespace, name string) []string {
 	return []string{namespace}
 }
 
-// Has says whether an object is among all those of a list.
+// Has reports whether an object is among all those of a list.
 type Has func(namespace, name string) bool
 
 // RetainRules tells which DestinationRules there are in a namespace, or everywhere if it is empty; SetRule told of them before.
@@ -479,7 +479,7 @@ func Empty(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Same says whether all that is managed of two EnvoyFilters is the same.
+// Same reports whether all that is managed of two EnvoyFilters is the same.
 func Same(a, b *unstructured.Unstructured) bool { return digestOf(a) == digestOf(b) }
 
 func digestOf(o *unstructured.Unstructured) [sha256.Size]byte {

@@ -111,7 +111,7 @@ func (x *Index) takenLocked(r Request, p *Policy, e *Existing) Problem {
 	return Problem{"NetworkPolicy " + p.String(), fmt.Sprintf("it already exists for Service %s and is not changed", e.Service)}
 }
 
-// staysLocked says whether a policy that is not wanted stays nevertheless: what cannot be read may want it, or its namespace ends with it.
+// staysLocked reports whether a policy that is not wanted stays nevertheless: what cannot be read may want it, or its namespace ends with it.
 func (x *Index) staysLocked(s *Service, e *Existing) bool {
 	if n := x.namespaces[e.Namespace]; n == nil || n.terminating || s.mayStay(e.NamespacedName) {
 		return true
@@ -125,7 +125,7 @@ func (x *Index) staysLocked(s *Service, e *Existing) bool {
 	})
 }
 
-// waitsLocked says whether a policy lets in Pods of Gateways, and it is not known yet which ones it should: it stays as it is until then. That
+// waitsLocked reports whether a policy lets in Pods of Gateways, and it is not known yet which ones it should: it stays as it is until then. That
 // holds for one, too, which others share and want in another form (NP-12 and NP-17): without the Gateways they would be cut off.
 func (x *Index) waitsLocked(s *Service, e *Existing) bool {
 	return e.gate && strings.Contains(e.Name, from) && !e.isControllers() && !x.isIstioKnownLocked(s.NamespacedName)

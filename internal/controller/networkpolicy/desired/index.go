@@ -19,7 +19,7 @@ type Request struct {
 	Policy types.NamespacedName
 }
 
-// All says whether a request is for all policies of the Service.
+// All reports whether a request is for all policies of the Service.
 func (r Request) All() bool { return r.Peer == "" && r.Policy == types.NamespacedName{} }
 
 // Kind is a kind of objects whose events an index receives.
@@ -141,7 +141,7 @@ func (x *Index) isCompleteLocked() bool {
 	return !slices.ContainsFunc(x.needed(), func(k Kind) bool { return !x.complete[k] })
 }
 
-// IsComplete says whether the first lists of all kinds that are needed have been told.
+// IsComplete reports whether the first lists of all kinds that are needed have been told.
 func (x *Index) IsComplete() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,7 +216,7 @@ func (x *Index) UIDOf(namespace, name string) types.UID {
 	return ""
 }
 
-// Has says whether an object is among all those of a list.
+// Has reports whether an object is among all those of a list.
 type Has func(namespace, name string) bool
 
 // RetainServices tells which Services there are in a namespace, or everywhere if it is empty; SetService told of them before.
@@ -234,7 +234,7 @@ func (x *Index) RetainServices(namespace string, has Has) []Request {
 	return requests
 }
 
-// isIn says whether a list of a namespace, which is empty for all, speaks of another.
+// isIn reports whether a list of a namespace, which is empty for all, speaks of another.
 func isIn(listed, namespace string) bool { return listed == "" || listed == namespace }
 
 // joinLocked puts a Service into its group.

@@ -29,7 +29,7 @@ type Gateway struct {
 	Unreadable bool
 }
 
-// hasSelector says whether a Gateway selects Pods as an API server understands it.
+// hasSelector reports whether a Gateway selects Pods as an API server understands it.
 func (g *Gateway) hasSelector() bool {
 	_, err := labels.ValidatedSelectorFromSet(g.Selector)
 	return err == nil && len(g.Selector) > 0
@@ -177,7 +177,7 @@ func (i *istio) selectors() []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// isIstioKnownLocked says whether all is known that a Service's policies for Gateways depend on.
+// isIstioKnownLocked reports whether all is known that a Service's policies for Gateways depend on.
 func (x *Index) isIstioKnownLocked(service types.NamespacedName) bool {
 	if !x.complete[VirtualServices] || !x.complete[Gateways] {
 		return false
@@ -349,7 +349,7 @@ func (x *Index) gateLocked(selector string) *gate {
 	return g
 }
 
-// set adds or removes a Pod and says whether its namespace has Pods for the first time, or no more.
+// set adds or removes a Pod and reports whether its namespace has Pods for the first time, or no more.
 func (g *gate) set(pod types.NamespacedName, there bool) bool {
 	if g.pods[pod] == there {
 		return false

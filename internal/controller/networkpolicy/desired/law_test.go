@@ -226,7 +226,7 @@ func (w *world) agrees(t *rapid.T, in *inputs) {
 	}
 }
 
-// mayStay says whether a policy that nobody wants may be there.
+// mayStay reports whether a policy that nobody wants may be there.
 func (w *world) mayStay(p *networkingv1.NetworkPolicy) bool {
 	service := ServiceOfPolicy(p)
 	s, own := w.services[service.Namespace][service.Name], w.namespaces[service.Namespace]

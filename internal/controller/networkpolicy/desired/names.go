@@ -38,7 +38,7 @@ func ShortKey(key string) string {
 	return prefix + name[:57] + "-" + hex.EncodeToString(digest[:])[:5]
 }
 
-// IsPodLabel says whether a label of a Pod asks for access.
+// IsPodLabel reports whether a label of a Pod asks for access.
 func IsPodLabel(key string) bool { return strings.HasPrefix(key, toPrefix) }
 
 // The parts of names (NP-11 … NP-17).

@@ -122,22 +122,22 @@ func (x *Index) exposedToLocked(name string) []Request {
 	return requests
 }
 
-// isWatched says whether the index receives the events of a namespace.
+// isWatched reports whether the index receives the events of a namespace.
 func (x *Index) isWatched(namespace string) bool {
 	return len(x.options.Watched) == 0 || slices.Contains(x.options.Watched, namespace) || slices.Contains(x.options.Watched, corev1.NamespaceAll)
 }
 
-// isOpenLocked says whether a namespace is there and not terminating.
+// isOpenLocked reports whether a namespace is there and not terminating.
 func (x *Index) isOpenLocked(name string) bool {
 	n := x.namespaces[name]
 	return n != nil && !n.terminating
 }
 
-// isWritableLocked says whether policies may be written to a namespace: it is open (NP-6: no create may hit a terminating namespace), and what
+// isWritableLocked reports whether policies may be written to a namespace: it is open (NP-6: no create may hit a terminating namespace), and what
 // is in it is known.
 func (x *Index) isWritableLocked(name string) bool { return x.isOpenLocked(name) && x.isWatched(name) }
 
-// isTerminatingLocked says whether a namespace is being deleted. Its policies stay as they are until its end, as its Pods still need them.
+// isTerminatingLocked reports whether a namespace is being deleted. Its policies stay as they are until its end, as its Pods still need them.
 func (x *Index) isTerminatingLocked(name string) bool {
 	n := x.namespaces[name]
 	return n != nil && n.terminating

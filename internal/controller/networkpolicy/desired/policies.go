@@ -152,7 +152,7 @@ func (x *Index) forgetLocked(e *Existing) []Request {
 	return requests
 }
 
-// isOlder says whether a resource version comes before another. A text that is no number is never older.
+// isOlder reports whether a resource version comes before another. A text that is no number is never older.
 func isOlder(version, than string) bool {
 	a, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
@@ -217,12 +217,12 @@ func (e *Existing) event() *Existing {
 	return &event
 }
 
-// Knows says whether a policy with the labels of a Service is there.
+// Knows reports whether a policy with the labels of a Service is there.
 func (x *Index) Knows(key types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.policies[key] != nil
 }
 
-// isControllers says whether a policy is one for the ingress controller.
+// isControllers reports whether a policy is one for the ingress controller.
 func (e *Existing) isControllers() bool { return strings.HasSuffix(e.Name, fromIngressController) }

@@ -76,7 +76,7 @@ func digest(service types.NamespacedName, description string, spec *networkingv1
 	return Digest(h.Sum(nil)[:16])
 }
 
-// isNormal says whether a spec looks as the API server returns it: it sets the protocol where there is none.
+// isNormal reports whether a spec looks as the API server returns it: it sets the protocol where there is none.
 func isNormal(spec *networkingv1.NetworkPolicySpec) bool {
 	normal := true
 	eachPort(spec, func(p *networkingv1.NetworkPolicyPort) { normal = normal && p.Protocol != nil })

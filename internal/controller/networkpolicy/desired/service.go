@@ -143,7 +143,7 @@ func (s *Service) readClients(annotations map[string]string) {
 	}
 }
 
-// isKey says whether the name of a label's key is one, shortened if need be.
+// isKey reports whether the name of a label's key is one, shortened if need be.
 func isKey(name string) bool { return len(validation.IsQualifiedName(ShortKey(prefix+name))) == 0 }
 
 func (s *Service) readWorld(annotations map[string]string) {

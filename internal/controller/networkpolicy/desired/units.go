@@ -9,7 +9,7 @@ import (
 )
 
 // labelled are the policies of a Service for clients in a namespace that have its labels (NP-11 … NP-14, NP-26: a pair for each port and each
-// port of an alias). has says whether a Pod there has a label; nil means that it does not matter (NP-30).
+// port of an alias). has reports whether a Pod there has a label; nil means that it does not matter (NP-30).
 func (s *Service) labelled(namespace string, has func(key string) bool, format DescriptionFormat) []*Policy {
 	var all []*Policy
 	s.eachLabel(namespace, func(key, as string, t target) {
@@ -50,7 +50,7 @@ func (s *Service) eachLabel(namespace string, do func(key, as string, t target))
 	}
 }
 
-// asks says whether Pods in a namespace use a label for the Service.
+// asks reports whether Pods in a namespace use a label for the Service.
 func (s *Service) asks(namespace string, keys []string) bool {
 	found := false
 	s.eachLabel(namespace, func(key, _ string, _ target) { found = found || slices.Contains(keys, ShortKey(key)) })
@@ -93,7 +93,7 @@ func peersOf(service, policy types.NamespacedName) []string {
 // portLimit is how long the name of a port may be.
 const portLimit = 15
 
-// mayBeOwn says whether a policy of a Service may be for clients in the Service's own namespace, though its name has "-from-" in it: names of
+// mayBeOwn reports whether a policy of a Service may be for clients in the Service's own namespace, though its name has "-from-" in it: names of
 // Services, ports and aliases may have that, too (logs-from-nodes), and so have the policies for all the world, for ingress controllers and
 // for Gateways.
 func mayBeOwn(service, policy string) bool {
@@ -110,7 +110,7 @@ func mayBeOwn(service, policy string) bool {
 	return len(port) <= portLimit
 }
 
-// mayStay says whether a policy may be there because of what cannot be read.
+// mayStay reports whether a policy may be there because of what cannot be read.
 func (s *Service) mayStay(policy types.NamespacedName) bool {
 	if s.unread.world && policy.Namespace == s.Namespace && policy.Name == s.worldName() {
 		return true

@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.end(left)}, nil
 }
 
-// begin says whether nothing is left to be done for a number of Nodes. Counts for the other number do not count for it, and what
+// begin reports whether nothing is left to be done for a number of Nodes. Counts for the other number do not count for it, and what
 // was settled may not be any more: a run that was not finished has changed some workloads.
 func (r *Reconciler) begin(several bool) (complete bool) {
 	r.mu.Lock()

@@ -25,14 +25,14 @@ func AccountOf(annotations map[string]string) string {
 	return annotations[corev1.ServiceAccountNameKey]
 }
 
-// Wanted says whether the static tokens of a ServiceAccount are to be invalidated: it does not mount tokens by itself, and is not skipped
+// Wanted reports whether the static tokens of a ServiceAccount are to be invalidated: it does not mount tokens by itself, and is not skipped
 // (TI-6). A ServiceAccount that says nothing about mounting does mount.
 func Wanted(account *corev1.ServiceAccount) bool {
 	_, skipped := account.Labels[LabelSkip]
 	return !skipped && account.AutomountServiceAccountToken != nil && !*account.AutomountServiceAccountToken
 }
 
-// Changed says whether an update of a ServiceAccount can change what is wanted (TI-2).
+// Changed reports whether an update of a ServiceAccount can change what is wanted (TI-2).
 func Changed(before, after *corev1.ServiceAccount) bool {
 	was, skippedBefore := before.Labels[LabelSkip]
 	is, skippedAfter := after.Labels[LabelSkip]

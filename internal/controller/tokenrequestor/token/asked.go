@@ -39,7 +39,7 @@ const Audience = "gardener"
 // DefaultExpiration is the lifetime that is asked for where a Secret names none.
 const DefaultExpiration = 12 * time.Hour
 
-// Relevant says whether an instance of a class handles a Secret with these labels; an empty class handles all classes (TR-2, SW-8).
+// Relevant reports whether an instance of a class handles a Secret with these labels; an empty class handles all classes (TR-2, SW-8).
 func Relevant(labels map[string]string, class string) bool {
 	return labels[LabelPurpose] == PurposeRequest && (class == "" || labels[LabelClass] == class)
 }

@@ -75,7 +75,7 @@ func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
 // demanded says that a new token is asked for: nothing says when to renew the present one (TR-6, TR-7).
 func (a *Asked) demanded() bool { return a.annotations[AnnotationRenew] == "" }
 
-// Early says whether a token that is renewed now is renewed before its time, without a request for that.
+// Early reports whether a token that is renewed now is renewed before its time, without a request for that.
 func (a *Asked) Early(now time.Time) bool {
 	if a.demanded() {
 		return false

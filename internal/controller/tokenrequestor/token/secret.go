@@ -78,7 +78,7 @@ func Handed(source, target map[string][]byte, token string, wantCA bool, ca []by
 	return newSource, newTarget, err
 }
 
-// Leftover says whether a source holds a token that is to live in the target.
+// Leftover reports whether a source holds a token that is to live in the target.
 func Leftover(source map[string][]byte) (bool, error) {
 	_, bundle := source[KeyBundle]
 	_, bare := source[KeyToken]

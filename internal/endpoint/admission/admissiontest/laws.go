@@ -131,7 +131,7 @@ func (l Objects) touched(raw []byte, _ *int) error {
 	return nil
 }
 
-// names says whether the rule names a place. An empty value may be filled if a place that it names comes below.
+// names reports whether the rule names a place. An empty value may be filled if a place that it names comes below.
 func (l Objects) names(path, value string) bool {
 	return slices.ContainsFunc(l.Touches, func(touched string) bool {
 		if value == "{}" || value == "[]" || value == "null" {
