@@ -1,4 +1,4 @@
-// Package crdwatch says which kinds of CustomResourceDefinitions are served, now and later. It asks nothing again and again: one watch tells of
+// Package crdwatch says which kinds of CustomResourceDefinitions are served, now and later. It asks nothing again and again: one watch reports
 // all definitions, and nothing of them is kept but the version in which the wanted ones are served.
 package crdwatch
 
@@ -28,7 +28,7 @@ func Follow(ctx context.Context, connection cluster.Connection, wanted map[strin
 	return nil
 }
 
-// kindOf returns what tells of changes. Its functions are called one after another, by the watch.
+// kindOf returns the source of changes. Its functions are called one after another, by the watch.
 func kindOf(wanted map[string][]string, tell Tell) reflector.Kind {
 	served, unreadable, complete := map[string]string{}, map[string]bool{}, false
 	// version returns what is known of a definition; one that cannot be read is served as it was.

@@ -35,7 +35,7 @@ const (
 	Live Form = "live"
 	// List means that they are listed when they are needed, and nothing is kept.
 	List Form = "list"
-	// Stream means that a watch tells of them, and nothing is kept.
+	// Stream means that a watch reports them, and nothing is kept.
 	Stream Form = "stream"
 )
 

@@ -158,7 +158,7 @@ const (
 	ownWarnings = "type=Warning," + ownEvents
 )
 
-// readOwnersEvents reads what resource-manager tells of the owner: Warnings, and for an object that is not there all.
+// readOwnersEvents reads the Events of resource-manager about the owner: Warnings, and for an object that is not there all.
 func (q *question) readOwnersEvents(ctx context.Context) {
 	mr, selector := q.facts.ManagedResource, ownWarnings
 	if q.facts.Live == nil {

@@ -29,7 +29,7 @@ func (p *progress) begin(what string, all int) {
 	p.what, p.made, p.all = what, 0, all
 }
 
-// step counts one, and tells of it if it is time to.
+// step counts one, and reports it if it is time to.
 func (p *progress) step() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

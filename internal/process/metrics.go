@@ -44,7 +44,7 @@ func registered[C prometheus.Collector](registry prometheus.Registerer, collecto
 	return collector
 }
 
-// registerOwn registers what every process tells of itself: its build, go_* and process_*. The library does so only where there are controllers, and
+// registerOwn registers the metrics that every process has of itself: its build, go_* and process_*. The library does so only where there are controllers, and
 // then in the same form.
 func registerOwn(registry prometheus.Registerer) error {
 	Metrics(registry)

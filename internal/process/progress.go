@@ -29,7 +29,7 @@ func NewProgress(out io.Writer, now func() time.Time) *Progress {
 	return &Progress{out: plaintext.Unwrap(out), now: now, last: now(), overwrites: IsTerminal(out)}
 }
 
-// Tell tells of it if it is time to.
+// Tell reports it if it is time to.
 func (p *Progress) Tell(text func() string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -265,7 +265,7 @@ func (s *stream) Stop() {
 	s.end(nil)
 }
 
-// undecodable tells of an object that cannot be decoded.
+// undecodable reports an object that cannot be decoded.
 func (f *Follower) undecodable(namespace, name string, err error) {
 	f.log.Error(err, "Cannot decode an object; only its name is used", "namespace", namespace, "name", name)
 	if f.Undecodable != nil {

@@ -196,7 +196,7 @@ func followed(t *testing.T, s http.Handler, resources ...string) (map[string]*wo
 	return worlds, all
 }
 
-// TestRestored: after a restore of etcd what is known is what there is, though no watch tells of it.
+// TestRestored: after a restore of etcd what is known is what there is, though no watch reports it.
 func TestRestored(t *testing.T) {
 	for name, c := range map[string]struct {
 		after    func(*etcdServer) // what is lost

@@ -185,7 +185,7 @@ func TestFinalizers(t *testing.T) {
 	}
 }
 
-// CLI-8: a watch tells of writes that were not sent, and leaves out what they lie over.
+// CLI-8: a watch reports writes that were not sent, and leaves out what they lie over.
 func TestWatch(t *testing.T) {
 	s := start(t)
 	s.do("PATCH", one, merge, `{"data":{"k":"new"}}`)

@@ -167,7 +167,7 @@ func TestManyTargets(t *testing.T) {
 	}
 	web.label(nil)
 	web.eventually(inState(p, "Running", "1"))
-	// Both objects are in one cluster, which tells of the later drift after the earlier one: once the later one is repaired, the earlier one would be, too.
+	// Both objects are in one cluster, which reports the later drift after the earlier one: once the later one is repaired, the earlier one would be, too.
 	web.drift()
 	other.drift()
 	other.eventually(other.has("value"))

@@ -35,7 +35,7 @@ func (w *world) noteMissing(c fake.Change) {
 	})
 }
 
-// toldWithin is how long it may take until a missing object is told: the watch tells of it, a request reads it once
+// toldWithin is how long it may take until a missing object is told: the watch reports it, a request reads it once
 // more, and the status is written after the write before.
 func (w *world) toldWithin() time.Duration {
 	const requests = 4

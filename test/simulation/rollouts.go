@@ -511,7 +511,7 @@ func (r *rollouts) targetChanged(c fake.Change) {
 	r.violateLocked(keepsTurns, "%s %ss %s, from %q to %q: applied is %s, let go %s, wanted %s", c.By, c.Verb, c.Key, before, after, r.named(m.applied), r.named(m.record.Revision), r.named(m.wanted))
 }
 
-// checkOutsider is about the ManagedResource that is in no group: nothing tells of groups on it, and it does not wait (ROL-1).
+// checkOutsider is about the ManagedResource that is in no group: nothing reports groups on it, and it does not wait (ROL-1).
 func (r *rollouts) checkOutsider(c fake.Change) {
 	if isInstance(c.By) {
 		if conditionIn(c.After, resourcesv1alpha1.RolloutHeld) != nil || fake.Text(c.After, "metadata", "annotations", resourcesv1alpha1.AnnotationRolloutApplied) != "" {

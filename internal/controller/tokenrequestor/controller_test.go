@@ -681,7 +681,7 @@ func TestUnreadableCA(t *testing.T) {
 	f.count(1)
 }
 
-// COM-8: an Event tells of a change. A fault that lasts is reported once, also if it keeps nothing from being done, and if it is not all.
+// COM-8: an Event reports a change. A fault that lasts is reported once, also if it keeps nothing from being done, and if it is not all.
 func TestLastingTroubleIsToldOnce(t *testing.T) {
 	f := newFixture(t)
 	f.given(nil, token.AnnotationTargetName, "t")

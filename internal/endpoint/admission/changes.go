@@ -89,7 +89,7 @@ func (d *differ) elements(at *place, was, is reflect.Value) error {
 	return nil
 }
 
-// changed tells of a value that differs. Values that are new or gone, plain, or only longer follow from the types and the known JSON;
+// changed reports a value that differs. Values that are new or gone, plain, or only longer follow from the types and the known JSON;
 // of anything else the JSON is compared.
 func (d *differ) changed(at *place, f *fieldOf, was, is reflect.Value) error {
 	there, found := at.look()
@@ -136,7 +136,7 @@ func (d *differ) entries(path string, was, is reflect.Value, there []byte) error
 	return entriesOf(d, path, was.Convert(bytesType).Interface().(map[string][]byte), is.Convert(bytesType).Interface().(map[string][]byte), there, bytes.Equal)
 }
 
-// entriesOf tells of the entries that differ, in the order of their keys. A map may have thousands: equal ones cost two look-ups.
+// entriesOf reports the entries that differ, in the order of their keys. A map may have thousands: equal ones cost two look-ups.
 func entriesOf[V any](d *differ, path string, was, is map[string]V, there []byte, equal func(a, b V) bool) error {
 	var keys []string
 	for key, w := range was {

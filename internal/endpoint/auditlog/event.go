@@ -53,7 +53,7 @@ const auditVersion = "audit.k8s.io/v1"
 
 var errNoJSON = errors.New("is no JSON object")
 
-// Annotations with which kube-apiserver tells of a decision.
+// Annotations with which kube-apiserver reports a decision.
 const (
 	decisionAnnotation = "authorization.k8s.io/decision"
 	reasonAnnotation   = "authorization.k8s.io/reason"

@@ -249,7 +249,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what a line of the log tells of the outcome of a request.
+// TestOutcomes: a line of the log has the outcome of a request.
 func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		event                 Event

@@ -21,7 +21,7 @@ import (
 // operatorKeeps is what gardener-operator's ServiceMonitor of admission-controller keeps (ADM-39).
 var operatorKeeps = regexp.MustCompile(`^(gardener_admission_controller_.+|rest_client_.+|controller_runtime_.+|go_.+)$`)
 
-// TestDoubles: what the process tells of itself and of its webhooks has each a name that gardener-operator's ServiceMonitor keeps, with the same value.
+// TestDoubles: metrics of the process and of its webhooks have each a name that gardener-operator's ServiceMonitor keeps, with the same value.
 func TestDoubles(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	process.Metrics(registry)

@@ -34,7 +34,7 @@ import (
 // Name is the controller's name, in logs and metrics (MRC-11).
 const Name = "managedresource"
 
-// pendingRetry is how long a pending deletion is left alone if nothing tells of its end (MRT-5).
+// pendingRetry is how long a pending deletion is left alone if nothing reports its end (MRT-5).
 const pendingRetry = 5 * time.Second
 
 // Options are all that a reconciler needs; each is required, unless it says otherwise.
@@ -237,7 +237,7 @@ func (r *Reconciler) period() time.Duration {
 	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
-// nextSync is when whatever no watch tells of is looked at again, at the latest.
+// nextSync is when everything that no watch reports is checked again, at the latest.
 func (r *Reconciler) nextSync() time.Time { return r.Clock.Now().Add(r.Config.SyncPeriod.Duration) }
 
 // spread is a part of the sync period, so that what the sweep wakes does not come all at once (OPB-16).

@@ -616,14 +616,14 @@ func TestReportOfAFormerLeader(t *testing.T) {
 	}
 }
 
-// MRB-8: what this instance writes and deletes itself is no drift, even if a watch tells of it before the answer does.
+// MRB-8: what this instance writes and deletes itself is no drift, even if a watch reports it before the answer does.
 func TestOwnWritesAreNoDrift(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	key := func(name string) objects.Key {
 		return objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
 	}
-	// The watch tells of each write at once.
+	// The watch reports each write at once.
 	f.target.after = func(method, name string) int {
 		f.target.mu.Lock()
 		object := f.target.objects[name]

@@ -55,7 +55,7 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			if got := health(f); !strings.HasPrefix(got, "True") {
 				t.Fatal(got)
 			}
-			f.target.change("a", setValue("edited")) // Nothing tells of it: its kind can't be watched.
+			f.target.change("a", setValue("edited")) // Nothing reports it: its kind can't be watched.
 			if got := health(f); !strings.HasPrefix(got, "True") {
 				t.Fatal(got)
 			}

@@ -158,7 +158,7 @@ func (f *fixture) secret(name, version string, configMaps ...string) {
 	f.triggers.SecretChanged(types.NamespacedName{Namespace: "n", Name: name}, name+"/"+version)
 }
 
-// withoutSecret deletes a Secret, and tells of it as the watch does.
+// withoutSecret deletes a Secret, and reports it as the watch does.
 func (f *fixture) withoutSecret(name string) {
 	f.Helper()
 	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, name, metav1.DeleteOptions{}))
@@ -198,7 +198,7 @@ func (f *fixture) refuse(method, name string, code int) {
 	}
 }
 
-// edited changes an object as somebody else would, and tells of it as a watch does.
+// edited changes an object as somebody else would, and reports it as a watch does.
 func (f *fixture) edited(name string, change func(*unstructured.Unstructured)) {
 	f.target.change(name, change)
 	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live(name)))
@@ -219,7 +219,7 @@ func setAnnotation(key, value string) func(*unstructured.Unstructured) {
 	}
 }
 
-// tellOfWrites tells of each write before it is answered, as a watch may.
+// tellOfWrites reports each write before it is answered, as a watch may.
 func (f *fixture) tellOfWrites() {
 	f.target.mu.Lock()
 	defer f.target.mu.Unlock()

@@ -97,7 +97,7 @@ func (g *grouped) start() {
 	g.Cleanup(g.end)
 }
 
-// see tells of all ManagedResources.
+// see reports all ManagedResources.
 func (g *grouped) see() {
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	g.must(g.source.List(g.ctx, all))

@@ -21,7 +21,7 @@ type holdEntry struct {
 	own time.Time
 }
 
-// holds remembers which holds are in force, to look at their objects when they end, and to tell of each once. The
+// holds remembers which holds are in force, to look at their objects when they end, and to report each once. The
 // annotations alone say what is in force: nothing is left alone because of an entry here. It is safe for concurrent
 // use.
 //

@@ -44,7 +44,7 @@ func (f *fixture) hold(name string, lasts time.Duration, fields string, edits ..
 	f.complete("m")
 }
 
-// annotated sets annotations of ManagedResource m as a user would, and tells of it as a watch does.
+// annotated sets annotations of ManagedResource m as a user would, and reports it as a watch does.
 func (f *fixture) annotated(annotations map[string]string) {
 	f.Helper()
 	before := f.get("m")

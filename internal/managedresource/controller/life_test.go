@@ -27,7 +27,7 @@ func configMapKey(name string) objects.Key {
 	return objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
 }
 
-// goneNow removes an object whose finalizers are done, and tells of it as a watch does.
+// goneNow removes an object whose finalizers are done, and reports it as a watch does.
 func (f *fixture) goneNow(name string) {
 	f.target.mu.Lock()
 	delete(f.target.objects, name)
@@ -184,7 +184,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 			f.target.mu.Lock()
 			f.target.after = nil
 			f.target.mu.Unlock()
-			if held { // The watch tells of our own write before the next run.
+			if held { // The watch reports our own write before the next run.
 				f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a")))
 			}
 			f.secret("m", "3", "a=1", "b=1")
@@ -196,7 +196,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 	}
 }
 
-// The same as above, where the watch tells of the end between the two runs: with a delay the object stays away for all of it.
+// The same as above, where the watch reports the end between the two runs: with a delay the object stays away for all of it.
 func TestDeletedByAnOvertakenRunIsNotHeld(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, heldBack)

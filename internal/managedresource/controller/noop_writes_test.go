@@ -74,7 +74,7 @@ func (f *fixture) sweepFor(name string, long time.Duration) {
 }
 
 // MRB-8, promise of ResourcesApplied: what an API server left out of a write that it took is written once more after a while, also where
-// watches tell of all changes, and is neither drift nor asked for more often. An object that was kept is not looked at.
+// watches report all changes, and is neither drift nor asked for more often. An object that was kept is not looked at.
 func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const kind = "apiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: a}\ndata: "

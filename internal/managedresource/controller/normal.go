@@ -200,7 +200,7 @@ func (r *normalRun) claimObjects(context.Context) error {
 	return nil
 }
 
-// deleteOld deletes what no manifest has any more. While that is not gone, the run ends here, or tells of it at the
+// deleteOld deletes what no manifest has any more. While that is not gone, the run ends here, or reports it at the
 // end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	r.Tracker.ForgetDeletions(ownerOf(r.mr), keysOf(r.planned.Delete)...)
@@ -273,7 +273,7 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 	return r.endConfirmation(ctx)
 }
 
-// track has the watches tell of the objects of a plan and of an inventory.
+// track has the watches report the objects of a plan and of an inventory.
 func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []resourcesv1alpha1.ObjectReference) {
 	refs := make([]objects.Ref, 0, len(planned.Apply)+len(inventory))
 	for _, desired := range planned.Apply {

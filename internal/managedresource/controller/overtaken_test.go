@@ -140,7 +140,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.watch()
-	f.managed("m", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1") // So many that one watch tells of all that is created only once.
+	f.managed("m", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1") // So many that one watch reports all that is created only once.
 	f.rest("m")
 	f.secret("m", "2", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1", "y!=1")
 	changes := 0

@@ -548,7 +548,7 @@ func testOldSecret(t *testing.T, contents []string) {
 	}
 }
 
-// MR-9, MRB-3: what is created is in the inventory, also if a write that took it out was not answered, and no cache tells of that either.
+// MR-9, MRB-3: what is created is in the inventory, also if a write that took it out was not answered, and no cache reports that either.
 func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {

@@ -294,7 +294,7 @@ func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded obj
 
 // awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches
 // tell; objects that none covers, and those that may only have left their filter, are read twice. The watches, or the
-// next run, tell of the end of the others.
+// next run, report the end of the others.
 func (p *pruner) awaitGone(ctx context.Context) {
 	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 		unknown, open := p.notGone(round%2 == 1)

@@ -63,7 +63,7 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 		// that it is rate-limited.
 		a.Tracker.DriftRepaired(keyOf(desired), a.Clock.Now())
 	case !done.isKept():
-		a.Tracker.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may tell of a later drift.
+		a.Tracker.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may report a later drift.
 	}
 }
 

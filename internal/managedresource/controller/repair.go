@@ -70,7 +70,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	a.tell(ctx, desired, live, merged, what)
 }
 
-// repaired tells of an object that was repaired.
+// repaired reports an object that was repaired.
 func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outcome) {
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", desired.Name(), "result", done.result)
@@ -83,7 +83,7 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 	}
 }
 
-// tell notes what to tell of an object: who changed it, and where. live is nil for one that was deleted.
+// tell notes the report about an object: who changed it, and where. live is nil for one that was deleted.
 func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, what string) {
 	events := desired.Name() + " was deleted"
 	if live != nil {

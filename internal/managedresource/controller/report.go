@@ -225,7 +225,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied+r.leftAlone(ownerOf(r.mr)))
 }
 
-// succeeded settles what the run took over, and tells of it.
+// succeeded settles what the run took over, and reports it.
 func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
 	owner, now := ownerOf(r.mr), r.Clock.Now()
 	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})

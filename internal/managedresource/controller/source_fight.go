@@ -15,7 +15,7 @@ import (
 // mostRead bounds the Secrets whose writers one run looks at. A fight is mostly about one.
 const mostRead = 8
 
-// noticeFight notes which content the run read. If that alternates, it looks at who wrote it, and tells of managers
+// noticeFight notes which content the run read. If that alternates, it looks at who wrote it, and reports managers
 // that overwrite the Secrets or the specification in turn (MRB-41).
 func (r *normalRun) noticeFight(ctx context.Context) error {
 	if r.previous || r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {

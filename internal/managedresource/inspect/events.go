@@ -57,7 +57,7 @@ func isAbout(event *corev1.Event, owner types.NamespacedName) bool {
 	return event.InvolvedObject.Kind == "ManagedResource" && event.InvolvedObject.Name == owner.Name && event.InvolvedObject.Namespace == owner.Namespace
 }
 
-// repairsOf are the repairs that Events tell of, by the names of objects, the latest first.
+// repairsOf are the repairs that Events report, by the names of objects, the latest first.
 func repairsOf(events []corev1.Event, owner types.NamespacedName) map[string][]Occurrence {
 	found := map[string][]Occurrence{}
 	for i := range events {
@@ -121,7 +121,7 @@ func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key plan.K
 	return all, fights
 }
 
-// deletionsOf returns the deletions of an object by resource-manager, and how Events may tell of others that they do
+// deletionsOf returns the deletions of an object by resource-manager, and how Events may name others that they do
 // not name.
 func deletionsOf(events []corev1.Event, key plan.Key) (found, unnamed []Occurrence) {
 	for i := range events {

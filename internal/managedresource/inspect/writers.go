@@ -124,7 +124,7 @@ func attribute(all []Difference, live *unstructured.Unstructured) {
 	}
 }
 
-// writerOf is the latest writer that has a field, nil if managed fields tell of none.
+// writerOf is the latest writer that has a field, nil if managed fields report none.
 func writerOf(object metav1.Object, steps ...string) *Writer {
 	writers := WritersOf(object)
 	if at := slices.IndexFunc(writers, func(w Writer) bool { return w.wrote(steps...) }); at >= 0 {

@@ -59,7 +59,7 @@ func mergeNamespace(c mergeContext) {
 	}
 }
 
-// mergeNode keeps what makes the object the Node of one machine, and the taints that tell of its state.
+// mergeNode keeps what makes the object the Node of one machine, and the taints that show its state.
 func mergeNode(c mergeContext) {
 	for _, field := range []string{"providerID", "podCIDR", "podCIDRs"} {
 		keepLiveIfUnset(c, "spec", field)

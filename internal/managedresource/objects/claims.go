@@ -66,7 +66,7 @@ func (l *Tracker) CreatedFor(owner Owner, key Key) types.UID {
 }
 
 // WriteOutcomeUnknown notes that a request of ours may have changed the object, or ended it, though no answer says so
-// yet: what it was compared with says nothing any more, and what a watch tells of it is no drift.
+// yet: what it was compared with says nothing any more, and an event of it is no drift.
 func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	podSources
 )
 
-// PodSource is what tells of the Pods of a Deployment.
+// PodSource reports the Pods of a Deployment.
 func (r Ref) PodSource() PodSource {
 	if r.Unlabelled {
 		return Unfiltered

@@ -138,7 +138,7 @@ func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
-// authoritativeFor reports whether lists of a scope tell of an object's absence, too. They do if one of those who have it
+// authoritativeFor reports whether lists of a scope report an object's absence, too. They do if one of those who have it
 // has it in the scope's version; and while one of them does not put the label there, those that go by the label do not.
 func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {

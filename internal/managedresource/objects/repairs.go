@@ -102,9 +102,9 @@ func (l *Tracker) repairsLocked(r *record, now time.Time) *repairs {
 type Drift struct {
 	// Open is true if a drift was noticed and not repaired yet.
 	Open bool
-	// Held is for how long it must not be repaired yet, or not be looked at to tell of it; zero or less if it may be.
+	// Held is for how long it must not be repaired yet, or not be looked at to report it; zero or less if it may be.
 	Held time.Duration
-	// Due is after what time it is to be looked at: as soon as that is allowed, to tell of it, though it may be repaired
+	// Due is after what time it is to be looked at: as soon as that is allowed, to report it, though it may be repaired
 	// later; in a fight, which was told of, when it is repaired.
 	Due time.Duration
 	// Fight is true if another writer keeps changing the object.

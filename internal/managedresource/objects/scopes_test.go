@@ -309,7 +309,7 @@ func TestUnlabelledIsNoRestore(t *testing.T) {
 	}
 }
 
-// The answer to a request that was sent before other lists began to tell of an object says nothing of what those before did not tell any more.
+// The answer to a request that was sent before other lists began to report an object says nothing of what those before did not tell any more.
 func TestAnswerFromBeforeOthersTell(t *testing.T) {
 	once := cm
 	once.Unlabelled = true

@@ -44,7 +44,7 @@ func (w Written) Sentence(names []string) string {
 	return fmt.Sprintf("%s (%d): %s", w, len(names), JoinNames(slices.Sorted(slices.Values(names)), most))
 }
 
-// Deletion is what a sentence tells of deleted objects.
+// Deletion is a sentence about deleted objects.
 type Deletion struct {
 	Reason string
 	Names  []string
@@ -52,7 +52,7 @@ type Deletion struct {
 	Cut bool
 }
 
-// DeletionsIn returns the deletions that the message of an Event tells of.
+// DeletionsIn returns the deletions that the message of an Event reports.
 func DeletionsIn(message string) []Deletion {
 	var found []Deletion
 	for sentence := range strings.SplitSeq(message, ". ") {

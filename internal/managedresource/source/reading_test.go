@@ -91,7 +91,7 @@ func TestLawSecretsOfAReadingWereThereTogether(t *testing.T) {
 		w.happens()
 		w.happens()
 		w.revision++
-		since := w.revision // The ManagedResource was written; no watch of Secrets tells of that.
+		since := w.revision // The ManagedResource was written; no watch of Secrets reports that.
 		w.happens()
 		reading, got := w.secrets.Reading(strconv.Itoa(since)), map[string]int{}
 		for _, name := range readNames[:rapid.IntRange(1, len(readNames)).Draw(t, "secrets")] {

@@ -202,7 +202,7 @@ type cancelling struct {
 
 func (c *cancelling) Stop() { c.Interface.Stop(); c.cancel() }
 
-// watching notes that a namespace is watched, and tells of a gap unless nothing was missed.
+// watching notes that a namespace is watched, and reports a gap unless nothing was missed.
 func (s *Secrets) watching(namespace string, resumed bool) {
 	s.mu.Lock()
 	first := !s.started[namespace]

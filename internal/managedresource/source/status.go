@@ -78,7 +78,7 @@ type written struct {
 	mr *resourcesv1alpha1.ManagedResource
 	at time.Time
 	// over is the version that the cache has from before a restore of the source; "" if it has none. Its watch may not
-	// tell of that: it may have been resumed from a version that the restored store took for one of its own.
+	// report that: it may have been resumed from a version that the restored store took for one of its own.
 	over string
 }
 

@@ -189,7 +189,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	})
 }
 
-// unwatched counts the objects whose end no watch will tell, though one tells of their kind.
+// unwatched counts the objects whose end no watch will tell, though one reports their kind.
 func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
 	for i := range refs {
 		if a.tracker.Get(RefOf(&refs[i]).Key).UnlabelledLive {

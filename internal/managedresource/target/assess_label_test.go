@@ -29,7 +29,7 @@ func (r *rollout) takeLabelOff() (version string) {
 	defer r.server.mu.Unlock()
 	version = strconv.Itoa(r.version)
 	r.history = append(r.history, event{deploymentKind, "DELETED", r.version, withVersion(before, r.version), false})
-	r.version++ // So that watches that have slept through the first news tell of it.
+	r.version++ // So that watches that have slept through the first news report it.
 	r.changed.Broadcast()
 	return version
 }

@@ -155,7 +155,7 @@ func (f watchSession) apply(change func()) (heeded bool) {
 	return true
 }
 
-// listed tells of a complete list, and reports whether it counts.
+// listed reports a complete list, and reports whether it counts.
 func (f watchSession) listed(resourceVersion string) bool {
 	return f.apply(func() {
 		f.complete, f.covered, f.failed, f.doubtful, f.latest = true, true, false, true, resourceVersion
@@ -187,7 +187,7 @@ func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 // end tells that the scope is no longer followed.
 func (f watchSession) end() { f.apply(func() { f.complete, f.covered, f.failed = false, false, true }) }
 
-// reached tells of an event or a bookmark.
+// reached reports an event or a bookmark.
 func (f watchSession) reached(resourceVersion string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -71,7 +71,7 @@ func TestRestoreProvenByOneObject(t *testing.T) {
 	}
 }
 
-// live: what is handed out is as good as one that was read at that moment: none from before other lists began to tell of the object.
+// live: what is handed out is as good as one that was read at that moment: none from before other lists began to report the object.
 func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 	s, client := newServer(t)
 	s.selective = true

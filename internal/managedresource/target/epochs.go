@@ -69,7 +69,7 @@ func (e *eras) beginLocked() {
 }
 
 // renew begins an era: whatever is known is in doubt, and each scope is listed from nothing. It is forgotten when that
-// was true after what followed the scopes is heeded no more, as that tells of the former era, and before they are
+// was true after what followed the scopes is heeded no more, as that reports the former era, and before they are
 // listed: what the lists tell is of this one.
 func (w *Watches) renew(prover *scope) {
 	w.log.Info("Resource versions of the target went backwards; listing all kinds again")

@@ -18,7 +18,7 @@ var (
 
 // countedPods is the name in the scope of a watch that sees all Pods, or ReplicaSets, of a namespace, and only counts
 // them: those of a Deployment that is created only once have no managed-by label. Managed objects have another scope
-// that tells of them.
+// that reports them.
 const countedPods = "#"
 
 // podScopes are the watches that count the Pods of a Deployment.

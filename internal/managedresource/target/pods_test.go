@@ -106,7 +106,7 @@ func TestWatchesOfPods(t *testing.T) {
 	}
 }
 
-// bothCounts has a labelled Pod that both watches of a namespace tell of, one that only the wider one tells of, and the sinks of both.
+// bothCounts has a labelled Pod that both watches of a namespace report, one that only the wider one reports, and the sinks of both.
 type bothCounts struct {
 	*Watches
 	*objects.Tracker
@@ -150,7 +150,7 @@ func (b *bothCounts) want(t *testing.T, when string, labelled, all int64) {
 	}
 }
 
-// MRB-30: where labelled and other Pods are watched, what one of the watches does not have says nothing of what the other one tells of, and what is gone
+// MRB-30: where labelled and other Pods are watched, what one of the watches does not have says nothing of what the other one reports, and what is gone
 // goes from the count of each that tells so.
 func TestWatchesOfPodsDoNotContradict(t *testing.T) {
 	l := objects.New()
@@ -184,7 +184,7 @@ func TestWatchesOfPodsDoNotContradict(t *testing.T) {
 	b.want(t, "when it is gone", 0, 1)
 }
 
-// MRB-38: the watch that only counts says nothing of a Pod that is managed itself: another one tells of it.
+// MRB-38: the watch that only counts says nothing of a Pod that is managed itself: another one reports it.
 func TestCountedPodIsNotTakenForManaged(t *testing.T) {
 	l := objects.New()
 	w := NewWatches(nil, l, WatchOptions{Log: logr.Discard()})

@@ -62,7 +62,7 @@ type event struct {
 	name    string
 	version int
 	object  map[string]any
-	// muted is true for one that no watch tells of.
+	// muted is true for one that no watch reports.
 	muted bool
 }
 

@@ -202,7 +202,7 @@ func (l *scopeList) end() {
 	l.scope.forgetPods(l.watches.tracker, l.uids)
 }
 
-// covers reports whether the sink's scope tells of an object.
+// covers reports whether the sink's scope reports an object.
 func (s *sink) covers(ref objects.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
 
 func (s *sink) observation(object any) (objects.Observation, error) {

@@ -137,7 +137,7 @@ func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
 	}
 }
 
-// scopesOf returns the scopes that tell of objects, and of the Pods of those that are Deployments.
+// scopesOf returns the scopes that report objects, and of the Pods of those that are Deployments.
 func (w *Watches) scopesOf(refs []objects.Ref) map[scope]struct{} {
 	wanted := map[scope]struct{}{}
 	for _, ref := range refs {
@@ -202,7 +202,7 @@ func (w *Watches) scopeOf(ref objects.Ref) scope {
 	return s
 }
 
-// watchedIn is the namespace of the watch that tells of a namespace, empty for that of all of them.
+// watchedIn is the namespace of the watch that reports a namespace, empty for that of all of them.
 func (w *Watches) watchedIn(namespace string) string {
 	if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
 		// Only namespaces with managed objects are watched, configured ones and others alike (MRB-37).

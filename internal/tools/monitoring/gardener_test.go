@@ -23,7 +23,7 @@ import (
 var (
 	// operatorKeeps is what gardener-operator's ServiceMonitor of admission-controller keeps (ADM-39).
 	operatorKeeps = regexp.MustCompile(`^(gardener_admission_controller_.+|rest_client_.+|controller_runtime_.+|go_.+)$`)
-	// deploymentsAllowed are what the kube-state-metrics of seeds and shoots tell of Deployments; that of the garden tells nothing of them.
+	// deploymentsAllowed are the metrics of Deployments in the kube-state-metrics of seeds and shoots; that of the garden has none of them.
 	deploymentsAllowed = regexp.MustCompile(`^kube_deployment_(metadata_generation|spec_replicas|status_observed_generation|status_replicas|status_replicas_available|status_replicas_unavailable|status_replicas_updated)$`)
 )
 

@@ -113,7 +113,7 @@ func (w webhook) taints(ctx context.Context) ([]corev1.Toleration, error) {
 	return all, nil
 }
 
-// comesAndGoes reports whether a taint tells of a state of its Node, which Pods are meant to heed (SEC-5).
+// comesAndGoes reports whether a taint reports a state of its Node, which Pods are meant to heed (SEC-5).
 func comesAndGoes(key string) bool {
 	return strings.Contains(key, "kubernetes.io/") || key == "ToBeDeletedByClusterAutoscaler"
 }

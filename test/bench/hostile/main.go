@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// quiet silences the libraries, which tell of connections that hostile clients leave behind.
+// quiet silences the libraries, which report connections that hostile clients leave behind.
 func quiet() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())

@@ -17,7 +17,7 @@ type silent struct {
 	framer     *http2.Framer
 
 	mu sync.Mutex
-	// window is how much may still be sent on the connection, as the server tells it; news tells of more.
+	// window is how much may still be sent on the connection, as the server tells it; news reports more.
 	window int
 	news   chan struct{}
 	// open are the streams that the server has not given up; over says that it has closed the connection.

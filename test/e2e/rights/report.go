@@ -54,7 +54,7 @@ func explanations(page string) ([]explanation, error) {
 	return all, nil
 }
 
-// report tells of the rights that are not used, a line each. It is an error if there is an explanation of a right that there is not; one that
+// report reports the rights that are not used, a line each. It is an error if there is an explanation of a right that there is not; one that
 // nothing explains is none, as it may depend on moments whether a request is sent.
 func report(rights []right, used map[right]bool, explained []explanation) (string, error) {
 	var out strings.Builder

@@ -84,7 +84,7 @@ func EachRequest(log, having string, do func(*Request)) error {
 	}
 }
 
-// auditPolicy tells of who asked for what, and never of a body.
+// auditPolicy reports who asked for what, and never of a body.
 //
 //go:embed audit-policy.yaml
 var auditPolicy []byte

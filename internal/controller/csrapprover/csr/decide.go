@@ -89,7 +89,7 @@ func Decide(ctx context.Context, rules Rules, request *Request, view View) (Verd
 	return Verdict{Outcome: Approved, Subject: subject, Reason: "all checks passed"}, nil
 }
 
-// Condition returns the condition that tells of a verdict (CSR-4, CSR-5).
+// Condition returns the condition that reports a verdict (CSR-4, CSR-5).
 func (v Verdict) Condition() certificatesv1.CertificateSigningRequestCondition {
 	c := certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "RequestApproved",

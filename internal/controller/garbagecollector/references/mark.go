@@ -82,7 +82,7 @@ func digest(of []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Content returns a digest of the metadata of an object without its mark, and of who else wrote to it when, which tells of changes of its data.
+// Content returns a digest of the metadata of an object without its mark, and of its other writers with their times, which shows changes of its data.
 func Content(object *metav1.ObjectMeta) string {
 	content := struct {
 		Labels, Annotations map[string]string

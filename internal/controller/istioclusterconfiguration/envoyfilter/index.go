@@ -120,7 +120,7 @@ func (x *Index) allLocked() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// SetRule tells of a DestinationRule that is new or changed (ICC-3: its host, exportTo or traffic policy).
+// SetRule reports a DestinationRule that is new or changed (ICC-3: its host, exportTo or traffic policy).
 func (x *Index) SetRule(r *Rule) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -173,7 +173,7 @@ func (x *Index) ruleNames(in string) []types.NamespacedName {
 	return all
 }
 
-// SetService tells of a Service that is new or changed (ICC-3: its ports, or what it is exported to).
+// SetService reports a Service that is new or changed (ICC-3: its ports, or what it is exported to).
 func (x *Index) SetService(o *corev1.Service) []string {
 	s := ServiceOf(o)
 	x.mu.Lock()
@@ -225,7 +225,7 @@ func (x *Index) aboutLocked(service types.NamespacedName) []string {
 	return all
 }
 
-// SetNamespace tells of a Namespace that is new or changed.
+// SetNamespace reports a Namespace that is new or changed.
 func (x *Index) SetNamespace(o metav1.Object) []string {
 	_, exposed := o.GetLabels()[exposureLabel]
 	fresh := namespace{o.GetUID(), exposed || o.GetLabels()[roleLabel] == roleIngress, o.GetDeletionTimestamp() != nil}
@@ -303,7 +303,7 @@ func sourceOf(o *istio.EnvoyFilter) string {
 	return ""
 }
 
-// SetFilter tells of an EnvoyFilter with the label. One whose owner or name is another is not ours.
+// SetFilter reports an EnvoyFilter with the label. One whose owner or name is another is not ours.
 func (x *Index) SetFilter(o *istio.EnvoyFilter) []string {
 	source := sourceOf(o)
 	if source == "" {

@@ -168,7 +168,7 @@ func (x *Index) serviceLocked(key types.NamespacedName) *Service {
 	return x.services[key.Namespace][key.Name]
 }
 
-// SetService tells of a Service that is new or changed. Only what decides counts (NP-40).
+// SetService reports a Service that is new or changed. Only what decides counts (NP-40).
 func (x *Index) SetService(o *corev1.Service) []Request {
 	s := ServiceOf(o)
 	x.mu.Lock()

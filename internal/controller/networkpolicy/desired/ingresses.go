@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SetIngress tells of an Ingress that is new or changed (NP-43: of the old one and the new one, all Services that they lead to).
+// SetIngress reports an Ingress that is new or changed (NP-43: of the old one and the new one, all Services that they lead to).
 func (x *Index) SetIngress(o *networkingv1.Ingress) []Request {
 	backends := BackendsOf(o)
 	x.mu.Lock()

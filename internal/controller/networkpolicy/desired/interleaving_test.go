@@ -133,7 +133,7 @@ func (r *run) tell() {
 	r.ask(r.index.SetPolicy(e.object))
 }
 
-// list tells of all that there is, as a watch does that had to begin anew. Answers may arrive before its end.
+// list reports all that there is, as a watch does that had to begin anew. Answers may arrive before its end.
 func (r *run) list() {
 	r.server.events = nil
 	for _, k := range slices.SortedFunc(maps.Keys(r.server.policies), compareNames) {

@@ -215,7 +215,7 @@ func (x *Index) exposedByIstioLocked() []Request {
 	return requests
 }
 
-// SetVirtualService tells of a VirtualService that is new or changed (NP-44).
+// SetVirtualService reports a VirtualService that is new or changed (NP-44).
 func (x *Index) SetVirtualService(v VirtualService) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -279,7 +279,7 @@ func (x *Index) virtualServices(namespace string) []types.NamespacedName {
 	return all
 }
 
-// SetGateway tells of a Gateway that is new or changed.
+// SetGateway reports a Gateway that is new or changed.
 func (x *Index) SetGateway(g Gateway) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -100,7 +100,7 @@ func drawOptions(t *rapid.T) Options {
 	return o
 }
 
-// change makes one change and tells of it.
+// change makes one change and reports it.
 func (in *inputs) change(t *rapid.T, w *world) []Request {
 	namespace := rapid.SampledFrom(lawNamespaces).Draw(t, "namespace")
 	service := key(namespace, rapid.SampledFrom(lawServices).Draw(t, "service"))

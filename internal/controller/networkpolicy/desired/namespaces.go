@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SetNamespace tells of a Namespace that is new or changed.
+// SetNamespace reports a Namespace that is new or changed.
 func (x *Index) SetNamespace(o metav1.Object) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -57,7 +57,7 @@ func (p *pods) set(pod types.NamespacedName, keys []string) []string {
 	return changed
 }
 
-// SetPod tells of the labels of a Pod (NP-33; of which value counts only "allowed", so that "denied" and then "allowed" is a change).
+// SetPod reports the labels of a Pod (NP-33; of which value counts only "allowed", so that "denied" and then "allowed" is a change).
 func (x *Index) SetPod(namespace, name string, labels map[string]string) []Request {
 	var keys []string
 	for key, value := range labels {

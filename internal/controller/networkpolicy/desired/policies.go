@@ -57,7 +57,7 @@ func isGates(clients metav1.LabelSelector) bool {
 	return true
 }
 
-// SetPolicy tells of a policy with the labels of a Service. A policy that is known already, from an answer or from before, asks for nothing.
+// SetPolicy reports a policy with the labels of a Service. A policy that is known already, from an answer or from before, asks for nothing.
 func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 	e := existingOf(o)
 	x.mu.Lock()
@@ -166,7 +166,7 @@ func isOlder(version, than string) bool {
 type Writing struct {
 	key types.NamespacedName
 	// disturbed says that since its beginning the policy was told to be gone, or all policies were listed: what the answer says may be
-	// older than that. Events tell of it then.
+	// older than that. Events report it then.
 	disturbed bool
 }
 

@@ -56,7 +56,7 @@ func TestOneOfTwoReasonsEnds(t *testing.T) {
 	}
 }
 
-// NP-1: what is in namespaces that nobody tells of is left alone, and so are policies of Services there.
+// NP-1: objects in namespaces that nobody reports are left alone, and so are policies of Services there.
 func TestWatchedNamespaces(t *testing.T) {
 	w := newWorld(t, Options{Watched: []string{"a"}})
 	for _, name := range []string{"a", "b"} {

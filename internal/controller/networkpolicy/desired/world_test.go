@@ -89,7 +89,7 @@ func (w *world) put(p *Policy) []Request {
 	return w.store(object)
 }
 
-// store makes a policy as somebody writes it, and tells of it.
+// store makes a policy as somebody writes it, and reports it.
 func (w *world) store(object *networkingv1.NetworkPolicy) []Request {
 	w.version++
 	object.ResourceVersion, object.UID = strconv.Itoa(w.version), types.UID(object.Namespace+"/"+object.Name)
