@@ -17,7 +17,7 @@ const (
 	// smallBody is more than kube-apiserver's SubjectAccessReviews ever have: names of at most 253 bytes, and groups and extra fields of a user,
 	// which come from one request header or token.
 	smallBody = 64 << 10
-	// bodyPatience is how long a body may take to come once it is read; kube-apiserver sends it in one piece with the header.
+	// bodyPatience limits how long a body may take to come once it is read; kube-apiserver sends it in one piece with the header.
 	bodyPatience = 5 * time.Second
 	// awaitedBodies bounds how many small bodies are awaited at once, and with smallBody the memory for them: 32 MiB at most.
 	awaitedBodies = 512
@@ -29,10 +29,10 @@ const (
 // Size bounds what bodies of one size, or less, may take of the memory and of the processors. Bodies of different sizes do not wait for one
 // another, unless they share Turns.
 type Size struct {
-	// Bytes is how long such a body may be, and Places how many of them are in memory at once.
+	// Bytes limits how long such a body may be, and Places how many of them are in memory at once.
 	Bytes  int64
 	Places int
-	// Grace is how long a body that is being read may take before it can be given up for another one.
+	// Grace limits how long a body that is being read may take before it can be given up for another one.
 	Grace time.Duration
 	// BytesPerSecond is how fast one place is used: a body of a megabyte at 4 MiB a second keeps its place for a quarter of one. 0 means no bound.
 	BytesPerSecond int

@@ -32,9 +32,9 @@ const (
 	TokenHeaderBytes = 32 << 10
 	// stuckConnection is after what time a connection is closed that takes no byte, whatever its windows say.
 	stuckConnection = 15 * time.Second
-	// slowestPage is how long anything may take, a debug page included. Reviews have a deadline of their own for their answers.
+	// slowestPage limits how long anything may take, a debug page included. Reviews have a deadline of their own for their answers.
 	slowestPage = 30 * time.Second
-	// answerTime is how long a client may take to read the answer to a review.
+	// answerTime limits how long a client may take to read the answer to a review.
 	answerTime = 5 * time.Second
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// mostRequests is how many requests the question about one object may cost, with one Secret. A request that is only of use is not sent beyond that.
+// mostRequests limits how many requests the question about one object may cost, with one Secret. A request that is only of use is not sent beyond that.
 const mostRequests = 5
 
 // question is one about an object.

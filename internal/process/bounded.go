@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// maxLogged is how long a text in a line of the log may be, in bytes. Texts of others get there in errors: names in certificates, messages of
+// maxLogged limits how long a text in a line of the log may be, in bytes. Texts of others get there in errors: names in certificates, messages of
 // admission webhooks, answers of API servers. A line is read by people, and collectors of logs cut lines of some 16 KiB.
 const maxLogged = 4 << 10
 

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// unsyncedGrace is how long something may be out of sync before liveness fails (PRC-52).
+	// unsyncedGrace limits how long something may be out of sync before liveness fails (PRC-52).
 	unsyncedGrace = 3 * time.Minute
 	// probeTimeout limits what a probe asks of others: kubelet gives up after a second by default.
 	probeTimeout = time.Second

@@ -25,7 +25,7 @@ const (
 	// restLook is how often that is checked, and restReported how often progress is reported.
 	restLook     = 50 * time.Millisecond
 	restReported = 5 * time.Second
-	// troubledFor is how long a read may fail before the pass ends without an answer: a right that is missing does not come by waiting.
+	// troubledFor limits how long a read may fail before the pass ends without an answer: a right that is missing does not come by waiting.
 	troubledFor = 5 * time.Second
 	// greeting limits the first request to each cluster.
 	greeting = 10 * time.Second

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience is how long a stream may be silent. API servers send a bookmark about once a minute to clients that ask for bookmarks, so
+// patience limits how long a stream may be silent. API servers send a bookmark about once a minute to clients that ask for bookmarks, so
 // that a stream which is silent for twice that time is dead, even if it has not been closed.
 const patience = 2 * time.Minute
 

@@ -40,7 +40,7 @@ const (
 	parallel = 10
 	// page is how many objects are listed at once: the objects are judged and dropped page by page.
 	page = 500
-	// shown is how many objects an error or a line of the log names, and maxText how long the text of each may be, in bytes: together a line
+	// shown limits how many objects an error or a line of the log names, and maxText how long the text of each may be, in bytes: together a line
 	// of readable length.
 	shown   = 10
 	maxText = 512

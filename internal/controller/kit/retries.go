@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Timeout is how long one reconciliation may take where nothing else is said (0.1 of the cluster controllers' contract).
+// Timeout limits how long one reconciliation may take where nothing else is said (0.1 of the cluster controllers' contract).
 const Timeout = 3 * time.Minute
 
 // Retries returns how long to wait after failures: 5 ms, doubled up to 1000 s, for each item on its own (COM-4).

@@ -28,7 +28,7 @@ const (
 	// cluster.Streams), and the further changes that an API server has under way. Their bodies are 80 MiB at most, because no body is
 	// larger than 64 KiB; a body of usual size has some 4 KiB.
 	reviewsAtOnce = ratelimit.Waiting + 256
-	// budget is how long a request may take; kube-apiserver waits ten seconds by default.
+	// budget limits how long a request may take; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
 
 	reviewType = "application/json"
@@ -52,7 +52,7 @@ func NewBodies() *endpoint.Bodies {
 	)
 }
 
-// grace is how long a large body may take to come before it can be given up for another one. An API server sends a body of the largest size in 112
+// grace limits how long a large body may take to come before it can be given up for another one. An API server sends a body of the largest size in 112
 // round trips, which is a tenth of a second, and more on a machine that is busy.
 const grace = 2 * time.Second
 

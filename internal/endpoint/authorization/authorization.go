@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// decisionBudget is how long a decision may take (AE-1); kube-apiserver waits ten seconds at most.
+	// decisionBudget limits how long a decision may take (AE-1); kube-apiserver waits ten seconds at most.
 	decisionBudget = 10 * time.Second
 	// reviewLimit bounds the body of a review. Reviews of kube-apiserver have some hundred bytes; etcd's limit for a whole object
 	// is 1.5 MiB, so twice that is more than any request that could be asked about.

@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	// allowedFor is how long a right counts: a client that loses the right may read for so long.
+	// allowedFor limits how long a right counts: a client that loses the right may read for so long.
 	allowedFor = time.Minute
 	// refreshAfter is the age at which a right is asked about again, so that it does not end between two scrapes.
 	refreshAfter = allowedFor / 2
@@ -44,7 +44,7 @@ const (
 	refusedFor = 10 * time.Second
 	// remembered is the number of answers that each lane keeps, of some 100 bytes each: a few clients ask for a few paths.
 	remembered = 256
-	// patience is how long an answer may take. Prometheus gives up after ten seconds, too.
+	// patience limits how long an answer may take. Prometheus gives up after ten seconds, too.
 	patience = 10 * time.Second
 	// asking is the number of questions of a lane that are under way at once: guesses of tokens must not keep the API server busy.
 	asking = 8

@@ -215,7 +215,7 @@ func (p *pruner) complete(ctx context.Context) error {
 	return nil
 }
 
-// detailsWithin is how long a run may take to read what holds objects whose deletion is pending.
+// detailsWithin limits how long a run may take to read what holds objects whose deletion is pending.
 const detailsWithin = 10 * time.Second
 
 // pending returns the messages about the objects that are not gone, sorted. For objects that a condition names, it

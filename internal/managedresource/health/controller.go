@@ -39,7 +39,7 @@ const (
 
 const (
 	lastRetry = time.Minute
-	// completeLimit is how long a missing object may take to be put back before it is reported, completeDelay is between
+	// completeLimit limits how long a missing object may take to be put back before it is reported, completeDelay is between
 	// two looks. An object is reported within three seconds (MRB-40): changeDelay, completeLimit, the second for which
 	// the condition may not be written again (MRB-39), and some requests.
 	completeDelay = 500 * time.Millisecond

@@ -34,7 +34,7 @@ func checkDaemonSet(ds *unstructured.Unstructured) error {
 	return nil
 }
 
-// maxUnavailable is how many Pods may be missing during a roll-out; percentages are rounded down.
+// maxUnavailable limits how many Pods may be missing during a roll-out; percentages are rounded down.
 func maxUnavailable(ds *unstructured.Unstructured, desired int64) int64 {
 	if desired == 0 || text(ds, "spec", "updateStrategy", "type") != "RollingUpdate" {
 		return 0

@@ -19,7 +19,7 @@ const (
 	// calming is how many changes in a row by one manager end a fight. One or two happen in a fight, too, as a run need
 	// not see each content.
 	calming = 3
-	// freeReads is how many looks at the writers may follow one another while there is no fight; then there is one in
+	// freeReads limits how many looks at the writers may follow one another while there is no fight; then there is one in
 	// lookPause. A manager that changes its own content back and forth all the time costs no more requests than that.
 	freeReads, lookPause = 6, time.Minute
 	// tellAgain is how often a fight that lasts is reported: the API server keeps an Event for an hour.
@@ -51,7 +51,7 @@ type Alternation struct {
 
 	// fights are the objects that are fought over, and who does; none if there is no fight.
 	fights []meta.SourceFight
-	// paused is how many runs were paced, and until is when the next one may begin.
+	// paused counts the runs that were paced, and until is when the next one may begin.
 	paused int
 	until  time.Time
 	// told is when a fight was told of last.

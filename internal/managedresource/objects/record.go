@@ -80,7 +80,7 @@ type record struct {
 	// retryPartial is true from when the object is to be written once more, because the API server kept only a part of it,
 	// until a run checked the object or it was changed.
 	retryPartial bool
-	// writes is how many requests of ours may change the object at present.
+	// writes counts the requests of ours that may change the object at present.
 	writes uint8
 	untold bool
 	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first

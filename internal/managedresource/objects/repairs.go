@@ -10,7 +10,7 @@ const (
 	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any
 	// pause, so that waiting does not look like peace.
 	quiet = 10 * time.Minute
-	// burst is how many immediate checks of an object may find nothing to repair, as when another writer keeps renewing an
+	// burst limits how many immediate checks of an object may find nothing to repair, as when another writer keeps renewing an
 	// annotation; then the object is checked once in lookPause. Each lookPause without a check makes up for one of them:
 	// an object that changes less often is always checked at once.
 	burst, lookPause = 10, 10 * time.Second

@@ -53,9 +53,9 @@ type Group struct {
 	Progressing bool
 	// Pause is the least time between two waves, and between a change and its turn in any but the first wave.
 	Pause time.Duration
-	// Timeout is how long a member may take to pass the gate. A failure that begins later does not count.
+	// Timeout limits how long a member may take to pass the gate. A failure that begins later does not count.
 	Timeout time.Duration
-	// MaxUnavailable is how many members may be on their way at once, and MaxFailed how many may have failed without a
+	// MaxUnavailable limits how many members may be on their way at once, and MaxFailed how many may have failed without a
 	// halt.
 	MaxUnavailable, MaxFailed Amount
 	// Resumed are members that failed and count no more, Aborted those whose present content is not applied.

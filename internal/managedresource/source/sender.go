@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// sendWithin is how long one Event may take. Events have an etcd of their own in many clusters: while that one is
+	// sendWithin limits how long one Event may take. Events have an etcd of their own in many clusters: while that one is
 	// away, the API server would hold each for a minute.
 	sendWithin = 5 * time.Second
-	// mostUnsent is how many Events may wait. With 1 KiB of message and some hundred bytes around it they are a few
+	// mostUnsent limits how many Events may wait. With 1 KiB of message and some hundred bytes around it they are a few
 	// megabytes, and each ManagedResource of a large cluster may begin to fail at the same time.
 	mostUnsent = 2000
 )

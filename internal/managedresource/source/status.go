@@ -82,7 +82,7 @@ type written struct {
 	over string
 }
 
-// lag is how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is
+// lag limits how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is
 // taken for the latest too long or too short costs a conflict and nothing else.
 const lag = 30 * time.Second
 

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// auditGrace is how long a watch may be behind a list before what differs counts as missed.
+// auditGrace limits how long a watch may be behind a list before what differs counts as missed.
 const auditGrace = 5 * time.Second
 
 // Orphan is an object that names a ManagedResource as its origin and that the tracker has no record of. A process like

@@ -25,7 +25,7 @@ import (
 var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
 
 const (
-	// autoscalersWithin is how long the list of autoscalers may take before a caller that needs it fails.
+	// autoscalersWithin limits how long the list of autoscalers may take before a caller that needs it fails.
 	autoscalersWithin = 15 * time.Second
 	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and
 	// created again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had

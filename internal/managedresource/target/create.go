@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// answeredWithin is how long a creation that was sent may take after its run has ended, as at the end of the process:
+// answeredWithin limits how long a creation that was sent may take after its run has ended, as at the end of the process:
 // the process has four seconds to end, and records what was created.
 const answeredWithin = 2 * time.Second
 

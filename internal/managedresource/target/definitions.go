@@ -54,7 +54,7 @@ func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstru
 	return merge.Equal(live, filled)
 }
 
-// definitionTakes is how long API servers may go on with the former definition of a kind after it was changed: each
+// definitionTakes limits how long API servers may go on with the former definition of a kind after it was changed: each
 // learns of it by a watch.
 const definitionTakes = 10 * time.Second
 

@@ -29,7 +29,7 @@ const (
 	// firstPause is how long a target rests after its engine panicked or failed. It doubles up to lastPause while the
 	// engine goes on to fail.
 	firstPause, lastPause = 10 * time.Second, 5 * time.Minute
-	// silence is how long a target may answer no request before its engine rests, and silenceLook is how often that is
+	// silence limits how long a target may answer no request before its engine rests, and silenceLook is how often that is
 	// checked. A control plane that moves to another Node is away for less than silence.
 	silence, silenceLook = 5 * time.Minute, time.Minute
 	// probeTimeout limits the request that reports whether a target answers.

@@ -15,7 +15,7 @@
 // and another in that of the control plane. And it fails if a message of the log at level
 // error or info is not constant, or not on the page about logs.
 //
-// And it fails if the pages for users have more words than their budget.
+// And it fails if the pages for users have more words, or comments more clauses that stand for a noun, than their budget.
 //
 // It is told where the repository is:
 //
@@ -56,6 +56,7 @@ func check(root string) error {
 		}
 	}
 	problems = append(problems, checkWords(pages, mostWords)...)
+	problems = append(problems, checkClauses(root, mostClauses)...)
 	problems = append(problems, checkFigures(root)...)
 	problems = append(problems, checkVersions(root)...)
 	problems = append(problems, checkShared(root)...)

@@ -40,7 +40,7 @@ const (
 
 	kubeconfig  = "generic-token-kubeconfig"
 	labelPrefix = "networking.resources.gardener.cloud/"
-	// labelLimit is how long the name of a label's key may be.
+	// labelLimit limits how long the name of a label's key may be.
 	labelLimit = 63
 )
 

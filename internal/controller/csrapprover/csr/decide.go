@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// maxReason is how long the reason of a denial may be, in bytes. It names what was asked for, which may be as large as a request: the
+// maxReason limits how long the reason of a denial may be, in bytes. It names what was asked for, which may be as large as a request: the
 // condition has to fit into one object with the request, and is read by people.
 const maxReason = 1024
 

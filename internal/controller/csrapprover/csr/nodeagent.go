@@ -129,7 +129,7 @@ func validName(name string) bool {
 	return name != "" && len(name) <= nameLimit && len(content.IsPathSegmentName(name)) == 0
 }
 
-// nameLimit is how long the name of a Node or Machine may be: that of a DNS subdomain.
+// nameLimit limits how long the name of a Node or Machine may be: that of a DNS subdomain.
 const nameLimit = 253
 
 // usages returns why usages are refused: one is missing, or there is one that no signer gives.

@@ -90,7 +90,7 @@ func peersOf(service, policy types.NamespacedName) []string {
 	return append([]string{policy.Namespace}, others...)
 }
 
-// portLimit is how long the name of a port may be.
+// portLimit limits the length of a port's name.
 const portLimit = 15
 
 // mayBeOwn reports whether a policy of a Service may be for clients in the Service's own namespace, though its name has "-from-" in it: names of
