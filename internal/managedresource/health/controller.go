@@ -136,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	later = sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)) // The judgement may be about an outdated status.
 	switch {
 	case later > 0:
-		return reconcile.Result{RequeueAfter: later}, nil
+		return reconcile.Result{RequeueAfter: min(later, r.period())}, nil // A status may be outdated for longer than a period.
 	case assessment.Covered && !assessment.Problem:
 		return reconcile.Result{RequeueAfter: rarely * r.period()}, nil
 	}

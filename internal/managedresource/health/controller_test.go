@@ -44,6 +44,17 @@ type fixture struct {
 	awaited   bool
 }
 
+// staleReader is a cache that gets no news.
+type staleReader struct {
+	client.Reader
+	old *resourcesv1alpha1.ManagedResource
+}
+
+func (s *staleReader) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	s.old.DeepCopyInto(object.(*resourcesv1alpha1.ManagedResource))
+	return nil
+}
+
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
@@ -263,6 +274,15 @@ func TestJudgedAgainAfterAPeriod(t *testing.T) {
 			}
 		})
 	}
+	t.Run("MRT-14/a problem, and a cache that has not got the status yet", func(t *testing.T) {
+		f := newFixture(t)
+		f.Config.SyncPeriod = &metav1.Duration{Duration: 10 * time.Second}
+		f.Statuses = source.NewStatuses(&staleReader{f.source, f.get()}, f.source, f.source, f.clock, nil)
+		f.rolling = "broken"
+		if got := f.run().RequeueAfter; got < 9*time.Second || got > 11*time.Second || f.writes != 1 {
+			t.Errorf("MRT-14: looked at again after %s, with %d writes", got, f.writes)
+		}
+	})
 	t.Run("MRT-14/being deleted, then gone", func(t *testing.T) {
 		f := newFixture(t)
 		mr := f.get()
