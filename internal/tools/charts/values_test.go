@@ -143,7 +143,7 @@ func TestClientCA(t *testing.T) {
 	const ca = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"
 	for _, name := range charts(t) {
 		for _, clientCA := range []string{"", ca} {
-			values := with(nil, "tls.clientCA", clientCA)
+			values := with(serving(name), "tls.clientCA", clientCA)
 			if name == "node-agent-authorizer" {
 				values = with(values, "kubeAPIServer.create", true)
 			}
