@@ -149,14 +149,13 @@ func (v *validation) one(name string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range sorted(name, f.known) {
-		file, text, _ := strings.Cut(line, ": ")
-		if _, err := fmt.Fprintf(out, "%s: warning: %s\n", file, text); err != nil {
+	for _, line := range sorted(name, "warning: ", f.known) {
+		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
 	}
 	if len(f.faults) > 0 {
-		return problems(sorted(name, f.faults))
+		return problems(sorted(name, "", f.faults))
 	}
 	if !v.effective {
 		return nil
@@ -248,11 +247,11 @@ func (l *configLines) faults(err error) []problem {
 }
 
 // sorted returns remarks by line, each with the name of the file.
-func sorted(file string, all []problem) []string {
+func sorted(file, severity string, all []problem) []string {
 	slices.SortStableFunc(all, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
 	lines := make([]string, len(all))
 	for i, f := range all {
-		lines[i] = fmt.Sprintf("%s:%d: %s", file, f.line, f.text)
+		lines[i] = fmt.Sprintf("%s:%d: %s%s", file, f.line, severity, f.text)
 	}
 	return lines
 }
