@@ -110,17 +110,16 @@ func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error)
 		whole := s.watches.live.wants(s.scope) && requests.whole != nil
 		version, err = s.listAs(ctx, requests, whole)
 		if errors.Is(err, errTurnedBack) {
-			version, err = s.listAs(ctx, requests, true)
+			whole = true
+			version, err = s.listAs(ctx, requests, whole)
 		}
+		if err == nil && !s.active.listed(version) {
+			err = errRenewed
+		}
+		s.watches.live.listed(s.scope, err == nil && whole) // Not before the scope is covered: a comparison waits until then.
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
-	if !s.active.listed(version) {
-		return "", errRenewed
-	}
-	return version, nil
+	return version, err
 }
 
 func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (string, error) {
@@ -137,7 +136,6 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	s.watches.selector(s.scope)(&options)
 	l := &scopeList{sink: s, whole: whole, uids: map[types.UID]struct{}{}}
 	version, err := listPages(ctx, options, page, paging{start: l.start, begin: l.begin, each: l.each})
-	s.watches.live.listed(s.scope, err == nil && whole)
 	if err != nil {
 		return "", err
 	}
