@@ -132,11 +132,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	later = sooner(later, r.nextLook(request.NamespacedName, assessment.UnlabelledLive))
 	later = sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)) // The judgement may be about an outdated status.
+	later = min(later, r.period())                                     // The status may be outdated for longer.
+	later = sooner(later, r.nextLook(request.NamespacedName, assessment.UnlabelledLive))
 	switch {
 	case later > 0:
-		return reconcile.Result{RequeueAfter: min(later, r.period())}, nil // A status may be outdated for longer than a period.
+		return reconcile.Result{RequeueAfter: later}, nil
 	case assessment.Covered && !assessment.Problem:
 		return reconcile.Result{RequeueAfter: rarely * r.period()}, nil
 	}
