@@ -132,8 +132,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	later = sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)) // The judgement may be about an outdated status.
-	later = min(later, r.period())                                     // The status may be outdated for longer.
+	// The judgement may be about an outdated status, for longer than a period.
+	later = min(sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)), r.period())
 	later = sooner(later, r.nextLook(request.NamespacedName, assessment.UnlabelledLive))
 	switch {
 	case later > 0:
