@@ -7,7 +7,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // alwaysUpdates reports whether objects of a scope are written in each sync period though nothing differs (MRC-3c).
@@ -34,5 +33,5 @@ func (t *Triggers) applied() []objects.Owner {
 // while that is under way: a watch may cover the object from then on.
 func (a *applier) rewrites(ctx context.Context, desired *plan.Desired) bool {
 	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.full ||
-		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.full || a.periodic) && !a.Watches.AwaitCovered(ctx, target.RefOf(&desired.Reference))
+		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.full || a.periodic) && !a.Watches.AwaitCovered(ctx, desired.Ref)
 }

@@ -198,7 +198,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) claims {
 	owner, shared := ownerOf(a.mr), []resourcesv1alpha1.ObjectReference(nil)
 	for _, desired := range tier {
-		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) && a.Tracker.OthersHave(owner, keyOf(desired)) {
+		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) && a.Tracker.OthersHave(owner, desired.Ref.Key) {
 			shared = append(shared, desired.Reference)
 		}
 	}
@@ -212,7 +212,7 @@ func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) clai
 // inSync reports whether an object is known to be in sync, compared with the digest of what this ManagedResource wants,
 // or of the same with the origin of another one that owns the object.
 func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64, others claims) (as uint64, inSync bool) {
-	key := keyOf(desired)
+	key := desired.Ref.Key
 	if as, inSync = digest, a.Tracker.InSync(key, digest); !inSync {
 		for _, as = range a.digestsOfOwners(desired, options, others) {
 			if inSync = a.Tracker.InSync(key, as); inSync {
@@ -220,7 +220,7 @@ func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest ui
 			}
 		}
 	}
-	return as, inSync && a.Watches.Covered(target.RefOf(&desired.Reference))
+	return as, inSync && a.Watches.Covered(desired.Ref)
 }
 
 // digestsOfOwners returns the digests of what this ManagedResource wants of an object with the origins of others that
@@ -243,19 +243,19 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others cla
 	_, visited := a.visitedBefore[desired.Key]
 	if as, inSync := a.inSync(desired, options, digest, others); inSync && (!a.all || visited) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-		a.written[desired.Key] = outcome{result: skipped, observation: objects.Observation{Key: keyOf(desired), Desired: as}}
+		a.written[desired.Key] = outcome{result: skipped, observation: objects.Observation{Key: desired.Ref.Key, Desired: as}}
 		return nil
 	}
 	if a.dependsOnFailed(desired) {
 		a.skip(desired)
 		return nil
 	}
-	drift := a.Tracker.DriftOf(keyOf(desired), a.Clock.Now())
+	drift := a.Tracker.DriftOf(desired.Ref.Key, a.Clock.Now())
 	// A run that was asked for takes part in no fight either: it may be one that can't be completed.
-	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(keyOf(desired)) {
+	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(desired.Ref.Key) {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
-	a.Tracker.KeepOutOfSync(ownerOf(a.mr), keyOf(desired))
+	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.Key)
 	if drift.Untold {
 		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
 	}
@@ -283,11 +283,9 @@ func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 	return digest
 }
 
-func keyOf(desired *plan.Desired) objects.Key { return target.RefOf(&desired.Reference).Key }
-
 // describes reports whether a plan is to apply an object.
 func describes(planned *plan.Plan, key objects.Key) bool {
-	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return keyOf(d) == key })
+	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return d.Ref.Key == key })
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
@@ -303,21 +301,21 @@ func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 // ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the other
 // one, and this ManagedResource acts in its place.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
-	if a.Tracker.Drifted(keyOf(desired), digest) {
+	if a.Tracker.Drifted(desired.Ref.Key, digest) {
 		return true
 	}
 	if desired.Old == nil || meta.Tentative(desired.Old) {
 		return false // It takes it over.
 	}
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
-	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return a.Tracker.Drifted(keyOf(desired), as) })
+	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return a.Tracker.Drifted(desired.Ref.Key, as) })
 }
 
 // skip notes an object that is not even looked at.
 func (a *applier) skip(desired *plan.Desired) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.failing[keyOf(desired)] = struct{}{}
+	a.failing[desired.Ref.Key] = struct{}{}
 }
 
 // passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
@@ -331,7 +329,7 @@ func (a *applier) passOn() {
 // look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after
 // that what the merge goes by, so that a doubt about that which comes from now on is not settled by this look.
 func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
-	recorded := a.Tracker.Get(keyOf(desired))
+	recorded := a.Tracker.Get(desired.Ref.Key)
 	if now := a.options(desired); now != options {
 		return recorded, now, desiredDigest(desired, now)
 	}
@@ -344,9 +342,9 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		return
 	}
 	recorded, options, digest := a.look(desired, options, digest)
-	compared := a.Tracker.Writing(keyOf(desired), digest)
-	defer a.Tracker.Written(keyOf(desired))
-	standsIn := !compared && a.Tracker.DriftOf(keyOf(desired), a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
+	compared := a.Tracker.Writing(desired.Ref.Key, digest)
+	defer a.Tracker.Written(desired.Ref.Key)
+	standsIn := !compared && a.Tracker.DriftOf(desired.Ref.Key, a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options, recorded)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
@@ -412,7 +410,7 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
-	a.failing[keyOf(desired)] = struct{}{}
+	a.failing[desired.Ref.Key] = struct{}{}
 	switch desired.Key.Kind {
 	case "Namespace":
 		a.failedNamespaces[desired.GetName()] = true

@@ -50,7 +50,7 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 			if wantedAt[key.WithoutNamespace()] == nil {
 				continue
 			}
-			object := target.RefOf(&other.Status.Resources[i]).Key
+			object := objects.RefOf(&other.Status.Resources[i]).Key
 			found = append(found, ownership.Claim{
 				Owner: ownerOf(other), Entry: key, Object: object,
 				Keeps: r.keepsObject(other, object), CreateOnly: createdOnce(&other.Status.Resources[i]), Ignored: meta.Ignored(other),

@@ -265,7 +265,7 @@ func (r *Reconciler) forgetObjects(owner objects.Owner) {
 func refsOf(entries []resourcesv1alpha1.ObjectReference) []objects.Ref {
 	refs := make([]objects.Ref, len(entries))
 	for i := range entries {
-		refs[i] = target.RefOf(&entries[i])
+		refs[i] = objects.RefOf(&entries[i])
 	}
 	return refs
 }
@@ -274,7 +274,7 @@ func refsOf(entries []resourcesv1alpha1.ObjectReference) []objects.Ref {
 func keysOf(refs []resourcesv1alpha1.ObjectReference) []objects.Key {
 	keys := make([]objects.Key, len(refs))
 	for i := range refs {
-		keys[i] = target.RefOf(&refs[i]).Key
+		keys[i] = objects.RefOf(&refs[i]).Key
 	}
 	return keys
 }
@@ -282,7 +282,7 @@ func keysOf(refs []resourcesv1alpha1.ObjectReference) []objects.Key {
 func keysOfDesired(desired []*plan.Desired) []objects.Key {
 	keys := make([]objects.Key, len(desired))
 	for i := range desired {
-		keys[i] = keyOf(desired[i])
+		keys[i] = desired[i].Ref.Key
 	}
 	return keys
 }

@@ -29,7 +29,7 @@ const deleteAttempts = 4
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that
 // was judged.
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
-	entry := target.RefOf(ref)
+	entry := objects.RefOf(ref)
 	before := p.Tracker.Get(entry.Key).Revision
 	if !p.last && p.Tracker.IsDeletionCompleted(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
 		p.skip(ref)
@@ -102,7 +102,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
 		return left, err
 	}
-	owner, object := ownerOf(p.mr), target.RefOf(at).Key
+	owner, object := ownerOf(p.mr), objects.RefOf(at).Key
 	if !p.Tracker.BeginDeletion(owner, object) {
 		return false, errOwnershipPending
 	}
@@ -122,7 +122,7 @@ func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReferenc
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
 func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
-	owner, key, terminating := ownerOf(p.mr), target.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
+	owner, key, terminating := ownerOf(p.mr), objects.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
 	if terminating {
 		p.Tracker.DeletionSent(owner, key)
 		p.noteTerminating(key, live)
@@ -182,7 +182,7 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	if placed.UID == "" {
 		placed = meta.AsTentative(placed) // What it says of its creation is about the place that it names.
 	}
-	if p.Tracker.ReleaseAlso(ownerOf(p.mr), target.RefOf(&placed)) {
+	if p.Tracker.ReleaseAlso(ownerOf(p.mr), objects.RefOf(&placed)) {
 		return ref, claims{}, errOwnershipPending
 	}
 	others, err := p.claimsOn(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})

@@ -75,14 +75,14 @@ func (a *applier) staysMissing(desired *plan.Desired) bool {
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *applier) waitForHold(desired *plan.Desired) {
 	until := holdOf(a.mr, a.Clock.Now()).Until
-	a.Tracker.KeepOutOfSync(ownerOf(a.mr), keyOf(desired))
-	a.holds.are(ownerOf(a.mr), keyOf(desired), holdEntry{look: until})
+	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.Key)
+	a.holds.are(ownerOf(a.mr), desired.Ref.Key, holdEntry{look: until})
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }
 
 // noteHold records and reports which parts of an object are left alone, after the object was reconciled.
 func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outcome) {
-	owner, key, h := ownerOf(a.mr), keyOf(desired), done.held
+	owner, key, h := ownerOf(a.mr), desired.Ref.Key, done.held
 	written := done.result == "updated"
 	if h.effect.IsInForce() {
 		entry := holdEntry{look: h.effect.Until}

@@ -19,7 +19,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // reconcileNormal makes the target cluster be what the Secrets say (MR-6 … MR-13).
@@ -277,7 +276,7 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []resourcesv1alpha1.ObjectReference) {
 	refs := make([]objects.Ref, 0, len(planned.Apply)+len(inventory))
 	for _, desired := range planned.Apply {
-		refs = append(refs, target.RefOf(&desired.Reference))
+		refs = append(refs, desired.Ref)
 	}
 	r.Watches.Track(owner, append(refs, refsOf(inventory)...))
 }

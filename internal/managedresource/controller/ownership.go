@@ -15,7 +15,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // errOwnershipPending is why an object waits that another ManagedResource is about to release: which of the two deletes
@@ -49,7 +48,7 @@ func isCollectable(apiVersion, kind string, labels map[string]string) bool {
 // Either this process created it, or the object carries no origin because it is created only once, and the entry is the
 // record: by its UID or, if it has none, by its namespace.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
-	return r.Tracker.CreatedFor(ownerOf(mr), target.RefOf(ref).Key) == live.GetUID() ||
+	return r.Tracker.CreatedFor(ownerOf(mr), objects.RefOf(ref).Key) == live.GetUID() ||
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
@@ -94,7 +93,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	if err := r.patchOrigin(ctx, live, next); err != nil {
 		return err
 	}
-	entry := target.RefOf(ref).Key
+	entry := objects.RefOf(ref).Key
 	r.Tracker.TakenOver(next, entry, live.GetUID())
 	r.Tracker.Transfer(next, owner, entry)
 	r.Tracker.MarkOutOfSync(entry)
@@ -105,7 +104,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
 	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
 		own := plan.KeyOfReference(&entry.ObjectReference)
-		return own.Same(key, clusterScoped) && r.keepsObject(mr, target.RefOf(&entry).Key)
+		return own.Same(key, clusterScoped) && r.keepsObject(mr, objects.RefOf(&entry).Key)
 	})
 	if i < 0 {
 		return entry, false
@@ -149,7 +148,7 @@ func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructu
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
 	}
-	return isRecorded(desired, live.GetUID()) || a.Tracker.IsOurs(keyOf(desired), live.GetUID())
+	return isRecorded(desired, live.GetUID()) || a.Tracker.IsOurs(desired.Ref.Key, live.GetUID())
 }
 
 // createdOnce reports whether the entry is about an object with the ignore annotation (MR-30).
@@ -195,7 +194,7 @@ func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *
 func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, error) {
 	origin := originOf(live, a.isKnownSource)
 	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
-	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), keyOf(desired)) {
+	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), desired.Ref.Key) {
 		return objects.Owner{}, nil // After a start not all are on record yet; then the origin tells.
 	}
 	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)

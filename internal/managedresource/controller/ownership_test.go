@@ -27,7 +27,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
@@ -449,12 +448,12 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	giver, next, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.complete("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: objects.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
 	f.complete("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: target.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: objects.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // stillHeld reports whether a run would find what the last one left, which ended while objects were being deleted: one of
@@ -21,7 +20,7 @@ func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *l
 func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.ObjectReference) bool {
 	found := false
 	for i := range refs {
-		entry := target.RefOf(&refs[i])
+		entry := objects.RefOf(&refs[i])
 		if r.Tracker.IsDeletionCompleted(owner, entry.Key, r.Clock.Now()) {
 			continue
 		}

@@ -66,7 +66,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
-		key := target.RefOf(ref).Key
+		key := objects.RefOf(ref).Key
 		if uid := cmp.Or(r.Tracker.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
 			r.Tracker.DisownCreation(key, uid)
 		}
@@ -182,7 +182,7 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 func (p *pruner) deleteAll(ctx context.Context) error {
 	for _, tier := range plan.Tiers(p.sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
 		begun := p.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
-			p.Tracker.DeletionFailed(ownerOf(p.mr), target.RefOf(&tier[i]).Key, p.Clock.Now(), err)
+			p.Tracker.DeletionFailed(ownerOf(p.mr), objects.RefOf(&tier[i]).Key, p.Clock.Now(), err)
 			p.wait(&tier[i], err)
 		})
 		for i := begun; i < len(tier); i++ {
@@ -320,7 +320,7 @@ func (p *pruner) awaitGone(ctx context.Context) {
 // to read, and whether there are others whose deletion was accepted.
 func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
 	for ref, err := range p.waiting {
-		entry := target.RefOf(ref)
+		entry := objects.RefOf(ref)
 		recorded := p.Tracker.Get(entry.Key)
 		unwatched := recorded.Known && !recorded.Present || !p.Watches.Covered(entry)
 		switch {
@@ -339,7 +339,7 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 // detail is what holds an object that is not gone: finalizers and conditions, if nothing else is known to, and what the
 // Events of a Service say (MRX-12). An Event that can't be read in time is left out.
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
-	owner, key := ownerOf(p.mr), target.RefOf(ref).Key
+	owner, key := ownerOf(p.mr), objects.RefOf(ref).Key
 	if p.waiting[ref] == nil {
 		if !p.Tracker.IsTerminating(owner, key) {
 			live, _, err := p.find(ctx, ref)

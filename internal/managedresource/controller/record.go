@@ -11,7 +11,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // recordApplied records that an object is in sync. compared is true if a change that the run made is the repair of
@@ -19,13 +18,13 @@ import (
 func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
 	origin, another := a.namesAnother(done.before)
 	if done.anothers = another; another && desired.CreateOnly {
-		a.disown(keyOf(desired), done.observation.UID, origin)
+		a.disown(desired.Ref.Key, done.observation.UID, origin)
 	}
 	a.succeeded(desired, done)
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	observation := done.observation
-	observation.Key, observation.Desired, observation.Since = keyOf(desired), cmp.Or(done.desired, digest), done.since
-	a.Watches.Served(target.RefOf(&desired.Reference))
+	observation.Key, observation.Desired, observation.Since = desired.Ref.Key, cmp.Or(done.desired, digest), done.since
+	a.Watches.Served(desired.Ref)
 	if !observation.Terminating {
 		a.Tracker.Applied(observation.Key)
 	}
@@ -61,9 +60,9 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 	case done.isKept() && changed:
 		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so
 		// that it is rate-limited.
-		a.Tracker.DriftRepaired(keyOf(desired), a.Clock.Now())
+		a.Tracker.DriftRepaired(desired.Ref.Key, a.Clock.Now())
 	case !done.isKept():
-		a.Tracker.DriftUnfounded(keyOf(desired), a.Clock.Now()) // Before Verified, which may report a later drift.
+		a.Tracker.DriftUnfounded(desired.Ref.Key, a.Clock.Now()) // Before Verified, which may report a later drift.
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -80,7 +81,7 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 		return nil
 	}
 	// Whether it was created here proves nothing from now on, even if the answer is lost.
-	key := target.RefOf(ref).Key
+	key := objects.RefOf(ref).Key
 	if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Tracker.CreatedFor(ownerOf(mr), key) == live.GetUID() {
 		r.Tracker.DisownCreation(key, live.GetUID())
 	}

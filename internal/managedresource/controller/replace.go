@@ -40,11 +40,11 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 	if err := a.lease.Check(ctx, Cached); err != nil {
 		return err // Nobody would create it anew.
 	}
-	a.Tracker.DeletionSent(ownerOf(a.mr), keyOf(desired))
-	a.Tracker.WriteOutcomeUnknown(keyOf(desired))
+	a.Tracker.DeletionSent(ownerOf(a.mr), desired.Ref.Key)
+	a.Tracker.WriteOutcomeUnknown(desired.Ref.Key)
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
 		if meta.Refused(err) {
-			a.Tracker.DeletionRefused(ownerOf(a.mr), keyOf(desired))
+			a.Tracker.DeletionRefused(ownerOf(a.mr), desired.Ref.Key)
 		}
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}

@@ -117,7 +117,7 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
 	return r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := r.planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			return r.Tracker.OthersClaim(owner, keyOf(d)) || len(others.on(d.Key, r.Tracker)) > 0
+			return r.Tracker.OthersClaim(owner, d.Ref.Key) || len(others.on(d.Key, r.Tracker)) > 0
 		})
 		return &source.Change{
 			Conditions: append(meta.Conditions(current.Status.Conditions).Invalidation(failedBefore), r.groupChanges(false)...),
@@ -267,12 +267,12 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		}
 		done, found := a.written[key]
 		if done.result == skipped {
-			done.observation.UID = a.Tracker.Get(keyOf(desired)).UID // A run before may have created it, and not have come to say so.
+			done.observation.UID = a.Tracker.Get(desired.Ref.Key).UID // A run before may have created it, and not have come to say so.
 		}
 		switch {
 		case done.anothers: // The object was handed over or taken over since: were its new owner to release it, the record would prove what is not so.
 			inventory[i] = meta.AsTentative(inventory[i])
-		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), keyOf(desired)) == done.observation.UID && done.observation.UID != ""):
+		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), desired.Ref.Key) == done.observation.UID && done.observation.UID != ""):
 			// Also if an earlier run created it, which did not come to say so.
 			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
 		case desired.Old == nil || !createdOnce(desired.Old):

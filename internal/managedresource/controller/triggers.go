@@ -21,7 +21,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 const (
@@ -98,7 +97,7 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
-		key := target.RefOf(ref).Key
+		key := objects.RefOf(ref).Key
 		if uid := r.Tracker.CreatedFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
 			r.Tracker.DisownCreation(key, uid)
 		}

@@ -138,7 +138,7 @@ func (a *applier) answered(ctx context.Context, desired *plan.Desired, options m
 // unanswered notes a write that may have been carried out, though its answer does not say so.
 func (a *applier) unanswered(desired *plan.Desired, err error) {
 	if err != nil && !meta.Refused(err) {
-		a.Tracker.WriteOutcomeUnknown(keyOf(desired))
+		a.Tracker.WriteOutcomeUnknown(desired.Ref.Key)
 	}
 }
 
@@ -146,7 +146,7 @@ func (a *applier) unanswered(desired *plan.Desired, err error) {
 // moment ago; an update carries its resource version, so that a conflict tells if it is out of date.
 func (a *applier) live(ctx context.Context, desired *plan.Desired, attempt int) (*unstructured.Unstructured, error) {
 	if attempt == 0 {
-		return a.Watches.Read(ctx, target.RefOf(&desired.Reference))
+		return a.Watches.Read(ctx, desired.Ref)
 	}
 	return a.get(ctx, desired)
 }

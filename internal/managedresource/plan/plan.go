@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
@@ -50,6 +51,8 @@ type Desired struct {
 	Old *resourcesv1alpha1.ObjectReference
 	// Reference is the object's new entry of the inventory.
 	Reference resourcesv1alpha1.ObjectReference
+	// Ref is the object of that entry.
+	Ref objects.Ref
 	// CreateOnly is true for an object with the ignore annotation (MR-30).
 	CreateOnly bool
 	// IgnoredFields are written when the object is created, and left alone afterwards.
@@ -367,6 +370,7 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 		Labels:      reference,
 		Annotations: desired.GetAnnotations(),
 	}
+	desired.Ref = objects.RefOf(&desired.Reference)
 	if !desired.CreateOnly {
 		injectLabels(desired.Object, labels)
 	}

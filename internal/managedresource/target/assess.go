@@ -63,20 +63,10 @@ type problem struct {
 	service *resourcesv1alpha1.ObjectReference
 }
 
-// RefOf is an entry of the inventory as the tracker knows it.
-func RefOf(ref *resourcesv1alpha1.ObjectReference) objects.Ref {
-	gvk := ref.GroupVersionKind()
-	return objects.Ref{
-		Key:        objects.Key{GroupKind: gvk.GroupKind(), Namespace: ref.Namespace, Name: ref.Name},
-		Version:    gvk.Version,
-		Unlabelled: meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore),
-	}
-}
-
 // KnownHealth judges by what is already known; it is not ok if anything would have to be read.
 func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
 	for i := range refs {
-		ref := RefOf(&refs[i])
+		ref := objects.RefOf(&refs[i])
 		recorded, judged := a.known(ref)
 		// An object that isn't healthy now may be so in a moment: the controllers of health tell when it lasts.
 		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync || recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
@@ -183,7 +173,7 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 
 func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
-		entry := RefOf(&ref)
+		entry := objects.RefOf(&ref)
 		recorded, judged := a.known(entry)
 		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !judged || !a.watches.Covered(entry) || recorded.Verdict.CountPods && !a.podsMatch(entry, recorded)
 	})
@@ -192,7 +182,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 // unwatched counts the objects whose end no watch will tell, though one reports their kind.
 func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
 	for i := range refs {
-		if a.tracker.Get(RefOf(&refs[i]).Key).UnlabelledLive {
+		if a.tracker.Get(objects.RefOf(&refs[i]).Key).UnlabelledLive {
 			count++
 		}
 	}
@@ -213,7 +203,7 @@ func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
 // oldPods reports whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have
 // thousands, that go one by one.
 func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (waitsFor string, err error) {
-	if entry := RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
+	if entry := objects.RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
 		switch counted := a.tracker.Pods(entry.PodSource(), recorded.UID); {
 		case counted == recorded.Verdict.Pods:
 			return "", nil
@@ -258,7 +248,7 @@ type judgement struct {
 // date. An object that is on record as missing is read again before anybody says so (MRB-38), and what lists and
 // watches that go by the label do not have is always.
 func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
-	entry := RefOf(ref)
+	entry := objects.RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
 	recorded, judged := a.known(entry)
 	if covered && (recorded.Present && !recorded.UnlabelledLive && judged || !recorded.Present && recorded.OutOfSync && !recorded.MissingFromList && !a.confirms) {
@@ -272,7 +262,7 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 
 // read is find for an object that has to be read; finding is what was known before.
 func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (objects.Object, error, error) {
-	key := RefOf(ref).Key
+	key := objects.RefOf(ref).Key
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)

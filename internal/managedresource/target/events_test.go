@@ -133,7 +133,7 @@ func TestEventsOfNamedServices(t *testing.T) {
 	for i := range services {
 		s.put(service, "n", fmt.Sprint("lb", i), map[string]any{"spec": map[string]any{"type": "LoadBalancer"}})
 		refs = append(refs, inventoryEntry("v1", "Service", fmt.Sprint("lb", i)))
-		entries = append(entries, RefOf(&refs[i]))
+		entries = append(entries, objects.RefOf(&refs[i]))
 	}
 	w.Track(owner, entries)
 	eventually(t, "covered", func() bool { return w.Covered(entries[0]) && l.AllKnown(owner) })

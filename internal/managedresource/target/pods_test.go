@@ -32,7 +32,7 @@ func (r *rollout) createdOnly(t *testing.T, replicas int) objects.Ref {
 	})
 	r.set("rs", theirs, controlledBy("Deployment", "d"))
 	r.refs[0].Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-	return RefOf(&r.refs[0])
+	return objects.RefOf(&r.refs[0])
 }
 
 var theirs = map[string]any{"app": "d"}

@@ -182,8 +182,8 @@ func TestVersionOfAVerdict(t *testing.T) {
 	a := NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now()))
 	judge := func(gvk schema.GroupVersionKind) string {
 		ref := entryOf(refTo(gvk, "n", "vpa"))
-		w.Track(owner, []objects.Ref{RefOf(&ref)})
-		eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) })
+		w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
+		eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) })
 		// The run finds it as its manifest says.
 		object, err := client.Get(t.Context(), gvk, "n", "vpa")
 		if err != nil {

@@ -168,8 +168,8 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 	run(t, w)
 	a := NewAssessor(client, l, w, clock.RealClock{})
 	ref := entryOf(refTo(vpaV1, "n", "vpa"))
-	w.Track(owner, []objects.Ref{RefOf(&ref)})
-	eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) && l.AllKnown(owner) })
+	w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
+	eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) && l.AllKnown(owner) })
 	object, err := client.Get(t.Context(), vpaV1, "n", "vpa")
 	if err != nil {
 		t.Fatal(err)
@@ -188,10 +188,10 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 	judge("before")
 	w.Track(objects.Owner{Name: "another"}, []objects.Ref{refTo(vpaBeta, "n", "vpa")})
 	judge("another one tracks it in another version")
-	w.Track(owner, []objects.Ref{RefOf(&ref)}) // The next run, which passes it by.
+	w.Track(owner, []objects.Ref{objects.RefOf(&ref)}) // The next run, which passes it by.
 	judge("after the next run")
 	w.Track(objects.Owner{Name: "another"}, nil)
-	w.Track(owner, []objects.Ref{RefOf(&ref)})
+	w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
 	judge("another one has it no more")
 }
 
@@ -208,14 +208,14 @@ func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
 	ref := entryOf(refTo(vpaV1, "n", "vpa"))
 	w.Track(objects.Owner{Name: "another"}, []objects.Ref{refTo(vpaV1, "n", "another")}) // The kind is in use in the new version.
 	w.Track(owner, []objects.Ref{refTo(vpaBeta, "n", "vpa")})
-	eventually(t, "covered", func() bool { return w.Covered(RefOf(&ref)) && w.Covered(refTo(vpaBeta, "n", "vpa")) })
-	w.Track(owner, []objects.Ref{RefOf(&ref), refTo(vpaBeta, "n", "vpa")})
+	eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) && w.Covered(refTo(vpaBeta, "n", "vpa")) })
+	w.Track(owner, []objects.Ref{objects.RefOf(&ref), refTo(vpaBeta, "n", "vpa")})
 	object, err := client.Get(t.Context(), vpaV1, "n", "vpa")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.MarkInSync(owner, w.View().Observation(object))
-	w.Track(owner, []objects.Ref{RefOf(&ref)})
+	w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
 	assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
 	if err != nil {
 		t.Fatal(err)
