@@ -144,9 +144,9 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	$(TOOLS)/controller-gen object paths=./api/...
 	$(TOOLS)/controller-gen object paths=./internal/externalapi/...
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
+	@for c in shared resourcemanager admissioncontroller nodeagentauthorizer; do go run ./internal/gen/docs fields api/config/$$c/v1alpha1; done
 	@go run ./internal/gen/charts deploy
-	@for c in resource-manager admission-controller node-agent-authorizer; do go run -C internal/tools ./configdoc ../.. $$c > docs/reference/$$c-configuration.md; done
-	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
+	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles resource-manager-configuration admission-controller-configuration node-agent-authorizer-configuration; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
 	@for c in $(COMMANDS); do go run ./cmd/$$c reference > docs/reference/$$c-command-line.md; done
 	@go run ./$(CLIENT) reference > docs/reference/kubectl-espalier-command-line.md
 	@go run ./test/env/quickstart -garden-api > docs/examples/garden/api.yaml

@@ -2,6 +2,7 @@
 //
 //	go run ./internal/gen/docs graph > docs/reference/graph.md
 //	go run ./internal/gen/docs rbac deploy/rbac
+//	go run ./internal/gen/docs fields api/config/shared/v1alpha1
 package main
 
 import (
@@ -29,7 +30,8 @@ func main() {
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
 		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics, "profiles": profiles,
 	}
-	folders := map[string]func(folder string) error{"rbac": rights}
+	maps.Copy(pages, configurations)
+	folders := map[string]func(folder string) error{"rbac": rights, "fields": fieldDocs}
 	if len(os.Args) == 3 && folders[os.Args[1]] != nil {
 		if err := folders[os.Args[1]](os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -38,7 +40,7 @@ func main() {
 		return
 	}
 	if len(os.Args) != 2 || pages[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: docs rbac <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
+		fmt.Fprintln(os.Stderr, "usage: docs rbac|fields <folder> | "+strings.Join(slices.Sorted(maps.Keys(pages)), " | "))
 		os.Exit(2)
 	}
 	fmt.Print(pages[os.Args[1]]())
