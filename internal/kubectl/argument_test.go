@@ -40,7 +40,7 @@ func TestCustomKinds(t *testing.T) {
 	}))
 	defer server.Close()
 	c := connected(t, "--kubeconfig", kubeconfig.File(t, server.URL))
-	found, err := c.open()
+	found, err := c.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func checkVerb() process.Subcommand {
 }
 
 func (f *checkFlags) run(ctx context.Context, out io.Writer, now time.Time) error {
-	found, err := f.open()
+	found, err := f.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const completeWithin = 3 * time.Second
 func (c *connection) completeObject(arguments []string, begun string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
-	found, err := c.open()
+	found, err := c.open(ctx)
 	if err != nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource
 func (c *connection) completeNamespace(_ *pflag.FlagSet, begun string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
-	found, err := c.open()
+	found, err := c.open(ctx)
 	if err != nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (c *connection) completeManagedResource(arguments []string, begun string) [
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
-	found, err := c.open()
+	found, err := c.open(ctx)
 	if err != nil {
 		return nil
 	}

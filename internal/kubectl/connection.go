@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -17,13 +18,18 @@ import (
 // connection are the flags that lead to the source and to the target.
 type connection struct {
 	source, target access
-	flags          *pflag.FlagSet
+	// shoot names a Shoot of the garden that the flags of the source lead to, as <project>/<name>; "" for none.
+	shoot string
+	flags *pflag.FlagSet
 }
 
 // access is how one cluster is found.
 type access struct {
 	kubeconfig string
 	clientcmd.ConfigOverrides
+	// issued is the way that the garden issued, if there is one, and namespace that of the shoot in its seed.
+	issued    *rest.Config
+	namespace string
 }
 
 // ofTarget is the prefix of the flags of the target.
@@ -33,6 +39,7 @@ func (c *connection) add(set *pflag.FlagSet) {
 	c.flags = set
 	c.source.add(set, "", "source, where ManagedResources and their Secrets are")
 	c.target.add(set, ofTarget, "target, where the managed objects are, if that is another cluster than the source")
+	set.StringVar(&c.shoot, "shoot", "", "`project/name` of a Shoot: the flags of the source lead to the garden, which issues kubeconfigs for the seed and the shoot")
 }
 
 // add adds client-go's own flags, of which the help describes three, and lists the others.
@@ -62,8 +69,10 @@ func (a *access) add(set *pflag.FlagSet, prefix, cluster string) {
 
 // toTarget returns how the target is found. It is the source unless a flag says otherwise; --namespace, impersonation and the timeout count for both.
 func (c *connection) toTarget() (a access, other bool) {
-	c.flags.Visit(func(f *pflag.Flag) { other = other || strings.HasPrefix(f.Name, ofTarget) })
-	if !other {
+	if c.target.issued != nil {
+		return c.target, true
+	}
+	if other = c.hasTarget(); !other {
 		return c.source, false
 	}
 	a = c.target
@@ -79,6 +88,11 @@ func (c *connection) toTarget() (a access, other bool) {
 	return a, true
 }
 
+func (c *connection) hasTarget() (has bool) {
+	c.flags.Visit(func(f *pflag.Flag) { has = has || strings.HasPrefix(f.Name, ofTarget) })
+	return has
+}
+
 func (a *access) rules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
@@ -87,6 +101,9 @@ func (a *access) rules() *clientcmd.ClientConfigLoadingRules {
 
 // load reads the kubeconfig, and returns the namespace of the flags, else that of the context.
 func (a *access) load() (*rest.Config, string, error) {
+	if a.issued != nil {
+		return a.issued, a.namespace, nil
+	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(a.rules(), &a.ConfigOverrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
@@ -110,8 +127,13 @@ type clusters struct {
 	sent                       atomic.Int64
 }
 
-// open leads to both clusters; nothing is sent yet.
-func (c *connection) open() (*clusters, error) {
+// open leads to both clusters. Only --shoot sends requests yet, to the garden.
+func (c *connection) open(ctx context.Context) (*clusters, error) {
+	if c.shoot != "" && c.source.issued == nil {
+		if err := c.openShoot(ctx); err != nil {
+			return nil, fmt.Errorf("--shoot: %w", err)
+		}
+	}
 	found := &clusters{}
 	config, namespace, err := c.source.load()
 	if err != nil {

@@ -55,7 +55,7 @@ func TestConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log = nil
 			c := connected(t, append(tc.arguments, "--kubeconfig", kubeconfig.File(t, source.URL))...)
-			found, err := c.open()
+			found, err := c.open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestConnection(t *testing.T) {
 		"--certificate-authority=x": "source: ",
 	} {
 		c := connected(t, arguments, "--kubeconfig", kubeconfig.File(t, source.URL))
-		if _, err := c.open(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := c.open(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("CLI-50: %s: %v", arguments, err)
 		}
 	}

@@ -113,7 +113,7 @@ func answerDiff(ctx context.Context, to *connection, name string, files diffFile
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := to.open()
+	clusters, err := to.open(ctx)
 	if err != nil {
 		return nil, err
 	}

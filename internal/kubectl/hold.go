@@ -138,7 +138,7 @@ func (c *connection) find(ctx context.Context, arguments []string) (*place, erro
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.open()
+	found, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func manifestsVerb() process.Subcommand {
 
 // readManifests decodes the Secrets of a ManagedResource of the source.
 func readManifests(ctx context.Context, to *connection, name string) (decode.Result, error) {
-	clusters, err := to.open()
+	clusters, err := to.open(ctx)
 	if err != nil {
 		return decode.Result{}, err
 	}

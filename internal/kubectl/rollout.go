@@ -84,7 +84,7 @@ func rolloutVerb() process.Subcommand {
 func (c *connection) completeGroup(begun string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
-	found, err := c.open()
+	found, err := c.open(ctx)
 	if err != nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ type groupRead struct {
 }
 
 func (f *rolloutFlags) run(ctx context.Context, word, name string, out io.Writer) error {
-	clusters, err := f.open()
+	clusters, err := f.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func tree() process.Subcommand {
 }
 
 func runTree(ctx context.Context, flags *treeFlags, name string, out io.Writer) error {
-	clusters, err := flags.open()
+	clusters, err := flags.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func answerWhy(ctx context.Context, to *connection, arguments []string, within s
 	if err != nil {
 		return nil, err
 	}
-	found, err := to.open()
+	found, err := to.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/shadow"
 )
 
@@ -37,13 +38,34 @@ type DryRun struct {
 	Log logr.Logger
 
 	progress io.Writer
-	names    []string
-	servers  []*shadow.Server
-	configs  []*rest.Config
+	// limit is the time that Run may take.
+	limit time.Duration
+	// earlier are the rounds of earlier passes of the process, and abandoned is the number of objects in their queues.
+	earlier   map[string]float64
+	abandoned float64
+	parts     []takeoverPart
+	names     []string
+	servers   []*shadow.Server
+	configs   []*rest.Config
 }
 
-func newDryRun(progress io.Writer) *DryRun {
-	return &DryRun{Log: shadow.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress}
+func newDryRun(progress io.Writer, limit time.Duration) *DryRun {
+	return &DryRun{Log: shadow.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress, limit: limit}
+}
+
+// Part rehearses one of many targets. Its report is a row of the whole one.
+func (r *DryRun) Part(name string, do func(*DryRun) error) {
+	r.tell("%s", name)
+	part := &DryRun{Log: r.Log, progress: r.progress, limit: r.limit}
+	err := do(part)
+	r.parts = append(r.parts, takeoverPart{Target: name, takeoverReport: *part.report(), Unknown: plaintext.Line(errorText(err))})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // RESTConfig is RESTConfig for a client that reads only. Two of the same cluster share what was not written.
@@ -53,14 +75,27 @@ func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.C
 		if err != nil {
 			return nil, err
 		}
-		at := slices.IndexFunc(r.configs, func(c *rest.Config) bool { return c.Host == config.Host && c.APIPath == config.APIPath })
-		if at < 0 {
-			at = len(r.servers)
-			r.names, r.servers, r.configs = append(r.names, name), append(r.servers, shadow.New(name)), append(r.configs, config)
-		}
-		config.Wrap(r.servers[at].Wrap)
-		return config, nil
+		return r.wrap(name, config), nil
 	}
+}
+
+// Reached returns a function that returns a way that is known, for a client that reads only.
+func (r *DryRun) Reached(name string, way *rest.Config) func(*shared.ClientConnection) (*rest.Config, error) {
+	return func(connection *shared.ClientConnection) (*rest.Config, error) {
+		config := rest.CopyConfig(way)
+		config.QPS, config.Burst = connection.QPS, int(connection.Burst)
+		return r.wrap(name, config), nil
+	}
+}
+
+func (r *DryRun) wrap(name string, config *rest.Config) *rest.Config {
+	at := slices.IndexFunc(r.configs, func(c *rest.Config) bool { return c.Host == config.Host && c.APIPath == config.APIPath })
+	if at < 0 {
+		at = len(r.servers)
+		r.names, r.servers, r.configs = append(r.names, name), append(r.servers, shadow.New(name)), append(r.configs, config)
+	}
+	config.Wrap(r.servers[at].Wrap)
+	return config
 }
 
 // Run runs a manager until nothing is left to do; begun reports whether everything has been started.
@@ -70,12 +105,20 @@ func (r *DryRun) Run(ctx context.Context, mgr manager.Manager, begun func() erro
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	err := r.awaitRest(ctx, ended, begun)
+	var err error
+	if r.earlier, r.abandoned, err = reconciled(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limit, fmt.Errorf("not done within %s", r.limit))
+	ended, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		ended <- mgr.Start(ctx)
+	}()
+	err = r.awaitRest(ctx, ended, begun)
 	troubles := r.troubles()
 	cancel()
+	<-done
 	return errors.Join(append([]error{err}, troubles...)...)
 }
 
@@ -162,27 +205,35 @@ func (r *DryRun) awaitRest(ctx context.Context, ended <-chan error, begun func()
 	}
 }
 
-// Rounds returns how often a controller was done with something.
+// Rounds returns the number of rounds of a controller in this pass.
 func (r *DryRun) Rounds(controller string) (int, error) {
+	rounds, _, err := reconciled()
+	return int(rounds[controller] - r.earlier[controller]), err
+}
+
+// reconciled returns the rounds of each controller of the process so far, and the number of rounds and objects under way.
+func reconciled() (rounds map[string]float64, busy float64, err error) {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
-		return 0, fmt.Errorf("reading the metrics of controllers: %w", err)
+		return nil, 0, fmt.Errorf("reading the metrics of controllers: %w", err)
 	}
-	rounds := 0.0
+	rounds = map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if family.GetName() == reconciliations && label.GetName() == "controller" && label.GetValue() == controller {
-					rounds += metric.GetCounter().GetValue()
+			switch family.GetName() {
+			case "controller_runtime_reconcile_total":
+				for _, label := range metric.GetLabel() {
+					if label.GetName() == "controller" {
+						rounds[label.GetValue()] += metric.GetCounter().GetValue()
+					}
 				}
+			case "controller_runtime_active_workers", "workqueue_depth":
+				busy += metric.GetGauge().GetValue()
 			}
 		}
 	}
-	return int(rounds), nil
+	return rounds, busy, nil
 }
-
-// reconciliations is the library's metric of rounds.
-const reconciliations = "controller_runtime_reconcile_total"
 
 func (r *DryRun) activity() (activity, error) {
 	var a activity
@@ -192,19 +243,10 @@ func (r *DryRun) activity() (activity, error) {
 		a.Writes += of.Writes
 		a.busy += float64(of.Open)
 	}
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		return a, fmt.Errorf("reading the metrics of controllers: %w", err)
+	rounds, busy, err := reconciled()
+	for _, n := range rounds {
+		a.rounds += n
 	}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			switch family.GetName() {
-			case reconciliations:
-				a.rounds += metric.GetCounter().GetValue()
-			case "controller_runtime_active_workers", "workqueue_depth":
-				a.busy += metric.GetGauge().GetValue()
-			}
-		}
-	}
-	return a, nil
+	a.busy += busy - r.abandoned
+	return a, err
 }

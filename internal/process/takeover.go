@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -39,7 +40,7 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
 			set.BoolVar(&dryRun, "dry-run", false, "required: the command never writes")
-			set.DurationVar(&limit, "timeout", 10*time.Minute, "how long the pass may take")
+			set.DurationVar(&limit, "timeout", 10*time.Minute, "time limit of the pass, or of that of each target")
 			format.Add(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
@@ -48,18 +49,13 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 			}
 			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer cancel()
-			ctx, end := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
-			defer end()
-			r := newDryRun(Stderr())
+			r := newDryRun(Stderr(), limit)
 			failed := rehearse(ctx, set, r)
 			report := r.report()
 			if err := report.print(out, format, failed == nil); err != nil || failed != nil {
 				return errors.Join(failed, err)
 			}
-			if len(report.Writes) > 0 {
-				return someWrites
-			}
-			return nil
+			return report.answer()
 		},
 	}
 }
@@ -70,11 +66,72 @@ type takeoverReport struct {
 	Writes []shadow.Write `json:"writes"`
 	// TokensTakenForAccepted is how many tokens the pass would ask the API server about, which is a write.
 	TokensTakenForAccepted int `json:"tokensTakenForAccepted,omitempty"`
+	// Targets are the reports about many targets.
+	Targets []takeoverPart `json:"targets,omitempty"`
+}
+
+// takeoverPart is the report about one of many targets.
+type takeoverPart struct {
+	Target string `json:"target"`
+	takeoverReport
+	// Unknown is the reason why the pass of the target ended early, if it did.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// answer returns the exit code.
+func (r *takeoverReport) answer() error {
+	unknown, writes := 0, len(r.Writes)
+	for i := range r.Targets {
+		writes += len(r.Targets[i].Writes)
+		if r.Targets[i].Unknown != "" {
+			unknown++
+		}
+	}
+	switch {
+	case unknown > 0:
+		return fmt.Errorf("not known for %d of %d targets", unknown, len(r.Targets))
+	case writes > 0:
+		return someWrites
+	}
+	return nil
+}
+
+// printTargets prints a table with a row for each target.
+func (r *takeoverReport) printTargets(out io.Writer) error {
+	verbs := []string{"create", "update", "patch", "delete"}
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintf(table, "TARGET\tWRITES\t%s\tUNKNOWN\n", strings.ToUpper(strings.Join(verbs, "\t")))
+	some := 0
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		_, _ = fmt.Fprintf(table, "%s\t%d", t.Target, len(t.Writes))
+		if len(t.Writes) > 0 {
+			some++
+		}
+		for _, verb := range verbs {
+			number := 0
+			for _, w := range t.Writes {
+				if w.Verb == verb {
+					number++
+				}
+			}
+			_, _ = fmt.Fprintf(table, "\t%d", number)
+		}
+		_, _ = fmt.Fprintf(table, "\t%s\n", t.Unknown)
+	}
+	if err := table.Flush(); err != nil { // A writer that fails fails here, too.
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d targets, %d with writes; --output json has each write.\n", len(r.Targets), some)
+	return err
 }
 
 func (r *takeoverReport) print(out io.Writer, format ReportFormat, complete bool) error {
 	if format.OutputFormat != "" {
 		return format.Print(out, r)
+	}
+	if r.Targets != nil {
+		return r.printTargets(out)
 	}
 	var b strings.Builder
 	for _, w := range r.Writes {
@@ -140,7 +197,7 @@ func (f *ReportFormat) Set(value string) error {
 }
 
 func (r *DryRun) report() *takeoverReport {
-	report := &takeoverReport{Writes: []shadow.Write{}}
+	report := &takeoverReport{Writes: []shadow.Write{}, Targets: r.parts}
 	for _, s := range r.servers {
 		report.Writes = append(report.Writes, s.Writes()...)
 		report.TokensTakenForAccepted += s.Assumed()
