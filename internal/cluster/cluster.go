@@ -20,7 +20,7 @@ import (
 
 // Connection is how an API server is reached.
 type Connection struct {
-	// REST is the configuration; its RateLimiter, if any, is what all clients share.
+	// REST is the configuration; all clients share its RateLimiter, if it has one.
 	REST *rest.Config
 	// HTTP is the client that all others use.
 	HTTP *http.Client
@@ -60,8 +60,8 @@ func Connect(cfg *rest.Config) (Connection, error) {
 	return Connection{REST: cfg, HTTP: httpClient}, nil
 }
 
-// Streams is how many requests kube-apiserver lets be under way on one HTTP/2 connection, unless --http2-max-streams-per-connection says
-// something else. More of them would open another connection.
+// Streams is the default of kube-apiserver's --http2-max-streams-per-connection: the requests that one HTTP/2
+// connection carries at once. More of them would open another connection.
 const Streams = 100
 
 // Own returns a connection to the same API server that nothing else uses, and without a client-side rate: what is sent over it is bounded by a

@@ -13,10 +13,11 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// retry is how long a cluster that does not answer is left alone.
+// retry is the pause before a cluster that does not answer is asked again.
 const retry = 2 * time.Second
 
-// Kept is what a feature reads from caches. It is a runnable of every replica; its users wait with Await, or call Synced.
+// Kept waits for the caches of a feature's reads. It is a runnable of every replica; its users wait with Await, or
+// call Synced.
 type Kept struct {
 	reads []kept
 	clock clock.WithTicker
@@ -27,7 +28,7 @@ type Kept struct {
 
 	mu        sync.Mutex
 	informers []cache.Informer
-	// begun is how many reads the caches were asked for.
+	// begun is the number of reads that the caches were asked for.
 	begun int
 }
 

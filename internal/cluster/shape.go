@@ -37,9 +37,9 @@ func of(name feature.Cluster, reads []feature.Read) []feature.Read {
 
 // CacheOptions returns the shape of a cache that keeps what is read of a cluster, and refuses to begin with anything else.
 //
-// Objects of a kind that several features read in the same form are kept once, with all that these features need: a selector is in force if all
-// of them have the same, and so is a namespace; what is stripped is what all of them strip. A feature that reads with a selector must therefore
-// expect objects that it does not select.
+// Objects of a kind that several features read in the same form are kept once, with all that these features need: a
+// selector or namespace applies only if all of them have the same, and a field is stripped only if all of them strip
+// it. A feature that reads with a selector must therefore expect objects that it does not select.
 func CacheOptions(name feature.Cluster, o Options) (cache.Options, error) {
 	options := cache.Options{
 		Scheme: o.Scheme, SyncPeriod: o.Resync, ReaderFailOnMissingInformer: true, NewInformer: newInformer,

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// repeated is the time after which a warning is told again.
+	// repeated is the time after which a warning is logged again.
 	repeated = time.Hour
-	// remembered bounds the warnings that are known to have been told: at most a MiB with texts of shownWarning bytes. Beyond that nothing is told
-	// until an hour has passed, and metrics still count.
+	// remembered bounds the warnings that count as logged: at most a MiB with texts of shownWarning bytes. Beyond that
+	// none is logged until an hour has passed; metrics still count.
 	remembered = 4096
 	// shownWarning is the longest text of a warning in a log, and mostWarnings the most that one answer can have.
 	shownWarning, mostWarnings = 256, 32
@@ -88,14 +88,14 @@ func (c *Collected) Texts() []string {
 	return c.texts
 }
 
-// IsDue reports whether a warning was not told within the last hour, and notes that it is told now.
+// IsDue reports whether a warning was not logged within the last hour, and records it as logged.
 func (c *Collected) IsDue(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hourly.isDue(key)
 }
 
-// hourly has the texts that were told within the last hour.
+// hourly has the texts that were logged within the last hour.
 type hourly struct {
 	clock  clock.PassiveClock
 	mu     sync.Mutex

@@ -23,7 +23,8 @@ type events struct {
 	// held has what was read of events that are not complete, of which sent bytes went on, and searched bytes have no end of a line.
 	held           []byte
 	sent, searched int
-	// ready is what was checked, and passing the rest of a small event that is handed on as it comes.
+	// ready holds checked bytes to hand on; passing counts the remaining bytes of a small event that is handed on as
+	// it arrives.
 	ready   []byte
 	passing int
 	err     error

@@ -16,11 +16,11 @@ var (
 	errMalformed = errors.New("the answer is malformed JSON")
 )
 
-// tally is what was counted of an answer.
+// tally sums up the size of an answer.
 type tally struct {
-	// bytes is what the answer takes when it is decoded, text that is copied included.
+	// bytes is the memory that the decoded answer takes, copied text included.
 	bytes int64
-	// items is the number of objects of a list, and largest what the largest of them takes.
+	// items is the number of objects of a list, and largest the memory of the largest of them.
 	items   int
 	largest int64
 }
@@ -273,7 +273,7 @@ func (s *scan) elements(i int, f *field, depth int) int {
 	}
 }
 
-// grown is what the n-th element of a list takes besides its content.
+// grown returns the memory that the n-th element of a list takes in addition to its content.
 func grown(n int, size int64) int64 {
 	switch {
 	case n == 0:

@@ -9,10 +9,10 @@ import (
 
 // Sizes of what decoders allocate, for 64 bits.
 const (
-	// growth is how many times its size an element of a slice takes while append copies the slice into a larger one. A decoder of JSON makes room
-	// for atOnce elements first.
+	// growth is the factor by which a slice exceeds its elements while append copies it into a larger one. A decoder
+	// of JSON makes room for atOnce elements first.
 	growth, atOnce = 3, 4
-	// textBytes is the header of a string, and what its allocation is rounded up by.
+	// textBytes is the header of a string and the rounding of its allocation.
 	textBytes = 24
 	// mapBytes is an empty map. groupSlots are the entries for which a map has room once it has one.
 	mapBytes, groupSlots = 48, 8
@@ -26,7 +26,7 @@ type shape struct {
 	element *field
 }
 
-// field is what values of a field take.
+// field has the memory costs of a field's values.
 type field struct {
 	// of is the shape of a message, of each element of a list, or of each value of a map; nil for texts, numbers and what has its own decoder.
 	of *shape

@@ -93,8 +93,9 @@ func questionOf(request *http.Request) *question {
 	return q
 }
 
-// encodingOf returns how an answer claims to be encoded. An answer that claims neither encoding is scanned as JSON, because the client library decodes
-// some answers as JSON without a look at their type; it is no error there if it is none. Encodings that the library decodes and that are not scanned are refused.
+// encodingOf returns the encoding that an answer claims. An answer that claims neither encoding is scanned as JSON,
+// because the client library decodes some answers as JSON whatever their type; an answer that is not JSON is no error
+// there. Encodings that the library decodes and that are not scanned are refused.
 func encodingOf(header http.Header) (protobuf, plain bool, err error) {
 	claimed := header.Get("Content-Type")
 	media, _, parseErr := mime.ParseMediaType(claimed)

@@ -22,7 +22,7 @@ const (
 	small = 2 << 10
 )
 
-// Types are those that clients decode answers into.
+// Types has the Go types that clients decode answers into.
 type Types struct {
 	schemes []*runtime.Scheme
 	shapes  shapes
@@ -45,7 +45,7 @@ func (t *Types) typeOf(gvk schema.GroupVersionKind) reflect.Type {
 	return nil
 }
 
-// question is what the client asks for, as far as it decides how the answer is decoded.
+// question has the parts of a client's request that decide how its answer is decoded.
 type question struct {
 	path, accept string
 	// limit is the number of objects of a page, 0 for no limit.

@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// probeBudget is how long the readiness of a cache is waited for in a probe (PRC-54).
+// probeBudget bounds the wait for a cache in a readiness probe (PRC-54).
 const probeBudget = 5 * time.Millisecond
 
 // manyGarbage is how much garbage there may be with many targets, in percent of the memory that is in use.
@@ -27,7 +27,7 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 		// The client library's goroutines, such as those that decode the events of a watch, log what they panic with, and their watch ends. With one
 		// target the process ends; with many, one must not end the others.
 		runtime.ReallyCrash = false
-		// Most of the memory is what is known of objects, which stays: with the usual 100 there is as much garbage.
+		// ^Most of the memory holds long-lived objects: with the default of 100 there would be as much garbage.
 		if _, set := os.LookupEnv("GOGC"); !set {
 			debug.SetGCPercent(manyGarbage)
 		}

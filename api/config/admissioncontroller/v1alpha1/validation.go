@@ -84,8 +84,8 @@ func validateScopes(s *SeedAuthorizerConfiguration, path *field.Path) field.Erro
 	return all
 }
 
-// minStaleness is what may be silent while all is well: where an API server sends no bookmarks for a kind, a watch is opened anew after two
-// minutes of silence, and everything is listed anew after two more.
+// minStaleness covers the longest silence of a healthy watch: without bookmarks, a watch is reopened after two minutes
+// of silence, and everything is listed again after two more.
 const minStaleness = 5 * time.Minute
 
 func validateResourceAdmission(r *ResourceAdmissionConfiguration, path *field.Path) field.ErrorList {

@@ -22,8 +22,8 @@ func (e *UndecodableError) Error() string {
 	return fmt.Sprintf("%s of %s %s/%s cannot be decoded", e.Field, e.Kind, e.Namespace, e.Name)
 }
 
-// prometheusSpec is what a Prometheus has in common with a Pod, and the credentials of its remote writes. Secrets to pull images are not
-// read (REF-1).
+// prometheusSpec has the fields that a Prometheus shares with a Pod, and the credentials of its remote writes. Secrets
+// to pull images are not read (REF-1).
 type prometheusSpec struct {
 	Containers     []corev1.Container `json:"containers"`
 	InitContainers []corev1.Container `json:"initContainers"`
@@ -36,7 +36,7 @@ type prometheusSpec struct {
 	} `json:"remoteWrite"`
 }
 
-// managedResourceSpec is what a ManagedResource refers to.
+// managedResourceSpec has the references of a ManagedResource.
 type managedResourceSpec struct {
 	SecretRefs []corev1.LocalObjectReference `json:"secretRefs"`
 }
