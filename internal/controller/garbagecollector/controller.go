@@ -36,9 +36,9 @@ import (
 const Name = "garbage-collector"
 
 const (
-	// parallel is how many objects are written to at once.
+	// parallel is the number of concurrent writes.
 	parallel = 10
-	// page is how many objects are listed at once: the objects are judged and dropped page by page.
+	// page is the number of objects in a page of a list: the objects are judged and dropped page by page.
 	page = 500
 	// shown limits how many objects an error or a line of the log names, and maxText how long the text of each may be, in bytes: together a line
 	// of readable length.
@@ -74,9 +74,9 @@ func New(o Options) *Reconciler {
 	return &Reconciler{Options: o, refused: refusals{}, retries: newRetries()}
 }
 
-// Reconcile condemns what nothing refers to, and deletes what an earlier run marked and nothing has referred to in two looks at all holders of
-// references, the second right before the deletion. A look that is not complete ends the run: nothing is deleted (GC-4, GC-6). A
-// write that failed is left alone for a while (GC-10).
+// Reconcile marks unreferenced objects. It deletes a marked object if two complete lists of all holders, the second
+// right before the deletion, have no reference to it. An incomplete list ends the run, and nothing is deleted (GC-4,
+// GC-6). A failed write is retried after a back-off (GC-10).
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	r.retries.later.Store(0)
 	all, err := r.candidates(ctx)

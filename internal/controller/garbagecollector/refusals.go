@@ -20,7 +20,7 @@ const (
 	refusedPeriods = 24
 )
 
-// object is what is deleted; one that is made anew is another one.
+// object identifies an object to delete; an object that is created again has another UID.
 type object struct {
 	marked.Key
 	uid types.UID
@@ -33,8 +33,8 @@ type refusal struct {
 	due      time.Time
 }
 
-// refusals give deletions that fail a back-off of their own. Each try costs two looks at all holders of references, which one admission
-// webhook of a tenant must not have repeated at the pace of other failures.
+// refusals give failed deletions a back-off of their own. Each retry lists all holders of references twice; an
+// admission webhook of a tenant must not cause that at the pace of other retries.
 //
 // Only one run at a time uses them; what they remember is never more than what the run has listed.
 type refusals map[object]refusal
@@ -79,7 +79,7 @@ func (r refusals) first() bool {
 // retries are when a run is repeated: one that had an incomplete view soon (COM-4), and one that deleted all but what was refused later.
 type retries struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
-	// later is how long to wait after the last run, in nanoseconds; zero if its view was incomplete.
+	// later is the delay after the last run, in nanoseconds; zero if its view was incomplete.
 	later atomic.Int64
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are what the controller reads, most of it only while the kinds of Istio are served. No object is kept.
+// Reads returns the reads of the controller, most of them only while the kinds of Istio are served. No object is kept.
 func Reads(*config.ResourceManagerConfiguration) []feature.Read {
 	stream := func(resource schema.GroupVersionResource, kind string, clusterScoped, optional bool) feature.Read {
 		return feature.Read{

@@ -131,7 +131,7 @@ func (w *watches) watched() []string {
 	return w.r.Namespaces
 }
 
-// told hands over what a watch of a run tells, if it is the current one.
+// notify enqueues the namespaces that an event affects, if its run is the current one.
 func (w *watches) notify(run *struct{ end context.CancelFunc }, tell func() []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,7 +20,8 @@ type demand[R comparable] struct {
 
 	mu   sync.Mutex
 	line []R
-	// inLine has those of the line; running are those that were taken, and whether they are to be in line again.
+	// inLine has the requests of the line; running maps each request in progress to whether it is enqueued again
+	// afterwards.
 	inLine  map[R]struct{}
 	running map[R]bool
 	later   map[R]*dueRequest[R]
@@ -132,7 +133,7 @@ func (d *demand[R]) ripen() {
 	d.woken()
 }
 
-// due is how many requests run or are in line.
+// due returns the number of requests that run or are in line.
 func (d *demand[R]) due() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -205,7 +206,7 @@ func (d *demand[R]) ShuttingDown() bool {
 	return d.ended
 }
 
-// dueOrder is a heap: the first request is the one that is due first.
+// dueOrder is a heap; the earliest request is first.
 type dueOrder[R comparable] []*dueRequest[R]
 
 func (o dueOrder[R]) Len() int           { return len(o) }

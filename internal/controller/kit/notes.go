@@ -20,8 +20,9 @@ import (
 const maxNote = 1024
 
 const (
-	// keptNotes is how many notes are remembered before their age is checked, and keptFor how long a note counts that is not repeated:
-	// a problem that lasts is noted again within the longest pause between retries (Retries).
+	// keptNotes is the number of notes at which their age is checked for the first time; keptFor is the lifetime of a
+	// note that is not repeated: a problem that lasts is noted again within the longest pause between retries
+	// (Retries).
 	keptNotes = 1000
 	keptFor   = 24 * time.Hour
 )
@@ -42,7 +43,7 @@ type Notes struct {
 	sweepAt int
 }
 
-// note is what was told, and when it was last to be told.
+// note is the last Event of an object, and its time.
 type note struct {
 	text string
 	at   time.Time
@@ -53,18 +54,19 @@ func NewNotes(writer client.Writer, clock clock.PassiveClock, component string) 
 	return &Notes{writer: writer, clock: clock, component: component, last: map[types.UID]note{}, sweepAt: keptNotes}
 }
 
-// Tell records an Event about an object, unless it is what was told of the object last. That it could not be recorded is logged only.
+// Tell records an Event about an object, unless the object's last Event was the same. A failure to record it is only
+// logged.
 func (n *Notes) Tell(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
 	n.record(ctx, about, eventType, reason, message, reason+"\n"+message)
 }
 
-// TellReason is Tell for messages that others have a hand in, such as errors of an API server: another message of the reason that was told
-// last is no news. The first message stands for all of them until the object is forgotten.
+// TellReason is like Tell, but compares only the reasons. It suits messages with foreign text, such as errors of an
+// API server: the first message stands for all of them until the object is forgotten.
 func (n *Notes) TellReason(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
 	n.record(ctx, about, eventType, reason, message, reason)
 }
 
-// record records an Event, unless its text is the one that was recorded last.
+// record records an Event, unless its text equals the last recorded one.
 func (n *Notes) record(ctx context.Context, about corev1.ObjectReference, eventType, reason, message, text string) {
 	if !n.isNew(about.UID, text) {
 		return
@@ -86,7 +88,7 @@ func (n *Notes) record(ctx context.Context, about corev1.ObjectReference, eventT
 	}
 }
 
-// Forget forgets what was told of an object, because it is well again or gone.
+// Forget forgets the last Event of an object that recovered or is gone.
 func (n *Notes) Forget(uid types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,7 +102,7 @@ func (n *Notes) isNew(uid types.UID, text string) bool {
 	n.last[uid] = note{text, now}
 	if len(n.last) > n.sweepAt {
 		maps.DeleteFunc(n.last, func(_ types.UID, kept note) bool { return now.Sub(kept.at) > keptFor })
-		n.sweepAt = max(keptNotes, 2*len(n.last)) // So that a look at all of them is paid for by as many new ones.
+		n.sweepAt = max(keptNotes, 2*len(n.last)) // Doubling amortizes the sweep over as many new notes.
 	}
 	return isNew
 }

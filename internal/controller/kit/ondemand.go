@@ -81,7 +81,7 @@ func (c *onDemand[R]) Start(ctx context.Context) error {
 	return nil
 }
 
-// await waits until all sources have told what there is.
+// await waits until all sources have delivered their initial objects.
 func (c *onDemand[R]) await(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, c.sync)
 	defer cancel()

@@ -24,10 +24,10 @@ func RetriesUpTo(last time.Duration) workqueue.TypedRateLimiter[reconcile.Reques
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, last)
 }
 
-// firstRetry is how long to wait after the first failure.
+// firstRetry is the delay after the first failure.
 const firstRetry = 5 * time.Millisecond
 
-// Jitter is a period with up to a tenth more or less, so that what is looked at periodically does not march in step (OPB-16).
+// Jitter spreads a period by up to a tenth, so that periodic reconciliations do not march in step (OPB-16).
 func Jitter(period time.Duration) time.Duration {
 	return period - period/10 + time.Duration(rand.Int64N(int64(period/5)+1))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are what the controller reads. No object is kept.
+// Reads returns the reads of the controller. No object is kept.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	c := &cfg.Controllers.NetworkPolicy
 	stream := func(resource schema.GroupVersionResource, kind string) feature.Read {

@@ -77,7 +77,7 @@ func New(o Options) (*Reconciler, error) {
 	}, nil
 }
 
-// Index is what the reconciler decides by. Tests and benchmarks tell it what watches would.
+// Index returns the index that the reconciler decides by. Tests and benchmarks feed it in place of watches.
 func (r *Reconciler) Index() *desired.Index { return r.index }
 
 // AddToManager adds the controller and what it watches.

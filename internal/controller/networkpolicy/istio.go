@@ -106,7 +106,7 @@ func (i *istio) endLocked(name string) {
 	}
 }
 
-// told hands over what a watch tells, and follows the Pods of the Gateways that there are then.
+// notify enqueues the requests of an event, and follows the Pods of the Gateways that exist after it.
 func (i *istio) notify(name string, by *running, tell func() []desired.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

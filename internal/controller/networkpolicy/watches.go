@@ -84,7 +84,7 @@ func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	return w.istio.start(ctx)
 }
 
-// serviceGone also forgets what was told of a Service.
+// serviceGone also forgets the Events of a Service.
 func (w *watches) serviceGone(namespace, name string) []desired.Request {
 	uid := w.r.index.UIDOf(namespace, name)
 	w.r.problems.Forget(uid)

@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 )
 
-// atOnce is how many writes one reconciliation has under way (NP-8: in parallel). With the default of five workers that is what a target
-// takes that serves others, too.
+// atOnce is the number of concurrent writes in one reconciliation (NP-8: in parallel). With the default of five
+// workers, a target that serves other clients, too, can take them.
 const atOnce = 4
 
 // write does what was decided. All of it is attempted, whatever fails (NP-8).

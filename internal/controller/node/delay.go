@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// AnnotationDelay on a Node is how long its agent waits before it reconciles.
+	// AnnotationDelay on a Node is the time that its agent waits before it reconciles.
 	AnnotationDelay = "node-agent.gardener.cloud/reconciliation-delay"
 	// LabelAgentSecret on a Node names the Secret with the configuration of its operating system.
 	LabelAgentSecret = "worker.gardener.cloud/gardener-node-agent-secret-name"

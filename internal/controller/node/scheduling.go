@@ -14,7 +14,7 @@ import (
 // taints keep away: its Pod starts once they are gone.
 var transient = []string{"node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable}
 
-// daemonTolerations are those that the DaemonSet controller gives all Pods.
+// daemonTolerations are the tolerations that the DaemonSet controller adds to all Pods.
 var daemonTolerations = []corev1.Toleration{
 	exists(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute), exists(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute),
 	exists(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule), exists(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule),

@@ -34,7 +34,7 @@ type Options struct {
 // Reconciler labels Secrets.
 type Reconciler struct {
 	Options
-	// waiting is how often in a row a Secret was found in use.
+	// waiting spaces the retries for a Secret that is in use.
 	waiting workqueue.TypedRateLimiter[reconcile.Request]
 }
 

@@ -29,7 +29,8 @@ var (
 	accountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
 )
 
-// Reads are what the controller reads: it keeps the metadata of Secrets with static tokens, and of ServiceAccounts what decides.
+// Reads returns the reads of the controller: it keeps the metadata of Secrets with static tokens, and the deciding
+// fields of ServiceAccounts.
 func Reads() []feature.Read {
 	return []feature.Read{
 		{

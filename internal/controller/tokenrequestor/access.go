@@ -14,7 +14,8 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// Reads are what the token requestor reads. Of the source's Secrets it keeps the metadata of those that ask for tokens, and nothing else.
+// Reads returns the reads of the token requestor. Of the source's Secrets it keeps only the metadata of those that ask
+// for tokens.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	selector := labels.Set{token.LabelPurpose: token.PurposeRequest}
 	if class := ptr.Deref(cfg.Controllers.TokenRequestor.Class, ""); class != "" {

@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	// A Secret that is being deleted is served as long as a finalizer keeps it: its users read it until it is gone.
 	if gone || !token.Relevant(secret.Labels, ptr.Deref(r.Config.Class, "")) {
 		r.forget(request.NamespacedName, secret.UID)
-		return reconcile.Result{}, nil // What there is in the target stays (TR-4, TR-25).
+		return reconcile.Result{}, nil // The target's Secret and ServiceAccount stay (TR-4, TR-25).
 	}
 	var odd oddity
 	after, err := r.serve(ctx, secret, &odd)
@@ -241,7 +241,8 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 		return 0, err
 	}
 	outdated, err := r.write(ctx, secret, held, data, token.Stamp(now.Add(delay)))
-	if why.early && !outdated { // Also if the token cannot be written: what is limited is what the target is asked for.
+	// The limit counts requests to the target: a token that cannot be written counts, too.
+	if why.early && !outdated {
 		r.floor.replaced(key)
 	}
 	if err != nil {

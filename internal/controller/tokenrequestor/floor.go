@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// replacements is how many tokens of a Secret are replaced at once before their time: what is lost by accident is lost once or twice.
+	// replacements is the number of tokens of a Secret that are replaced early without a pause: a token is lost by
+	// accident once or twice.
 	replacements = 2
 	// replacementPause is the time until one more may be replaced. A target that takes out each token that is written costs
 	// six tokens and six writes of the source an hour, and its users wait no longer than this for the next token.

@@ -23,7 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
-// caPause is how often the CA of the target is looked at; it is in a file that changes once in years.
+// caPause is the interval of reading the target's CA, whose file changes once in years.
 const caPause = time.Minute
 
 func secrets() *metav1.PartialObjectMetadata {

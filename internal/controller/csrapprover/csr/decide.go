@@ -15,7 +15,7 @@ import (
 // condition has to fit into one object with the request, and is read by people.
 const maxReason = 1024
 
-// Outcome is what happens to a request.
+// Outcome is the result of a decision about a request.
 type Outcome string
 
 // Outcomes.
@@ -35,7 +35,7 @@ type Verdict struct {
 	Reason string
 }
 
-// Rules are what can be configured.
+// Rules has the configuration of the decision.
 type Rules struct {
 	// Machines says that there are Machines. Without them a machine is its Node (CSR-15, CSR-31).
 	Machines bool

@@ -15,7 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// Request is what a decision looks at.
+// Request has the parts of a CertificateSigningRequest that a decision needs.
 type Request struct {
 	Signer       string
 	Username     string
@@ -29,7 +29,7 @@ type Request struct {
 	Others int
 }
 
-// Concerned reports whether the approver looks at requests for a signer (CSR-1).
+// Concerned reports whether the approver handles requests for a signer (CSR-1).
 func Concerned(signer string) bool {
 	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientSignerName
 }
@@ -56,7 +56,8 @@ func Strip(object *certificatesv1.CertificateSigningRequest) {
 	}
 }
 
-// Parse returns what a decision looks at. The error is about the form of the request, and repeats nothing of it (CSR-3).
+// Parse returns the parts that a decision needs. Its error describes the form of the request and repeats no content
+// (CSR-3).
 func Parse(object *certificatesv1.CertificateSigningRequest) (*Request, error) {
 	block, _ := pem.Decode(object.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {

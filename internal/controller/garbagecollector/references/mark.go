@@ -33,8 +33,8 @@ const (
 	Due
 )
 
-// Grace is how long an object is marked at least before it is deleted. Half of a period: a run at the usual time finds it due, one that is
-// earlier, after a failure or a change of leader, does not.
+// Grace is the minimum time between the mark and the deletion of an object. Half of a period: a run at the usual time
+// finds it due, one that is earlier, after a failure or a change of leader, does not.
 func Grace(period time.Duration) time.Duration { return period / 2 }
 
 // Fresh is how old the knowledge of what is marked may be where references pass. A marked object is known for the

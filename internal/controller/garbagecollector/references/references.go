@@ -25,7 +25,8 @@ var schema = graph.Schema{Names: []string{"ConfigMap", "Secret", "Holder", "Use"
 
 var inUse = graph.Vertex{Kind: use}
 
-// Graph is who refers to what, as far as holders were told of. It answers for whole namespaces only if all holders there were told of.
+// Graph has the references of the recorded holders. Its answer for a namespace is complete once all holders of the
+// namespace are recorded.
 type Graph struct {
 	g *graph.Graph
 	// whole are the namespaces in which everything is in use.

@@ -148,7 +148,7 @@ func (x *Index) RemoveRule(namespace, name string) []string {
 // Has reports whether an object is among all those of a list.
 type Has func(namespace, name string) bool
 
-// RetainRules tells which DestinationRules there are in a namespace, or everywhere if it is empty; SetRule told of them before.
+// RetainRules removes the DestinationRules of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainRules(in string, has Has) []string {
 	var changed []string
 	for _, key := range x.ruleNames(in) {
@@ -194,7 +194,7 @@ func (x *Index) RemoveService(namespace, name string) []string {
 	return x.aboutLocked(key)
 }
 
-// RetainServices tells which Services there are in a namespace, or everywhere if it is empty; SetService told of them before.
+// RetainServices removes the Services of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainServices(in string, has Has) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -277,7 +277,7 @@ func (x *Index) RemoveNamespace(name string) []string {
 	return nil // ICC-4: what a source namespace had is collected with it.
 }
 
-// RetainNamespaces tells which Namespaces there are; SetNamespace told of them before.
+// RetainNamespaces removes the Namespaces that a list no longer has.
 func (x *Index) RetainNamespaces(has Has) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -334,7 +334,7 @@ func (x *Index) RemoveFilter(namespace, name string) []string {
 	return []string{source}
 }
 
-// RetainFilters tells which EnvoyFilters with the label there are in a namespace, or everywhere if it is empty; SetFilter told of them before.
+// RetainFilters removes the labelled EnvoyFilters of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainFilters(in string, has Has) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -366,7 +366,7 @@ func digest(labels map[string]string, owners []metav1.OwnerReference, spec []byt
 	return sha256.Sum256(canonical)
 }
 
-// Decision is what is to be done for a source namespace.
+// Decision has the writes and deletions for a source namespace.
 type Decision struct {
 	// Write are the filters that are not there or not as they should be, Delete those that should not be there.
 	Write  []*unstructured.Unstructured

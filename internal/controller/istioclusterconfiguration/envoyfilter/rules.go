@@ -27,7 +27,7 @@ const (
 	downstream
 )
 
-// Rule is what of a DestinationRule decides.
+// Rule has the fields of a DestinationRule that decide.
 type Rule struct {
 	types.NamespacedName
 	// Service is empty for a rule that does not count (ICC-5).
@@ -86,7 +86,7 @@ func modeOf(pool *istio.ConnectionPool) mode {
 	return undecided
 }
 
-// Service is what of a Service decides.
+// Service has the fields of a Service that decide.
 type Service struct {
 	types.NamespacedName
 	ports    []port

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Decision is what is to be done for a request.
+// Decision has the writes and deletions for a request.
 type Decision struct {
 	// Service is nil if it is not known.
 	Service *Service
 	// Write are the policies that are not there or not as they should be, Delete those that should not be there.
 	Write  []*Policy
 	Delete []Existing
-	// Problems are what cannot be done.
+	// Problems are the policies and annotations that cannot be applied.
 	Problems []Problem
 	// Long is a label's key that is too long for a request for all policies, and Short what it becomes (NP-23).
 	Long, Short string
@@ -39,7 +39,7 @@ func (x *Index) Decide(r Request) Decision {
 		d.Delete = existing
 		return d
 	case own == nil:
-		return d // The Service is there, so the Namespace is, too, and will be told of.
+		return d // The Service exists, so the Namespace does, too: its event is still to come.
 	case !own.handled:
 		d.Delete = existing
 		return d

@@ -40,7 +40,8 @@ func (f DescriptionFormat) world(service types.NamespacedName, ports []networkin
 	return fmt.Sprintf("Allows ingress traffic from everywhere to ports %v for pods selected by the %s service selector.", listed, service)
 }
 
-// clients returns which Pods are clients. controllers is what those of the ingress controller are called among labels.
+// clients describes the Pods that are clients. controllers is the word for the Pods of the ingress controller in front
+// of their labels.
 func (f DescriptionFormat) clients(p peers, controllers string) string {
 	switch {
 	case f == DescribeSelector:

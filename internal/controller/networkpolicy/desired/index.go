@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Request asks to look at the policies of a Service.
+// Request asks to reconcile the policies of a Service.
 type Request struct {
 	Service types.NamespacedName
 	// Peer narrows it to the policies for clients in one namespace, which may be the Service's own; empty means all.
@@ -69,7 +69,7 @@ type Index struct {
 	groups     map[string]*group // by what the annotation says
 	policies   map[types.NamespacedName]*Existing
 	observed   map[types.NamespacedName]*shelf // by Service
-	// deleted are policies of which only an answer says that they are gone, as the last event told of them.
+	// deleted has the last observed form of policies whose deletion is known from an answer, but from no event yet.
 	deleted map[types.NamespacedName]*Existing
 	// waiting are the requests that a policy of another Service keeps from their own of the same name.
 	waiting   map[types.NamespacedName]map[Request]bool
@@ -79,7 +79,7 @@ type Index struct {
 	istio     istio
 }
 
-// namespace is what is known of a Namespace.
+// namespace has the fields of a Namespace that decide.
 type namespace struct {
 	labels      labels.Set
 	handled     bool
@@ -120,7 +120,7 @@ func (x *Index) needed() []Kind {
 	return kinds
 }
 
-// Complete says that the first lists of a kind have been told.
+// Complete records that the first lists of a kind have been delivered.
 func (x *Index) Complete(kind Kind) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -141,7 +141,7 @@ func (x *Index) isCompleteLocked() bool {
 	return !slices.ContainsFunc(x.needed(), func(k Kind) bool { return !x.complete[k] })
 }
 
-// IsComplete reports whether the first lists of all kinds that are needed have been told.
+// IsComplete reports whether the first lists of all needed kinds have been delivered.
 func (x *Index) IsComplete() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -219,7 +219,7 @@ func (x *Index) UIDOf(namespace, name string) types.UID {
 // Has reports whether an object is among all those of a list.
 type Has func(namespace, name string) bool
 
-// RetainServices tells which Services there are in a namespace, or everywhere if it is empty; SetService told of them before.
+// RetainServices removes the Services of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainServices(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -246,7 +246,7 @@ func (x *Index) joinLocked(s *Service) {
 	if g == nil {
 		selectors, err := Selectors(s.clients)
 		if err != nil || len(selectors) == 0 {
-			return // What cannot be read is one of the Service's problems.
+			return // The Service reports selectors that cannot be parsed among its problems.
 		}
 		g = &group{selectors: selectors, services: map[types.NamespacedName]bool{}, namespaces: map[string]bool{}}
 		for name, n := range x.namespaces {

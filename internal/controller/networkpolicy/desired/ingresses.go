@@ -40,7 +40,7 @@ func (x *Index) RemoveIngress(namespace, name string) []Request {
 	return x.setIngressLocked(types.NamespacedName{Namespace: namespace, Name: name}, nil)
 }
 
-// RetainIngresses tells which Ingresses there are in a namespace, or everywhere if it is empty; SetIngress told of them before.
+// RetainIngresses removes the Ingresses of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainIngresses(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -12,20 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VirtualService is what is known of one: which Services in its namespace it leads to, and through which Gateways.
+// VirtualService has the Services of its namespace that a VirtualService leads to, and its Gateways.
 type VirtualService struct {
 	types.NamespacedName
 	Gateways []types.NamespacedName
 	Backends []Backend
-	// Unreadable says that it is there and cannot be read: what was known of it counts.
+	// Unreadable marks an object that exists and cannot be read: the last readable form stays in force.
 	Unreadable bool
 }
 
-// Gateway is what is known of one: the labels of the Pods that it runs in.
+// Gateway has the labels of the Pods that a Gateway runs in.
 type Gateway struct {
 	types.NamespacedName
 	Selector labels.Set
-	// Unreadable says that it is there and cannot be read: what was known of it counts.
+	// Unreadable marks an object that exists and cannot be read: the last readable form stays in force.
 	Unreadable bool
 }
 
@@ -77,7 +77,7 @@ func sortedBackends(all []Backend) []Backend {
 	return all
 }
 
-// istio is what is known of VirtualServices, Gateways and the Pods of these.
+// istio has the known VirtualServices, Gateways and the Pods of these Gateways.
 type istio struct {
 	virtual  map[string]map[string]VirtualService // by namespace and name
 	gateways map[types.NamespacedName]Gateway
@@ -390,7 +390,7 @@ func (x *Index) RetainGatewayPods(selector, namespace string, has Has) []Request
 	return x.gateChangedLocked(selector)
 }
 
-// CompleteGatewayPods says that all Pods that match a selector have been told of.
+// CompleteGatewayPods records that all Pods that match a selector have been delivered.
 func (x *Index) CompleteGatewayPods(selector string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

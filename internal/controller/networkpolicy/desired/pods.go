@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pods are those that ask for access, as far as policies depend on it.
+// pods has the labels of Pods that ask for access, as far as policies depend on them.
 type pods struct {
 	keys map[types.NamespacedName][]string
-	// count is how many Pods of a namespace have a label.
+	// count has the number of Pods by namespace and label.
 	count map[string]map[string]int
 }
 
@@ -78,7 +78,7 @@ func (x *Index) RemovePod(namespace, name string) []Request {
 	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, nil)
 }
 
-// RetainPods tells which Pods there are in a namespace, or everywhere if it is empty; SetPod told of them before.
+// RetainPods removes the Pods of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainPods(namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

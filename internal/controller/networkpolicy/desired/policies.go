@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Existing is what is known of a policy in the cluster that carries the labels of a Service.
+// Existing is a policy in the cluster that carries the labels of a Service.
 type Existing struct {
 	types.NamespacedName
 	Service         types.NamespacedName
@@ -165,8 +165,8 @@ func isOlder(version, than string) bool {
 // Writing is a write of a policy that is under way.
 type Writing struct {
 	key types.NamespacedName
-	// disturbed says that since its beginning the policy was told to be gone, or all policies were listed: what the answer says may be
-	// older than that. Events report it then.
+	// disturbed is set if, since the write began, an event reported the deletion of the policy or all policies were
+	// listed: the answer of the write may be older, and events report the result.
 	disturbed bool
 }
 

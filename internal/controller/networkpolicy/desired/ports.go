@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// target is what Pods of a Service listen at: a number or the name of a container's port. end, if not zero, is the last of a range.
+// target is a port that Pods of a Service listen on: a number or the name of a container's port. end, if not zero, is
+// the last port of a range.
 type target struct {
 	protocol corev1.Protocol
 	port     intstr.IntOrString

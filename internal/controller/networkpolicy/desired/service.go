@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Service is what of a Service decides about its policies.
+// Service has the fields of a Service that decide about its policies.
 type Service struct {
 	types.NamespacedName
 	UID types.UID
@@ -34,7 +34,7 @@ type Service struct {
 	// clients are the selectors of other namespaces, as they were written; namespaceAlias stands for its own in labels (NP-19).
 	clients        string
 	namespaceAlias string
-	// unread is what may be there because of something that cannot be read.
+	// unread has the policies that exist perhaps because of an annotation that cannot be read.
 	unread unread
 }
 

@@ -9,7 +9,7 @@ type shelf struct {
 	byPeer map[string][]*Existing
 }
 
-// shelfLimit is how many policies are looked through: that costs less than what a map takes of memory.
+// shelfLimit is the number of policies up to which a linear search beats the memory of a map.
 const shelfLimit = 16
 
 func (s *shelf) add(e *Existing) {

@@ -11,7 +11,8 @@ import (
 
 const selector = node.LabelCritical + "=true"
 
-// Reads are what the controller reads: of Nodes that do not wait only the name is kept, and of DaemonSets and Pods only critical ones.
+// Reads returns the reads of the controller: of Nodes that do not wait it keeps only the name, and it keeps only
+// critical DaemonSets and Pods.
 func Reads() []feature.Read {
 	return []feature.Read{
 		{

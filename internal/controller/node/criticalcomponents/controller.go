@@ -42,7 +42,7 @@ type Reconciler struct{ Options }
 // New returns a reconciler.
 func New(o Options) *Reconciler { return &Reconciler{o} }
 
-// Reconcile takes the taint from a Node, or looks at it again after a while.
+// Reconcile removes the taint from a Node that is ready for it, or checks the Node again after a while.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	n := &corev1.Node{}
 	err := r.Kept.Get(ctx, request.NamespacedName, n)

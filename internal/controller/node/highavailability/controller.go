@@ -47,12 +47,14 @@ type Reconciler struct {
 	// settled says that all workloads were looked at for that number without a failure. It is set after the last patch, so that a run that
 	// fails is repeated (section 8 of the contract).
 	complete bool
-	// looks is how often in a row the webhook left workloads as they were for that number. It may not have seen the Node yet.
+	// reads counts the consecutive runs in which the webhook left workloads unchanged: it may not have seen the Node
+	// yet.
 	reads int
 }
 
 const (
-	// again is how long the webhook is given to see the Node, and readsLimit how often. It does not look after workloads that are left after that.
+	// again is the time that the webhook gets to see the Node, and readsLimit the number of such runs. Workloads that
+	// are still unchanged are none that the webhook handles.
 	again      = 10 * time.Second
 	readsLimit = 3
 )
@@ -60,7 +62,7 @@ const (
 // New returns a reconciler.
 func New(o Options) *Reconciler { return &Reconciler{Options: o} }
 
-// Reconcile looks at all workloads if there is more than one Node and was not before, or the other way round (NHA-2).
+// Reconcile checks all workloads if the number of Nodes has changed from one to several or back (NHA-2).
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))

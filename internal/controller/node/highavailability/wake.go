@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// page is how many workloads are listed at once: an object is at most 1.5 MiB in etcd, so that a page of whole workloads is at most some
-	// 75 MiB, and metadata of as many Namespaces are less.
+	// page is the number of workloads in a page of a list: an object is at most 1.5 MiB in etcd, so that a page of
+	// whole workloads is at most some 75 MiB, and metadata of as many Namespaces are less.
 	page = 50
-	// parallel is how many workloads are patched at once. Webhooks of a tenant may let each patch wait.
+	// parallel is the number of concurrent patches. Webhooks of a tenant may delay each patch.
 	parallel = 5
-	// shown is how many failures an error names, and maxText how long the text of each is at most, in bytes.
+	// shown is the number of failures that an error names, and maxText the longest text of each, in bytes.
 	shown   = 10
 	maxText = 512
 )
@@ -95,11 +95,11 @@ func (r *Reconciler) each(ctx context.Context, list func() client.ObjectList, vi
 	}
 }
 
-// waking is one look at all workloads.
+// waking is one pass over all workloads.
 type waking struct {
 	*Reconciler
 	several bool
-	// left is how many workloads the webhook has left as they were.
+	// left counts the workloads that the webhook left unchanged.
 	left atomic.Int64
 	// failed are the first failures, of failures.
 	failed   []error
@@ -119,7 +119,7 @@ func (w *waking) joined() error {
 	return errors.Join(w.failed...)
 }
 
-// unskipped selects the workloads that the webhook looks at (NHA-3).
+// unskipped selects the workloads that the webhook handles (NHA-3).
 var unskipped = func() labels.Selector {
 	skip, err := labels.NewRequirement(node.LabelSkip, selection.DoesNotExist, nil)
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *waking) wakeKind(ctx context.Context, namespace string, list func() cli
 	}, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: unskipped})
 }
 
-// wake patches a workload without content, and looks at what the webhook has made of it.
+// wake patches a workload without content, and checks the result of the webhook.
 func (w *waking) wake(ctx context.Context, load workload) error {
 	err := w.Live.Patch(ctx, load.Object, client.RawPatch(types.MergePatchType, []byte("{}")))
 	switch {

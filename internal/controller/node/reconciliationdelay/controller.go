@@ -22,7 +22,7 @@ import (
 // Name of the controller, in logs and metrics.
 const Name = "node-agent-reconciliation-delay"
 
-// parallel is how many Nodes are written at once: a new Node among 10,000 changes the delay of each.
+// parallel is the number of concurrent writes: a new Node among 10,000 changes the delay of each.
 const parallel = 10
 
 // Options are all that the controller needs; each is required.

@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/node"
 )
 
-// gather is how long events are gathered: Nodes come and go in groups, and each changes the delay of all.
+// gather is the time in which events are gathered: Nodes come and go in groups, and each changes the delay of all.
 const gather = time.Second
 
 // AddToManager adds the controller with one worker (NRD-1); what it watches is in the cache of the target.

@@ -1,5 +1,5 @@
-// Package invalidation says which static tokens of ServiceAccounts are to be invalidated. The webhook token-invalidator changes the data;
-// here it is decided which Secrets have the label that it looks at.
+// Package invalidation decides which static tokens of ServiceAccounts are invalidated. It labels their Secrets; the
+// webhook token-invalidator changes the data of labelled Secrets.
 package invalidation
 
 import (
@@ -14,7 +14,7 @@ const (
 	LabelSkip = "token-invalidator.resources.gardener.cloud/skip"
 	// LabelConsider on a Secret: its token is invalid. Its presence counts.
 	LabelConsider = "token-invalidator.resources.gardener.cloud/consider"
-	// LabelPurpose on a Secret is what the webhook is registered for.
+	// LabelPurpose on a Secret is the label that the webhook's registration selects.
 	LabelPurpose = "resources.gardener.cloud/purpose"
 	// Purpose is the value for Secrets with static tokens.
 	Purpose = "token-invalidator"

@@ -44,7 +44,7 @@ func Relevant(labels map[string]string, class string) bool {
 	return labels[LabelPurpose] == PurposeRequest && (class == "" || labels[LabelClass] == class)
 }
 
-// Asked is what a Secret asks for.
+// Asked is the request of a Secret.
 type Asked struct {
 	// Account is the ServiceAccount.
 	Account types.NamespacedName

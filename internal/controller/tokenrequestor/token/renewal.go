@@ -32,7 +32,8 @@ func Delay(lifetime time.Duration, spread float64) time.Duration {
 // Stamp returns the value of the annotation that says when to renew (TR-18).
 func Stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// Examination is what the data of a Secret tell. Renew says why a new token is needed; empty if it is not.
+// Examination is the result of checking the data of a Secret. Renew is the reason for a new token; empty if none is
+// needed.
 type Examination struct {
 	Token string
 	Renew string
