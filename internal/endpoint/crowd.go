@@ -13,7 +13,7 @@ import (
 type buffer struct {
 	limit int
 	grace time.Duration
-	// patient is how many may wait for a place.
+	// mostQueued bounds the requests that wait for a place.
 	mostQueued int
 
 	mu sync.Mutex
@@ -70,7 +70,7 @@ func (c *buffer) wait(ctx context.Context, g *admitted) *place {
 		late := time.NewTimer(max(c.grace, time.Millisecond))
 		select {
 		case <-free:
-		case <-late.C: // A body may have been awaited for too long by now.
+		case <-late.C: // The oldest body may exceed its grace now.
 		case <-ctx.Done():
 		}
 		late.Stop()
@@ -95,7 +95,7 @@ func (c *buffer) wakeLocked() {
 	}
 	select {
 	case first.Value.(chan struct{}) <- struct{}{}:
-	default: // It was told.
+	default: // Its wake-up is pending already.
 	}
 }
 

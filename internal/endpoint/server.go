@@ -30,7 +30,7 @@ const (
 	HeaderBytes = 16 << 10
 	// TokenHeaderBytes is the same where tokens come in, which have 16 KiB at most.
 	TokenHeaderBytes = 32 << 10
-	// stuckConnection is after what time a connection is closed that takes no byte, whatever its windows say.
+	// stuckConnection is the time after which a connection that takes no byte is closed, whatever its windows say.
 	stuckConnection = 15 * time.Second
 	// slowestPage limits how long anything may take, a debug page included. Reviews have a deadline of their own for their answers.
 	slowestPage = 30 * time.Second

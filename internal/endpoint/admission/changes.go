@@ -234,14 +234,14 @@ type fieldOf struct {
 	// deep says that the type is a struct, a pointer to one, or a list whose elements are compared one by one. None of them says itself how it
 	// is written.
 	deep bool
-	// element is what tells the elements of such a list apart, and name where they have their names.
+	// element identifies the elements of such a list, and name is the index of the field with their names.
 	element identified
 	name    []int
 	// plain says that the type is a text, a number or a truth value, or a pointer to one; plainMap that it is a map of texts or bytes.
 	plain, plainMap bool
 }
 
-// identified is what tells the elements of a list apart.
+// identified is the way in which elements of a list are identified.
 type identified int
 
 const (

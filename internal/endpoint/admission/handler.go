@@ -66,7 +66,7 @@ func Decide(decide func(context.Context, *admissionv1.AdmissionRequest) error) F
 	}
 }
 
-// Options are what an endpoint for AdmissionReviews is made of.
+// Options has the parts of an endpoint for AdmissionReviews.
 type Options struct {
 	// Name is the webhook's name in metrics.
 	Name   string
@@ -85,9 +85,9 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Handler answers AdmissionReviews of v1 and v1beta1. A decoded review is answered in a review with HTTP status 200 (CW-2). Where the
-// endpoint is not able to look at it the HTTP status says so, and the failure policy of the webhook decides: 503, or 408 for a body that
-// does not come.
+// Handler answers AdmissionReviews of v1 and v1beta1. A decoded review is answered in a review with HTTP status 200
+// (CW-2). If the endpoint cannot process it, the HTTP status says so, and the failure policy of the webhook decides:
+// 503, or 408 for a body that does not arrive.
 type Handler struct {
 	Options
 
@@ -216,7 +216,8 @@ func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) 
 	return response
 }
 
-// called is what a log calls the object of a request: one whose name is still to be invented goes by what that begins with (WB-24).
+// called returns the name of a request's object for logs: its name, or its generateName if the name is not generated
+// yet (WB-24).
 func called(r *admissionv1.AdmissionRequest) string {
 	if r.Name != "" {
 		return r.Name
@@ -238,7 +239,7 @@ func (h *Handler) decide(ctx context.Context, r *admissionv1.AdmissionRequest) (
 	return h.Decide(ctx, r)
 }
 
-// call is what there is once for a request: the request itself, and why it is admitted, if the function says so.
+// call is a request, with the reason of its admission if the function gives one.
 type call struct {
 	request     *admissionv1.AdmissionRequest
 	explanation string

@@ -48,7 +48,7 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 // rejectionsKept bounds the series of refusals: a landscape has some thousand projects, and a namespace is whatever a request says.
 const rejectionsKept = 5000
 
-// other is what is counted together: namespaces and kinds beyond that number, or of names that no object has.
+// other is the label value for namespaces and kinds beyond the limit, and for invalid names.
 const other = "<other>"
 
 // Rejections counts what webhooks of admission-controller refuse, for operators who look for clients that do wrong (OBS-20).

@@ -204,7 +204,7 @@ func identity(element any) string {
 
 func encoded(element any) string {
 	text, err := json.Marshal(element)
-	if err != nil { // What was decoded from JSON can be encoded.
+	if err != nil { // Values that were decoded from JSON can be encoded.
 		return ""
 	}
 	return string(text)

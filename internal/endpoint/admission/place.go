@@ -83,7 +83,8 @@ func (p *place) path() string {
 	return p.up.path() + "/" + escape.Replace(p.name)
 }
 
-// equal reports whether two values are the same. Most fields of an object are empty or plain, so that those are told apart first.
+// equal reports whether two values are the same. Most fields of an object are empty or plain, so that those are
+// compared first.
 func equal(was, is reflect.Value) bool {
 	switch was.Kind() {
 	case reflect.String:

@@ -21,7 +21,7 @@ const (
 
 	// warningLength limits how long a warning may be: API servers cut longer ones at 256 bytes.
 	warningLength = 256
-	// logPeriod is how long nothing more is logged after a line about what a webhook only reports.
+	// logPeriod is the minimum interval between log lines about a webhook that only reports.
 	logPeriod = 10 * time.Second
 	// unjudged is the code under which requests are counted that were admitted without a judgement.
 	unjudged = http.StatusServiceUnavailable

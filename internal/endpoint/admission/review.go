@@ -108,7 +108,7 @@ func object[T any](kind schema.GroupVersionKind, raw, known []byte, namespace st
 	return into, nil
 }
 
-// typeName is what a type is called in messages: one that is made for a rule goes by its kind.
+// typeName returns the name of a type for messages; a type that is made for a rule is named by its kind.
 func typeName(kind schema.GroupVersionKind, into any) string {
 	if _, is := into.(runtime.Object); is {
 		return fmt.Sprintf("%T", into)
@@ -139,7 +139,7 @@ func textAt(object []byte, key string) (text string, err error) {
 	return text, unmarshal(value, &text)
 }
 
-// shapes is what types know of objects.
+// shapes has the known fields of each type.
 var shapes sync.Map
 
 // knownTo returns an object with what a type knows of it, and its kind: to decode the rest takes most of the time.

@@ -15,7 +15,8 @@ import (
 // Mutator changes an object. It gets the object with its namespace, and RequestFrom tells more of the request.
 type Mutator[T any] func(ctx context.Context, object *T) error
 
-// Mutate makes a Func of a function that changes objects of one kind (FM-1 to FM-6). A deletion is admitted without a look at the object.
+// Mutate makes a Func of a function that changes objects of one kind (FM-1 to FM-6). A deletion is admitted without
+// decoding the object.
 func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (Patch, error) {
 		if r.Operation == admissionv1.Delete {
@@ -74,7 +75,7 @@ func Validate[T any](kind schema.GroupVersionKind, validate Validator[T]) Func {
 	})
 }
 
-// nameOf is what an object is called in a message, also before its name is generated.
+// nameOf returns the name of an object for messages, also before its name is generated.
 func nameOf(r *admissionv1.AdmissionRequest, object any) string {
 	if o, is := object.(metav1.Object); is {
 		switch {

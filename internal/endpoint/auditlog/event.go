@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Event is what matters of an event. Its texts are parts of the chunk that it was read in: who keeps one for long clones it.
+// Event has the relevant fields of an event. Its texts are parts of the chunk that it was read from: clone a text to
+// keep it for long.
 type Event struct {
 	// File and Line say where it is, for people; lines count from 1.
 	File string
@@ -29,7 +30,7 @@ type Event struct {
 	APIGroup, Resource, Subresource, Namespace, Name string
 	// Code is that of the response, 0 if there was none.
 	Code int
-	// Decision and Reason are what the API server's authorizers said: allow or forbid; empty if the log does not tell.
+	// Decision and Reason are the result of the API server's authorizers: allow or forbid; empty if the log has none.
 	Decision, Reason string
 	// Received is the time at which the request came, Reached the time of the stage.
 	Received, Reached string

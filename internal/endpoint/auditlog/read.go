@@ -25,7 +25,7 @@ const (
 	namedLines = 10
 )
 
-// Source is what is read.
+// Source is the input of a replay.
 type Source struct {
 	// Files are paths; - is Stdin. A file that begins as gzip does is decompressed.
 	Files []string
@@ -38,9 +38,10 @@ type Source struct {
 
 // Far is how far reading is.
 type Far struct {
-	// Lines are those that were handed over.
+	// Lines counts the lines that were handed over.
 	Lines int
-	// Bytes is how many bytes of the files were read, as they are stored; All is the size of the files, 0 if it is not known.
+	// Bytes counts the bytes of the files that were read, as they are stored; All is the size of the files, 0 if it is
+	// unknown.
 	Bytes, All int64
 }
 

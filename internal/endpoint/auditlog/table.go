@@ -17,7 +17,7 @@ type Key struct {
 	Rule     string `json:"rule"`
 	Client   string `json:"client"`
 	Resource string `json:"resource"`
-	// Was and Is are what is compared: Allow, Deny, NoOpinion.
+	// Was and Is are the compared decisions: Allow, Deny, NoOpinion.
 	Was string `json:"was"`
 	Is  string `json:"is"`
 }
@@ -99,7 +99,7 @@ func Resource(group, resource, subresource string) string {
 	return resource
 }
 
-// Request is what was asked, in a line.
+// Request describes a request in one line.
 func Request(e *Event) string {
 	text := e.Verb + " " + Resource(e.APIGroup, e.Resource, e.Subresource)
 	if at := strings.Trim(e.Namespace+"/"+e.Name, "/"); at != "" {

@@ -63,7 +63,7 @@ type Change struct {
 	Gone bool
 }
 
-// Changes returns the objects that a write changed; told is false if the log does not contain them. The object of the
+// Changes returns the objects that a write changed; known is false if the log does not contain them. The object of the
 // response counts, else that of the request, which is as good for a creation and an update.
 func (e *Event) Changes() (changes []Change, known bool) {
 	if e.Verb == deleteCollection {

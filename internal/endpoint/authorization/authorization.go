@@ -51,7 +51,7 @@ func NewBodies() *endpoint.Bodies {
 	return endpoint.NewBodies(endpoint.Size{Bytes: reviewLimit, Places: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Turns: ratelimit.NewTurns(7)})
 }
 
-// Options are what an endpoint for SubjectAccessReviews is made of.
+// Options has the parts of an endpoint for SubjectAccessReviews.
 type Options struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Ready reports whether decisions are possible; before that each answer is an evaluation error (B-3). Nil means always.
@@ -106,7 +106,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
-// answer is what a review is answered with.
+// answer is the response to a review.
 type answer struct {
 	apiVersion, kind string
 	allowed, denied  bool

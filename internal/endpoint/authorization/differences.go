@@ -30,8 +30,8 @@ type Difference struct {
 	Outcome                  Outcome
 }
 
-// samplePeriod is how long nothing more is logged after a line about the same authorizer, rule, class of client and outcome. Ten seconds are 360
-// lines an hour for each of them, of some 40 that a landscape has.
+// samplePeriod is the minimum interval between log lines about the same authorizer, rule, class of client and outcome.
+// Ten seconds are 360 lines an hour for each of them, of some 40 that a landscape has.
 const samplePeriod = 10 * time.Second
 
 // Differences counts where shadow policies decide differently (SHD-2), and logs a sample of the requests (SHD-3). Nil counts nothing.
@@ -43,7 +43,7 @@ type Differences struct {
 	samples map[Difference]*sample
 }
 
-// sample is what is known of one series.
+// sample is the state of one series.
 type sample struct {
 	counter prometheus.Counter
 	logged  time.Time

@@ -39,14 +39,14 @@ type Answer struct {
 	Candidates []Candidate `json:"candidates,omitempty"`
 	// Notes say what else counts.
 	Notes []string `json:"notes,omitempty"`
-	// Shadow is what the shadow policy says; nil without one.
+	// Shadow is the decision of the shadow policy; nil without one.
 	Shadow *Shadow `json:"shadow,omitempty"`
 }
 
 // Undecided is the decision of a shadow policy that would have had to read an object first.
 const Undecided = "Undecided"
 
-// Shadow is what a shadow policy says (SHD-4).
+// Shadow is the decision of a shadow policy (SHD-4).
 type Shadow struct {
 	// Decision is Allow, Deny, NoOpinion or Undecided.
 	Decision string `json:"decision"`

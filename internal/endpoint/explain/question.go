@@ -38,7 +38,7 @@ func (q *Question) Values() url.Values {
 	return values
 }
 
-// QuestionOf reads query parameters: the names are those that forms have, too.
+// QuestionOf reads query parameters, which have the names of the form's fields.
 func QuestionOf(values url.Values) Question {
 	return Question{
 		User: values.Get("user"), Groups: values["group"], Verb: values.Get("verb"), Group: values.Get("apiGroup"), Resource: values.Get("resource"),

@@ -22,7 +22,7 @@ const Path = "/explain"
 const (
 	// atOnce limits the answers that are made at once: each is some milliseconds' work.
 	atOnce = 2
-	// patience is how long a question waits for its turn.
+	// patience limits the time that a question waits for its turn.
 	patience = 5 * time.Second
 	// answerLimit bounds what a client reads of an answer, which has five candidates and some paths.
 	answerLimit = 1 << 20

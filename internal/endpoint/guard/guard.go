@@ -38,9 +38,10 @@ const (
 	allowedFor = time.Minute
 	// refreshAfter is the age at which a right is asked about again, so that it does not end between two scrapes.
 	refreshAfter = allowedFor / 2
-	// acceptedFor is how long a token keeps its own turns after its last request: longer than Prometheus ever pauses.
+	// acceptedFor is the time for which a token keeps its own turns after its last request: longer than Prometheus
+	// ever pauses.
 	acceptedFor = time.Hour
-	// refusedFor is how long a refusal counts: a client that gets the right waits for so long.
+	// refusedFor is the lifetime of a refusal: a client that gets the right waits no longer than that.
 	refusedFor = 10 * time.Second
 	// remembered is the number of answers that each lane keeps, of some 100 bytes each: a few clients ask for a few paths.
 	remembered = 256
@@ -220,7 +221,7 @@ func (g *Guard) ask(ctx context.Context, from *lane, q question) (int, error) {
 	return http.StatusForbidden, nil
 }
 
-// recall returns a known status. If a right is stale, one caller per retry is told so, who asks again.
+// recall returns a known status. stale asks the caller to check the right again; it is true for one caller per retry.
 func (g *Guard) recall(from *lane, q question) (status int, found, stale bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

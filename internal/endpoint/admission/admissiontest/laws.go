@@ -207,7 +207,7 @@ func (l Objects) request(operation admissionv1.Operation, object []byte) *admiss
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(object, &said) // What is no object has no name.
+	_ = json.Unmarshal(object, &said) // A document that is not an object has no name.
 	kind := metav1.GroupVersionKind(l.Kind)
 	request := &admissionv1.AdmissionRequest{
 		UID: "u", Namespace: "n", Name: said.Metadata.Name, Operation: operation, Kind: kind, RequestKind: &kind, Object: runtime.RawExtension{Raw: object},

@@ -21,7 +21,7 @@ type Pods struct {
 	Touches []string
 	// Spares are the lists that the rule leaves alone, of containers, initContainers and ephemeralContainers.
 	Spares []string
-	// Draw puts what the webhook looks at into a Pod; nil adds nothing.
+	// Draw adds the fields that the webhook reads to a Pod; nil adds nothing.
 	Draw func(rt *rapid.T, pod map[string]any)
 	// OnlyCreate says that the rule is about creations alone, and leaves any other request as it is.
 	OnlyCreate bool

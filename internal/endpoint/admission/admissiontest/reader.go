@@ -21,10 +21,10 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
-// Reader is a cluster with a few objects, for webhooks that read. Kinds are told apart by their names alone.
+// Reader is a cluster with a few objects, for webhooks that read. It distinguishes kinds by their names alone.
 type Reader struct {
 	Objects []*unstructured.Unstructured
-	// Err is what reading a kind ends with.
+	// Err has the error of reading a kind.
 	Err map[string]error
 	// Reads counts what was read, as "get Secret" or "list Shoot".
 	Reads map[string]int
@@ -69,7 +69,7 @@ func (r *Reader) Referrers() *referrers.Index {
 	return index
 }
 
-// kindIn is what an object says to be, or the name of its type.
+// kindIn returns the kind that an object states, or the name of its type.
 func kindIn(into interface {
 	GetObjectKind() schema.ObjectKind
 }) string {
@@ -95,7 +95,7 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return apierrors.NewNotFound(schema.GroupResource{Resource: strings.ToLower(kind) + "s"}, key.Name)
 }
 
-// List implements client.Reader; limits are not kept, and fields are told apart by their paths.
+// List implements client.Reader; it ignores limits.
 func (r *Reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	kind := kindIn(into)
 	r.Reads["list "+kind]++

@@ -60,7 +60,7 @@ func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.Admiss
 	})
 }
 
-// operations are those that an API server sends, and one that none does.
+// operations has the operations that an API server sends, and an unknown one.
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect, "OTHER"}
 
 // Refuses checks the example of a webhook that judges: the document's first object is refused with a text that the document has, its second one is admitted.
@@ -90,7 +90,7 @@ func Refuses(t *testing.T, decide admission.Func, request admissionv1.AdmissionR
 	}
 }
 
-// GardenDocument is what shows the webhooks of admission-controller.
+// GardenDocument has the examples of admission-controller's webhooks.
 const GardenDocument = "../../../docs/concepts/garden-webhooks.md"
 
 // Judged is the example of a webhook of admission-controller: two objects in the document, and the requests about them.
