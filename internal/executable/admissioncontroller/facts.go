@@ -35,7 +35,7 @@ func configured[W any](registrations func(*configuration) []W) func(*configurati
 	return func(cfg *configuration, _ feature.Installation) []W { return registrations(cfg) }
 }
 
-// selectorQuestion is what authorizers write: the question whether the garden sends selectors.
+// selectorQuestion returns the write by which authorizers check whether the garden sends selectors.
 func selectorQuestion() []feature.Write { return []feature.Write{selectors.Write(feature.Garden)} }
 
 // graphMetrics registers those of a graph and of what keeps it.

@@ -17,8 +17,9 @@ const (
 	// process under load has the memory for two. Collections pass over vertices and their first edges, which have no pointers: with 25 they take
 	// as much of a start as they took with 40 when those had some, a third.
 	mostPercent, leastPercent = 100, 25
-	// weighed is the time between looks at the size of the graph, and often that during the beginning: a graph of 100,000 Shoots grows by 10 MiB a
-	// second then, and with a percentage from before it the heap would be twice as large in the end. A look takes a microsecond.
+	// weighed is the interval of reading the graph's size, and often the interval during the beginning: a graph of
+	// 100,000 Shoots grows by 10 MiB a second then, and with a stale percentage the heap would be twice as large in
+	// the end. A reading takes a microsecond.
 	weighed   = 10 * time.Second
 	often     = 250 * time.Millisecond
 	beginning = 2 * time.Minute

@@ -34,7 +34,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
-// Process is what features start in.
+// Process has the parts that features share.
 type Process struct {
 	Config   *configuration
 	Manager  manager.Manager

@@ -133,7 +133,7 @@ func runAgainst(ctx context.Context, executable string, set *pflag.FlagSet, o re
 	return found, err
 }
 
-// replayed is what the verb prints.
+// replayed returns the output of the verb.
 func replayed(r *replay.Result, is string) *replaying.Result {
 	was := "log"
 	if is == "second" {

@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 )
 
-// Options are what the authorizer of a shoot is made of.
+// Options has the parts of a shoot's authorizer.
 type Options struct {
 	View          view.Options
 	AllowWatchAll bool
@@ -32,7 +32,7 @@ type Options struct {
 	Bodies *endpoint.Bodies
 }
 
-// Shoot is what is known of a shoot, who decides by it, and the endpoints that answer and explain.
+// Shoot has the view of a shoot, its authorizer, and the endpoints that answer and explain.
 type Shoot struct {
 	View       *view.View
 	Authorizer *rules.Authorizer
@@ -75,8 +75,8 @@ func Metrics(registry prometheus.Registerer) {
 	view.NewMetrics(registry)
 }
 
-// Reads are what is read to decide about the agents of a shoot whose Machines are in a namespace of the source: nil means that it has none,
-// empty that it may be any.
+// Reads returns the reads that decisions about the agents of a shoot need. machineNamespace is the namespace of its
+// Machines in the source: nil for none, empty for any.
 func Reads(machineNamespace *string) []feature.Read {
 	var all []feature.Read
 	add := func(cluster feature.Cluster, resource schema.GroupVersionResource, kind, namespace string, clusterScoped bool) {

@@ -93,7 +93,7 @@ func connect(c *explaining.Cluster) (cluster.Connection, error) {
 	return cluster.Connect(config)
 }
 
-// look is how often it is looked whether a shoot is known.
+// look is the interval of checking whether a shoot is known.
 const look = 20 * time.Millisecond
 
 // known waits until all of a shoot is known that decides.

@@ -24,7 +24,7 @@ const (
 	failed     = 2
 )
 
-// Executable is what the verb needs of an executable.
+// Executable has the parts of an executable that the verb needs.
 type Executable struct {
 	// Long says what it explains, Example is a request.
 	Long, Example string
@@ -39,7 +39,7 @@ type Executable struct {
 	Answer func(ctx context.Context, set *pflag.FlagSet, c *Cluster, q *explain.Question) (explain.Answer, error)
 }
 
-// report is what is printed as JSON or YAML.
+// report is the output as JSON or YAML.
 type report struct {
 	Question *explain.Question `json:"question"`
 	explain.Answer

@@ -20,7 +20,7 @@ type Identity struct {
 	user func(rest string) (user string, groups []string, ok bool)
 }
 
-// word is what stands before the colon.
+// word returns the text before the colon.
 func (i Identity) word() string { before, _, _ := strings.Cut(i.Form, ":"); return before }
 
 // Seed is the gardenlet of a seed.

@@ -8,17 +8,18 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Executable is what the commands print from.
+// Executable has the parts of an executable that the commands print.
 type Executable[C, E any] struct {
 	// Name of the executable; its ServiceAccount and its webhook configurations have it with the prefix "gardener-" by default.
 	Name string
 	// Account is its usual ServiceAccount, as <namespace>/<name>.
 	Account string
-	// Clusters are those that it has rights in.
+	// Clusters are the clusters that it has rights in.
 	Clusters []feature.Cluster
 	// Rows are its features.
 	Rows []feature.Row[C, E]
-	// Namespaces are those that a configuration restricts it to in its clusters; nil means that none does.
+	// Namespaces returns the namespaces that a configuration restricts it to, by cluster; nil if it restricts no
+	// cluster.
 	Namespaces func(*C) map[feature.Cluster][]string
 	// Flags adds the flags that lead to the configuration, and Configuration reads it.
 	Flags         func(*pflag.FlagSet)

@@ -48,7 +48,7 @@ func (x Executable[C, E]) write(file string, cluster feature.Cluster, when strin
 	return os.WriteFile(file, append([]byte(head), content...), 0o644)
 }
 
-// roles are those that a configuration needs in a cluster, with what gives them to an account.
+// roles returns the roles that a configuration needs in a cluster, with their bindings to an account.
 func (x Executable[C, E]) roles(cluster feature.Cluster, cfg *C, account string) []client.Object {
 	return feature.Roles(x.Name, cluster, x.RightsOf(cfg), Subject(account))
 }

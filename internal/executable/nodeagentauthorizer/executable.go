@@ -7,7 +7,8 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Executable is what its manifests are printed from; the functions add the flags that lead to a configuration, and read it.
+// Executable returns the input for printing manifests; the functions add the flags that lead to a configuration, and
+// read it.
 func Executable(flags func(*pflag.FlagSet), read func(*pflag.FlagSet) (*configuration, error)) manifests.Executable[configuration, *Process] {
 	return manifests.Executable[configuration, *Process]{
 		Name: "node-agent-authorizer", Account: "kube-system/node-agent-authorizer", Clusters: []feature.Cluster{feature.Source, feature.Target},

@@ -29,11 +29,11 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Process is what features start in.
+// Process has the parts that features share.
 type Process struct {
 	Config  *configuration
 	Manager manager.Manager
-	// Checks are what readiness and liveness wait for, once the features are started.
+	// Checks are the conditions of readiness and liveness, once the features are started.
 	Checks []process.Check
 
 	source  cluster.Connection

@@ -41,7 +41,7 @@ func reads(cfg *configuration) []feature.Read {
 	return agents.Reads(cfg.MachineNamespace)
 }
 
-// writes are what finding out needs whether selectors are sent (NAA-5). An entry of a folder may ask for that, too.
+// writes returns the writes that check whether selectors are sent (NAA-5). An entry of a folder may ask for that, too.
 func writes(cfg *configuration) []feature.Write {
 	if cfg.ShootsDirectory == "" && cfg.AuthorizeWithSelectors != config.SelectorsAuto {
 		return nil

@@ -25,19 +25,19 @@ const (
 	fault   = 2
 )
 
-// Result is what a replay comes to.
+// Result is the result of a replay.
 type Result struct {
 	auditlog.Summary
 	Table *auditlog.Table
-	// Was and Is are the titles of what is compared.
+	// Was and Is are the titles of the compared decisions.
 	Was, Is string
-	// Decided is the number of requests of clients, Undecided how many of these have decisions that cannot be compared.
+	// Decided counts the requests of clients; Undecided counts those whose decisions cannot be compared.
 	Decided, Undecided int
 	// Notes say what else counts.
 	Notes []string
 }
 
-// Options are what makes the verb one of an executable.
+// Options adapts the verb to an executable.
 type Options struct {
 	// Long says what is replayed, in some lines.
 	Long  string
@@ -98,7 +98,7 @@ func Unlisted(f auditlog.Followed) []string {
 	return []string{fmt.Sprintf("%d deletions of collections do not name their objects in the log: these objects count as if they still existed.", f.Unlisted)}
 }
 
-// told is how far a replay is.
+// described returns the progress of a replay.
 func described(far auditlog.Far) string {
 	if far.All == 0 {
 		return fmt.Sprintf("%d lines", far.Lines)

@@ -48,7 +48,7 @@ func (l leading) start(ctx context.Context, group *kit.Group, row *Row, first bo
 		}
 	}
 	p := *l.Process
-	p.Manager = group // What it adds begins at once.
+	p.Manager = group // Controllers that the feature adds begin at once.
 	if err := row.Start(ctx, &p); err != nil {
 		return fmt.Errorf("feature %s: %w", row.Name, err)
 	}

@@ -32,7 +32,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Process is what features start in.
+// Process has the parts that features share.
 type Process struct {
 	Config  *configuration
 	Manager manager.Manager
@@ -46,18 +46,18 @@ type Process struct {
 
 	// Engine applies ManagedResources; nil if there are many targets, each of which has its own.
 	Engine *engine.Engine
-	// Marked is what the garbage collector has marked; nil if it is off.
+	// Marked has the objects that the garbage collector marked; nil if it is off.
 	Marked *marked.Set
 	// Targets are managed in place of Target, which is nil then.
 	Targets *targets.Targets
-	// agents is what the node-agent authorizer knows; nil if it is off.
+	// agents is the view of the node-agent authorizer; nil if it is off.
 	agents *view.View
 	// guard decides who reads explanations; without one there are none.
 	guard *guard.Guard
-	// bodies and hooks are shared by all webhooks: what is in memory at once, and their metrics.
+	// All webhooks share bodies, which bounds the memory of requests, and hooks, their metrics.
 	bodies *endpoint.Bodies
 	hooks  *admission.Metrics
-	// kept is what each enabled feature reads from caches, by its key.
+	// kept waits for the caches of each enabled feature, by its key.
 	kept map[string]*cluster.Kept
 	// identified ends once the leader knows the identity of the source, begun once the engine's controllers have been added.
 	identified, begun chan struct{}
@@ -256,7 +256,7 @@ func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.
 	return awaited
 }
 
-// Namespaces are those that the process is restricted to in its clusters; none means all.
+// Namespaces returns the namespaces that the process is restricted to, by cluster; none means all.
 func Namespaces(cfg *configuration) map[feature.Cluster][]string {
 	return map[feature.Cluster][]string{feature.Source: cfg.SourceClientConnection.Namespaces, feature.Target: cfg.TargetClientConnection.Namespaces}
 }
