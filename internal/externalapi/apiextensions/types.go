@@ -23,18 +23,18 @@ type CustomResourceDefinition struct {
 	Status          CustomResourceDefinitionStatus `json:"status,omitempty"`
 }
 
-// CustomResourceDefinitionSpec is what is wanted.
+// CustomResourceDefinitionSpec is the specification of a CustomResourceDefinition.
 type CustomResourceDefinitionSpec struct {
 	Versions []Version `json:"versions,omitempty"`
 }
 
-// Version is one of the kind's.
+// Version is a version of the kind.
 type Version struct {
 	Name   string `json:"name,omitempty"`
 	Served bool   `json:"served,omitempty"`
 }
 
-// CustomResourceDefinitionStatus is what is.
+// CustomResourceDefinitionStatus is the status of a CustomResourceDefinition.
 type CustomResourceDefinitionStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }

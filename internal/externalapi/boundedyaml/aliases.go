@@ -8,11 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Size is what a document takes with each alias expanded.
+// Size is the size of a document with each alias expanded.
 type Size struct{ Nodes, Bytes, Depth int }
 
-// MayHaveAliases reports whether a document may have an anchor and an alias, without parsing it. It may say so for nothing, but it never
-// overlooks an alias: an alias begins where a node may begin.
+// MayHaveAliases reports whether a document may have an anchor and an alias, without parsing it. It may be wrong about
+// a document without aliases, but never overlooks an alias: an alias begins where a node may begin.
 func MayHaveAliases(document []byte) bool {
 	return mayHaveName(document, '&') && mayHaveName(document, '*')
 }
@@ -49,7 +49,7 @@ const (
 	// breaks are the ends of lines that YAML 1.1 knows, and the mark at the beginning of a text.
 	breaks = "\n\r\u0085\u2028\u2029\ufeff"
 	spaces = " \t" + breaks
-	// beginnings are what may stand right before a node.
+	// beginnings are the characters that may precede a node.
 	beginnings = "-?:,[{" + breaks
 )
 

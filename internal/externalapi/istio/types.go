@@ -22,7 +22,7 @@ type VirtualService struct {
 	Spec            VirtualServiceSpec `json:"spec,omitempty"`
 }
 
-// VirtualServiceSpec is what is wanted.
+// VirtualServiceSpec is the specification of a VirtualService.
 type VirtualServiceSpec struct {
 	Gateways []string `json:"gateways,omitempty"`
 	HTTP     []Route  `json:"http,omitempty"`
@@ -60,7 +60,7 @@ type Gateway struct {
 	Spec            GatewaySpec `json:"spec,omitempty"`
 }
 
-// GatewaySpec is what is wanted.
+// GatewaySpec is the specification of a Gateway.
 type GatewaySpec struct {
 	Selector map[string]string `json:"selector,omitempty"`
 }
@@ -74,7 +74,7 @@ type DestinationRule struct {
 	Spec            DestinationRuleSpec `json:"spec,omitempty"`
 }
 
-// DestinationRuleSpec is what is wanted.
+// DestinationRuleSpec is the specification of a DestinationRule.
 type DestinationRuleSpec struct {
 	Host             string            `json:"host,omitempty"`
 	ExportTo         []string          `json:"exportTo,omitempty"`

@@ -35,7 +35,7 @@ type Pod struct {
 	Spec            PodSpec `json:"spec,omitempty"`
 }
 
-// PodSpec is what is wanted.
+// PodSpec is the specification of a Pod.
 type PodSpec struct {
 	NodeName string `json:"nodeName,omitempty"`
 }
@@ -49,7 +49,7 @@ type CertificateSigningRequest struct {
 	Spec            CertificateSigningRequestSpec `json:"spec,omitempty"`
 }
 
-// CertificateSigningRequestSpec is what is wanted.
+// CertificateSigningRequestSpec is the specification of a CertificateSigningRequest.
 type CertificateSigningRequestSpec struct {
 	Username string `json:"username,omitempty"`
 }

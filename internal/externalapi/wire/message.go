@@ -1,8 +1,9 @@
-// Package wire decodes Protocol Buffers into the slices of foreign APIs, reading only the fields that a slice has. gardener-apiserver sends its kinds
-// in this form to clients that ask for it, in fewer bytes than JSON, and what is not read is skipped without being looked at.
+// Package wire decodes Protocol Buffers into the slices of foreign APIs, reading only the fields that a slice has.
+// gardener-apiserver sends its kinds in this form to clients that ask for it, in fewer bytes than JSON.
 //
-// A Message has the numbers of fields by their names in JSON, so that each Go type stays the only list of what is read. All other fields are
-// skipped without a look at what is in them. An object that is decoded from Protocol Buffers and the same object decoded from JSON are equal.
+// A Message has the numbers of fields by their names in JSON, so that each Go type stays the only list of fields that
+// are read. All other fields are skipped undecoded. An object that is decoded from Protocol Buffers and the same
+// object decoded from JSON are equal.
 package wire
 
 import (

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Cost is what any input may cost a decoder, in bytes allocated, and Work in the processor's time: under the race detector and on a slow machine
-// the longest seed takes a tenth of that. A document that is refused for a limit may cost two times its size and Refused.
+// Cost bounds the bytes that a decoder allocates for any input, and Work its CPU time: under the race detector and on
+// a slow machine the longest seed takes a tenth of that. A document that is refused for a limit may cost two times its
+// size plus Refused.
 const (
 	Cost    = 64 << 20
 	Work    = 10 * time.Second

@@ -16,16 +16,16 @@ type BackupBucket struct {
 	Status          BackupBucketStatus `json:"status,omitempty"`
 }
 
-// BackupBucketSpec is what is wanted.
+// BackupBucketSpec is the specification of a BackupBucket.
 type BackupBucketSpec struct {
 	SeedName       *string         `json:"seedName,omitempty"`
 	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
-	// SecretRef is what CredentialsRef was before.
+	// SecretRef is the predecessor of CredentialsRef.
 	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
 	ShootRef  *meta.Reference       `json:"shootRef,omitempty"`
 }
 
-// BackupBucketStatus is what is there.
+// BackupBucketStatus is the status of a BackupBucket.
 type BackupBucketStatus struct {
 	GeneratedSecretRef *meta.SecretReference `json:"generatedSecretRef,omitempty"`
 }
@@ -40,14 +40,14 @@ type BackupEntry struct {
 	Status          BackupEntryStatus `json:"status,omitempty"`
 }
 
-// BackupEntrySpec is what is wanted.
+// BackupEntrySpec is the specification of a BackupEntry.
 type BackupEntrySpec struct {
 	BucketName string          `json:"bucketName,omitempty"`
 	SeedName   *string         `json:"seedName,omitempty"`
 	ShootRef   *meta.Reference `json:"shootRef,omitempty"`
 }
 
-// BackupEntryStatus is what is there.
+// BackupEntryStatus is the status of a BackupEntry.
 type BackupEntryStatus struct {
 	SeedName *string `json:"seedName,omitempty"`
 }
@@ -61,7 +61,7 @@ type ControllerInstallation struct {
 	Spec            ControllerInstallationSpec `json:"spec,omitempty"`
 }
 
-// ControllerInstallationSpec is what is wanted.
+// ControllerInstallationSpec is the specification of a ControllerInstallation.
 type ControllerInstallationSpec struct {
 	RegistrationRef meta.NameReference  `json:"registrationRef,omitempty"`
 	SeedRef         *meta.NameReference `json:"seedRef,omitempty"`
@@ -78,7 +78,7 @@ type Project struct {
 	Spec            ProjectSpec `json:"spec,omitempty"`
 }
 
-// ProjectSpec is what is wanted.
+// ProjectSpec is the specification of a Project.
 type ProjectSpec struct {
 	Namespace *string `json:"namespace,omitempty"`
 }
@@ -109,7 +109,7 @@ type Seed struct {
 	Status          SeedStatus `json:"status,omitempty"`
 }
 
-// SeedSpec is what is wanted.
+// SeedSpec is the specification of a Seed.
 type SeedSpec struct {
 	Backup    *SeedBackup          `json:"backup,omitempty"`
 	DNS       SeedDNS              `json:"dns,omitempty"`
@@ -121,7 +121,7 @@ type SeedSpec struct {
 // SeedBackup says how backups of a seed or of a self-hosted shoot are made.
 type SeedBackup struct {
 	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
-	// SecretRef is what CredentialsRef was before.
+	// SecretRef is the predecessor of CredentialsRef.
 	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
 }
 
@@ -135,11 +135,11 @@ type SeedDNS struct {
 // SeedDNSProvider is an account with a DNS provider.
 type SeedDNSProvider struct {
 	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
-	// SecretRef is what CredentialsRef was before.
+	// SecretRef is the predecessor of CredentialsRef.
 	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
 }
 
-// SeedStatus is what is there.
+// SeedStatus is the status of a Seed.
 type SeedStatus struct {
 	ClientCertificateExpirationTimestamp *metav1.Time `json:"clientCertificateExpirationTimestamp,omitempty"`
 }
@@ -154,7 +154,7 @@ type Shoot struct {
 	Status          ShootStatus `json:"status,omitempty"`
 }
 
-// ShootSpec is what is wanted.
+// ShootSpec is the specification of a Shoot.
 type ShootSpec struct {
 	SeedName               *string                `json:"seedName,omitempty"`
 	SecretBindingName      *string                `json:"secretBindingName,omitempty"`
@@ -197,7 +197,7 @@ type ShootDNS struct {
 // ShootDNSProvider is an account with a DNS provider.
 type ShootDNSProvider struct {
 	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
-	// SecretName is what CredentialsRef was before.
+	// SecretName is the predecessor of CredentialsRef.
 	SecretName *string `json:"secretName,omitempty"`
 }
 
@@ -234,7 +234,7 @@ type AuditConfig struct {
 	AuditPolicy *AuditPolicy `json:"auditPolicy,omitempty"`
 }
 
-// AuditPolicy is what is audited.
+// AuditPolicy refers to the audit policy of kube-apiserver.
 type AuditPolicy struct {
 	ConfigMapRef *meta.NameReference `json:"configMapRef,omitempty"`
 }
@@ -256,7 +256,7 @@ type AuthorizationKubeconfig struct {
 	SecretName     string `json:"secretName,omitempty"`
 }
 
-// ShootStatus is what is there.
+// ShootStatus is the status of a Shoot.
 type ShootStatus struct {
 	SeedName            *string             `json:"seedName,omitempty"`
 	LastOperation       *LastOperation      `json:"lastOperation,omitempty"`
@@ -269,7 +269,7 @@ type AdvertisedAddress struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// LastOperation is what is done to a shoot.
+// LastOperation is the last operation on a Shoot.
 type LastOperation struct {
 	Type  string `json:"type,omitempty"`
 	State string `json:"state,omitempty"`

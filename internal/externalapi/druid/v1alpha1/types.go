@@ -16,7 +16,7 @@ type Etcd struct {
 	Spec              EtcdSpec `json:"spec"`
 }
 
-// EtcdSpec is what is wanted.
+// EtcdSpec is the specification of an Etcd.
 type EtcdSpec struct {
 	MemberNamePrefix *string    `json:"memberNamePrefix"`
 	Backup           BackupSpec `json:"backup"`

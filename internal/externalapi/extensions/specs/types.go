@@ -15,7 +15,7 @@ import (
 // GroupVersion of what is declared here.
 var GroupVersion = schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
 
-// DefaultSpec is what all specs have in common.
+// DefaultSpec has the fields that all specifications share.
 type DefaultSpec struct {
 	Type           string                `json:"type"`
 	Class          *string               `json:"class"`
@@ -35,7 +35,7 @@ type BackupBucket struct {
 	Spec              BackupBucketSpec `json:"spec"`
 }
 
-// BackupBucketSpec is what is wanted.
+// BackupBucketSpec is the specification of a BackupBucket.
 type BackupBucketSpec struct {
 	DefaultSpec `json:",inline"`
 	Region      string          `json:"region"`
@@ -49,7 +49,7 @@ type BackupEntry struct {
 	Spec              BackupEntrySpec `json:"spec"`
 }
 
-// BackupEntrySpec is what is wanted.
+// BackupEntrySpec is the specification of a BackupEntry.
 type BackupEntrySpec struct {
 	DefaultSpec                `json:",inline"`
 	BackupBucketProviderStatus *runtime.RawExtension `json:"backupBucketProviderStatus"`
@@ -65,7 +65,7 @@ type Bastion struct {
 	Spec              BastionSpec `json:"spec"`
 }
 
-// BastionSpec is what is wanted.
+// BastionSpec is the specification of a Bastion.
 type BastionSpec struct {
 	DefaultSpec `json:",inline"`
 	UserData    []byte                 `json:"userData" show:"-"`
@@ -90,7 +90,7 @@ type ContainerRuntime struct {
 	Spec              ContainerRuntimeSpec `json:"spec"`
 }
 
-// ContainerRuntimeSpec is what is wanted.
+// ContainerRuntimeSpec is the specification of a ContainerRuntime.
 type ContainerRuntimeSpec struct {
 	BinaryPath  string                     `json:"binaryPath"`
 	WorkerPool  ContainerRuntimeWorkerPool `json:"workerPool"`
@@ -102,14 +102,14 @@ type ContainerRuntimeWorkerPool struct {
 	Name string `json:"name"`
 }
 
-// ControlPlane is what a provider adds to a control plane.
+// ControlPlane is the provider-specific part of a control plane.
 type ControlPlane struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              ControlPlaneSpec `json:"spec"`
 }
 
-// ControlPlaneSpec is what is wanted.
+// ControlPlaneSpec is the specification of a ControlPlane.
 type ControlPlaneSpec struct {
 	DefaultSpec                  `json:",inline"`
 	InfrastructureProviderStatus *runtime.RawExtension `json:"infrastructureProviderStatus"`
@@ -124,7 +124,7 @@ type DNSRecord struct {
 	Spec              DNSRecordSpec `json:"spec"`
 }
 
-// DNSRecordSpec is what is wanted.
+// DNSRecordSpec is the specification of a DNSRecord.
 type DNSRecordSpec struct {
 	DefaultSpec `json:",inline"`
 	SecretRef   SecretReference `json:"secretRef"`
@@ -143,19 +143,19 @@ type Extension struct {
 	Spec              ExtensionSpec `json:"spec"`
 }
 
-// ExtensionSpec is what is wanted.
+// ExtensionSpec is the specification of an Extension.
 type ExtensionSpec struct {
 	DefaultSpec `json:",inline"`
 }
 
-// Infrastructure is what nodes run on.
+// Infrastructure is the infrastructure of a shoot's nodes, such as its networks.
 type Infrastructure struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              InfrastructureSpec `json:"spec"`
 }
 
-// InfrastructureSpec is what is wanted.
+// InfrastructureSpec is the specification of an Infrastructure.
 type InfrastructureSpec struct {
 	DefaultSpec  `json:",inline"`
 	Region       string          `json:"region"`
@@ -170,7 +170,7 @@ type Network struct {
 	Spec              NetworkSpec `json:"spec"`
 }
 
-// NetworkSpec is what is wanted.
+// NetworkSpec is the specification of a Network.
 type NetworkSpec struct {
 	DefaultSpec `json:",inline"`
 	PodCIDR     string   `json:"podCIDR"`
@@ -178,7 +178,7 @@ type NetworkSpec struct {
 	IPFamilies  []string `json:"ipFamilies"`
 }
 
-// OperatingSystemConfig is what a node's operating system is configured with.
+// OperatingSystemConfig is the configuration of a node's operating system.
 type OperatingSystemConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -186,7 +186,7 @@ type OperatingSystemConfig struct {
 	Status            OperatingSystemConfigStatus `json:"status"`
 }
 
-// OperatingSystemConfigSpec is what is wanted.
+// OperatingSystemConfigSpec is the specification of an OperatingSystemConfig.
 type OperatingSystemConfigSpec struct {
 	CRIConfig   *CRIConfig `json:"criConfig"`
 	DefaultSpec `json:",inline"`
@@ -195,7 +195,7 @@ type OperatingSystemConfigSpec struct {
 	Files       []File `json:"files"`
 }
 
-// OperatingSystemConfigStatus is what extensions add.
+// OperatingSystemConfigStatus has the additions of extensions.
 type OperatingSystemConfigStatus struct {
 	ExtensionUnits []Unit `json:"extensionUnits"`
 	ExtensionFiles []File `json:"extensionFiles"`
@@ -293,7 +293,7 @@ type SelfHostedShootExposure struct {
 	Spec              SelfHostedShootExposureSpec `json:"spec"`
 }
 
-// SelfHostedShootExposureSpec is what is wanted.
+// SelfHostedShootExposureSpec is the specification of a SelfHostedShootExposure.
 type SelfHostedShootExposureSpec struct {
 	DefaultSpec    `json:",inline"`
 	CredentialsRef *corev1.ObjectReference `json:"credentialsRef"`
@@ -320,7 +320,7 @@ type Worker struct {
 	Spec              WorkerSpec `json:"spec"`
 }
 
-// WorkerSpec is what is wanted.
+// WorkerSpec is the specification of a Worker.
 type WorkerSpec struct {
 	DefaultSpec                  `json:",inline"`
 	InfrastructureProviderStatus *runtime.RawExtension `json:"infrastructureProviderStatus"`
@@ -348,7 +348,7 @@ type MachineImage struct {
 	Version string `json:"version"`
 }
 
-// NodeTemplate is what a node of a pool will be like.
+// NodeTemplate describes the future nodes of a pool.
 type NodeTemplate struct {
 	Capacity map[string]resource.Quantity `json:"capacity"`
 }

@@ -10,7 +10,7 @@ import (
 // OperatingSystemConfigKey is the key of the Secret that holds an OperatingSystemConfig.
 const OperatingSystemConfigKey = "osc.yaml"
 
-// OperatingSystemConfig is what a node's operating system is configured with.
+// OperatingSystemConfig is the configuration of a node's operating system.
 type OperatingSystemConfig struct {
 	Spec struct {
 		Files []File `json:"files"`

@@ -17,7 +17,7 @@ const (
 	kind  = "GardenletConfiguration"
 )
 
-// Configuration is what a gardenlet is configured with.
+// Configuration is the configuration of a gardenlet.
 type Configuration struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`

@@ -25,12 +25,12 @@ type Machine struct {
 	Spec            MachineSpec `json:"spec,omitempty"`
 }
 
-// MachineSpec is what is wanted.
+// MachineSpec is the specification of a Machine.
 type MachineSpec struct {
 	NodeTemplate NodeTemplate `json:"nodeTemplate,omitempty"`
 }
 
-// NodeTemplate is what the Node begins with.
+// NodeTemplate has the initial metadata of the Node.
 type NodeTemplate struct {
 	Metadata TemplateMetadata `json:"metadata,omitempty"`
 }

@@ -15,7 +15,7 @@ type Bastion struct {
 	Spec            BastionSpec `json:"spec,omitempty"`
 }
 
-// BastionSpec is what is wanted.
+// BastionSpec is the specification of a Bastion.
 type BastionSpec struct {
 	SeedName *string             `json:"seedName,omitempty"`
 	ShootRef *meta.NameReference `json:"shootRef,omitempty"`

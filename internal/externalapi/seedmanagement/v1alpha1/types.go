@@ -22,7 +22,7 @@ type ManagedSeed struct {
 	Spec            ManagedSeedSpec `json:"spec,omitempty"`
 }
 
-// ManagedSeedSpec is what is wanted.
+// ManagedSeedSpec is the specification of a ManagedSeed.
 type ManagedSeedSpec struct {
 	Shoot     *meta.NameReference `json:"shoot,omitempty"`
 	Gardenlet *GardenletConfig    `json:"gardenlet,omitempty"`
@@ -44,7 +44,7 @@ type Gardenlet struct {
 	Spec            GardenletSpec `json:"spec,omitempty"`
 }
 
-// GardenletSpec is what is wanted.
+// GardenletSpec is the specification of a Gardenlet.
 type GardenletSpec struct {
 	Deployment GardenletDeployment `json:"deployment,omitempty"`
 	// Config is a GardenletConfiguration.
