@@ -39,7 +39,7 @@ const (
 	Stream Form = "stream"
 )
 
-// Read is what a feature reads of a kind.
+// Read describes the reads of a kind by a feature.
 type Read struct {
 	Cluster Cluster
 	// Kind has no name if no reader asks for it by kind, but by the path of its resource: its mapping is not declared then.
@@ -63,7 +63,7 @@ type Read struct {
 	Strip Strip
 }
 
-// Write is what a feature writes of a kind.
+// Write describes the writes of a kind by a feature.
 type Write struct {
 	Cluster Cluster
 	// Group and Resource are the kind's; the latter may name a subresource ("pods/eviction").
@@ -214,7 +214,7 @@ func Join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 // GuardSwitch is the field of every configuration that has metrics guarded.
 const GuardSwitch = "debugging.authentication.enabled"
 
-// GuardWrites are what it takes to ask a cluster who reads metrics, and whether they may.
+// GuardWrites returns the writes that identify a reader of metrics and check its rights.
 func GuardWrites(cluster Cluster) []Write {
 	return []Write{
 		{Cluster: cluster, Group: "authentication.k8s.io", Resource: "tokenreviews", ClusterScoped: true, Verbs: []string{"create"}},

@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Deployment is what a deployment adds to the registrations of webhooks.
+// Deployment has the deployment-specific parts of webhook registrations.
 type Deployment struct {
 	// Name is that of the configurations, and Labels are theirs.
 	Name   string
 	Labels map[string]string
-	// Installation is what registrations depend on.
+	// Installation is the input of registrations.
 	Installation Installation
 	// Reach says how the API server reaches a path.
 	Reach func(path string) admissionregistrationv1.WebhookClientConfig

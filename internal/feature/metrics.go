@@ -17,11 +17,11 @@ type Metric struct {
 	// Type is counter, gauge, histogram or summary.
 	Type   string
 	Labels []string
-	// Features are those that show it; none means the process itself.
+	// Features are the features that expose the metric; none means the process itself.
 	Features []string
 }
 
-// Registers is what a constructor of metrics registers.
+// Registers returns a function that registers the metrics of a constructor.
 func Registers[M any](construct func(prometheus.Registerer) M) func(prometheus.Registerer) {
 	return func(registry prometheus.Registerer) { construct(registry) }
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Installation is what the registrations of webhooks depend on (A14).
+// Installation has the properties that the registrations of webhooks depend on (A14).
 type Installation struct {
 	// Prefix is that of the deployment's name: empty or, say, "virtual-garden-" (DEP-1).
 	Prefix string

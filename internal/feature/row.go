@@ -28,7 +28,7 @@ type Row[C, E any] struct {
 	Runs   Runs
 	// Doc says in one line what it does.
 	Doc string
-	// Reads and Writes are what it does with clusters; nil means nothing. They may depend on the configuration.
+	// Reads and Writes are its accesses to clusters; nil means none. They may depend on the configuration.
 	Reads  func(*C) []Read
 	Writes func(*C) []Write
 	// Mutating and Validating are its entries in webhook configurations; nil means none. They may depend on the configuration.
@@ -48,7 +48,7 @@ func (r *Row[C, E]) Key() string { return cmp.Or(r.Path, r.Name) }
 // Built reports whether the feature is part of this version.
 func (r *Row[C, E]) Built() bool { return r.Start != nil }
 
-// ReadsOf is what the feature reads under a configuration.
+// ReadsOf returns the reads of the feature under a configuration.
 func (r *Row[C, E]) ReadsOf(cfg *C) []Read {
 	if r.Reads == nil {
 		return nil
@@ -67,7 +67,7 @@ func Enabled[C, E any](rows []Row[C, E], cfg *C) []Row[C, E] {
 	return enabled
 }
 
-// AllReads is what the rows read.
+// AllReads returns the reads of all rows.
 func AllReads[C, E any](rows []Row[C, E], cfg *C) []Read {
 	var all []Read
 	for _, row := range rows {

@@ -12,7 +12,7 @@ type condition struct {
 	Path  string `json:"path"`
 	Is    []any  `json:"is"`
 	IsNot []any  `json:"isNot"`
-	// Default is what counts where the configuration has nothing.
+	// Default is the value of an absent field.
 	Default any `json:"default"`
 }
 
@@ -57,7 +57,7 @@ func bring(ways []found, p probe) []found {
 			ways[i].when[0].Is = append(ways[i].when[0].Is, p.value)
 			return ways
 		case len(known.when[0].Is) == 0 && (known.when[0].Path == p.path || strings.HasPrefix(p.path, known.when[0].Path+".")):
-			return ways // Whoever sets a field of a section has the section.
+			return ways // A field that is set implies its section.
 		}
 	}
 	if p.each != nil {

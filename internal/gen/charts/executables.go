@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// executable is what a chart needs to know.
+// executable has the properties of an executable that a chart needs.
 type executable struct {
 	facts
 	// config is the type of the configuration.

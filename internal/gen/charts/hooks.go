@@ -30,7 +30,7 @@ type hookFact struct {
 // entry tells entries apart, as texts: with the modes in which they are.
 type entry struct{ kind, path, modes, content string }
 
-// modes are what registrations depend on.
+// modes are the installations that registrations distinguish.
 var modes = []struct {
 	name          string
 	shoot, garden bool
@@ -44,7 +44,7 @@ func hooksOf[C, E any](t table[C], row feature.Row[C, E]) ([]hookFact, error) {
 	order := slices.Clone(always)
 	ways := conditions(probesOf(t, row), set(always), func(p probe) map[entry]bool {
 		if p.each != nil && p.each.Has != "" {
-			return set(always) // What an element has more decides about rights only.
+			return set(always) // Further fields of an element decide about rights only.
 		}
 		list, failed := entries(row, configured(t, row, p.set))
 		if failed != nil {

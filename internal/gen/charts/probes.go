@@ -20,7 +20,7 @@ type table[C any] struct {
 type probe struct {
 	path string
 	set  func(reflect.Value)
-	// value is what the field has then; nil for a reference or a section that is there.
+	// value is the value that set assigns; nil for a reference or a section that is present.
 	value any
 	// fallback is the value of the field if it is not set.
 	fallback any

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// right is what a feature may do in a scope, where conditions on the configuration hold.
+// right is a permission of a feature in a scope, under conditions on the configuration.
 type right struct {
 	Cluster feature.Cluster `json:"cluster"`
 	// Namespace is the only one, which may be a reference into the configuration; empty means those that the configuration restricts the
