@@ -31,8 +31,9 @@ func (g *Graph) Check(from, sink Vertex) Verdict {
 	return verdict
 }
 
-// CheckWith is what Check and CheckManaged would say if the start's own object contributed these edges, in place of what it contributes
-// now if it does. Edges that start elsewhere add nothing: they lead to the start or to a sink, not from the start to anything.
+// CheckWith returns the verdict of Check and CheckManaged as if the start's own object contributed these edges, in
+// place of its present ones. Edges that start elsewhere add nothing: they lead to the start or to a sink, not from the
+// start to anything.
 func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -52,7 +53,7 @@ func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
 	if !known || !found || g.vertices.at(start).watched {
 		return verdict
 	}
-	for _, out := range g.edgesOf.out(start) { // What others say of the start holds, too.
+	for _, out := range g.edgesOf.out(start) { // Edges that other objects contribute hold, too.
 		if g.reachesLocked(out.link.vertex(), end) {
 			verdict.Reached = true
 			verdict.Managed = verdict.Managed || out.link.class() == Manages
@@ -84,7 +85,7 @@ func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
 	return verdict
 }
 
-// reachesDirectlyLocked looks at the edges that count for their own start only.
+// reachesDirectlyLocked follows the edges that count for their own start only.
 func (g *Graph) reachesDirectlyLocked(v, sink id) bool {
 	for _, out := range g.edgesOf.out(v) {
 		if !out.link.transitive() && g.reachesLocked(out.link.vertex(), sink) {

@@ -2,14 +2,14 @@ package graph
 
 import "slices"
 
-// KindCount is how many vertices there are of a kind.
+// KindCount is the number of vertices of a kind.
 type KindCount struct {
 	Kind Kind
 	// Vertices are all of them, Watched those whose own object contributes.
 	Vertices, Watched int
 }
 
-// SinkCount is what leads to a sink by one edge.
+// SinkCount counts the vertices with an edge to a sink.
 type SinkCount struct {
 	Sink Vertex
 	// Watched says that the sink's own object contributes.

@@ -134,7 +134,8 @@ type Bounds struct {
 	Vertices, Edges int
 }
 
-// atOnce is how many vertices are looked at, or edges copied, while changes of the graph wait: less than a millisecond's work.
+// atOnce is the number of vertices visited, or edges copied, while changes of the graph wait: less than a
+// millisecond's work.
 const atOnce = 1000
 
 // Neighbourhoods returns vertices that a filter wants, sorted by kind's name, namespace and name (DBG-4), and how many it wants. Checks

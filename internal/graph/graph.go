@@ -74,8 +74,9 @@ func comparePairs(a, b pair) int {
 	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 }
 
-// vertex is what a check reads: 64 bytes, one line of the processor's caches, without a pointer, so that collections of garbage pass over it. In a graph of a million vertices the way to the memory is what
-// a check takes, so that all that follows from a name is in one place, and what only changes and explanations read is elsewhere.
+// vertex is the record that a check reads: 64 bytes, one cache line, without a pointer, so that the garbage collector
+// skips it. In a graph of a million vertices memory latency dominates a check, so that everything that follows from a
+// name is in one place, and the data of changes and explanations are elsewhere.
 type vertex struct {
 	sinks     sinks
 	namespace namespaceID
@@ -96,7 +97,7 @@ type Graph struct {
 	schema Schema
 
 	writing sync.Mutex
-	// flat and change are used under writing only, and so is what owners contribute.
+	// flat, change and the contributions of owners are used under writing only.
 	flat   int // edges that do not climb in rank
 	change change
 

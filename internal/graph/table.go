@@ -28,7 +28,7 @@ func (t *table[T]) add() id {
 	return t.used
 }
 
-// len is how many records there are.
+// len returns the number of records.
 func (t *table[T]) len() int { return int(t.used) }
 
 // pool has records that come and go.
