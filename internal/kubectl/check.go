@@ -32,7 +32,7 @@ type checked struct {
 	Text    string  `json:"text"`
 }
 
-// checkFlags are what is asked of check.
+// checkFlags are the flags of check.
 type checkFlags struct {
 	connection
 	output                             format

@@ -20,7 +20,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// page is how many objects one request lists: as many as kubectl asks for.
+// page is the number of objects in a page of a list, as in kubectl.
 const page = 500
 
 var managedResources = resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources")

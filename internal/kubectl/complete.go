@@ -15,7 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/kinds"
 )
 
-// completeWithin is how long a shell waits for names: longer than an API server takes, and shorter than a user has patience.
+// completeWithin bounds a shell's wait for names: longer than an API server takes, and shorter than a user has
+// patience.
 const completeWithin = 3 * time.Second
 
 // completeObject offers kinds, then names.
@@ -137,5 +138,5 @@ func (c *connection) completeFlags(more map[string]func(*pflag.FlagSet, string) 
 	return all
 }
 
-// outputOnly is what completeFlags takes of a verb that has -o.
+// outputOnly completes the flags of a verb that has -o in addition to those of a connection.
 var outputOnly = map[string]func(*pflag.FlagSet, string) []string{"output": completeOutput}

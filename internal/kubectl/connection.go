@@ -122,7 +122,7 @@ func warningWriter(out io.Writer) rest.WarningHandler {
 // clusters are the source and the target as they were found.
 type clusters struct {
 	source, target *reader
-	// namespace is what the flags or the context of the source say, targetNamespace what those of the target say.
+	// namespace is from the flags or the context of the source, targetNamespace from those of the target.
 	namespace, targetNamespace string
 	sent                       atomic.Int64
 }

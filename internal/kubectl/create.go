@@ -24,7 +24,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// creation is what create is asked for.
+// creation has the arguments of create.
 type creation struct {
 	name, namespace, class, dryRun string
 	files                          []string

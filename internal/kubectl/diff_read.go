@@ -25,7 +25,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// given is what files hold.
+// given is the content of files.
 type given struct {
 	managedResource *resourcesv1alpha1.ManagedResource
 	secrets         map[types.NamespacedName]*corev1.Secret
@@ -158,7 +158,7 @@ func (r *runReader) managedResource(ctx context.Context, mr *resourcesv1alpha1.M
 	if err != nil {
 		return err
 	}
-	if len(decoded.Errors) > 0 { // What can be decoded is applied all the same.
+	if len(decoded.Errors) > 0 { // The decodable documents are applied all the same.
 		found.Faults = append(found.Faults, decode.ErrorsMessage(decoded.Errors))
 	}
 	if mr.DeletionTimestamp != nil { // Nothing of its manifests is applied any more.
@@ -171,7 +171,7 @@ func (r *runReader) managedResource(ctx context.Context, mr *resourcesv1alpha1.M
 	return r.run(ctx, mr, decoded, mr.Status.Resources, found)
 }
 
-// secrets are those that a ManagedResource names: of files, else of the source.
+// secrets returns the Secrets that a ManagedResource names: from files, else from the source.
 func (r *runReader) secrets(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (map[string]*corev1.Secret, []string) {
 	rest := mr.DeepCopy()
 	rest.Spec.SecretRefs = slices.DeleteFunc(rest.Spec.SecretRefs, func(ref corev1.LocalObjectReference) bool { return r.given.secret(mr.Namespace, ref.Name) != nil })
@@ -220,7 +220,7 @@ func (r *runReader) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResour
 	return nil
 }
 
-// readObjects reads every object that a run would look at.
+// readObjects reads every object that a run would read.
 func (r *runReader) readObjects(ctx context.Context, run *inspect.Run) {
 	run.Live, run.Unread = map[plan.Key]*unstructured.Unstructured{}, map[plan.Key]error{}
 	refs := map[plan.Key]*resourcesv1alpha1.ObjectReference{}

@@ -75,7 +75,7 @@ func objectVerb(to *connection, name, short string, do func(context.Context, []s
 	}
 }
 
-// holdRequest is what the flags of hold ask for.
+// holdRequest has the values of the flags of hold.
 type holdRequest struct {
 	lasts          time.Duration
 	fields, reason string

@@ -100,7 +100,8 @@ func (r *reader) defined(ctx context.Context, word, wanted, group string) *kind 
 	return kindOf(definition, wanted)
 }
 
-// kindOf is what a CustomResourceDefinition defines, in a version or in the one that API servers prefer.
+// kindOf returns the kind that a CustomResourceDefinition defines, in the wanted version or in the one that API
+// servers prefer.
 func kindOf(definition *unstructured.Unstructured, wanted string) *kind {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	name, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// format is what -o asks for.
+// format is the value of -o.
 type format string
 
 // Formats; text is the default.
@@ -123,7 +123,7 @@ func (s style) in(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// ago is how long ago a time was, as kubectl prints ages.
+// ago returns the time since then, in the way that kubectl prints ages.
 func ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "?"

@@ -8,7 +8,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// atOnce is how many requests are under way at a time: enough to hide the way to the API server, and fewer than what its fairness gives one user.
+// atOnce is the number of concurrent requests: enough to hide the latency of the API server, and fewer than its
+// fairness gives one user.
 const atOnce = 16
 
 // parallel calls do with each item, at most atOnce and limit at a time, and returns when all are done.

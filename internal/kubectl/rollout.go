@@ -33,13 +33,13 @@ var rolloutWords = []string{showRollout, resumeRollout, abortRollout}
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// rolloutFlags are what is asked of rollout.
+// rolloutFlags are the flags of rollout.
 type rolloutFlags struct {
 	connection
 	output format
 }
 
-// rolloutVerb is the verb that shows a roll-out group, and has it go on or stop.
+// rolloutVerb is the verb that shows, resumes or aborts a roll-out group.
 func rolloutVerb() process.Subcommand {
 	var flags rolloutFlags
 	return process.Subcommand{
@@ -100,7 +100,7 @@ func (c *connection) completeGroup(begun string) []string {
 	return begin(names, begun)
 }
 
-// groupReport is what status prints.
+// groupReport is the output of status.
 type groupReport struct {
 	Group   string         `json:"group"`
 	Halted  bool           `json:"halted"`
@@ -295,7 +295,7 @@ func (f *rolloutFlags) annotateGroup(ctx context.Context, namespace string, read
 	return err
 }
 
-// annotations are those that resume or abort writes, and what was done by them.
+// annotations returns the annotations that resume or abort writes, and their effect in words.
 func (r *groupRead) annotations(word string) (annotations map[string]any, done string, err error) {
 	if word == abortRollout {
 		tokens := r.group.Abort(r.members, r.decision)

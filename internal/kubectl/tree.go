@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// treeFlags are what is asked of tree.
+// treeFlags are the flags of tree.
 type treeFlags struct {
 	connection
 	output format

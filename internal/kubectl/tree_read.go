@@ -22,12 +22,13 @@ import (
 // treeReader reads ManagedResources with their objects.
 type treeReader struct {
 	*clusters
-	// name is the one that is asked for, "" for all that the selector selects; within is its namespace, "" for all.
+	// name is the wanted ManagedResource, "" for all that the selector selects; within is its namespace, "" for all.
 	name, selector, within string
 	progress               *progress
 }
 
-// fewObjects is how many objects of a kind are read one by one: a list by label has the objects of all ManagedResources.
+// fewObjects is the number of objects of a kind up to which each is read on its own: a list by label returns the
+// objects of all ManagedResources.
 const fewObjects = 4
 
 func (g *treeReader) options() metav1.ListOptions {
@@ -92,7 +93,7 @@ func bunches(all []*resourcesv1alpha1.ManagedResource) []*bunch {
 	return ordered
 }
 
-// namespace is the one that all objects of the bunch have, "" if they have several.
+// namespace returns the namespace that all objects of the bunch share, "" if they have several.
 func (b *bunch) namespace() string {
 	first := b.refs[0].Namespace
 	if slices.ContainsFunc(b.refs, func(ref *resourcesv1alpha1.ObjectReference) bool { return ref.Namespace != first }) {
@@ -202,10 +203,10 @@ func (r *reader) listMetadata(ctx context.Context, resource schema.GroupVersionR
 	}
 }
 
-// quietFor is how long changes are collected before they are shown: a run writes several conditions in a row.
+// quietFor is the time in which changes are collected before they are shown: a run writes several conditions in a row.
 const quietFor = 200 * time.Millisecond
 
-// pauseBetween is how long watches are apart at least: an API server that ends each at once is not asked without end.
+// pauseBetween is the minimum interval between watches, for API servers that end each watch at once.
 const pauseBetween = time.Second
 
 // watch shows everything, and then each ManagedResource again that changes, until the context ends. API servers end watches from time to time: then

@@ -196,7 +196,8 @@ func (p *whyPrinter) manifest(r *inspect.Report) []string {
 	return lines
 }
 
-// mostDifferences is how many differences are printed without -o wide, so that what follows is seen.
+// mostDifferences is the number of differences that are printed without -o wide, so that the text below them stays in
+// view.
 const mostDifferences = 10
 
 func (p *whyPrinter) state(r *inspect.Report) []string {
@@ -266,7 +267,7 @@ func (p *whyPrinter) writer(w *inspect.Writer) string {
 	return text
 }
 
-// mostWriters is how many writers are printed without -o wide.
+// mostWriters is the number of writers that are printed without -o wide.
 const mostWriters = 3
 
 func (p *whyPrinter) writers(r *inspect.Report) []string {
@@ -286,7 +287,7 @@ func (p *whyPrinter) writers(r *inspect.Report) []string {
 	return lines
 }
 
-// mostEvents is how many Events are printed without -o wide.
+// mostEvents is the number of Events that are printed without -o wide.
 const mostEvents = 3
 
 func (p *whyPrinter) events(events []inspect.Occurrence) []string {
