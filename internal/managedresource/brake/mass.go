@@ -17,7 +17,7 @@ import (
 const (
 	// many is the size from which on the loss of a whole inventory is a mass deletion.
 	many = 10
-	// named is how many objects a message names.
+	// named is the number of objects that a message names.
 	named = 10
 	// checksumBytes keep a checksum short enough to be typed; it protects from mistakes, not from forgery.
 	checksumBytes = 6
@@ -28,11 +28,11 @@ var precious = []metav1.GroupKind{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolume"}, {Kind: "PersistentVolumeClaim"},
 }
 
-// Deletion is what a run would delete because no manifest has it any more.
+// Deletion has the objects that a run would delete because they are in no manifest any more.
 type Deletion struct {
 	// Had is the number of objects that the inventory has.
 	Had int
-	// Objects are those that would be deleted.
+	// Objects are the objects to delete.
 	Objects []resourcesv1alpha1.ObjectReference
 }
 
@@ -81,7 +81,7 @@ func ChecksumIn(message string) string {
 	return checksum
 }
 
-// Verdict is what becomes of a deletion.
+// Verdict is the outcome for a deletion.
 type Verdict int
 
 // Verdicts. The zero value waits.

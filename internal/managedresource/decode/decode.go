@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Result is what the Secrets of a ManagedResource hold.
+// Result is the decoded content of a ManagedResource's Secrets.
 type Result struct {
 	// Objects in the order in which they were read.
 	Objects []Object
@@ -144,7 +144,8 @@ func measure(ctx context.Context, sources []Source, left *budget) (Place, error)
 	return Place{}, nil
 }
 
-// shownErrors is how many errors a message names, each with its place; a user corrects no more of them at a time.
+// shownErrors is the number of errors that a message names, each with its place; a user corrects no more of them at a
+// time.
 const shownErrors = 20
 
 // ErrorsMessage joins the errors the way the condition shows them (MRS-10), the first ones by name.

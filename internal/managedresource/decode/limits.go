@@ -56,7 +56,7 @@ func (s *Sources) Add(source Source) bool {
 	return s.bytes <= maxValueBytes && len(s.All) <= maxSecrets
 }
 
-// budget is what is left for a ManagedResource.
+// budget has the remaining limits of a ManagedResource.
 type budget struct {
 	valueBytes, plainBytes, documents, nodes int
 	buffers                                  buffers

@@ -28,7 +28,7 @@ var (
 	errBrotliEmpty = errors.New("brotli: value is empty")
 )
 
-// buffers are what reading a value needs; they serve one value after the other.
+// buffers are reused for one value after the other.
 type buffers struct {
 	brotli brotli.Reader
 	reader bufio.Reader
@@ -47,10 +47,10 @@ func (b *buffers) open(key string, value []byte) (io.Reader, error) {
 	return &b.brotli, nil
 }
 
-// size is what a document takes of the budget.
+// size is a document's share of the budget.
 type size struct{ nodes, bytes int }
 
-// expansion is what a document with aliases takes, or why that is not known.
+// expansion is the size of a document with its aliases expanded, or the error of measuring it.
 type expansion struct {
 	boundedyaml.Size
 	err error
@@ -62,19 +62,19 @@ func expand(document []byte) expansion {
 	return expansion{all, err}
 }
 
-// part is what stands between two separators: a YAML document, or JSON objects. Its text is valid until the next part.
+// part is the text between two separators: a YAML document, or JSON objects. It is valid until the next part.
 type part struct {
 	text []byte
 	// line is the number of the first line, from 1.
 	line int
 	// err says that the text could not be read to its end, or is too large.
 	err error
-	// expanded is what a YAML document is with its aliases expanded; zero if it has none.
+	// expanded is the expansion of a YAML document with aliases; zero if it has none.
 	expanded expansion
 	// goesOn says that no separator follows. Such a part holds JSON objects and nothing else, and so does the one after
 	// it.
 	goesOn bool
-	// before is how many bytes stand between the last separator and the part, if one that goesOn was before it.
+	// before is the number of bytes between the last separator and the part, if one that goesOn was before it.
 	before int
 	// broken says that there was an error in JSON objects: nothing more of them is read up to the next separator.
 	broken bool
@@ -222,7 +222,7 @@ func blank(line []byte) bool {
 	return whole && !bytes.ContainsAny(bytes.TrimSuffix(text, []byte("\r")), otherEnds)
 }
 
-// otherEnds are what only YAML takes for the end of a line.
+// otherEnds are the line breaks that only YAML knows.
 const otherEnds = "\r\u0085\u2028\u2029"
 
 // document is one document of a stream: its content, nil if it is empty, or why it could not be read.
@@ -282,7 +282,7 @@ func (p *part) jsonObjects() ([]document, bool) {
 		}
 		switch {
 		case !utf8.Valid(raw):
-			result = append(result, document{err: errNotUTF8}) // What is not would silently be replaced.
+			result = append(result, document{err: errNotUTF8}) // The decoder would silently replace invalid bytes.
 		case boundedyaml.JSONNodes(raw) > maxDocumentNodes:
 			result = append(result, document{err: errTooDense})
 		default:

@@ -15,7 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/turns"
 )
 
-// Reads are what the engine reads of the source; of the target it may read and write what ManagedResources describe.
+// Reads returns the engine's reads of the source; in the target it may read and write every kind that ManagedResources
+// describe.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
 		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Whole, Strip: source.Compact},
@@ -37,7 +38,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	return all
 }
 
-// Writes are what it writes.
+// Writes returns the engine's writes.
 func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
 	all := []feature.Write{
 		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verbs: []string{"patch"}},

@@ -55,11 +55,11 @@ type Options struct {
 	Clock    clock.PassiveClock
 	Registry prometheus.Registerer
 	Log      logr.Logger
-	// Shared is what engines of one process have in common; nil for a process with one target.
+	// Shared has the parts that engines of one process share; nil for a process with one target.
 	Shared *Shared
 }
 
-// Shared has what the engines of a process with many targets have in common, and the namespace that distinguishes one
+// Shared has the parts that the engines of a process with many targets share, and the namespace that distinguishes one
 // engine.
 type Shared struct {
 	// Namespace is that of the source with the ManagedResources of the target. The manager's cache shows no others.
@@ -136,7 +136,7 @@ func New(options Options) (*Engine, error) {
 	}, nil
 }
 
-// judgement is what an assessor says about the objects of a ManagedResource.
+// judgement is the assessment of a ManagedResource's objects.
 type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -144,7 +144,7 @@ func (e *Engine) NeedLeaderElection() bool { return true }
 
 // Start runs the engine until the context ends.
 func (e *Engine) Start(ctx context.Context) error {
-	defer e.events.End() // Whoever tells something has ended by then.
+	defer e.events.End() // All senders of Events have ended by then.
 	return kit.Run(ctx, e.Manager, e.start)
 }
 

@@ -19,15 +19,15 @@ const (
 	// startRetry is the pause between two attempts to reach a source that is away, startLimit the time limit of one.
 	startRetry = 2 * time.Second
 	startLimit = 10 * time.Second
-	// startReport is how often a wait that goes on is logged.
+	// startReport is the interval of logging a wait that goes on.
 	startReport = time.Minute
 )
 
-// start is what the start waits for; nil if it waits for nothing.
+// start has the reason why the engine waits at its start; nil if it does not wait.
 type start struct {
 	mu      sync.Mutex
 	waiting error
-	// told is called with each change; it may be nil.
+	// notify is called with each change; it may be nil.
 	notify func(error)
 }
 
@@ -51,9 +51,9 @@ func (e *Engine) waiting(err error) {
 	}
 }
 
-// Identify returns the identity of the source once the source is usable, as an engine does when it starts: once for all
-// engines of a process. It needs only the options about the source. It calls told with the reason why it waits, and
-// with nil in the end.
+// Identify returns the identity of the source once the source is usable, as an engine does when it starts: once for
+// all engines of a process. It needs only the options about the source. It calls notify with the reason why it waits,
+// and with nil in the end.
 func Identify(ctx context.Context, options Options, notify func(error)) (string, error) {
 	e := &Engine{Options: options}
 	e.started.notify = notify

@@ -25,10 +25,10 @@ func Keep(merged, live map[string]any, kind *schema.Type, pointers []Pointer) {
 	keep(place{of: kind}, there(merged), there(live), ways)
 }
 
-// place is what the type knows of where a value is.
+// place is the type of a value, as far as it is known.
 type place struct {
 	of *schema.Type
-	// mergeKey tells the items of a list apart, if the type has such a key.
+	// mergeKey identifies the items of a list, if the type has such a key.
 	mergeKey string
 }
 

@@ -15,7 +15,7 @@ const (
 	maxPointers = 64
 	// maxLength is the length of a pointer in bytes: a path of twenty fields and a key of 253 bytes fit.
 	maxLength = 512
-	// maxSteps is how many steps a pointer has: twice what the deepest field of a Pod template has. With maxPointers it
+	// maxSteps bounds the steps of a pointer: twice the depth of a Pod template's deepest field. With maxPointers it
 	// bounds the cost.
 	maxSteps = 32
 )

@@ -51,7 +51,7 @@ const (
 	// divided by unwatchedShare.
 	unwatchedDelay, unwatchedEach = time.Second, 50 * time.Millisecond
 	unwatchedSoon, unwatchedShare = 30 * time.Second, 10
-	// rarely is how many periods pass between two looks at what watches keep up to date: a net below the net.
+	// rarely is the number of periods between two checks of objects that watches keep up to date: a net below the net.
 	rarely = 10
 	// changeDelay gathers the changes that arrive together.
 	changeDelay = 100 * time.Millisecond
@@ -69,7 +69,8 @@ type Options struct {
 	Class     meta.Class
 	Statuses  *source.Statuses
 	Clock     clock.PassiveClock
-	// Await reports whether the first look at the objects since the start is still to come: it tells more, and cheaper.
+	// Await reports whether the first check of the objects since the start is still to come: it finds more, at less
+	// cost.
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
 	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
@@ -121,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	heard := r.heard(request.NamespacedName)
 	if !isApplied(mr) || r.Await(mr) {
-		return reconcile.Result{RequeueAfter: r.period()}, nil // What is not applied has no health yet (MRH-2).
+		return reconcile.Result{RequeueAfter: r.period()}, nil // Content that is not applied has no health yet (MRH-2).
 	}
 	assessment, wait, err := r.assess(ctx, mr, heard)
 	if err != nil || wait > 0 {
@@ -157,7 +158,7 @@ func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return assessment, 0, err
 }
 
-// changes are what a judgement says, and what the other controller would say if that costs no request.
+// changes returns the condition of a judgement, and the other controller's condition if that costs no request.
 func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, assessment target.Assessment) []meta.ConditionChange {
 	changes := []meta.ConditionChange{assessment.Change}
 	if !assessment.Covered {
@@ -170,8 +171,8 @@ func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 }
 
 // write sets the conditions unless the content was exchanged since it was judged. Statuses writes a change of yes and
-// no at once, unless it wrote the condition less than a second ago (MRB-39). later is after what time something is to
-// be written that is not yet.
+// no at once, unless it wrote the condition less than a second ago (MRB-39). later is the time until a postponed write
+// is due.
 func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []meta.ConditionChange) (later time.Duration, err error) {
 	key := client.ObjectKeyFromObject(judged)
 	var made *source.Change

@@ -52,7 +52,7 @@ type Options struct {
 	CustomResources bool
 }
 
-// Verdict is what an object says of itself. The zero value is that of a healthy one.
+// Verdict is the health of an object. The zero value is that of a healthy one.
 type Verdict struct {
 	// Unhealthy says why the object is not healthy.
 	Unhealthy string
@@ -63,7 +63,7 @@ type Verdict struct {
 	Pods      int64
 }
 
-// NeedsWholeObject reports whether Assess looks at more than the metadata of objects of a kind.
+// NeedsWholeObject reports whether Assess needs more than the metadata of objects of a kind.
 func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
 	if checks[gvk] != nil || progresses[gvk.GroupKind()] != nil {
 		return true

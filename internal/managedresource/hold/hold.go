@@ -25,7 +25,8 @@ const (
 	Longest = 24 * time.Hour
 	// clockSkew is how far the clock of the client that sets a hold may be ahead of the engine's clock.
 	clockSkew = time.Minute
-	// longestReason is how many bytes of a reason are passed on: several reasons fit into the message of an Event.
+	// longestReason is the number of bytes of a reason that are passed on: several reasons fit into the message of an
+	// Event.
 	longestReason = 200
 )
 
@@ -45,7 +46,7 @@ func Digest(annotations map[string]string) uint32 {
 	return digest.Sum32() | 1
 }
 
-// State is what a hold is at a moment.
+// State is the state of a hold at a moment.
 type State int
 
 // States of a hold. A hold that ended is Over; a hold that cannot be read, or that ends too late, is Refused.
@@ -56,12 +57,12 @@ const (
 	Refused
 )
 
-// Hold is what annotations say.
+// Hold is a hold as annotations state it.
 type Hold struct {
 	State State
 	// Until is when it ends, or ended.
 	Until time.Time
-	// Fields are what is left alone; none means everything.
+	// Fields are the fields under the hold; none means the whole object.
 	Fields []fieldpointer.Pointer
 	Reason string
 	// Refusal says why it is refused.
@@ -151,7 +152,7 @@ func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	return "", time.Time{}
 }
 
-// Fate is what becomes of the annotations of a hold on an object.
+// Fate is the treatment of the hold annotations on an object.
 type Fate int
 
 // Fates of the annotations: they are treated as all other annotations, they stay, or they are removed.
@@ -161,7 +162,7 @@ const (
 	Removed
 )
 
-// Effect is what the hold on an object and the one on its ManagedResource mean together for a merge.
+// Effect is the combined effect of the holds on an object and its ManagedResource on a merge.
 type Effect struct {
 	// Whole is true if nothing is repaired; otherwise Fields are the fields that are left alone.
 	Whole  bool

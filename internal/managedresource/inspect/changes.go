@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Action is what the next run would do about an object.
+// Action is the action of the next run on an object.
 type Action string
 
 // Actions. An object that stays as it is has none.
@@ -29,7 +29,7 @@ const (
 	Leave Action = "leave"
 )
 
-// Change is what the next run would do about an object, and why if that is not the manifest alone.
+// Change is an action of the next run on an object, and its reason if that is not the manifest alone.
 type Change struct {
 	Action      Action       `json:"action"`
 	APIVersion  string       `json:"apiVersion"`
@@ -46,7 +46,7 @@ type Change struct {
 // Writes reports whether a request would change the target.
 func (c *Change) Writes() bool { return c.Action != Leave }
 
-// Run is what the next run of a ManagedResource goes by.
+// Run has the input of a ManagedResource's next run.
 type Run struct {
 	Now             time.Time
 	ManagedResource *resourcesv1alpha1.ManagedResource
@@ -75,7 +75,8 @@ func (r *Run) NeedsOthers() bool {
 	return false
 }
 
-// Changes are what the run would do, in the order in which it would: what is left goes first, then objects are applied.
+// Changes returns the actions of the run in their order: objects that no manifest has any more first, then objects of
+// manifests.
 func (r *Run) Changes() (changes []Change, faults []string) {
 	for _, err := range r.Planned.Errors {
 		faults = append(faults, err.Error())
@@ -126,7 +127,7 @@ func newChange(action Action, ref *resourcesv1alpha1.ObjectReference, why string
 	return &Change{Action: action, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Why: why}
 }
 
-// applied is what a run would do about an object of a manifest.
+// applied returns the action of a run on an object of a manifest.
 func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	if r.Unread[desired.Key] != nil {
 		return nil
@@ -231,7 +232,7 @@ func (r *Run) claimsOn(key plan.Key, clusterScoped bool) []ownership.Claim {
 	return claims
 }
 
-// left is what a run would do about an object that no manifest has any more.
+// left returns the action of a run on an object that no manifest has any more.
 func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	key := plan.KeyOfReference(&ref.ObjectReference)
 	live := r.Live[key]

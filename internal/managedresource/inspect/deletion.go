@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// Deletion is what is to say about the end of an object.
+// Deletion describes the deletion of an object, and its obstacles.
 type Deletion struct {
 	// Since is when the object was deleted; nil if it was not.
 	Since *metav1.Time `json:"since,omitempty"`

@@ -11,9 +11,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Edit is what would become of an edit of the live object.
+// Edit is the fate of an edit of the live object.
 type Edit struct {
-	// Of is what is edited, Path an example of it.
+	// Of names the edited part, Path is an example of it.
 	Of   string `json:"of"`
 	Path string `json:"path"`
 	// Stays is true if the next run leaves the edit as it is.

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Occurrence is what an Event of resource-manager says of an object or of its ManagedResource.
+// Occurrence is an Event of resource-manager about an object or its ManagedResource.
 type Occurrence struct {
 	Time   metav1.Time `json:"time"`
 	Reason string      `json:"reason"`
@@ -21,7 +21,7 @@ type Occurrence struct {
 	By string `json:"by,omitempty"`
 }
 
-// about is what Events of a reason are about.
+// about is the subject of Events of a reason.
 type about int
 
 const (
@@ -41,7 +41,7 @@ var reasons = map[string]about{
 // fightText is how the Event of a repair says that two writers fight.
 const fightText = "is changed repeatedly"
 
-// eventTime is when an Event was told last.
+// eventTime returns the time of an Event's last occurrence.
 func eventTime(event *corev1.Event) metav1.Time {
 	if !event.LastTimestamp.IsZero() {
 		return event.LastTimestamp
@@ -82,7 +82,7 @@ func sortOccurrences(occurrences []Occurrence) {
 	slices.SortStableFunc(occurrences, func(a, b Occurrence) int { return b.Time.Compare(a.Time.Time) })
 }
 
-// quoted is what stands in the quotation marks of: was changed by "kubectl-edit".
+// quoted returns the text in the quotation marks of: was changed by "kubectl-edit".
 func quoted(what string) string {
 	_, after, found := strings.Cut(what, ` by "`)
 	if !found {
@@ -105,7 +105,7 @@ func namesObject(name string, key plan.Key) bool {
 	return group == key.Group && "/"+rest == namespaced
 }
 
-// occurrencesOf is what Events say of one object: its repairs, and whether a fight is among them.
+// occurrencesOf returns the repairs of one object that Events report, and the fights among them.
 func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key plan.Key) (all []Occurrence, fights []Occurrence) {
 	for name, occurrences := range repairsOf(events, owner) {
 		if namesObject(name, key) {

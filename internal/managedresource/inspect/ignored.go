@@ -43,7 +43,7 @@ var placeNames = map[place]string{onManagedResource: "on the ManagedResource", i
 // everything.
 type leavesAlone func(value string, now time.Time) (what string, everything bool)
 
-// annotations are those that ask to leave something alone: the one place where reports learn of them.
+// annotations are the annotations that exempt something from repair: the one place that reports know them from.
 var annotations = []struct {
 	name  string
 	on    place
@@ -81,7 +81,7 @@ func ifLiteral(what string) leavesAlone {
 	}
 }
 
-// ignoredOn is what the annotations of an object leave alone.
+// ignoredOn returns the exemptions by the annotations of an object.
 func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
 	var all []Ignored
 	for _, a := range annotations {
@@ -102,7 +102,7 @@ func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
 	return append(all, heldOn(object, on, now)...)
 }
 
-// heldOn is what a hold in the annotations of an object leaves alone.
+// heldOn returns the fields that the object's hold annotation exempts from repair.
 func heldOn(object metav1.Object, on place, now time.Time) []Ignored {
 	group, kind := groupKindOf(object)
 	held := hold.Of(object.GetAnnotations(), group, kind, now)
@@ -148,7 +148,7 @@ func holdUndecided(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Uns
 	return err != nil
 }
 
-// effectOf is what the holds on a ManagedResource and on one of its objects mean together.
+// effectOf returns the combined effect of the holds on a ManagedResource and on one of its objects.
 func effectOf(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) *hold.Effect {
 	return effectIf(allowsHolds(mr, live), mr, live, now)
 }

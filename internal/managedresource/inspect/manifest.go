@@ -44,7 +44,8 @@ func Decode(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, secrets 
 	return decode.Decode(ctx, sources.All)
 }
 
-// Settings are what a run knows by its configuration and by the source, as far as the objects tell.
+// Settings has the properties of a run that come from its configuration and the source, as far as the objects show
+// them.
 type Settings struct {
 	Origin              string
 	ManagedByLabelValue string
@@ -83,7 +84,7 @@ func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, live *unst
 	}
 }
 
-// described is what the manifests of a ManagedResource say of one object.
+// described is the description of one object in the manifests of a ManagedResource.
 type described struct {
 	// desired is nil if no manifest describes the object, or none that can be applied.
 	desired *plan.Desired

@@ -27,7 +27,7 @@ const (
 	ByManifest Proof = "origin annotation; its inventory does not have the object yet"
 )
 
-// OriginOf is what a live object says of its owner; false if it says nothing that can be read.
+// OriginOf returns the owner that a live object names; false if it names none that can be parsed.
 func OriginOf(live *unstructured.Unstructured) (meta.Origin, bool) {
 	if live == nil {
 		return meta.Origin{}, false

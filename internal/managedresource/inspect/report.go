@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Facts are what was read about one object.
+// Facts has the input of a report about one object.
 type Facts struct {
 	Now time.Time
 	// Kind is where the object was looked for, ClusterScoped whether its kind has no namespaces.
@@ -31,7 +31,8 @@ type Facts struct {
 	// ManagedResource is the owner, as FindOwner found it; nil if there is no owner.
 	ManagedResource *resourcesv1alpha1.ManagedResource
 	Proof           Proof
-	// Secrets are those that the owner names, as they were read; Events are those of resource-manager in its namespace.
+	// Secrets are the Secrets that the owner names, as they were read; Events are those of resource-manager in its
+	// namespace.
 	Secrets map[string]*corev1.Secret
 	Events  []corev1.Event
 	// Scaled is true if an autoscaler has the replicas.
@@ -74,7 +75,7 @@ const (
 	Unknown State = "Unknown"
 )
 
-// Owner is what a report says of a ManagedResource.
+// Owner is the part of a report about a ManagedResource.
 type Owner struct {
 	Namespace  string   `json:"namespace"`
 	Name       string   `json:"name"`
@@ -123,13 +124,13 @@ type Report struct {
 	Deletion Deletion     `json:"deletion"`
 	Ignored  []Ignored    `json:"ignored,omitempty"`
 	Edits    []Edit       `json:"edits,omitempty"`
-	// EditsSay is what becomes of every edit, if that is the same for all.
+	// EditsSay is the fate of every edit, if it is the same for all.
 	EditsSay string `json:"editsSay,omitempty"`
 	// Lasting are the ways to change the object for good.
 	Lasting []string `json:"lasting,omitempty"`
 	// Faults are those of manifests.
 	Faults []string `json:"faults,omitempty"`
-	// NotKnown is what could not be read, or was not.
+	// NotKnown names the facts that are not known, because they could not be read or were not read.
 	NotKnown []string `json:"notKnown,omitempty"`
 }
 
@@ -192,7 +193,7 @@ func (r *Report) explainAbsence(facts *Facts) {
 	}
 }
 
-// healthOf is what the health checks say, "" for a kind without any.
+// healthOf returns the result of the health checks, "" for a kind without any.
 func healthOf(live *unstructured.Unstructured) string {
 	verdict := healthcheck.Options{}.Assess(live)
 	switch {

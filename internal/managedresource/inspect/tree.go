@@ -51,7 +51,7 @@ type Branch struct {
 	Level     Level       `json:"level"`
 	State     string      `json:"state"`
 	Created   metav1.Time `json:"created"`
-	// Ignored is what is left alone of all of its objects.
+	// Ignored are the exemptions that apply to all of its objects.
 	Ignored []Ignored `json:"ignored,omitempty"`
 	// Fights are those at the source.
 	Fights []Occurrence `json:"fights,omitempty"`
@@ -72,7 +72,7 @@ type Leaf struct {
 	Ignored []Ignored   `json:"ignored,omitempty"`
 }
 
-// TreeFacts is what a tree is made from.
+// TreeFacts has the input of a tree.
 type TreeFacts struct {
 	Now              time.Time
 	ManagedResources []*resourcesv1alpha1.ManagedResource
@@ -116,7 +116,7 @@ func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 	return b
 }
 
-// stateOf is what the conditions of a ManagedResource say, the worst first.
+// stateOf returns the worst state in the conditions of a ManagedResource.
 func stateOf(mr *resourcesv1alpha1.ManagedResource) (Level, string) {
 	if mr.DeletionTimestamp != nil {
 		return Underway, "being deleted" + because(meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied))
@@ -184,7 +184,7 @@ func (f *TreeFacts) leaf(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1
 	return leaf
 }
 
-// healthLevel is what the health checks say of an object.
+// healthLevel returns the result of the health checks for an object.
 func healthLevel(live *unstructured.Unstructured) (Level, string) {
 	since := live.GetDeletionTimestamp()
 	if since != nil {
@@ -206,7 +206,7 @@ func healthLevel(live *unstructured.Unstructured) (Level, string) {
 	return Fine, "healthy"
 }
 
-// NeedsWhole reports whether the health checks look at more than the metadata of objects of a kind.
+// NeedsWhole reports whether the health checks need more than the metadata of objects of a kind.
 func NeedsWhole(ref *resourcesv1alpha1.ObjectReference) bool {
 	return healthcheck.Options{}.NeedsWholeObject(ref.GroupVersionKind())
 }

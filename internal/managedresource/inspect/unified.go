@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// contextLines is how many equal lines stand around a change, as diff -u has them.
+// contextLines is the number of equal lines around a change, as in diff -u.
 const contextLines = 3
 
 // mostCells bounds the table in which the longest common part of two texts is looked for, and with it time and memory:

@@ -84,7 +84,7 @@ func (w *Writer) wrote(steps ...string) bool {
 	return true
 }
 
-// fieldAt is what a set of managed fields has below a step.
+// fieldAt returns the managed fields below a step.
 func fieldAt(fields map[string]json.RawMessage, step string) (map[string]json.RawMessage, bool) {
 	if inner, found := fields["f:"+step]; found {
 		return decodedFields(inner), true

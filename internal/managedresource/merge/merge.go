@@ -22,7 +22,7 @@ type Options struct {
 	Origin string
 	// HorizontallyScaled is true if an autoscaler has the replicas of the object (MR-21).
 	HorizontallyScaled bool
-	// Hold is what is left alone for a while; nil is nothing.
+	// Hold is the effect of holds; nil for none.
 	Hold *hold.Effect
 }
 
@@ -186,7 +186,7 @@ func literalTrue(object *unstructured.Unstructured, annotation string) bool {
 	return object.GetAnnotations()[annotation] == "true"
 }
 
-// mergeContext is what the rule of a kind works on: it may change merged, which shares nothing with desired but may
+// mergeContext is the input of a kind's rule: the rule may change merged, which shares nothing with desired but may
 // share parts with live, which therefore must be replaced, not changed.
 type mergeContext struct {
 	desired, live, merged *unstructured.Unstructured

@@ -22,7 +22,7 @@ const (
 	messageInitialized        = "The condition has been initialized but its semantic check has not been performed yet."
 )
 
-// ConditionChange is what a condition is to say.
+// ConditionChange is the wanted content of a condition.
 type ConditionChange struct {
 	Type    resourcesv1alpha1.ConditionType
 	Status  resourcesv1alpha1.ConditionStatus

@@ -137,7 +137,7 @@ func AsTentative(ref resourcesv1alpha1.ObjectReference) resourcesv1alpha1.Object
 // Tentative reports whether an entry of the inventory is no record that the object is ours.
 func Tentative(ref *resourcesv1alpha1.ObjectReference) bool { return ref.FieldPath == planned }
 
-// Origin is what the origin annotation says: the identity of the source cluster and the ManagedResource (MRC-8).
+// Origin is the content of the origin annotation: the identity of the source cluster and the ManagedResource (MRC-8).
 type Origin struct {
 	ClusterID string
 	Key       types.NamespacedName

@@ -26,7 +26,7 @@ const DeletionLogger = "deletions"
 const (
 	// maxWriters bounds what is remembered of the writers of one object. Objects of the source have a few.
 	maxWriters = 16
-	// maxNamed is how many managers an Event names.
+	// maxNamed is the number of managers that an Event names.
 	maxNamed = 4
 )
 

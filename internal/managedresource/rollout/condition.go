@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// namedBad is how many members that failed a condition names.
+// namedBad is the number of failed members that a condition names.
 const namedBad = 5
 
 // Held is the condition of a member whose content is held back. The message begins with the revision that waits, which

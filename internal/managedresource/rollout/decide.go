@@ -41,7 +41,7 @@ type Decision struct {
 	states []state
 	// turns are the members whose turn it is.
 	turns []bool
-	// resumed are those that failed, and count no more.
+	// resumed are the failed members that no longer count.
 	resumed sets.Set[Token]
 }
 
@@ -108,7 +108,7 @@ func (r *Roster) Len() int {
 	return n
 }
 
-// state is what a member does.
+// state is the progress of a member.
 type state int
 
 const (
@@ -201,7 +201,7 @@ func (m *Member) IsWaiting() bool {
 	return m.Wanted != "" && m.Applied != "" && m.Wanted != m.Applied && m.Wanted != m.LetGo
 }
 
-// state is what a member does, and why it failed.
+// state returns the progress of a member, and the reason of its failure.
 func (d *decision) state(m *Member) (state, string) {
 	switch {
 	case m.Wanted == "":

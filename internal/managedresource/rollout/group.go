@@ -43,7 +43,7 @@ const (
 	mostTokens = 3500
 )
 
-// Group is what a ConfigMap says.
+// Group is the content of a ConfigMap.
 type Group struct {
 	// Name is that of the ConfigMap, with its namespace.
 	Name  string

@@ -39,7 +39,7 @@ func TokenOf(key types.NamespacedName, revision Revision) Token {
 	return Token(hex.EncodeToString(sum[:])[:tokenLength])
 }
 
-// Verdict is what the conditions of the gate say together.
+// Verdict is the joint result of the gate's conditions.
 type Verdict int
 
 // Verdicts.
@@ -49,12 +49,12 @@ const (
 	Failed
 )
 
-// Member is what is known of a ManagedResource of a group.
+// Member is a ManagedResource of a group.
 type Member struct {
 	types.NamespacedName
 	Labels map[string]string
-	// Applied is what was applied last to the end, empty if nothing ever was. Wanted is what its Secrets have, empty if
-	// that is not known yet.
+	// Applied is the last revision that was applied completely, empty if there is none. Wanted is the revision of its
+	// Secrets, empty if it is not known yet.
 	Applied, Wanted Revision
 	// LetGo is the revision that the group let go last, which means that it may be applied. LetGoAt is when; it is zero if
 	// the group did not decide about it.

@@ -16,8 +16,8 @@ var (
 // fileMode is 0644, as JSON has it.
 const fileMode = 420
 
-// podDefaults are what is filled in for every pod template. Defaults for Pods alone are not here: what a manifest of a
-// Pod leaves out is taken from the live one.
+// podDefaults are the defaults of every pod template. Defaults for Pods alone are not here: a field that a manifest of
+// a Pod omits is taken from the live one.
 var podDefaults = map[string]fields{
 	"core.PodSpec": {
 		"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",

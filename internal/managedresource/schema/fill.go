@@ -48,8 +48,7 @@ func (f *Field) filled(value any, at scope) any {
 	return f.fill.value
 }
 
-// fields are what is filled in for the fields of one Go type, by their JSON names: a *fill, a func(scope) any, or the
-// value.
+// fields are the defaults of one Go type's fields, by their JSON names: a *fill, a func(scope) any, or the value.
 type fields map[string]any
 
 // defaultsOf looks a type up by its entries.

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Kind is what a value is.
+// Kind is the kind of a value.
 type Kind int
 
-// Kinds of values. Any is what no type here knows: it is compared as it is written.
+// Kinds of values. Any has an unknown type: such values are compared as they are written.
 const (
 	Any Kind = iota
 	Struct

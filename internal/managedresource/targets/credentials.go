@@ -127,7 +127,7 @@ func (t *Targets) fromEntry(file string) (namespace string, _ resolver, err erro
 	}, nil
 }
 
-// suffix is what the files of entries end with.
+// suffix is the file extension of entries.
 const suffix = ".yaml"
 
 func readEntry(file string) (*config.TargetEntry, error) {

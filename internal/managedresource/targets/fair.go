@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// sourceAtOnce is how many requests of all targets to the source are under way: somewhat less than what an API server
-	// lets be under way on one connection (cluster.Streams), so that watches and the lease have room.
+	// sourceAtOnce is the number of concurrent requests of all targets to the source: somewhat less than an API server
+	// accepts on one connection (cluster.Streams), so that watches and the lease have room.
 	sourceAtOnce = 64
-	// sourceWaiting is how many may wait. Each target has few workers, which send one request at a time, so that it takes
-	// thousands of targets to fill it.
+	// sourceWaiting bounds the requests that wait. Each target has few workers, which send one request at a time, so
+	// that it takes thousands of targets to fill it.
 	sourceWaiting = 1 << 15
 )
 

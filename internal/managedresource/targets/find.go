@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// period is the time between two looks at a folder: mounted Secrets change within a minute anyway.
+// period is the interval of reading a folder: mounted Secrets change within a minute anyway.
 const period = 5 * time.Second
 
 // followNamespaces offers the namespaces with the labels until the context ends. A namespace that is being deleted

@@ -103,7 +103,7 @@ func (n *narrowed) AddEventHandlerWithOptions(handler toolscache.ResourceEventHa
 	return n.AddEventHandler(handler)
 }
 
-// told is the registration of a handler that has received all existing objects.
+// reported is the registration of a handler that has received all existing objects.
 type reported struct{}
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.

@@ -236,7 +236,7 @@ func (t *Targets) foreignLocked(ctx context.Context, held map[string]string) {
 	}
 }
 
-// take takes the Lease of the target, if its content is the one that the decision saw.
+// take takes the Lease of the target, if its content has not changed since the decision.
 func (m *member) take(ctx context.Context, take holding.Take) bool {
 	m.renewal.Lock()
 	defer m.renewal.Unlock()

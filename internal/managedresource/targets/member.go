@@ -23,23 +23,23 @@ import (
 )
 
 const (
-	// again is how often a target that could not begin is tried again, in addition to the tries after changes of its
+	// again is the retry interval of a target that could not begin, in addition to the tries after changes of its
 	// Secrets.
 	again = 30 * time.Second
-	// firstPause is how long a target rests after its engine panicked or failed. It doubles up to lastPause while the
+	// firstPause is the pause of a target after its engine panicked or failed. It doubles up to lastPause while the
 	// engine goes on to fail.
 	firstPause, lastPause = 10 * time.Second, 5 * time.Minute
-	// silence limits how long a target may answer no request before its engine rests, and silenceLook is how often that is
-	// checked. A control plane that moves to another Node is away for less than silence.
+	// silence limits the time in which a target answers no request before its engine rests, and silenceLook is the
+	// interval of checking that. A control plane that moves to another Node is away for less than silence.
 	silence, silenceLook = 5 * time.Minute, time.Minute
 	// probeTimeout limits the request that reports whether a target answers.
 	probeTimeout = 10 * time.Second
-	// endTimeout is how long a member waits for the end of an engine. An engine that panicked while it held a lock never
+	// endTimeout limits a member's wait for the end of an engine. An engine that panicked while it held a lock never
 	// ends; it sends no more requests, because all its work has a context that has ended.
 	endTimeout = 15 * time.Second
 )
 
-// State is what a target is doing, in metrics and Events.
+// State is the state of a target in metrics and Events.
 type State string
 
 // States of targets.

@@ -342,5 +342,5 @@ func (t *Targets) secretsMissed() {
 
 var _ manager.LeaderElectionRunnable = &Targets{}
 
-// namespaceKind is what targets are found by.
+// namespaceKind is the kind by which targets are found.
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")

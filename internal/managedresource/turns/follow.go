@@ -110,7 +110,7 @@ func (t *Turns) answered(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.configs) > 0 {
-		err = nil // What was read counts on.
+		err = nil // The last read configuration stays in force.
 	}
 	if (t.fault == nil) == (err == nil) {
 		return

@@ -27,11 +27,11 @@ import (
 )
 
 const (
-	// gather is how long news are gathered before they are looked at together.
+	// gather is the time in which events are gathered before they are processed together.
 	gather = 50 * time.Millisecond
 	// reportPause is the least time between two reports to one member that differ in their words only.
 	reportPause = 10 * time.Second
-	// wakeAgain is after what time a member is woken once more that did not take its turn.
+	// wakeAgain is the interval of waking a member that does not take its turn.
 	wakeAgain = 30 * time.Second
 )
 
@@ -54,7 +54,7 @@ type Options struct {
 // watch of ManagedResources reports later.
 type Turns struct {
 	Options
-	// changed has a value when there are news to look at.
+	// changed has a value when there are unprocessed events.
 	changed chan struct{}
 
 	mu sync.Mutex
@@ -76,14 +76,14 @@ type Turns struct {
 // Wake enqueues a ManagedResource; isTurn is true if its changed content is to be applied.
 type Wake func(owner types.NamespacedName, isTurn bool)
 
-// config is what a ConfigMap says, or why it cannot be read.
+// config is the parsed content of a ConfigMap, or the error of parsing it.
 type config struct {
 	uid    types.UID
 	group  *rollout.Group
 	refuse error
 }
 
-// group is what is known of one group.
+// group is the state of one group.
 type group struct {
 	name    string
 	members []*member
@@ -92,11 +92,11 @@ type group struct {
 	roster *rollout.Roster
 	dirty  bool
 	next   time.Time
-	// halted is what was told last.
+	// halted is the last reported state.
 	halted bool
 }
 
-// member is what is known of one ManagedResource.
+// member is the state of one ManagedResource.
 type member struct {
 	rollout.Member
 	conditions meta.Conditions
@@ -207,7 +207,7 @@ func (t *Turns) Standing(mr *resourcesv1alpha1.ManagedResource) *meta.ConditionC
 	return t.reportLocked(g, m, g.index[m.NamespacedName], decision, why)
 }
 
-// reportLocked is what a member that is held is to report, and notes that it does.
+// reportLocked returns the condition that a held member is to report, and records it as reported.
 func (t *Turns) reportLocked(g *group, m *member, at int, decision rollout.Decision, why error) *meta.ConditionChange {
 	change := t.conditionLocked(g, m, at, decision, why)
 	if change != nil && *change != m.reported {
@@ -289,7 +289,7 @@ func (t *Turns) takeLocked(mr *resourcesv1alpha1.ManagedResource) *member {
 	m := g.members[at]
 	version, _ := strconv.ParseUint(mr.ResourceVersion, 10, 64)
 	if version < m.version {
-		return m // What it said later counts.
+		return m // A later version has been recorded.
 	}
 	m.version = version
 	if !maps.Equal(m.Labels, says.Labels) {

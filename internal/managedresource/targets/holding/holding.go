@@ -80,7 +80,7 @@ type hold struct {
 	giving, dropped bool
 }
 
-// Holdings are what one process knows. They are not safe for concurrent use.
+// Holdings is one process's knowledge of Leases and processes. It is not safe for concurrent use.
 type Holdings struct {
 	self  string
 	ours  func(holder string) bool
@@ -186,7 +186,7 @@ type Take struct {
 	start, listed time.Time
 }
 
-// Decision is what a process does next.
+// Decision has the next steps of a process.
 type Decision struct {
 	Take []Take
 	// Give are targets that the process holds above its share, and Renew those whose Lease is due.
@@ -305,7 +305,7 @@ func (h *Holdings) free(target string) (from, start time.Time) {
 func (h *Holdings) Taken(t Take, sent, answered, renew time.Time) {
 	start := answered.Add(h.times.settling())
 	if answered.Sub(t.listed) > h.times.settling() {
-		start = answered.Add(h.times.Lease) // What was seen is too old to be relied on.
+		start = answered.Add(h.times.Lease) // The observation is too old to rely on.
 	}
 	if start.Before(t.start) {
 		start = t.start
