@@ -28,13 +28,14 @@ import (
 )
 
 const (
-	// budget is how long a reference waits for acquittals. Webhooks have ten seconds in all.
+	// budget bounds a reference's wait for acquittals. Webhooks have ten seconds in all.
 	budget = 2 * time.Second
-	// atOnce is how many objects one referrer acquits: a Pod refers to a few. The looks of the collector see the reference to others.
+	// atOnce is the number of objects that one referrer acquits: a Pod refers to a few. The collector's own lists find
+	// the reference to others.
 	atOnce = 64
-	// retryReads is how long a list that failed is not repeated, so that an API server that is slow delays one reference and not all.
+	// retryReads is the pause after a failed list, so that a slow API server delays one reference and not all.
 	retryReads = 10 * time.Second
-	// page is how many objects are listed at once.
+	// page is the number of objects in a page of a list.
 	page = 500
 )
 

@@ -17,7 +17,8 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 )
 
-// referrers are the kinds that refer to ConfigMaps and Secrets, as the collector looks at them, with an empty object of each.
+// referrers has an empty object of each kind that refers to ConfigMaps and Secrets, in the type that the collector
+// reads.
 var referrers = map[schema.GroupKind]func() runtime.Object{
 	{Group: "apps", Kind: "Deployment"}:  func() runtime.Object { return &appsv1.Deployment{} },
 	{Group: "apps", Kind: "StatefulSet"}: func() runtime.Object { return &appsv1.StatefulSet{} },

@@ -18,7 +18,7 @@ const (
 	hostnameLabel = "kubernetes.io/hostname"
 )
 
-// Machine is what is known of a Machine.
+// Machine has the names of a Machine's Node and configuration.
 type Machine struct {
 	// Node is the name of the Node that the Machine has become, empty before. It is the name of the host, too: a kubelet registers its Node
 	// under the name of its host. machine-controller-manager writes it as soon as the infrastructure has the machine.
@@ -32,10 +32,10 @@ func MachineOf(m *machinev1alpha1.Machine) Machine {
 	return Machine{Node: m.Labels[machinev1alpha1.NodeLabel], Secret: m.Spec.NodeTemplate.Metadata.Labels[SecretLabel]}
 }
 
-// Node is what is known of a Node whose agent has no Machine. The agent may patch its Node, so what the labels said when the Node was seen
-// first counts until it goes. A label that was not there then never counts: the agent may have added it.
+// Node identifies a Node whose agent has no Machine. The agent may patch its Node, so the labels of the first
+// observation count until the Node goes. A label that was missing then never counts: the agent may have added it.
 type Node struct {
-	// UID tells a Node from a later one of the same name.
+	// UID distinguishes a Node from a later one of the same name.
 	UID string
 	// Hostname, Pool and FirstSecret are the labels as they were first, empty if there were none.
 	Hostname, Pool, FirstSecret string

@@ -30,7 +30,7 @@ type known[W any] struct {
 	gone bool
 }
 
-// configuration is what is known of a Secret with a configuration.
+// configuration is the state of a Secret with a configuration.
 type configuration struct {
 	references []agent.Reference
 	pool       string
@@ -38,7 +38,7 @@ type configuration struct {
 	err        error
 }
 
-// facts are what is known of a shoot.
+// facts are the known objects of a shoot.
 type facts struct {
 	machines       map[string]known[agent.Machine]
 	nodes          map[string]known[agent.Node]

@@ -23,21 +23,22 @@ type RuleSet struct {
 	ByMachine, AllowWatchAll, Selectors bool
 }
 
-// Options are what is replayed.
+// Options has the input of a replay.
 type Options struct {
 	Source auditlog.Source
-	// Objects are files with what was there when the log began.
+	// Objects are files with the objects that existed when the log began.
 	Objects []string
 	First   RuleSet
 	// Second, if it is set, is compared with the first one, and the log's own decisions do not matter.
 	Second *RuleSet
 }
 
-// Result is what came of it.
+// Result is the result of a replay.
 type Result struct {
 	auditlog.Summary
 	auditlog.Table
-	// Decided are the requests of agents; of these Undecided are about what is not known, and Elsewhere were allowed by another authorizer.
+	// Decided counts the requests of agents; Undecided those about unknown objects, and Elsewhere those that another
+	// authorizer allowed.
 	Decided, Undecided, Elsewhere int
 	auditlog.Followed
 	// Objects are those of the files.
@@ -153,7 +154,7 @@ func (p *player) differ(e *auditlog.Event, rule string, was, is bool, reason str
 	})
 }
 
-// knownFrom says who told of the object of an example.
+// knownFrom returns the source of an example's object.
 func (p *player) knownFrom(e *auditlog.Event) string {
 	key := e.Name
 	if e.Resource == "pods" {

@@ -38,7 +38,7 @@ type Authorizer struct {
 
 var _ authorizer.Authorizer = &Authorizer{}
 
-// request is what is asked.
+// request is a request under decision.
 type request struct {
 	view                     View
 	byMachine, allowWatchAll bool
@@ -175,8 +175,8 @@ func (q *request) home(ctx context.Context) (home, *verdict, error) {
 	return home{}, &verdict{reason: fmt.Sprintf("no node for %q found", q.identity)}, nil
 }
 
-// secrets returns the names of the Secrets that depend on the agent, in the order that reasons list them (9.4). With an error the names
-// are those that could be found.
+// secrets returns the names of the Secrets that depend on the agent, in the order that reasons list them (9.4). With
+// an error it returns the names found so far.
 func (q *request) secrets(ctx context.Context) ([]string, error) {
 	if q.byMachine {
 		return q.secretsOfMachine(ctx)
@@ -194,8 +194,8 @@ func (q *request) secretsOfMachine(ctx context.Context) ([]string, error) {
 	return q.withReferences(ctx, []string{machine.Secret}, machine.Node)
 }
 
-// secretsOfNode narrows the configurations to that of the Node as soon as there is one. Before that an agent's name is the name of its host;
-// afterwards the host is the one that the Node's label named first.
+// secretsOfNode narrows the configurations to that of the Node as soon as there is one. Before that, the agent's name
+// is the name of its host; afterwards the host is the first observed value of the Node's label.
 func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
 	node, found, err := q.view.Node(ctx, q.identity)
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package rules decides what the agent of a node may do in its shoot cluster: the node-agent authorizer.
 //
-// An agent is known by the Machine that it runs on, or by its Node where there are no Machines. The rules are one table (rules.go): verbs and
-// subresources as data, and for each resource a function that looks at the object. Every request of an agent is allowed or denied, never
-// left to others; what cannot be read is an error, which denies, too (B-1).
+// An agent is known by the Machine that it runs on, or by its Node where there are no Machines. The rules are one
+// table (rules.go): verbs and subresources as data, and for each resource a function that checks the object. Every
+// request of an agent is allowed or denied, never left to others; an object that cannot be read is an error, which
+// denies, too (B-1).
 package rules

@@ -47,7 +47,7 @@ type rule struct {
 //	NA-8   Nodes: the own one, and list of all; watch of all while the own one does not exist, or with nodes.allowWatchAll (C9)
 //	NA-9   Pods: those on the own Node; list and watch with a field selector for it
 //	NA-10  Secrets in kube-system: the common ones, those of the own worker pool
-//	NA-11  the own Node is the one that the Machine's label names, or without Machines the one of the user's name
+//	NA-11  the Machine's label names the own Node; without Machines the user's name does
 //	NA-12  there is no such Node: deny
 var rules = []rule{
 	{"NA-5", "certificates.k8s.io", "certificatesigningrequests", []string{"get", "create"}, nil, "create any; get those that the agent made", ownRequest},
@@ -78,7 +78,7 @@ type verdict struct {
 	allowed bool
 	reason  string
 	rule    string
-	// shadow is what the shadow policy says.
+	// shadow is the decision of the shadow policy.
 	shadow shadowed
 }
 
@@ -204,8 +204,8 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 	return allowed, nil
 }
 
-// ownSecret looks at the names that need no configuration first: what is wrong with one must not keep them from the agent. An agent whose
-// Machine is gone has no right to them any more (9.4).
+// ownSecret checks the names that need no configuration first: an error in a configuration must not block the agent
+// from them. An agent whose Machine is gone has no right to them any more (9.4).
 func ownSecret(ctx context.Context, q *request) (verdict, error) {
 	inside := q.namespace == kubeSystem && q.name != ""
 	if inside && slices.Contains(staticSecrets, q.name) {

@@ -10,16 +10,16 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
-// Policy is what agents may do, where that is configurable. Nil fields are as the policy that answers has them.
+// Policy has the configurable rights of agents. Nil fields are as in the policy that answers.
 type Policy struct {
-	// AllowWatchAll lets agents watch all Nodes, Selectors says that the selectors of list and watch requests for Pods are looked at.
+	// AllowWatchAll lets agents watch all Nodes; Selectors checks the selectors of list and watch requests for Pods.
 	AllowWatchAll, Selectors *bool
 }
 
 // A shadow policy decides about the same requests without any effect (SHD-1), and only where the decision asks a question about the policy. It
 // sends no request: where an object has not been seen yet, it is undecided.
 
-// shadowed is what a shadow policy says about a request.
+// shadowed is the decision of a shadow policy about a request.
 type shadowed struct {
 	asked, allowed bool
 	outcome        authorization.Outcome

@@ -6,8 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
-// View is what is known of the clusters. Each method reports whether the object exists; an error means that this is not known. The context names
-// the agent on whose behalf it is called (ratelimit.WithClient).
+// View is the known state of the clusters. Each method reports whether the object exists; an error means that this is
+// not known. The context names the agent on whose behalf it is called (ratelimit.WithClient).
 type View interface {
 	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
 	// Node returns what is known of a Node. Where there are Machines, only whether it exists counts.

@@ -18,7 +18,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 )
 
-// period is the time between two looks at the folder: mounted Secrets change within a minute anyway.
+// period is the interval of reading the folder: mounted Secrets change within a minute anyway.
 const period = 5 * time.Second
 
 // Handler answers for one shoot.
@@ -46,7 +46,7 @@ type Directory struct {
 
 	read atomic.Bool
 	mu   sync.RWMutex
-	// shoots are those that are served; next are their successors that are not ready yet.
+	// shoots are the served shoots; next are their successors that are not ready yet.
 	shoots, next map[string]*served
 }
 

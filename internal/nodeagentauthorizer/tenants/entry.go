@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// suffix is what the files of entries end with.
+// suffix is the file extension of entries.
 const suffix = ".yaml"
 
 // readEntry reads the files of a shoot in a folder, its entry and its kubeconfig; the digest changes with either. A relative path of the

@@ -82,7 +82,7 @@ type View struct {
 
 type podKey struct{ namespace, name string }
 
-// configuration is what the Secret of an operating system's configuration refers to, or why that cannot be read.
+// configuration has the references of an operating system configuration's Secret, or the error of reading them.
 type configuration struct {
 	references []agent.Reference
 	// pool is the label of such Secrets, and marked says that there is one. Secrets that are followed have it; a Secret that a Machine names needs none.
