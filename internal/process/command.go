@@ -53,7 +53,7 @@ type Subcommand struct {
 	Operand string
 	// Arguments, if it is set, says what is wrong with the arguments of a verb that has not just one: Operand names all of them then.
 	Arguments func(arguments []string) error
-	// Complete, if it is set, returns what the shell offers for the next argument. Flags are those that are given already.
+	// Complete, if it is set, returns the shell's completions of the next argument, given the flags so far.
 	Complete func(flags *pflag.FlagSet, arguments []string, begun string) []string
 	// CompleteFlags is the same for the values of flags, by their names.
 	CompleteFlags map[string]func(flags *pflag.FlagSet, begun string) []string

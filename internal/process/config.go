@@ -30,7 +30,7 @@ func FromEnvironment(kubeconfig *string, variable string) {
 	}
 }
 
-// FileFormat is what a configuration file may be.
+// FileFormat describes the valid configuration files.
 type FileFormat struct {
 	APIVersion, Kind string
 	Aliases          []shared.Alias

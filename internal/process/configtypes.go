@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// typeCheck is what does not fit where a decoded file meets the Go type that it is decoded into. A decoder ends with the first such key, and of
-// a duration it does not even tell where it is.
+// typeCheck collects the mismatches between a decoded file and the Go type that it is decoded into. A decoder stops at
+// the first such key, and reports no place for a duration.
 type typeCheck struct {
 	wrong field.ErrorList
 	// unknown are keys that the type does not have.

@@ -17,7 +17,7 @@ const DefaultsFile = "/etc/espalier/defaults.yaml"
 // profileKey is the key of a defaults file that chooses a profile.
 const profileKey = "profile"
 
-// defaultProfile is what an executable follows if neither --profile nor a defaults file chooses another one.
+// defaultProfile is the profile of an executable if neither --profile nor a defaults file chooses another one.
 const defaultProfile = "contract"
 
 // layer is a part of the configuration under its present keys. A later layer overrides earlier ones: maps merge, lists and scalars replace.

@@ -61,7 +61,7 @@ func (l *logLevel) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			return
 		}
 		before := l.level.Level()
-		l.level.SetLevel(min(before, zapcore.InfoLevel)) // The change itself is told in any case.
+		l.level.SetLevel(min(before, zapcore.InfoLevel)) // The change itself is logged at any level.
 		l.log.Info("Setting the log level", "from", before.String(), "to", wanted.String())
 		l.level.SetLevel(wanted)
 	default:

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// page is what there is to say about a command: its help, its man page and its part of the reference are made from it.
+// page describes a command: its help, its man page and its part of the reference are made from it.
 type page struct {
 	// name of the command, with its executable.
 	name, short, use string
@@ -176,7 +176,7 @@ func flagTerms(flags *pflag.FlagSet, deprecated bool) []Term {
 	return terms
 }
 
-// text is what --help prints.
+// text returns the output of --help.
 func (p *page) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", p.short)

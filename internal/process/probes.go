@@ -125,7 +125,8 @@ type Check struct {
 	Live, Ready healthz.Checker
 }
 
-// told logs when a check begins to fail, with the reason, which the answer to the probe does not contain, and when the check succeeds again.
+// known logs when a check begins to fail, with the reason, which the answer to the probe does not contain, and when
+// the check succeeds again.
 func known(name string, check healthz.Checker, log logr.Logger) healthz.Checker {
 	var failing atomic.Bool
 	return func(request *http.Request) error {

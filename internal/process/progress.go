@@ -10,10 +10,10 @@ import (
 	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
-// progressAfter is how long a verb works without a word, and then between two of them.
+// progressAfter is the time that a verb works before its first report, and between two reports.
 const progressAfter = 2 * time.Second
 
-// Progress tells on stderr how far long work is: on a terminal in one line, which the next one overwrites.
+// Progress reports the progress of long work on stderr: on a terminal in one line, which the next one overwrites.
 type Progress struct {
 	out        io.Writer
 	now        func() time.Time

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// restFor is how long nothing happens before a pass counts as done. It is longer than the pauses inside of one: between two looks at an object
-	// that is missing (500 ms), and before a burst of news is looked at (100 ms).
+	// restFor is the quiet time after which a pass counts as done. It is longer than the pauses inside of a pass:
+	// between two reads of a missing object (500 ms), and before a burst of events is processed (100 ms).
 	restFor = 2 * time.Second
-	// restLook is how often that is checked, and restReported how often progress is reported.
+	// restLook is the interval of checking that, and restReported the interval of reporting progress.
 	restLook     = 50 * time.Millisecond
 	restReported = 5 * time.Second
 	// troubledFor limits how long a read may fail before the pass ends without an answer: a right that is missing does not come by waiting.
@@ -151,10 +151,10 @@ func (r *DryRun) tell(format string, values ...any) {
 	_, _ = fmt.Fprintf(r.progress, format+"\n", values...)
 }
 
-// activity is what changes while there is something to do.
+// activity has the counters that change while there is work left.
 type activity struct {
 	shadow.Activity
-	// rounds are how often controllers were done with something.
+	// rounds counts the reconciliations of all controllers.
 	rounds float64
 	// busy are requests and rounds under way, and what waits for one.
 	busy float64

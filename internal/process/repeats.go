@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// firstPause is how long an error is not logged again that was logged once; the pause doubles with each line, up to lastPause. An error without a
-	// line for newAfter is new.
+	// firstPause is the time for which a logged error is not logged again; the pause doubles with each line, up to
+	// lastPause. An error without a line for newAfter is new.
 	firstPause, lastPause, newAfter = 10 * time.Second, 10 * time.Minute, 30 * time.Minute
-	// mostErrors is how many errors are told apart. With some hundred bytes each they take less than a megabyte.
+	// mostErrors bounds the distinct errors. With some hundred bytes each they take less than a megabyte.
 	mostErrors = 4096
 )
 
@@ -28,7 +28,7 @@ type repeats struct {
 	known *lru.Cache
 }
 
-// repeated is what is known of an error.
+// repeated is the log history of an error.
 type repeated struct {
 	last  time.Time
 	pause time.Duration

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// mostMeant is how many names a question has: a beginning of many names says too little.
+// mostMeant is the number of names that a question has: more of them help nobody.
 const mostMeant = 3
 
 // meant returns a question about the names that a wrong one may mean, "" if it resembles none; cobra decides what

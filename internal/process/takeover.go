@@ -60,11 +60,11 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 	}
 }
 
-// takeoverReport is what the command prints.
+// takeoverReport is the output of the command.
 type takeoverReport struct {
-	// Writes are what the first pass would write.
+	// Writes are the writes of the first pass.
 	Writes []shadow.Write `json:"writes"`
-	// TokensTakenForAccepted is how many tokens the pass would ask the API server about, which is a write.
+	// TokensTakenForAccepted counts the tokens that the pass would ask the API server about, which is a write.
 	TokensTakenForAccepted int `json:"tokensTakenForAccepted,omitempty"`
 	// Targets are the reports about many targets.
 	Targets []takeoverPart `json:"targets,omitempty"`

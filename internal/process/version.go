@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// build is what the verb version prints as JSON or YAML.
+// build is the output of the verb version as JSON or YAML.
 type build struct {
 	Name string `json:"name"`
 	apimachineryversion.Info

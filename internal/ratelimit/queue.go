@@ -31,7 +31,7 @@ type Queue struct {
 	all  share
 }
 
-// share is what a part of clients' paths has in the queue. All paths of a queue have the same length.
+// share is the share of the queue that belongs to a part of clients' paths. All paths of a queue have the same length.
 type share struct {
 	name   string
 	parent *share

@@ -1,6 +1,6 @@
 package reflector
 
-// Awaited returns the names of the kinds whose first lists were not told in full yet.
+// Awaited returns the names of the kinds whose first lists are incomplete.
 func Awaited(followers []*Follower) []string {
 	var names []string
 	for _, f := range followers {

@@ -18,12 +18,13 @@ type beginning struct {
 	f *Follower
 	// over is used only by the reader of the stream.
 	over bool
-	// names are the objects that have come, and events is how many events.
+	// names are the objects that have arrived, and events counts the events.
 	names  Names
 	events int
 }
 
-// sampled is how many events of a beginning lead to one that the reflector gets: it reports a stream of which it gets nothing for ten seconds.
+// sampled is the number of events of a beginning for each one that the reflector gets: it reports a stream that
+// delivers nothing for ten seconds.
 const sampled = 1024
 
 // begin is called before a stream or a list is asked for. A stream that is resumed has a beginning that is over.

@@ -73,7 +73,7 @@ type Follower struct {
 
 	taking   sync.Mutex
 	versions versions
-	// current is what the stream that was asked for last begins with; nil if it has no beginning.
+	// current is the beginning of the last requested stream; nil if it has no beginning.
 	current *beginning
 	// begun is set with the first beginning: before it nothing was known.
 	begun bool
@@ -283,7 +283,7 @@ func (f *Follower) measure() {
 	}
 }
 
-// store is what the reflector sees of a follower.
+// store is the reflector's view of a follower.
 type store struct{ f *Follower }
 
 // Add implements cache.ReflectorStore.

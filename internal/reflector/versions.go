@@ -21,14 +21,16 @@ import (
 // errTurnedBack ends a stream so that everything is listed anew: etcd was restored from a backup.
 var errTurnedBack = errors.New("resource versions were turned back")
 
-// versions knows how far the API server was. A restored etcd counts its revisions on from the backup. A kube-apiserver says nothing of that to a
-// watch that is resumed from a later version: it sends what is later still, so that what the restore took or brought back is never told. An
-// etcd that has passed that version in the meantime looks as if nothing had been. So before a watch is resumed the API server is asked how far it is,
-// and for the newest object that is known (unchanged). Both only grow, unless etcd was restored.
+// versions records the progress of the API server's resource versions. A restored etcd counts its revisions on from
+// the backup. A kube-apiserver does not report that to a watch that is resumed from a later version: it sends only
+// later events, so that the changes by the restore are never sent. Once etcd has passed that version, no difference is
+// visible. So before a watch is resumed, the API server is asked for its version, and for the newest known object
+// (unchanged). Both only grow, unless etcd was restored.
 //
 // Versions of a kind can be compared, those of several kinds cannot: they may be in several etcds. Versions that are no numbers are left alone.
 type versions struct {
-	// latest is how far the API server was, and before how far it was when the list or the stream that is under way was asked for.
+	// latest is the last version of the API server, and before its version when the current list or stream was
+	// requested.
 	latest, before uint64
 	// newest is the object that was changed last, at the version changed.
 	newest  types.NamespacedName
@@ -78,8 +80,8 @@ func versionOf(text string) uint64 {
 	return version
 }
 
-// unchanged returns an error if a watch must not be resumed. If etcd was restored, everything is listed after it; if that cannot be told, the watch
-// is tried again.
+// unchanged returns an error if a watch must not be resumed. If etcd was restored, everything is listed after it; if
+// this is unknown, the watch is tried again.
 func (f *Follower) unchanged(ctx context.Context) error {
 	f.taking.Lock()
 	known := f.versions

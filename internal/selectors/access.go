@@ -6,7 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Write is what asking an API server needs that does not always send selectors (SEL-12); its version everybody may read.
+// Write returns the right that asking an API server which does not always send selectors needs (SEL-12); everybody may
+// read its version.
 func Write(cluster feature.Cluster) feature.Write {
 	return feature.Write{Cluster: cluster, Group: authorizationv1.GroupName, Resource: "subjectaccessreviews", ClusterScoped: true, Verbs: []string{"create"}}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// selectorsKnownFor is how long an answer of the API server is kept (SEL-13).
+	// selectorsKnownFor is the lifetime of an answer of the API server (SEL-13).
 	selectorsKnownFor = 10 * time.Minute
 	// selectorsTimeout bounds the question (SEL-12).
 	selectorsTimeout = 10 * time.Second

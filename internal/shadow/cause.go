@@ -7,7 +7,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// cause is what a request is sent for.
+// cause is the controller and the object that a request is sent for.
 type cause struct{ controller, namespace, name string }
 
 // Tracing returns a logger that also remembers which controller works on which object: it goes with the context from the library's controllers to

@@ -69,7 +69,7 @@ func (t *transport) discover(r *http.Request, q *request) (*http.Response, error
 	return respond(r, http.StatusOK, list), nil
 }
 
-// nothing is what the API server has of a kind that it does not know.
+// nothing returns the empty list of a kind that the API server does not know.
 func (t *transport) nothing(q *request) object {
 	t.mu.Lock()
 	defer t.mu.Unlock()

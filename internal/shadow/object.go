@@ -35,7 +35,7 @@ func held(o object) bool {
 	return len(own)+len(content) > 0
 }
 
-// partialOf is what is sent to those who asked for metadata only.
+// partialOf returns the answer to a request for metadata only.
 func partialOf(o object) object {
 	return object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o["metadata"]}
 }
@@ -50,7 +50,7 @@ func shown(q *request, o object) object {
 	return o
 }
 
-// selection is what of a collection a request is about.
+// selection is the part of a collection that a request concerns.
 type selection struct {
 	namespace string
 	labels    labels.Selector
@@ -127,7 +127,8 @@ func isNone(value any) bool {
 	return false
 }
 
-// join appends a key to a path; one with dots, such as that of a label, is quoted as it would not be told from several.
+// join appends a key to a path; a key with dots, such as that of a label, is quoted, so that it is not mistaken for
+// several.
 func join(path, name string) string {
 	if strings.ContainsAny(name, "./[]") {
 		return path + "[" + strconv.Quote(name) + "]"

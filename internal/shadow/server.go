@@ -29,9 +29,9 @@ type Write struct {
 // object is one as JSON has it.
 type object = map[string]any
 
-// entry is what lies over an object of the API server.
+// entry overlays an object of the API server.
 type entry struct {
-	// object is nil if it was deleted; before is what it was before the last write.
+	// object is nil if it was deleted; before is its content before the last write.
 	object, before object
 	// base is the version that the API server has of it, "" for none. The entry ends when the API server has another one.
 	base string
@@ -56,7 +56,7 @@ type Server struct {
 
 // Activity says how much was asked.
 type Activity struct {
-	// Begun counts requests, Open are those that are under way, but for watches.
+	// Begun counts requests; Open counts those under way, except for watches.
 	Begun, Open int
 	Writes      int
 }

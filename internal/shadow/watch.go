@@ -89,7 +89,7 @@ func (f *feed) tell(before, after object) {
 	f.mu.Unlock()
 	select {
 	case f.notify <- struct{}{}:
-	default: // It is told already.
+	default: // Its wake-up is pending already.
 	}
 }
 
