@@ -12,7 +12,7 @@ const (
 	chainGap    = 90
 	chainTop    = 22
 	chainMargin = 10
-	// chainLabel is how many letters fit into a box of a chain.
+	// chainLabel is the number of letters that fit into a box of a chain.
 	chainLabel = 28
 )
 

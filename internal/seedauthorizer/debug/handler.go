@@ -51,7 +51,7 @@ type Handler struct {
 	Log   logr.Logger
 }
 
-// filter is what is to be shown (DBG-2).
+// filter selects the vertices of the page (DBG-2).
 type filter struct {
 	Kind, Namespace, Name string
 	// Search is a part of Kind:namespace/name.
@@ -62,7 +62,7 @@ type filter struct {
 	All bool
 }
 
-// question is what is to be explained.
+// question is the request to explain.
 type question struct {
 	User, Verb, Group, Resource, Subresource, Namespace, Name string
 	Groups                                                    []string

@@ -9,7 +9,7 @@ import (
 const (
 	// atOnce limits the pages that are made at once, of all graphs of a process. The neighbourhoods of a page take some ten megabytes.
 	atOnce = 2
-	// patience is how long a request waits for one of them. Its answer then says when to come again.
+	// patience bounds a request's wait for one of them. Its answer then says when to come again.
 	patience = 5 * time.Second
 	// writing limits how long a page may take to be read: until then it keeps others waiting. A page of the usual size takes a second.
 	writing = 20 * time.Second

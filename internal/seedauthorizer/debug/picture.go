@@ -13,7 +13,7 @@ const (
 	boxHeight = 40
 	rowHeight = 52
 	gap       = 110
-	// labelLength is how many letters fit into a box.
+	// labelLength is the number of letters that fit into a box.
 	labelLength = 40
 )
 

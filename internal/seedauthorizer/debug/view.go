@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// view is what is shown.
+// view is the content of the page.
 type view struct {
 	Filter          filter
 	Question        question

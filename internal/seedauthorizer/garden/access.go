@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Reads are what the watches of the graphs follow, each kind once.
+// Reads returns the reads of the graphs' watches, each kind once.
 func Reads(tables ...relation.Table) []feature.Read {
 	graphs := make([]Graph, len(tables))
 	for i, table := range tables {
@@ -27,7 +27,7 @@ func stream(r schema.GroupVersionResource) feature.Read {
 	return feature.Read{Cluster: feature.Garden, Kind: r.GroupVersion().WithKind(""), Resource: r.Resource, Form: feature.Stream}
 }
 
-// Lookup is what reading single objects of a resource needs.
+// Lookup returns the right to read single objects of a resource.
 func Lookup(r schema.GroupResource) feature.Read {
 	return feature.Read{Cluster: feature.Garden, Kind: schema.GroupVersionKind{Group: r.Group}, Resource: r.Resource, Form: feature.Live}
 }

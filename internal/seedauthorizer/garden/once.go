@@ -11,8 +11,9 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Each reads everything once that graphs are made of, kind after kind, Namespaces first and Seeds next, and hands over each object. Kinds are as
-// they were one after the other: an object that was changed meanwhile may name one that is not there. told, if it is set, is called before each kind.
+// Each reads all objects of the graphs once, kind after kind, Namespaces first and Seeds next, and hands over each
+// object. The kinds are of different moments: an object that was changed meanwhile may name one that is missing.
+// report, if it is set, is called before each kind.
 func Each(ctx context.Context, client *Client, log logr.Logger, report func(kind string), each func(kind graph.Kind, object runtime.Object) error) error {
 	list := func(kind reflector.Kind, of graph.Kind) error {
 		version := kind.Resource.GroupVersion()

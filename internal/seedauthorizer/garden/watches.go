@@ -189,7 +189,7 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// expireAtLeast bounds the time between two looks at certificates; clocks may be set.
+// expireAtLeast bounds the interval of checking certificates; clocks may be set.
 const expireAtLeast = time.Minute
 
 // expire computes again what depends on certificates when they expire (B-11).

@@ -12,10 +12,10 @@ const (
 	gardenAPI   = "core.gardener.cloud/v1beta1"
 )
 
-// credentials are what a credentials reference may name.
+// credentials are the kinds that a credentials reference may name.
 var credentials = []graph.Kind{Secret, WorkloadIdentity}
 
-// resources are what spec.resources may name.
+// resources are the kinds that spec.resources may name.
 var resources = []graph.Kind{Secret, ConfigMap, WorkloadIdentity}
 
 // kindOf returns the kind of vertex that a reference names; other kinds have no edge (B-8).

@@ -33,7 +33,8 @@ const NewName = "<new>"
 const (
 	// maxLinks is the length of the longest way that rows make: Secret, ControllerDeployment, ControllerInstallation, Shoot, Seed.
 	maxLinks = 4
-	// shownCandidates is how many sets are named: who reads them wants the likely ones. shownPerRow leaves room for other rules.
+	// shownCandidates is the number of sets that are named: a reader wants the likely ones. shownPerRow leaves room
+	// for other rules.
 	shownCandidates = 5
 	shownPerRow     = 2
 	// nearStarts bounds from how many vertices links are looked for, and leading to how many: their product is some milliseconds' work for each
@@ -42,7 +43,7 @@ const (
 	leading     = 20_000
 	startsAgain = 20
 	foundAgain  = 2000
-	// knownAtMost bounds the objects that new links may lead to: one look at the whole graph, and some megabytes.
+	// knownAtMost bounds the objects that new links may lead to: one pass over the whole graph, and some megabytes.
 	knownAtMost = 100_000
 )
 
@@ -217,7 +218,8 @@ func (s *search) ends(r *Row, from graph.Vertex) []graph.Vertex {
 	return there
 }
 
-// knownOf returns the vertices of a kind. The first call looks at the whole graph, once for all kinds to which edges can lead.
+// knownOf returns the vertices of a kind. The first call scans the whole graph, once for all kinds to which edges can
+// lead.
 func (s *search) knownOf(kind graph.Kind) []graph.Vertex {
 	if s.known == nil {
 		s.known = map[graph.Kind][]graph.Vertex{}

@@ -16,8 +16,8 @@ func PackageComment() string {
 // Package relation says which objects of the garden depend on which: one row for each edge of the graph, in one table (Watches),
 // from which what is watched, the labels of metrics, docs/reference/graph.md and the picture below come.
 //
-// A row is a pure function from an object of a watched kind to edges. The few rows that also look at another object name it in
-// Needs; State keeps the little that they need of it and computes again what depends on it when it changes.
+// A row is a pure function from an object of a watched kind to edges. The few rows that depend on another object, too,
+// name it in Needs; State keeps the fields that they need of it and computes the rows again when these change.
 //
 // The picture reads from the bottom to the top: what stands below a kind has edges to it, by the rows in brackets. A seed's clients may
 // reach what leads to their Seed. Each kind's own lines stand once, where it is nearest to the Seed; elsewhere it ends in dots.

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// Facts are what rows may know of other objects.
+// Facts has the facts about other objects that rows may use.
 type Facts interface {
 	// Seed reports whether a Seed exists and when its gardenlet's certificate expires; zero means that it does not say.
 	Seed(name string) (exists bool, expires time.Time)
@@ -51,7 +51,7 @@ type Watch struct {
 
 	owner      func(object runtime.Object) graph.Vertex
 	contribute func(object runtime.Object, facts Facts, skip func(Row) bool) (owner graph.Vertex, edges []graph.Edge, keep bool)
-	// options and typed are what the watch was made of, for others that are made of it.
+	// options and typed are the arguments of the watch, for watches that are derived from it.
 	options, typed any
 }
 
@@ -115,7 +115,7 @@ func (c *collector) to(kind graph.Kind, namespace, name string) {
 	c.edge(c.self, graph.Vertex{Kind: kind, Namespace: namespace, Name: name})
 }
 
-// watchOptions are what differs between kinds in addition to their rows.
+// watchOptions has the differences between kinds in addition to their rows.
 type watchOptions[T any] struct {
 	kind        graph.Kind
 	resource    schema.GroupVersionResource

@@ -31,10 +31,10 @@ type RuleSet struct {
 	Without []string
 }
 
-// Options are what is replayed.
+// Options has the input of a replay.
 type Options struct {
 	Source auditlog.Source
-	// Dump is the folder with a dump of the garden; empty means that nothing is known but what the log says.
+	// Dump is the folder with a dump of the garden; empty means that the log is the only source.
 	Dump string
 	// First decides, and Second, too, if it is set: then the log's own decisions do not matter.
 	First  RuleSet
@@ -47,11 +47,12 @@ type Options struct {
 	Selectors bool
 }
 
-// Result is what came of it.
+// Result is the result of a replay.
 type Result struct {
 	auditlog.Summary
 	auditlog.Table
-	// Decided are the requests of clients; of these Undecided could not be decided without a read, and Elsewhere were allowed by another authorizer.
+	// Decided counts the requests of clients; Undecided those that could not be decided without a read, and Elsewhere
+	// those that another authorizer allowed.
 	Decided, Undecided, Elsewhere int
 	auditlog.Followed
 	// Objects are those of the dump, which was taken at Taken.
@@ -353,7 +354,7 @@ func missing(answer explain.Answer) []string {
 	return all
 }
 
-// knownFrom says who told of the objects on a path.
+// knownFrom returns the sources of the objects on a path.
 func (p *player) knownFrom(by *deciders, path []graph.Vertex) string {
 	log, dumped := false, false
 	for _, v := range path {
@@ -376,7 +377,7 @@ func (p *player) knownFrom(by *deciders, path []graph.Vertex) string {
 	return "nothing"
 }
 
-// selection is what a query selects.
+// selection has the selectors of a query.
 type selection struct {
 	labels                 labels.Requirements
 	fields                 fields.Requirements

@@ -115,7 +115,7 @@ type written struct {
 	object          runtime.Object
 }
 
-// writtenBy returns what a write made of objects; told is false if the log does not contain it.
+// writtenBy returns the objects that a write changed; known is false if the log does not contain them.
 func writtenBy(e *auditlog.Event) (all []written, known bool) {
 	of := kinds[schema.GroupResource{Group: e.APIGroup, Resource: e.Resource}]
 	changes, known := e.Changes()

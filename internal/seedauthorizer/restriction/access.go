@@ -11,7 +11,8 @@ import (
 	access "github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 )
 
-// SeedReads is what SeedRestriction reads: whether an object whose creation is refused exists already (RES-2), and what its rules look up.
+// SeedReads returns the reads of SeedRestriction: whether an object whose creation is refused exists already (RES-2),
+// and the look-ups of its rules.
 func SeedReads() []feature.Read {
 	resources := map[schema.GroupResource]bool{}
 	for resource, operations := range rules {
@@ -28,7 +29,7 @@ func SeedReads() []feature.Read {
 	return lookups(resources)
 }
 
-// ShootReads is what the rules of ShootRestriction look up.
+// ShootReads returns the look-ups of ShootRestriction's rules.
 func ShootReads() []feature.Read {
 	return lookups(map[schema.GroupResource]bool{
 		gardencorev1beta1.Resource("backupbuckets").GroupResource(): true, seedmanagementv1alpha1.Resource("managedseeds").GroupResource(): true,

@@ -70,22 +70,23 @@ func refuse(code int, format string, arguments ...any) error {
 	return admission.Refuse(code, format, arguments...)
 }
 
-// request is what is to be decided.
+// request is a request under decision.
 type request struct {
 	*Handler
 	*admissionv1.AdmissionRequest
 	client identity.SeedClient
-	// of is the seed or self-hosted shoot of the client, and called is what refusals call it.
+	// of is the seed or self-hosted shoot of the client, and called is its name in refusals.
 	of     graph.Vertex
 	called string
-	// reach is what the client reaches, its own Seed or Shoot first, and backup reads the backup credentials of that.
+	// reach has the parts of the graph that the client reaches, its own Seed or Shoot first, and backup reads the
+	// backup credentials of that.
 	reach  []reach
 	backup func(context.Context) ([]graph.Vertex, error)
-	// reads are those that were made for this request.
+	// reads counts the reads for this request.
 	reads int
 }
 
-// Decide admits what the rules admit, and whatever others than clients of seeds ask.
+// Decide admits the requests that the rules admit, and all requests of other users.
 func (h *Handler) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	client, ok := identity.OfSeed(r.UserInfo.Username, r.UserInfo.Groups)
 	if !ok {
@@ -107,8 +108,9 @@ func (h *Handler) ofSeed(r *admissionv1.AdmissionRequest, client identity.SeedCl
 	return q
 }
 
-// alreadyExists tells a client whose creation is refused that the object is there, which is what it would be told anyway (RES-2). What
-// the rules admit is not asked about: the API server says it, and what was judged stays judged if the object is deleted in between.
+// alreadyExists answers a client whose creation is refused that the object exists, as the API server would (RES-2).
+// Creations that the rules admit need no check: the API server answers them, and their judgement holds even if the
+// object is deleted in between.
 func (q *request) alreadyExists(ctx context.Context, err error) error {
 	why, refused := err.(*admission.Refusal) //nolint:errorlint // Refusals are never wrapped.
 	if !refused || why.Code >= http.StatusInternalServerError || why.Code == http.StatusTooManyRequests ||

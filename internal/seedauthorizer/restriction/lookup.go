@@ -167,7 +167,7 @@ func (q *request) isBackupSecret(ctx context.Context) error {
 			return nil
 		}
 		if why, is := answer.(*admission.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
-			answer = err // What could not be read is no refusal, whatever comes after it.
+			answer = err // A failed read is no refusal, whatever comes after it.
 		}
 	}
 	return answer

@@ -21,8 +21,9 @@ import (
 // already (T3-4: edges that clients can make themselves). A client that hands an object of its own to another seed or shoot loses it, and
 // the receiver would reconcile what the client wrote; so BackupBuckets, ControllerInstallations, ManagedSeeds and Shoots keep their owners.
 //
-// The garden's API itself leaves these fields mutable: ValidateBackupBucketSpecUpdate, ValidateControllerInstallationSpecUpdate,
-// validateGardenletUpdate and ValidateShootSpecUpdate (pkg/api of the reference) look at few of them.
+// The garden's API itself leaves these fields mutable: ValidateBackupBucketSpecUpdate,
+// ValidateControllerInstallationSpecUpdate, validateGardenletUpdate and ValidateShootSpecUpdate (pkg/api of the
+// reference) check few of them.
 
 // operations of a kind that are judged by what the object names.
 type operations = map[graph.Kind][]admissionv1.Operation
@@ -60,7 +61,7 @@ func (q *request) rules() map[schema.GroupResource]byOperation {
 	return rules
 }
 
-// judging returns the rules with a look at references after them.
+// judging returns the rules, followed by a check of references.
 func judging(before map[schema.GroupResource]byOperation, kinds operations) map[schema.GroupResource]byOperation {
 	result := maps.Clone(before)
 	for kind, all := range kinds {
@@ -85,7 +86,8 @@ func judging(before map[schema.GroupResource]byOperation, kinds operations) map[
 	return result
 }
 
-// reach is what a client reaches: what leads to a vertex of a graph; if managed is set, only over a managed edge.
+// reach is a part of the graph that a client reaches: the vertices that lead to a vertex; if managed is set, only over
+// a managed edge.
 type reach struct {
 	in      *graph.Graph
 	to      graph.Vertex

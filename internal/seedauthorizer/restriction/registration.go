@@ -29,8 +29,8 @@ var versions = map[string]string{
 	"seedmanagement.gardener.cloud": "v1alpha1",
 }
 
-// SeedRegistration is the entry of SeedRestriction in a ValidatingWebhookConfiguration (ADM-20), but for how to reach it. It is the same with
-// references Trusted and Checked, which differ in what they look at.
+// SeedRegistration is the entry of SeedRestriction in a ValidatingWebhookConfiguration (ADM-20), except for its client
+// configuration. It is the same with references Trusted and Checked, which differ in their checks only.
 func SeedRegistration() admissionregistrationv1.ValidatingWebhook {
 	return registration("seed-restriction", "clients-of-seeds", clientsOfSeeds, ofSeeds())
 }

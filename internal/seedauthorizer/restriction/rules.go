@@ -24,8 +24,8 @@ import (
 
 type byOperation = map[admissionv1.Operation]func(*request, context.Context) error
 
-// base are all resources that seeds create, or change with a look at the object (section 7.2). Rights by references come on top
-// (references.go).
+// base has all resources that seeds create, or whose changes depend on the object (section 7.2). Rights by references
+// come on top (references.go).
 var base = map[schema.GroupResource]byOperation{
 	{Group: "core.gardener.cloud", Resource: "backupbuckets"}:              {admissionv1.Create: (*request).createBackupBucket, admissionv1.Delete: (*request).deleteBackupBucket},
 	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: (*request).createBackupEntry, admissionv1.Update: (*request).updateBackupEntry},

@@ -24,7 +24,7 @@ import (
 // SelfHosted is ShootRestriction: what SeedRestriction is for seeds, for self-hosted shoots (section 8.3).
 type SelfHosted struct{ *Handler }
 
-// shootRequest is what is to be decided.
+// shootRequest is a request under decision.
 type shootRequest struct {
 	*request
 	client identity.ShootClient
@@ -61,7 +61,7 @@ func (q *shootRequest) backupOfShoot(ctx context.Context) ([]graph.Vertex, error
 	return slices.DeleteFunc(own, func(v graph.Vertex) bool { return v.Namespace != q.client.Namespace }), nil
 }
 
-// namesOnly is the rule for updates that looks at what the object names.
+// namesOnly is the rule for updates that checks the names in the object.
 func namesOnly(kind graph.Kind) func(*shootRequest, context.Context) error {
 	return func(q *shootRequest, ctx context.Context) error {
 		return q.namesOnlyReachable(ctx, relation.WatchOf(kind))
@@ -81,7 +81,8 @@ func byPathOr(kind graph.Kind, ofSeed func(*request, context.Context) error) fun
 
 type shootOperations = map[admissionv1.Operation]func(*shootRequest, context.Context) error
 
-// shootRules are all resources that gardenlets and extensions of self-hosted shoots create, or change with a look at the object.
+// shootRules has all resources that gardenlets and extensions of self-hosted shoots create, or whose changes depend on
+// the object.
 var shootRules = map[schema.GroupResource]shootOperations{
 	{Group: "core.gardener.cloud", Resource: "backupbuckets"}: {
 		admissionv1.Create: (*shootRequest).createBackupBucket, admissionv1.Update: namesOnly(relation.BackupBucket), admissionv1.Delete: byPathOr(relation.BackupBucket, (*request).deleteBackupBucket),
@@ -242,7 +243,7 @@ func (q *shootRequest) createLease(ctx context.Context) error {
 }
 
 func (q *shootRequest) updateManagedSeed(ctx context.Context) error {
-	if q.seed == nil { // What an extension of the seed may update follows from the path.
+	if q.seed == nil { // The path decides about updates by an extension of the seed.
 		if err := q.ofManagedSeed(ctx, q.Namespace, q.Name); err != nil {
 			return err
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// SeedReads is what the SeedAuthorizer looks up.
+// SeedReads returns the look-ups of the SeedAuthorizer.
 func SeedReads() []feature.Read { return seeds.lookups(relation.Watches) }
 
-// ShootReads is what the ShootAuthorizer looks up.
+// ShootReads returns the look-ups of the ShootAuthorizer.
 func ShootReads() []feature.Read { return shoots.lookups(relation.SelfHosted) }
 
-// lookups are what is read live before something is refused by path: objects of kinds that are watched and may not have come yet, and
-// others where only one that does not exist may be deleted (lookAgain); and what a special reads.
+// lookups returns the live reads before a refusal by path: objects of watched kinds that may not have arrived yet,
+// objects of other kinds that may be deleted only if they do not exist (lookAgain), and the reads of specials.
 func (t *table) lookups(watches relation.Table) []feature.Read {
 	var all []feature.Read
 	for _, r := range t.rules {

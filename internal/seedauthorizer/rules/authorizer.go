@@ -27,7 +27,7 @@ type Selectors interface {
 	Known() (possible, known bool)
 }
 
-// Options are what an authorizer needs.
+// Options has the parts of an authorizer.
 type Options struct {
 	Graph *graph.Graph
 	// Watches is the table that the graph is made of.

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// request is what is asked, in the terms of the rules.
+// request is a request under decision, in the terms of the rules.
 type request struct {
 	authorizer  *Authorizer
 	client      client
@@ -28,7 +28,8 @@ type request struct {
 	policy      Policy
 	// differs says that the shadow policy would have answered a question about the policy differently (shadow.go).
 	differs bool
-	// judged is what a decision by path was made of that the shadow policy may make differently; valid says that there was one.
+	// judged is the graph's verdict in a decision by path that the shadow policy may make differently; valid is set if
+	// there was one.
 	judged struct {
 		graph.Verdict
 		valid bool
@@ -49,7 +50,7 @@ type verdict struct {
 	checked bool
 	// narrow says that only a path whose first edge is a managed one gives the right (B-6).
 	narrow bool
-	// shadow is what the shadow policy says.
+	// shadow is the decision of the shadow policy.
 	shadow shadowed
 }
 
@@ -220,7 +221,7 @@ func (q *request) selectsFields(keys, values []string) bool {
 }
 
 func (q *request) selectsField(key, value string) bool {
-	requirements, _ := q.attributes.GetFieldSelector() // What is valid counts (SEL-6).
+	requirements, _ := q.attributes.GetFieldSelector() // The valid requirements count, even if others are not (SEL-6).
 	for _, r := range requirements {
 		switch r.Operator {
 		case selection.Equals, selection.DoubleEquals, selection.In:

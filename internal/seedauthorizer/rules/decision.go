@@ -32,7 +32,8 @@ func (a *Authorizer) Decide(ctx context.Context, attributes authorizer.Attribute
 	return d, nil
 }
 
-// ClientOf is what people call a client: its class, and the seed or self-hosted shoot that it works for. It is empty for others.
+// ClientOf names a client for people: its class, and the seed or self-hosted shoot that it works for. It is empty for
+// others.
 func (a *Authorizer) ClientOf(attributes authorizer.Attributes) string {
 	c := a.clientOf(attributes)
 	if c == nil {

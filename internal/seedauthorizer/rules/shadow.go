@@ -21,7 +21,7 @@ type Policy struct {
 // decide alike and nothing is done twice. A decision that asks one, and gets another answer than the shadow policy's, is made again from the
 // rule on: with what the graph said already where the first decision asked the graph, and never with a request to the garden.
 
-// shadowed is what a shadow policy says about a request.
+// shadowed is the decision of a shadow policy about a request.
 type shadowed struct {
 	// asked says that the policies had to be compared.
 	asked, allowed bool

@@ -279,7 +279,7 @@ type delegated struct {
 
 func (d delegated) GetUser() user.Info { return d.user }
 
-// gardenadmRules are what the tool that sets up a self-hosted shoot may do.
+// gardenadmRules are the rights of gardenadm, the tool that sets up a self-hosted shoot.
 var gardenadmRules = []struct {
 	group, resource, subresource string
 	verbs                        []string
@@ -325,6 +325,6 @@ func (s gardenadmScope) has(c *client, attributes authorizer.Attributes) bool {
 	case ofNamespace:
 		return inNamespace
 	}
-	// A creation carries no name; ShootRestriction then looks at the object's.
+	// A creation carries no name; ShootRestriction then checks the object's.
 	return inNamespace && (attributes.GetName() == c.Shoot || attributes.GetName() == "" && attributes.GetVerb() == "create")
 }
