@@ -28,7 +28,7 @@ const (
 	purpose = "audit policy"
 )
 
-// Reads are what it reads of the gardencorev1beta1.
+// Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read { return configref.Reads() }
 
 // Decide judges Shoots and the ConfigMaps with audit policies.

@@ -50,7 +50,8 @@ func expressionsOf(configuration *apiserver.AuthenticationConfiguration) (all []
 	return all
 }
 
-// shownIssuers is how many disallowed issuers a message names: each of 64 faults names all that the validation knows.
+// shownIssuers is the number of disallowed issuers that a message names: each of 64 faults names all that the
+// validation knows.
 const shownIssuers = 100
 
 // shown leaves of many disallowed issuers those that the configuration has.

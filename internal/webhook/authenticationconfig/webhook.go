@@ -39,7 +39,7 @@ const (
 	issuerRole = "shoot-service-account-issuer"
 )
 
-// Reads are what it reads of the garden.
+// Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read {
 	return append(configref.Reads(),
 		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Namespace: names.Garden, Form: feature.List},

@@ -33,7 +33,7 @@ const (
 	purpose = "authorization configuration"
 )
 
-// Reads are what it reads of the gardencorev1beta1.
+// Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read { return configref.Reads() }
 
 // Decide judges Shoots and the ConfigMaps with authorization configurations.

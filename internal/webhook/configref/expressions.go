@@ -27,7 +27,7 @@ const (
 	// maxRepeated limits what repetitions such as {1,63} make of all regular expressions: numbers times the size of the expression. A repeated
 	// character takes up to 500 bytes.
 	maxRepeated = 256 << 10
-	// fewBytes is what costs so little that it does not wait for others.
+	// fewBytes is the size of expressions that are too cheap to wait for others.
 	fewBytes = 4 << 10
 	// maxFailed limits the expressions that are compiled although they are wrong: the text about one may be a hundred times as long.
 	maxFailed = shownFaults

@@ -26,7 +26,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
-// Reads are what the flow reads of the gardencorev1beta1.
+// Reads returns the flow's reads of the garden.
 func Reads() []feature.Read {
 	return []feature.Read{{Cluster: feature.Garden, Kind: configMaps, Resource: "configmaps", Form: feature.Live}}
 }
@@ -43,7 +43,7 @@ type Getter interface {
 
 // Flow judges one kind of configuration.
 type Flow struct {
-	// Purpose is what messages call the configuration.
+	// Purpose is the name of the configuration in messages.
 	Purpose string
 	// Key is that of the ConfigMap's data.
 	Key string

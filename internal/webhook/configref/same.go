@@ -11,7 +11,8 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// sameSpec reports whether two Shoots want the same, in any field (CV-5): a list without elements is none, and quantities are what they mean.
+// sameSpec reports whether two Shoots have equal specifications (CV-5): an empty list equals an absent one, and
+// quantities are compared by value.
 func sameSpec(now, old []byte) (bool, error) {
 	is, err := specOf(now)
 	if err != nil {

@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// pageSize is how many objects are read at a time. Annotations of an object have 256 KiB at most, so that a page has 25 MiB at worst, and
-	// usually some 200 KiB.
+	// pageSize is the number of objects in a page of a list. Annotations of an object have 256 KiB at most, so that a
+	// page has 25 MiB at worst, and usually some 200 KiB.
 	pageSize = 100
 	// maxObjects bounds a list: ten times what a large seed has of one kind in one namespace, and a hundred pages, which take about a second.
 	maxObjects = 10_000
-	// moment is how long a list without an unconfirmed object answers further reviews. An API server asks about the objects of a collection one
-	// after the other, some hundred a second, so that the number of lists grows with the time that a deletion takes and not with its objects.
+	// moment is the time for which a list without an unconfirmed object answers further reviews. An API server asks
+	// about the objects of a collection one after the other, some hundred a second, so that the number of lists grows
+	// with the time that a deletion takes and not with its objects.
 	moment = 2 * time.Second
 	// listsAtOnce bounds the lists that are under way.
 	listsAtOnce = 4
@@ -41,7 +42,8 @@ type collections struct {
 	reads map[collection]*look
 }
 
-// collection is what a client deletes: the objects of a kind in a namespace. Its selection is not in the review.
+// collection identifies the objects that a client deletes: those of a kind in a namespace. Its selection is not in the
+// review.
 type collection struct {
 	kind            schema.GroupVersionKind
 	resource        metav1.GroupVersionResource

@@ -138,7 +138,7 @@ func confirmed(annotations map[string]string) bool {
 }
 
 const (
-	// shown is how many names a message has: they are for a person who reads it.
+	// shown is the number of names in a message: they are for a person who reads it.
 	shown = 5
 	// notSelected explains why an object counts that the client has not selected.
 	notSelected = " (a collection is deleted only if all objects of its namespace are confirmed: which of them are selected is not visible here)"

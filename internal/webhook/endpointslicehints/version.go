@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// knownFor is how long an answer about the version counts: after an upgrade, hints that are set for so much longer do no harm.
+	// knownFor is the lifetime of an answer about the version: after an upgrade, hints that are set for so much longer
+	// do no harm.
 	knownFor = 10 * time.Minute
-	// retryAfter is how long after a failure it is asked again.
+	// retryAfter is the pause after a failure.
 	retryAfter = 10 * time.Second
 	// patience bounds the question, as a request waits for it.
 	patience = time.Second
@@ -23,8 +24,8 @@ var superseding = version.MajorMinor(1, 32)
 
 // Versions reports whether the target does without hints, by its version.
 //
-// Its invariant: superseded is what the last answer said; before the first one, hints are set, as the switch says. One request at a time
-// asks, with no lock held, and the others go by the last answer.
+// Its invariant: superseded is the last answer; before the first one, hints are set, as the switch says. One request
+// at a time asks, with no lock held, and the others use the last answer.
 type Versions struct {
 	// Ask returns the target's version, such as "v1.31.2".
 	Ask   func(context.Context) (string, error)
@@ -55,7 +56,7 @@ func (v *Versions) Superseded(ctx context.Context) bool {
 	return v.superseded
 }
 
-// claim returns the last answer, and whether it is for the caller to ask; others are not told so for a while.
+// claim returns the last answer. due asks the caller to ask again; it is true for one caller per retry.
 func (v *Versions) claim() (superseded, due bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

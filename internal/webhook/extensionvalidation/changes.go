@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// limit is how many changes a message tells (EV-5).
+// limit is the number of changes that a message names (EV-5).
 const limit = 10
 
 // changesOf returns the changes between two trees of JSON, in the form of EV-5. The type gives the names of fields and the meaning of an absent
@@ -94,7 +94,7 @@ func (c *comparison) compare(p place, t reflect.Type, now, old any) {
 	}
 }
 
-// orZero is a scalar in the form in which it is compared and told. A value that is none was refused by the decoder before.
+// orZero returns a scalar in the form in which it is compared and shown. The decoder has refused other values.
 func orZero(value, zero any) string {
 	if value == nil {
 		value = zero

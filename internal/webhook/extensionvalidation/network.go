@@ -20,7 +20,7 @@ func network(o *specs.Network) field.ErrorList {
 	s := &o.Spec
 	all := requiredIn(spec, "type", s.Type)
 	if wrong := ipFamilies(s.IPFamilies); len(wrong) > 0 {
-		return append(all, wrong...) // What the ranges have to be is not known.
+		return append(all, wrong...) // The form of the ranges depends on valid IP families.
 	}
 	pods, wrong := ipRange(spec.Child("podCIDR"), s.PodCIDR, s.IPFamilies)
 	all = append(all, wrong...)

@@ -58,7 +58,7 @@ func Webhooks() []Webhook {
 	}
 }
 
-// kind is what there is to know of a kind whose slice is T.
+// kind describes a kind whose slice is T.
 type kind[T any] struct {
 	// group is extensions.gardener.cloud/v1alpha1 if it is empty.
 	group          schema.GroupVersion

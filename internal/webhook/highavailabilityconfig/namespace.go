@@ -21,7 +21,7 @@ const (
 	ZonePinning      = prefix + "zone-pinning"
 )
 
-// needs are what a namespace asks for.
+// needs has the requirements of a namespace.
 type needs struct {
 	// tolerance is the kind of failures that components survive; it may be given and empty, which is something else than not given.
 	tolerance      string

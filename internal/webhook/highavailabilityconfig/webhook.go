@@ -86,7 +86,7 @@ func undecodable(err error) error {
 	return err
 }
 
-// Reads are what the webhook reads. Of autoscalers, only their targets and limits are kept.
+// Reads returns the webhook's reads. Of autoscalers, only their targets and limits are kept.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	namespace := feature.Read{Cluster: feature.Target, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, Resource: "namespaces", ClusterScoped: true, Form: feature.Metadata}
 	live := namespace

@@ -57,12 +57,12 @@ type spreadConstraint struct {
 	admission.Origin                `json:"-"`
 }
 
-// workload is what Deployments and StatefulSets have in common.
+// workload has the common parts of Deployments and StatefulSets.
 type workload struct {
 	*metadata
 	replicas **int32
 	pods     *podSpec
-	// selector is what constraints count Pods by; nil if there is none.
+	// selector selects the Pods that constraints count; nil if there is none.
 	selector *metav1.LabelSelector
 	// generations says that Pods of different generations run at once, each with a label that tells its generation.
 	generations bool

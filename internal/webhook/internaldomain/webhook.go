@@ -29,7 +29,7 @@ const (
 	Path = "/webhooks/admission/validate-internal-domain"
 	// RoleLabel is the label of these Secrets, with the value Role.
 	RoleLabel = "gardener.cloud/role"
-	// Role is what these Secrets are.
+	// Role is the role of these Secrets.
 	Role = "internal-domain"
 
 	domain   = "dns.gardener.cloud/domain"
@@ -41,7 +41,7 @@ var (
 	shoots  = schema.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Shoot"}
 )
 
-// Reads are what it reads of the garden.
+// Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read {
 	return []feature.Read{
 		{Cluster: feature.Garden, Kind: secrets, Resource: "secrets", Form: feature.List},

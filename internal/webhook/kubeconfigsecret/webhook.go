@@ -64,8 +64,8 @@ func Decide(rejections Rejections) admission.Func {
 	}))
 }
 
-// quoted is what a parser repeats of what it read, from the first quote on: it may go on without one, as where it repeats all users of a list
-// in which two have the same name. An apostrophe within a word is no quote.
+// quoted matches the input that a parser repeats, from the first quote on: it may go on without one, as where it
+// repeats all users of a list in which two have the same name. An apostrophe within a word is no quote.
 var quoted = regexp.MustCompile("(?s)(^|[^a-z])[\"'`].*$")
 
 const validFields = "these are the valid fields: [client-certificate-data client-key-data token username password]"

@@ -33,7 +33,7 @@ var (
 	shoots     = projects.GroupVersion().WithKind("Shoot")
 )
 
-// Reads are what it reads of the garden.
+// Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read {
 	return []feature.Read{
 		{Cluster: feature.Garden, Kind: namespaces, Resource: "namespaces", ClusterScoped: true, Form: feature.Live},

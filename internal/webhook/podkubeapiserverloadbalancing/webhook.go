@@ -155,7 +155,7 @@ func LabelTo(istio string) string {
 	return labelPrefix + name
 }
 
-// Reads are what the webhook reads: objects of two names, in any namespace.
+// Reads returns the webhook's reads: objects of two names, in any namespace.
 func Reads() []feature.Read {
 	var all []feature.Read
 	for _, read := range []feature.Read{

@@ -112,7 +112,7 @@ func zoneOf(ctx context.Context, source readthrough.Getter, name string) (zone s
 	return zone, isPinned, nil
 }
 
-// Reads are what the webhook reads.
+// Reads returns the webhook's reads.
 func Reads() []feature.Read {
 	namespace := feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.Metadata}
 	live := namespace

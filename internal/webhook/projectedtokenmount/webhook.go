@@ -36,7 +36,7 @@ const (
 	volumePrefix = "kube-api-access-"
 	volumeName   = volumePrefix + "gardener"
 	mountPath    = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// leastExpiration and mostExpiration are what the API server accepts, in seconds.
+	// leastExpiration and mostExpiration are the limits of the API server, in seconds.
 	leastExpiration, mostExpiration = 600, 1 << 32
 )
 
@@ -54,7 +54,7 @@ type pod struct {
 	} `json:"spec"`
 }
 
-// volume has the one kind of volumes that is added; others are what they are.
+// volume has the one kind of volumes that is added; other volumes stay as they are.
 type volume struct {
 	Name      string                        `json:"name"`
 	Projected *corev1.ProjectedVolumeSource `json:"projected,omitempty"`
@@ -166,7 +166,7 @@ func mountInto(c *container) {
 	}
 }
 
-// Reads are what the webhook reads: of ServiceAccounts, only whether they mount tokens is kept.
+// Reads returns the webhook's reads: of ServiceAccounts, only whether they mount tokens is kept.
 func Reads() []feature.Read {
 	account := feature.Read{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Form: feature.Whole, Strip: feature.Stripping(func(account *corev1.ServiceAccount) {
 		account.Labels, account.Annotations, account.Secrets, account.ImagePullSecrets = nil, nil, nil, nil

@@ -71,7 +71,7 @@ func (w webhook) place(ctx context.Context, pod *pod) error {
 	if slices.ContainsFunc(pod.Metadata.OwnerReferences, isDaemonSet) {
 		return nil // Its Pods are on the Nodes that it chose (SEC-1).
 	}
-	for key, value := range w.places { // What is configured wins (SEC-2).
+	for key, value := range w.places { // The configured places win (SEC-2).
 		if pod.Spec.NodeSelector == nil {
 			pod.Spec.NodeSelector = map[string]string{}
 		}
@@ -146,7 +146,7 @@ func union(lists ...[]corev1.Toleration) []corev1.Toleration {
 	return all
 }
 
-// Reads are what the webhook reads: of Nodes, only labels and taints are kept.
+// Reads returns the webhook's reads: of Nodes, only labels and taints are kept.
 func Reads() []feature.Read {
 	return []feature.Read{{
 		Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", ClusterScoped: true, Form: feature.Whole,
