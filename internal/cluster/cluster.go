@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
-// Connection is how an API server is reached.
+// Connection has the clients of an API server.
 type Connection struct {
 	// REST is the configuration; all clients share its RateLimiter, if it has one.
 	REST *rest.Config

@@ -129,5 +129,5 @@ func (k *Kept) Awaited(cluster feature.Cluster) []string {
 
 func (k *Kept) isComplete(i int) bool { return i < len(k.informers) && k.informers[i].HasSynced() }
 
-// Empty says that nothing is kept.
+// Empty reports whether nothing is kept.
 func (k *Kept) Empty() bool { return len(k.reads) == 0 }

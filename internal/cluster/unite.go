@@ -42,7 +42,7 @@ func elem(whole, part reflect.Value) reflect.Value {
 	return whole.Elem()
 }
 
-// isEmpty says that a value holds nothing.
+// isEmpty reports whether a value holds nothing.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Slice:
@@ -52,7 +52,7 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
-// settable says that all fields of a struct can be set; others, such as times, are taken as they are.
+// settable reports whether all fields of a struct can be set; others, such as times, are taken as they are.
 func settable(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if !t.Field(i).IsExported() {

@@ -1,5 +1,5 @@
-// Package crdwatch says which kinds of CustomResourceDefinitions are served, now and later. It asks nothing again and again: one watch reports
-// all definitions, and nothing of them is kept but the version in which the wanted ones are served.
+// Package crdwatch reports which kinds of CustomResourceDefinitions are served, now and later. It does not poll: one
+// watch reports all definitions, and only the served versions of the wanted ones are kept.
 package crdwatch
 
 import (

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxDepth is how deep an answer may be nested, as that of package boundedyaml.
+// maxDepth bounds the nesting of an answer, as in package boundedyaml.
 const maxDepth = 256
 
 var (

@@ -12,7 +12,7 @@ import (
 // magic begins each object in Protocol Buffers.
 var magic = []byte("k8s\x00")
 
-// errNoKind is about an answer whose type the scan cannot tell. API servers always name it once.
+// errNoKind reports an answer whose type the scan cannot determine. API servers always name it once.
 var errNoKind = errors.New("the answer does not name its kind once")
 
 // protobuf returns what an object in Protocol Buffers takes when it is decoded.

@@ -18,7 +18,7 @@ const (
 	mapBytes, groupSlots = 48, 8
 )
 
-// shape is how the decoders of both encodings fill a Go type.
+// shape describes the memory that the decoders of both encodings use for a Go type.
 type shape struct {
 	byName   map[string]*field
 	byNumber map[int]*field

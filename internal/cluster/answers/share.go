@@ -38,7 +38,7 @@ type body struct {
 	io.ReadCloser
 	share *Share
 	used  int64
-	// failure is why it is read no further; it counts no more then.
+	// failure is the reason why it is read no further; it counts no more then.
 	failure error
 	cancel  func()
 }
@@ -121,7 +121,7 @@ func (b *body) grow(n int64) error {
 	return b.failure
 }
 
-// decodedPerSecond is how fast answers are decoded at least, in bytes of their decoded form.
+// decodedPerSecond is the minimum speed of decoding, in bytes of the decoded form.
 const decodedPerSecond = 32 << 20
 
 // charge counts what an answer takes once it is decoded, or returns why it must not be.

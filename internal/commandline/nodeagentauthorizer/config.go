@@ -19,7 +19,8 @@ var format = process.FileFormat{
 	Converted: map[string]func([]byte, bool) (any, []shared.Warning, error){resourcemanager.Kind: fromResourceManager},
 }
 
-// printed is how validate-config finds keys: faults of a resource-manager's file are on the lines of the keys that are taken from it.
+// printed locates keys for validate-config: faults of a resource-manager's file are on the lines of the keys that are
+// taken from it.
 var printed = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: taken()}
 
 func taken() []shared.Alias {

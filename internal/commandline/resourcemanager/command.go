@@ -115,7 +115,7 @@ func (o *options) built(set *pflag.FlagSet) (*config.ResourceManagerConfiguratio
 // options are the command line.
 type options struct {
 	*process.ConfigFlags
-	// anywhere says that the configuration is for a Pod, but may be read outside of one.
+	// anywhere is set if the configuration is for a Pod, but may be read outside of one.
 	anywhere              bool
 	extraTargetNamespaces []string
 	old                   oldFlags

@@ -18,7 +18,7 @@ import (
 // probeBudget bounds the wait for a cache in a readiness probe (PRC-54).
 const probeBudget = 5 * time.Millisecond
 
-// manyGarbage is how much garbage there may be with many targets, in percent of the memory that is in use.
+// manyGarbage bounds the garbage with many targets, in percent of the memory that is in use.
 const manyGarbage = 50
 
 // run starts what the table has and is switched on, and runs until a signal (PRC-2 … PRC-11).
