@@ -27,7 +27,7 @@ import (
 // Name of the controller, in logs and metrics.
 const Name = "csr-approver"
 
-// maxUser is how much of the asker's name is logged, in bytes: it is whatever the asker's certificate has.
+// maxUser bounds the logged part of the requester's name, in bytes: the requester's certificate may have any name.
 const maxUser = 256
 
 // Options are all that the approver needs; each is required.

@@ -15,7 +15,7 @@ import (
 // machineKind is the kind of Machines. All that is read of one is in its metadata.
 var machineKind = machinev1alpha1.Machines.GroupVersion().WithKind("Machine")
 
-// liveView tells what is there at this moment; certificates are asked for once in days, so that this costs less than any watch.
+// liveView reads the present state; certificates are requested once in days, so that this costs less than any watch.
 type liveView struct {
 	nodes, machines client.Reader
 	namespace       string
@@ -39,8 +39,8 @@ func (v *liveView) Machine(ctx context.Context, name string) (string, bool, erro
 	return machine.Labels[machinev1alpha1.NodeLabel], err == nil, err
 }
 
-// served tells a Machine that is not found from Machines that are not known here: the API server answers both with the same code. That a
-// kind is unknown says nothing about a machine.
+// served distinguishes a Machine that is not found from Machines that are not served here: the API server answers both
+// with the same code. An unknown kind proves nothing about a machine.
 func (v *liveView) served(ctx context.Context) error {
 	return v.machines.List(ctx, machines(), client.InNamespace(v.namespace), client.Limit(1))
 }

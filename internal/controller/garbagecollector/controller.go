@@ -173,8 +173,8 @@ func (r *Reconciler) candidate(kind references.Kind, o *metav1.ObjectMeta) candi
 	}
 }
 
-// held lists all holders of references and returns what they refer to. An error means that this is not known in full; a holder that cannot be
-// read protects its whole namespace (T3-8).
+// held lists all holders of references and returns their references. An error means that they are incomplete; a holder
+// that cannot be read protects its whole namespace (T3-8).
 func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error) {
 	held, specs := internalreferences.NewGraph(), ptr.Deref(r.Config.ScanPodSpecs, true)
 	unread := &unreadable{}

@@ -17,8 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/marked"
 )
 
-// learn tells those whom references pass what is marked, before the first look. Marks of objects that may not be collected any more are
-// removed: their owners have kept them.
+// learn passes the marked objects to the observers of references, before the first pass. Marks of objects that may not
+// be collected any more are removed: their owners have kept them.
 func (r *Reconciler) learn(ctx context.Context, all []candidate) {
 	var now []marked.Key
 	candidates := make(map[marked.Key]bool, len(all))

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// retryDeletions is when a run is repeated in which deletions failed for the first time: an API server that was away is back then.
+	// retryDeletions is the delay of the next run after the first failed deletions: an API server that was away is
+	// back then.
 	retryDeletions = 5 * time.Minute
 	// refusedPeriods is the longest time, in periods, that an object whose deletion fails again and again is left alone.
 	refusedPeriods = 24
@@ -76,7 +77,7 @@ func (r refusals) first() bool {
 	return false
 }
 
-// retries are when a run is repeated: one that had an incomplete view soon (COM-4), and one that deleted all but what was refused later.
+// retries schedule the next run: soon after an incomplete view (COM-4), later after refused deletions.
 type retries struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	// later is the delay after the last run, in nanoseconds; zero if its view was incomplete.

@@ -1,6 +1,6 @@
-// Package istioclusterconfiguration keeps the EnvoyFilters with which the ingress gateways of a cluster limit their connections. Which ones is
-// decided in package envoyfilter; here watches tell the index of what there is, while the kinds of Istio are served, and what differs is
-// written.
+// Package istioclusterconfiguration keeps the EnvoyFilters with which the ingress gateways of a cluster limit their
+// connections. Package envoyfilter decides which ones; here watches fill its index while the kinds of Istio are
+// served, and the differences are written.
 package istioclusterconfiguration
 
 import (
@@ -33,7 +33,7 @@ type Options struct {
 	Config config.SwitchableControllerConfig
 	// Namespaces of the target that are watched; none means all.
 	Namespaces []string
-	// Target is how the target is watched, Client how it is asked and written to, past any cache.
+	// Target is the connection for watches of the target; Client reads and writes it, past any cache.
 	Target cluster.Connection
 	Client client.Client
 	Clock  clock.WithTicker

@@ -37,10 +37,11 @@ var (
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
-// watches tell the index of what there is while the kinds of Istio are served, and nothing else is followed until then. They are the source of
-// the controller.
+// watches fill the index while the kinds of Istio are served, and nothing else is followed until then. They are the
+// source of the controller.
 //
-// Invariant: what a watch that was ended tells late does not count. Each callback holds mu and finds out whether its watch is the current one.
+// Invariant: a late event of a watch that was ended has no effect. Each callback holds mu and checks that its watch is
+// the current one.
 type watches struct {
 	r    *Reconciler
 	core rest.Interface
@@ -143,7 +144,8 @@ func (w *watches) notify(run *struct{ end context.CancelFunc }, tell func() []st
 	}
 }
 
-// follows is how a kind is followed, and the functions that receive its events. unreadable, if set, receives the objects that cannot be read.
+// follows describes how a kind is followed: the functions receive its events, and unreadable, if set, the objects that
+// cannot be read.
 type follows[P runtime.Object] struct {
 	kind       envoyfilter.Kind
 	resource   schema.GroupVersionResource

@@ -39,8 +39,8 @@ func Parallel(ctx context.Context, atOnce, n int, work func(i int) error) []erro
 	return slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 }
 
-// Recovered logs what a piece of work panicked with and its stack, and returns the error to tell. The cause may be content of an object, so
-// that only what the runtime says itself is passed on.
+// Recovered logs the cause of a panic and its stack, and returns the error to report. The cause may be content of an
+// object, so that only causes of the runtime itself are passed on.
 func Recovered(ctx context.Context, cause any) error {
 	err := fmt.Errorf("panic with a value of type %T [recovered]", cause)
 	if of, is := cause.(runtime.Error); is {

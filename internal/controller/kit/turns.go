@@ -7,8 +7,9 @@ import (
 
 // turns is the library's queue with one priority for all, so that everything has its turn in the order in which it became due.
 //
-// The library gives what is there at the start a lower priority than what is asked for later, and a retry keeps the one that it had. Whatever
-// fails or hangs again and again, and was asked for once, would keep all workers from the rest for as long as it does.
+// The library gives the objects of the start a lower priority than later requests, and a retry keeps its priority. A
+// request with a higher priority that fails or hangs again and again would keep all workers from the rest for as long
+// as it does.
 type turns[R comparable] struct {
 	priorityqueue.PriorityQueue[R]
 }

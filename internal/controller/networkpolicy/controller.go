@@ -1,5 +1,5 @@
-// Package networkpolicy keeps the NetworkPolicies of Services. Which ones is decided in package desired; here watches tell the index
-// of what there is, and what differs is written.
+// Package networkpolicy keeps the NetworkPolicies of Services. Package desired decides which ones; here watches fill
+// its index, and the differences are written.
 package networkpolicy
 
 import (
@@ -41,7 +41,7 @@ type Options struct {
 	Config config.NetworkPolicyControllerConfig
 	// Namespaces of the target that are watched; none means all.
 	Namespaces []string
-	// Target is how the target is watched, Client how it is asked and written to, past any cache.
+	// Target is the connection for watches of the target; Client reads and writes it, past any cache.
 	Target cluster.Connection
 	Client client.Client
 	Clock  clock.WithTicker
@@ -52,7 +52,8 @@ type Options struct {
 type Reconciler struct {
 	Options
 	index *desired.Index
-	// problems and keys tell the author of a Service what cannot be read or done, and of labels' keys that are too long (NP-23).
+	// problems and keys report to the author of a Service invalid annotations, failed policies, and keys of labels
+	// that are too long (NP-23).
 	problems, keys *kit.Notes
 }
 

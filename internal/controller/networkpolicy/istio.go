@@ -31,7 +31,8 @@ const selectorsLimit = 100
 // istio follows VirtualServices and Gateways while they are served, and the Pods of each selector of a Gateway that is in use: those are a
 // few, where following all Pods would be tens of thousands.
 //
-// Invariant: what a watch that was ended tells late does not count. Each callback holds mu and finds out whether its watch is the current one.
+// Invariant: a late event of a watch that was ended has no effect. Each callback holds mu and checks that its watch is
+// the current one.
 type istio struct {
 	w *watches
 	// root is the context of all watches: that of a definition ends with it, those of Pods do not.
@@ -123,7 +124,7 @@ func (r *running) take(key types.NamespacedName) bool {
 	return unreadable
 }
 
-// teller hands over what the watch of that name tells, as long as it is the current one.
+// teller returns a function that hands over the events of the watch of that name, as long as it is the current one.
 func (i *istio) teller(name string, by *running) teller {
 	return func(tell func() []desired.Request) { i.notify(name, by, tell) }
 }

@@ -30,7 +30,7 @@ var (
 	ingresses   = networkingv1.SchemeGroupVersion.WithResource("ingresses")
 )
 
-// watches tell the index of what there is, and the queue of what that concerns. They are the source of the controller.
+// watches fill the index, and enqueue the requests that events concern. They are the source of the controller.
 type watches struct {
 	r *Reconciler
 	// core and networking read whole objects of Kubernetes' own kinds; pods reads slices.
@@ -122,7 +122,7 @@ func (w *watches) watched() []string {
 	return w.r.Namespaces
 }
 
-// follow follows a kind in some namespaces and tells the index when the first list of each namespace is complete.
+// follow follows a kind in some namespaces and reports to the index when the first list of each namespace is complete.
 func (w *watches) follow(ctx context.Context, kind desired.Kind, in []string, client rest.Interface, of func(namespace string) reflector.Kind) {
 	w.followAll(ctx, in, client, of, func() { w.add(w.r.index.Complete(kind)) })
 }

@@ -15,7 +15,7 @@ const (
 	TaintCritical = "node.gardener.cloud/critical-components-not-ready"
 	// LabelCritical marks critical DaemonSets, their templates and critical Pods.
 	LabelCritical = "node.gardener.cloud/critical-component"
-	// NamespaceCritical is where critical components are; others do not count (SW-11).
+	// NamespaceCritical is the namespace of critical components; others do not count (SW-11).
 	NamespaceCritical = metav1.NamespaceSystem
 
 	annotationDriver = "node.gardener.cloud/wait-for-csi-node-"

@@ -13,7 +13,7 @@ const (
 	AnnotationDelay = "node-agent.gardener.cloud/reconciliation-delay"
 	// LabelAgentSecret on a Node names the Secret with the configuration of its operating system.
 	LabelAgentSecret = "worker.gardener.cloud/gardener-node-agent-secret-name"
-	// AnnotationSerial on such a Secret says that its Nodes reconcile one after the other, which needs no delay.
+	// AnnotationSerial on such a Secret has its Nodes reconcile one after the other, which needs no delay.
 	AnnotationSerial = "reconciliation.osc.node-agent.gardener.cloud/serial"
 	// LabelRole and RoleConfiguration are the label of those Secrets.
 	LabelRole = "gardener.cloud/role"

@@ -124,7 +124,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddi
 	return r.renew(ctx, asked, secret, held, ca, why)
 }
 
-// cause is why a token is renewed, and whether it is renewed before its time without a request.
+// cause is the reason of a renewal. early marks a renewal before its time without a request.
 type cause struct {
 	reason string
 	early  bool
@@ -142,7 +142,7 @@ func (r *Reconciler) pause(secret *corev1.Secret, asked *token.Asked, why cause)
 	return pause
 }
 
-// holder is where a token lives: the Secret itself, or one in the target, which may not be there yet.
+// holder is the holder of a token: the Secret itself, or one in the target, which may not exist yet.
 type holder struct {
 	*corev1.Secret
 	inTarget, exists bool
@@ -165,10 +165,10 @@ func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev
 	return h, nil
 }
 
-// reasonDue is why a token is renewed when nothing is wrong.
+// reasonDue is the reason of a regular renewal.
 const reasonDue = "it is time to renew the token"
 
-// due says why a new token is needed, or else how long the present one is used (2.3).
+// due returns the reason for a new token, or else the remaining use of the present one (2.3).
 func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
 	now := r.Clock.Now()
 	examined, err := asked.Examine(held.Data, ca, account, now)

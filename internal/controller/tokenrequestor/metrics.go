@@ -45,7 +45,7 @@ func (m *Metrics) renewed(key types.NamespacedName, expiry time.Time) {
 	m.expires(key, expiry)
 }
 
-// expires records until when the token of a Secret is valid; the zero time means that this is not known.
+// expires records the expiry of a Secret's token; the zero time means that it is unknown.
 func (m *Metrics) expires(key types.NamespacedName, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -31,15 +31,15 @@ type Verdict struct {
 	Outcome Outcome
 	// Subject is who the certificate is for, as messages name it.
 	Subject string
-	// Reason is why, for people.
+	// Reason is the reason, for people.
 	Reason string
 }
 
 // Rules has the configuration of the decision.
 type Rules struct {
-	// Machines says that there are Machines. Without them a machine is its Node (CSR-15, CSR-31).
+	// Machines is set if there are Machines. Without them a machine is its Node (CSR-15, CSR-31).
 	Machines bool
-	// MachineNamespace is where they are; it is named in messages only.
+	// MachineNamespace is their namespace; it is named in messages only.
 	MachineNamespace string
 	// StrictBootstrap refuses a bootstrap token as soon as the Machine names a Node, registered or not (C11, SW-6).
 	StrictBootstrap bool
@@ -49,7 +49,7 @@ type Rules struct {
 	ServiceAccount bool
 }
 
-// View tells what is there at this moment. An error means that this is not known.
+// View returns the present state. An error means that it is unknown.
 type View interface {
 	// Node returns the addresses of a Node, and whether there is such a Node.
 	Node(ctx context.Context, name string) (addresses []corev1.NodeAddress, found bool, err error)

@@ -70,7 +70,7 @@ func (d *decision) asker(ctx context.Context, machine, node string) (string, err
 		}
 	case d.ServiceAccount && d.Username == nodeAgentServiceAccount:
 		known := node != ""
-		if !d.Machines { // Where no Machine says which Node it has become, the Node itself must be there.
+		if !d.Machines { // Without Machines the Node itself must exist.
 			var err error
 			if _, known, err = d.findNode(ctx, node); err != nil {
 				return "", err

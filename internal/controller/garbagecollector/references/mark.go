@@ -21,7 +21,7 @@ import (
 // Collector is the field manager of marks: its own writes do not count as changes.
 const Collector = "resource-manager-garbage-collector"
 
-// Standing is how far an object is on its way to its deletion.
+// Standing is the progress of an object towards its deletion.
 type Standing int
 
 const (
@@ -37,8 +37,9 @@ const (
 // finds it due, one that is earlier, after a failure or a change of leader, does not.
 func Grace(period time.Duration) time.Duration { return period / 2 }
 
-// Fresh is how old the knowledge of what is marked may be where references pass. A marked object is known for the
-// difference to Grace at least before it is deleted. That is more than the time from an admission until what was admitted is stored.
+// Fresh is the maximum age of the list of marked objects where references pass. A marked object is known for the
+// difference to Grace at least before it is deleted. That is more than the time from an admission until the admitted
+// object is stored.
 func Fresh(period time.Duration) time.Duration { return period / 4 }
 
 // Marked reports whether an object has a mark of any kind, which is removed once the object is referenced.

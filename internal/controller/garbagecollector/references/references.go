@@ -1,5 +1,6 @@
-// Package references says which ConfigMaps and Secrets are in use: those with references. The references are a graph
-// (internal/graph), to which each holder of references contributes; what leads to the vertex of use is in use.
+// Package references decides which ConfigMaps and Secrets are in use: those with references. The references are a
+// graph (internal/graph), to which each holder of references contributes; the vertices that lead to the vertex of use
+// are in use.
 //
 // api/resources/v1alpha1/references reads the references of an object.
 package references

@@ -1,5 +1,6 @@
-// Package envoyfilter says which EnvoyFilters the ingress gateways of a cluster get for the DestinationRules of a namespace: one for each
-// gateway's namespace, with limits for the connections to each port of the Services that the rules are about.
+// Package envoyfilter decides which EnvoyFilters the ingress gateways of a cluster get for the DestinationRules of a
+// namespace: one for each gateway's namespace, with limits for the connections to each port of the Services that the
+// rules are about.
 //
 //	rules.go   what of a DestinationRule and of a Service decides
 //	export.go  which gateways a rule and a Service are visible to

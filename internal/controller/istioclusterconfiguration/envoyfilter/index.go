@@ -134,7 +134,7 @@ func (x *Index) SetRule(r *Rule) []string {
 	return []string{r.Namespace}
 }
 
-// RemoveRule tells that a DestinationRule is gone.
+// RemoveRule removes a DestinationRule.
 func (x *Index) RemoveRule(namespace, name string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,7 +185,7 @@ func (x *Index) SetService(o *corev1.Service) []string {
 	return x.aboutLocked(s.NamespacedName)
 }
 
-// RemoveService tells that a Service is gone.
+// RemoveService removes a Service.
 func (x *Index) RemoveService(namespace, name string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -265,7 +265,7 @@ func (x *Index) reachingLocked(gateways string) []string {
 	return all
 }
 
-// RemoveNamespace tells that a Namespace is gone.
+// RemoveNamespace removes a Namespace.
 func (x *Index) RemoveNamespace(name string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -319,7 +319,7 @@ func (x *Index) SetFilter(o *istio.EnvoyFilter) []string {
 	return []string{source}
 }
 
-// RemoveFilter tells that an EnvoyFilter is gone, or has the label no more.
+// RemoveFilter removes an EnvoyFilter that is gone, or has lost the label.
 func (x *Index) RemoveFilter(namespace, name string) []string {
 	source, named := strings.CutSuffix(name, suffix)
 	if !named {

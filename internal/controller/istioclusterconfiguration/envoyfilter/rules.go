@@ -15,7 +15,7 @@ const AnnotationExportTo = "networking.istio.io/exportTo"
 // clusterDomain ends the only long names of hosts that count (ICC-5).
 const clusterDomain = ".svc.cluster.local"
 
-// mode is how a gateway speaks to a port.
+// mode is the protocol between a gateway and a port.
 type mode int
 
 const (
@@ -35,7 +35,7 @@ type Rule struct {
 	ExportTo []string
 	all      mode
 	ports    map[int32]mode
-	// Unreadable says that it is there and cannot be read: nothing of its namespace is changed.
+	// Unreadable marks a rule that exists and cannot be read: nothing of its namespace is changed.
 	Unreadable bool
 }
 

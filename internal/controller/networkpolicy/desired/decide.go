@@ -11,7 +11,7 @@ import (
 
 // Decision has the writes and deletions for a request.
 type Decision struct {
-	// Service is nil if it is not known.
+	// Service is nil if it is unknown.
 	Service *Service
 	// Write are the policies that are not there or not as they should be, Delete those that should not be there.
 	Write  []*Policy

@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DescriptionFormat is how descriptions show the clients' selector, and ports without a number (T3-12: the text differs by profile).
+// DescriptionFormat is the form of the clients' selector, and of ports without a number, in descriptions (T3-12: the
+// text differs by profile).
 type DescriptionFormat string
 
 const (
-	// DescribeLabels shows labels as map[k:v] and says which Pods are those of the ingress controller.
+	// DescribeLabels shows labels as map[k:v] and marks the Pods of the ingress controller.
 	DescribeLabels DescriptionFormat = "Labels"
 	// DescribeSelector is the text that Gardener writes, byte for byte: the selector as {map[k:v] []}, with the same words for all clients.
 	DescribeSelector DescriptionFormat = "Selector"

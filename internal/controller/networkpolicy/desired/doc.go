@@ -1,5 +1,6 @@
-// Package desired says which NetworkPolicies a Service shall have: for each port of the Service, and for each namespace whose Pods may
-// use it, one policy that lets traffic into the Service's Pods and one that lets it out of the clients' Pods.
+// Package desired decides which NetworkPolicies a Service has: for each port of the Service, and for each namespace
+// whose Pods may use it, one policy that lets traffic into the Service's Pods and one that lets it out of the clients'
+// Pods.
 //
 //	service.go      what of a Service decides, and which of its annotations cannot be read
 //	units.go        the policies of a Service that concern one namespace: its units

@@ -53,7 +53,7 @@ func (s *Service) targetOf(b Backend) (target, bool) {
 	return target{}, false
 }
 
-// IngressController says where the Pods of the ingress controller run.
+// IngressController selects the Pods of the ingress controller.
 type IngressController struct {
 	Namespace   string
 	PodSelector metav1.LabelSelector

@@ -47,7 +47,7 @@ type Options struct {
 	IngressController *IngressController
 	// OnlyForExistingPods leaves out policies for Pods that do not exist (NP-30).
 	OnlyForExistingPods bool
-	// Descriptions is how policies are described; DescribeLabels if empty.
+	// Descriptions is the form of descriptions; DescribeLabels if empty.
 	Descriptions DescriptionFormat
 }
 
@@ -66,7 +66,7 @@ type Index struct {
 	complete   map[Kind]bool
 	services   map[string]map[string]*Service // by namespace and name
 	namespaces map[string]*namespace
-	groups     map[string]*group // by what the annotation says
+	groups     map[string]*group // by the value of the annotation
 	policies   map[types.NamespacedName]*Existing
 	observed   map[types.NamespacedName]*shelf // by Service
 	// deleted has the last observed form of policies whose deletion is known from an answer, but from no event yet.
@@ -186,7 +186,7 @@ func (x *Index) SetService(o *corev1.Service) []Request {
 	return []Request{{Service: s.NamespacedName}}
 }
 
-// RemoveService tells that a Service is gone.
+// RemoveService removes a Service.
 func (x *Index) RemoveService(namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -271,7 +271,7 @@ func (x *Index) leaveLocked(s *Service) {
 	}
 }
 
-// Sizes says how many objects are known.
+// Sizes returns the number of known objects by kind.
 func (x *Index) Sizes() map[Kind]int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

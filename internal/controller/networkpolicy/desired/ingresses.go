@@ -33,7 +33,7 @@ func (x *Index) setIngressLocked(key types.NamespacedName, backends []Backend) [
 	return backendRequests(key.Namespace, slices.Concat(old, backends))
 }
 
-// RemoveIngress tells that an Ingress is gone.
+// RemoveIngress removes an Ingress.
 func (x *Index) RemoveIngress(namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

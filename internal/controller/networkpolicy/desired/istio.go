@@ -41,7 +41,7 @@ const clusterDomain = ".svc.cluster.local"
 // mesh stands for the sidecars; it is no Gateway.
 const mesh = "mesh"
 
-// Destination is where a route of a VirtualService leads to; a port that is not given is 0.
+// Destination is the destination of a route of a VirtualService; a port that is not given is 0.
 type Destination struct {
 	Host string
 	Port int32
@@ -233,7 +233,7 @@ func (x *Index) SetVirtualService(v VirtualService) []Request {
 	return x.virtualServiceChangedLocked(old, v)
 }
 
-// RemoveVirtualService tells that a VirtualService is gone.
+// RemoveVirtualService removes a VirtualService.
 func (x *Index) RemoveVirtualService(namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -254,7 +254,7 @@ func (x *Index) virtualServiceChangedLocked(old, fresh VirtualService) []Request
 	return backendRequests(fresh.Namespace, slices.Concat(old.Backends, fresh.Backends))
 }
 
-// RetainVirtualServices tells which VirtualServices there are in a namespace, or everywhere if it is empty.
+// RetainVirtualServices removes the VirtualServices of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainVirtualServices(namespace string, has Has) []Request {
 	var requests []Request
 	for _, key := range x.virtualServices(namespace) {
@@ -294,7 +294,7 @@ func (x *Index) SetGateway(g Gateway) []Request {
 	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == g.NamespacedName })
 }
 
-// RemoveGateway tells that a Gateway is gone.
+// RemoveGateway removes a Gateway.
 func (x *Index) RemoveGateway(namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -303,7 +303,7 @@ func (x *Index) RemoveGateway(namespace, name string) []Request {
 	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == key })
 }
 
-// RetainGateways tells which Gateways there are in a namespace, or everywhere if it is empty.
+// RetainGateways removes the Gateways of a namespace (of all if it is empty) that a list no longer has.
 func (x *Index) RetainGateways(namespace string, has Has) []Request {
 	var requests []Request
 	for _, key := range x.gatewaysIn(namespace) {
@@ -367,7 +367,7 @@ func (g *gate) set(pod types.NamespacedName, there bool) bool {
 	return true
 }
 
-// SetGatewayPod tells that a Pod that matches a selector of Gateways is there, or not (NP-52).
+// SetGatewayPod records whether a Pod that matches a selector of Gateways exists (NP-52).
 func (x *Index) SetGatewayPod(selector string, pod types.NamespacedName, there bool) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -377,7 +377,8 @@ func (x *Index) SetGatewayPod(selector string, pod types.NamespacedName, there b
 	return x.gateChangedLocked(selector)
 }
 
-// RetainGatewayPods tells which Pods match a selector of Gateways in a namespace, or everywhere if it is empty.
+// RetainGatewayPods removes the Pods of a selector of Gateways in a namespace (in all if it is empty) that a list no
+// longer has.
 func (x *Index) RetainGatewayPods(selector, namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

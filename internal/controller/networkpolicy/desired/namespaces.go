@@ -24,7 +24,7 @@ func (x *Index) SetNamespace(o metav1.Object) []Request {
 	return x.namespaceChangedLocked(name, old, fresh)
 }
 
-// RemoveNamespace tells that a Namespace is gone.
+// RemoveNamespace removes a Namespace.
 func (x *Index) RemoveNamespace(name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -40,7 +40,7 @@ func (x *Index) removeNamespaceLocked(name string) []Request {
 	return x.namespaceChangedLocked(name, old, nil)
 }
 
-// RetainNamespaces tells which Namespaces there are.
+// RetainNamespaces removes the Namespaces that a list no longer has.
 func (x *Index) RetainNamespaces(has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -71,7 +71,7 @@ func (x *Index) SetPod(namespace, name string, labels map[string]string) []Reque
 	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, keys)
 }
 
-// RemovePod tells that a Pod is gone.
+// RemovePod removes a Pod.
 func (x *Index) RemovePod(namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -18,12 +18,12 @@ type Existing struct {
 	UID             types.UID
 	ResourceVersion string
 	Digest          Digest
-	// ahead says that it is known from the answer to a write, and that no event about it came yet.
+	// ahead is set while it is known from the answer to a write, before any event about it.
 	ahead bool
 	// behind is the last event that was older than the answer, or came before it: what counts if it is that of a list whose end comes next
 	// (etcd may have been restored).
 	behind *Existing
-	// gate says that clients of it are chosen by other labels than those with which Pods ask for access: Pods of a gate.
+	// gate is set if its clients are chosen by other labels than those with which Pods ask for access: Pods of a gate.
 	gate bool
 }
 
@@ -86,7 +86,7 @@ func (x *Index) setPolicyLocked(e *Existing) []Request {
 	return append(requests, Request{Service: e.Service, Policy: e.NamespacedName})
 }
 
-// RemovePolicy tells that a policy is gone, or that it has the labels no more.
+// RemovePolicy removes a policy that is gone, or has lost the labels.
 func (x *Index) RemovePolicy(namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -170,7 +170,7 @@ type Writing struct {
 	disturbed bool
 }
 
-// Begin says that a policy is about to be written or deleted. End must follow.
+// Begin records the start of a write or deletion of a policy. End must follow.
 func (x *Index) Begin(key types.NamespacedName) *Writing {
 	w := &Writing{key: key}
 	x.mu.Lock()
@@ -179,7 +179,8 @@ func (x *Index) Begin(key types.NamespacedName) *Writing {
 	return w
 }
 
-// End records the result of a write: the policy as it is now; nil with deleted set if the policy with that UID is gone; neither if the result is not known.
+// End records the result of a write: the policy as it is now; nil with deleted set if the policy with that UID is
+// gone; neither if the result is unknown.
 func (x *Index) End(w *Writing, now *networkingv1.NetworkPolicy, deleted types.UID) {
 	var e *Existing
 	if now != nil && now.Labels[LabelServiceName] != "" && now.Labels[LabelServiceNamespace] != "" {

@@ -118,7 +118,7 @@ func (p *Policy) merge(other *Policy) bool {
 	return true
 }
 
-// peers are Pods in a namespace. areControllers says that they are those of the ingress controller.
+// peers are Pods in a namespace. areControllers is set for those of the ingress controller.
 type peers struct {
 	namespace      string
 	selector       metav1.LabelSelector

@@ -61,7 +61,8 @@ type Problem struct {
 // Error implements error.
 func (p Problem) Error() string { return p.Where + ": " + p.Message }
 
-// unread says which policies may be there because of an annotation that cannot be read: they are neither written nor deleted.
+// unread lists the policies that may exist because of an annotation that cannot be read: they are neither written nor
+// deleted.
 type unread struct {
 	clients, world bool
 	aliases        []string

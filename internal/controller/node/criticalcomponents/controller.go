@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.untaint(ctx, n)
 }
 
-// missing says what the Node waits for, as an Event does: the first of the three checks that fails (NCC-9).
+// missing returns the first of the three checks that fails (NCC-9), as reason and message of an Event.
 func (r *Reconciler) missing(ctx context.Context, n *corev1.Node) (reason, message string, err error) {
 	labelled := client.MatchingLabels{node.LabelCritical: "true"}
 	sets, pods := &appsv1.DaemonSetList{}, &corev1.PodList{}

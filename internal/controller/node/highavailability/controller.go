@@ -44,8 +44,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// several is the number of Nodes, one or several, that the last run was for; nil if there was none yet.
 	several *bool
-	// settled says that all workloads were looked at for that number without a failure. It is set after the last patch, so that a run that
-	// fails is repeated (section 8 of the contract).
+	// complete is set once all workloads were checked for that number without a failure. It is set after the last
+	// patch, so that a run that fails is repeated (section 8 of the contract).
 	complete bool
 	// reads counts the consecutive runs in which the webhook left workloads unchanged: it may not have seen the Node
 	// yet.

@@ -1,4 +1,5 @@
-// Package token says what Secrets ask for of the token requestor, when a token must be renewed, and how Secrets hold tokens.
+// Package token has the requests of Secrets to the token requestor, the time of a token's renewal, and the form of
+// tokens in Secrets.
 //
 // A Secret asks by its annotations (Asked). Its data hold the token under the key token, or within a kubeconfig, of which nothing else
 // changes. No error repeats anything of the data.
@@ -52,13 +53,13 @@ type Asked struct {
 	InjectCA bool
 	// Target is the Secret in the target that holds the token; nil means the Secret itself.
 	Target *types.NamespacedName
-	// HalfTarget says that only one of the two annotations for a target Secret is there, which counts as none (TR-8).
+	// HalfTarget is set if only one of the two annotations for a target Secret is there, which counts as none (TR-8).
 	HalfTarget bool
 
 	annotations map[string]string
 }
 
-// Ask returns what a Secret asks for. The error says which annotation is missing.
+// Ask returns the request of a Secret. The error names a missing annotation.
 func Ask(annotations map[string]string) (*Asked, error) {
 	a := &Asked{annotations: annotations, Account: types.NamespacedName{Namespace: annotations[AnnotationNamespace], Name: annotations[AnnotationName]}}
 	for key, value := range map[string]string{AnnotationName: a.Account.Name, AnnotationNamespace: a.Account.Namespace} {

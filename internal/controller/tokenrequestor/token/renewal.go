@@ -29,7 +29,7 @@ func Delay(lifetime time.Duration, spread float64) time.Duration {
 	return max(delay, shortest)
 }
 
-// Stamp returns the value of the annotation that says when to renew (TR-18).
+// Stamp returns the value of the annotation with the time of the renewal (TR-18).
 func Stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // Examination is the result of checking the data of a Secret. Renew is the reason for a new token; empty if none is
@@ -73,7 +73,8 @@ func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
 	return at.Sub(now), nil
 }
 
-// demanded says that a new token is asked for: nothing says when to renew the present one (TR-6, TR-7).
+// demanded reports whether a new token is requested: the annotation with the time of the renewal is missing (TR-6,
+// TR-7).
 func (a *Asked) demanded() bool { return a.annotations[AnnotationRenew] == "" }
 
 // Early reports whether a token that is renewed now is renewed before its time, without a request for that.
@@ -87,7 +88,7 @@ func (a *Asked) Early(now time.Time) bool {
 
 // Claims are the unverified claims of a token. Missing claims are empty.
 type Claims struct {
-	// Expiry is when the token ends.
+	// Expiry is the end of the token.
 	Expiry time.Time
 	// User is the name of the user, as the API server calls it; AccountUID is the UID of the ServiceAccount.
 	User       string
@@ -123,7 +124,7 @@ func ClaimsOf(token string) Claims {
 	return c
 }
 
-// stale says why a token is of no more use by its own account; empty if it says nothing of the kind.
+// stale returns the reason why a token is useless by its own claims; empty if there is none.
 func (a *Asked) stale(token string, account types.UID, now time.Time) string {
 	claims := ClaimsOf(token)
 	switch {
@@ -137,8 +138,9 @@ func (a *Asked) stale(token string, account types.UID, now time.Time) string {
 	return ""
 }
 
-// pauses says that it is not yet time to renew the token, and no longer than the shortest delay until then. A token that has expired and is to
-// be renewed so soon was either issued just now, by an API server whose clock is behind ours, or costs its user no more than the pause.
+// pauses reports whether the renewal is not due yet, but within the shortest delay. A token that has expired and is to
+// be renewed so soon was either issued just now, by an API server whose clock is behind ours, or costs its user no
+// more than the pause.
 func (a *Asked) pauses(now time.Time) bool {
 	remaining, err := a.Remaining(now)
 	return err == nil && remaining > 0 && remaining <= shortest
