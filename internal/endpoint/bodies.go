@@ -34,7 +34,8 @@ type Size struct {
 	Places int
 	// Grace limits how long a body that is being read may take before it can be given up for another one.
 	Grace time.Duration
-	// BytesPerSecond is how fast one place is used: a body of a megabyte at 4 MiB a second keeps its place for a quarter of one. 0 means no bound.
+	// BytesPerSecond is the speed of using one place: a body of a megabyte at 4 MiB a second keeps its place for a
+	// quarter of one. 0 means no bound.
 	BytesPerSecond int
 	// Turns is who works on one of these bodies at a time.
 	Turns *ratelimit.Turns
@@ -43,7 +44,7 @@ type Size struct {
 // Bodies reads the bodies of requests. A body that arrives slowly, or is large, or is costly to decode holds up no smaller body:
 //   - A small body that arrives at once is always read, regardless of how many bodies are awaited. If too many are, the body that has been awaited longest is
 //     given up.
-//   - A larger body waits for a place before it is read: kube-apiserver keeps it, and windows.go says why it holds up no other request meanwhile. At most
+//   - A larger body waits for a place before it is read: kube-apiserver keeps it, and windows.go explains why it holds up no other request meanwhile. At most
 //     awaitedBodies small bodies and Size.Places bodies of each size are in memory.
 //   - Of the bodies in places of a size, one is worked on at a time (ratelimit.Turns), so that processors are left for small bodies. A review that reads
 //     from an API server meanwhile leaves its turn to others.
@@ -67,7 +68,7 @@ func NewBodies(sizes ...Size) *Bodies {
 	return b
 }
 
-// sizeOf returns the size of a body by what its header says; one that says nothing may be as large as the limit.
+// sizeOf returns the size of a body by its header; a body without a length may be as large as the limit.
 func (b *Bodies) sizeOf(length, limit int64) *size {
 	if length < 0 {
 		length = limit
@@ -129,7 +130,8 @@ func (b *Bodies) Read(ctx context.Context, w http.ResponseWriter, request *http.
 	}, nil
 }
 
-// readSmall reads a body that is small, or does not say how large it is, and reports whether that is all: it is not if the body is large or no JSON.
+// readSmall reads a body that is small, or whose length is unknown, and reports whether that is all: it is not if the
+// body is large or no JSON.
 func (b *Bodies) readSmall(request *http.Request, into *bytes.Buffer, g *admitted) (bool, error) {
 	defer b.awaiting(g).Stop()
 	awaited := b.awaited.join(g)

@@ -87,7 +87,7 @@ func (c *buffer) wait(ctx context.Context, g *admitted) *place {
 	}
 }
 
-// wakeLocked tells the request that has waited longest of a place.
+// wakeLocked wakes the oldest request that waits for a place.
 func (c *buffer) wakeLocked() {
 	first := c.waiting.Front()
 	if first == nil || c.count >= c.limit {
@@ -153,7 +153,7 @@ func (g *admitted) giveUp(reason error) bool {
 	return true
 }
 
-// settle says that the body is there, unless it was given up.
+// complete marks the body as read, unless it was given up.
 func (g *admitted) complete() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,7 +163,7 @@ func (g *admitted) complete() bool {
 	return g.completed
 }
 
-// end says that the reading is over, however it ended: the connection is then the server's, which may be done with it.
+// end marks the reading as over, however it ended: the connection is then the server's, which may be done with it.
 func (g *admitted) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Shared registers a collector, or returns the one that is registered with the same names. Names that mean something else are an error
-// in the program.
+// Shared registers a collector, or returns the registered one with the same names. Names with another meaning are an
+// error in the program.
 func Shared[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
 	err := registry.Register(collector)
 	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {

@@ -79,8 +79,8 @@ func Answering(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
 }
 
-// Deadline bounds how long the answer to a request may take: at most this long, and less if the client says that it waits less, as kube-apiserver
-// does with the parameter timeout. A tenth of the client's time is left for the answer to get there.
+// Deadline bounds the time for the answer to a request: at most this long, and less if the client waits less, as
+// kube-apiserver does with the parameter timeout. A tenth of the client's time is left for the answer to get there.
 func Deadline(request *http.Request, most time.Duration) (context.Context, context.CancelFunc) {
 	if timeout, err := time.ParseDuration(request.URL.Query().Get("timeout")); err == nil && timeout > 0 {
 		most = min(most, timeout-timeout/10)

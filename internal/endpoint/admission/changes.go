@@ -17,11 +17,13 @@ import (
 // length, so that a place in one is the same place in the other.
 type document struct{ sent, known []byte }
 
-// patchOf returns what makes of an object that was sent what a function made of the typed one (FM-5, FM-6). The typed forms say what has
-// changed; the JSON says what is there. So what the type does not know is never removed or rewritten, and what the typed form merely
-// spells differently (quantities, empty structs) is not touched.
+// patchOf returns the patch that applies a function's changes of the typed object to the object that was sent (FM-5,
+// FM-6). The typed forms determine the changes, the JSON the present content. So fields that the type does not know
+// are never removed or rewritten, and values that the typed form merely spells differently (quantities, empty structs)
+// are not touched.
 //
-// Each value is compared once, and the JSON is looked at only where two differ: an object is large, and what a webhook changes is not.
+// Each value is compared once, and the JSON is read only where two differ: an object is large, and the changes of a
+// webhook are not.
 func patchOf(object document, before, after any) (Patch, error) {
 	d := differ{sent: object.sent}
 	root := place{raw: object.known, found: true, searched: true}
@@ -31,7 +33,7 @@ func patchOf(object document, before, after any) (Patch, error) {
 	return d.patch, nil
 }
 
-// errOther says that what is sent at a place is not of the shape of its type: the whole of it is to be compared.
+// errOther reports a value that is not of the shape of its type: all of it is compared.
 var errOther = errors.New("the request contains no object")
 
 // structs compares the fields of two values of a struct. It returns errOther if they differ and no object is there.
@@ -231,13 +233,13 @@ type fieldOf struct {
 	key                 string
 	index               []int
 	omitEmpty, omitZero bool
-	// deep says that the type is a struct, a pointer to one, or a list whose elements are compared one by one. None of them says itself how it
-	// is written.
+	// deep is set if the type is a struct, a pointer to one, or a list whose elements are compared one by one. None of
+	// them has an encoding of its own.
 	deep bool
 	// element identifies the elements of such a list, and name is the index of the field with their names.
 	element identified
 	name    []int
-	// plain says that the type is a text, a number or a truth value, or a pointer to one; plainMap that it is a map of texts or bytes.
+	// plain is set for a text, a number or a truth value, or a pointer to one; plainMap for a map of texts or bytes.
 	plain, plainMap bool
 }
 
@@ -250,7 +252,7 @@ const (
 	byName
 	// placed: elements are identified by their places. These are lists of types that were made for one rule, which changes elements and moves none.
 	placed
-	// traced: elements tell their origin.
+	// traced: elements record their origin.
 	traced
 )
 

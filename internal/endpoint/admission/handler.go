@@ -56,7 +56,8 @@ func NewBodies() *endpoint.Bodies {
 // round trips, which is a tenth of a second, and more on a machine that is busy.
 const grace = 2 * time.Second
 
-// Func decides about a request: it returns what is to be changed, or why the request is refused (refusal.go says how errors are answered).
+// Func decides about a request: it returns the changes, or the reason of a refusal (refusal.go maps errors to
+// answers).
 type Func func(ctx context.Context, request *admissionv1.AdmissionRequest) (Patch, error)
 
 // Decide makes a Func of a function that changes nothing.
@@ -74,7 +75,8 @@ type Options struct {
 	// Ready reports whether what Decide needs is complete; before that each request is answered with 503. Nil means always. It may wait a little:
 	// no body is in memory yet, and none keeps another one from its turn.
 	Ready func() bool
-	// OnlyReport admits what Decide refuses, and tells it (report.go). A webhook that changes objects has no such mode.
+	// OnlyReport admits the requests that Decide refuses, and reports them (report.go). A webhook that changes objects
+	// has no such mode.
 	OnlyReport bool
 	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
 	Bodies *endpoint.Bodies
@@ -223,7 +225,7 @@ func called(r *admissionv1.AdmissionRequest) string {
 		return r.Name
 	}
 	metadata, _ := member(r.Object.Raw, "metadata")
-	begins, _ := textAt(metadata, "generateName") // Without one there is nothing to tell.
+	begins, _ := textAt(metadata, "generateName") // Without one the name is unknown.
 	return begins
 }
 
@@ -246,7 +248,7 @@ type call struct {
 	annotations map[string]string
 }
 
-// callKey is where a context has the call.
+// callKey is the key of the call in a context.
 type callKey struct{}
 
 // RequestFrom returns the request that a function is called for; nil outside of one.
@@ -257,7 +259,7 @@ func RequestFrom(ctx context.Context) *admissionv1.AdmissionRequest {
 	return nil
 }
 
-// Explain says why the request is admitted, for the answer's message. It decides nothing: an error refuses all the same.
+// Explain adds the reason of an admission to the answer's message. It decides nothing: an error refuses all the same.
 func Explain(ctx context.Context, format string, arguments ...any) {
 	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
 		c.explanation = fmt.Sprintf(format, arguments...)

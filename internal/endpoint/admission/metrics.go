@@ -59,7 +59,7 @@ type Rejections struct {
 	kept map[[4]string]bool
 }
 
-// NewRejections registers the metric, or shares the one that is registered.
+// NewRejections registers the metric, or shares the registered one.
 func NewRejections(registry prometheus.Registerer) *Rejections {
 	return &Rejections{kept: map[[4]string]bool{}, count: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gardener_admission_controller_rejected_resources_total", Help: "Refused requests, by operation, kind, namespace and reason.",

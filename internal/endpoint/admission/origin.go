@@ -20,7 +20,7 @@ var originatedType = reflect.TypeFor[originated]()
 
 func originOf(element reflect.Value) *int { return element.Addr().Interface().(originated).origin() }
 
-// trace numbers the elements of an object's lists that tell their origin.
+// trace numbers the elements of an object's lists that record their origin.
 func trace(v reflect.Value) {
 	if !traces(v.Type()) {
 		return
@@ -68,7 +68,7 @@ func traces(t reflect.Type) bool {
 	return has
 }
 
-// origins compares two lists whose elements tell their origin.
+// origins compares two lists whose elements record their origin.
 func (d *differ) origins(at *place, was, is reflect.Value) error {
 	if was.Len() == 0 || is.Len() == 0 {
 		return errOther

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// place is where a value of an object is in the bytes that were sent. It is looked up once, when it is first needed.
+// place locates a value of an object in the bytes that were sent. It is looked up once, when it is first needed.
 type place struct {
 	up   *place
 	name string

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Mutator changes an object. It gets the object with its namespace, and RequestFrom tells more of the request.
+// Mutator changes an object. It gets the object with its namespace, and RequestFrom returns the request.
 type Mutator[T any] func(ctx context.Context, object *T) error
 
 // Mutate makes a Func of a function that changes objects of one kind (FM-1 to FM-6). A deletion is admitted without

@@ -11,7 +11,7 @@ import (
 // Event has the relevant fields of an event. Its texts are parts of the chunk that it was read from: clone a text to
 // keep it for long.
 type Event struct {
-	// File and Line say where it is, for people; lines count from 1.
+	// File and Line locate it, for people; lines count from 1.
 	File string
 	Line int
 	// Item is the number of the event in the list of its line, from 1; 0 if the line is an event.
@@ -38,7 +38,8 @@ type Event struct {
 	RequestObject, ResponseObject string
 }
 
-// Allowed reports whether the API server allowed the request, by its decision or else by the code, and whether the log tells.
+// Allowed reports whether the API server allowed the request, by its decision or else by the code; known is false if
+// the log has neither.
 func (e *Event) Allowed() (allowed, known bool) {
 	if e.Decision != "" {
 		return e.Decision == "allow", true

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// chunkSize is how much is scanned at once: some hundred events, which share one string.
+	// chunkSize is the number of bytes that are scanned at once: some hundred events, which share one string.
 	chunkSize = 256 << 10
 	// lineLimit bounds a line. API servers take requests of 3 MiB, so that an event with request and response has some 6 MiB; they send webhooks
 	// lists of up to 10 MiB. The eight chunks in memory have 96 MiB if each is such a line.
@@ -36,7 +36,7 @@ type Source struct {
 	Progress func(Far)
 }
 
-// Far is how far reading is.
+// Far is the progress of reading.
 type Far struct {
 	// Lines counts the lines that were handed over.
 	Lines int
@@ -45,7 +45,7 @@ type Far struct {
 	Bytes, All int64
 }
 
-// Summary says what was read.
+// Summary counts the lines that were read.
 type Summary struct {
 	// Lines that are not empty, and those of them that are no events.
 	Lines, Malformed int
@@ -55,7 +55,7 @@ type Summary struct {
 	Named []string
 }
 
-// ErrNothing says that no line of the log is an event.
+// ErrNothing reports a log without any event.
 var ErrNothing = errors.New("no line is an audit event")
 
 // chunk is some lines, and what was found in them.
@@ -64,7 +64,7 @@ type chunk struct {
 	number    int
 	text      string
 	firstLine int
-	// stored is how much of all files was read when the chunk was complete.
+	// stored is the number of bytes of all files that were read when the chunk was complete.
 	stored int64
 	// dropped is the number of a line that is too long, 0 if there is none.
 	dropped int
@@ -255,7 +255,7 @@ type lines struct {
 	from   io.Reader
 	buffer []byte
 	line   int
-	// skipping says that a line is too long and its end has not come yet.
+	// skipping is set while a line is too long and its end has not come yet.
 	skipping bool
 }
 

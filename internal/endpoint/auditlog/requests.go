@@ -11,8 +11,9 @@ const startedLimit = 1 << 20
 // lasting is the duration from which on a request counts as long: shorter ones race with every write.
 const lasting = time.Second
 
-// Requests finds the event of each request at which its decision counts: ResponseStarted of a long one, such as a watch,
-// if the log has that stage, else the last event. So the decision is made by what was known when the request began.
+// Requests finds the event of each request at which its decision counts: ResponseStarted of a long one, such as a
+// watch, if the log has that stage, else the last event. So the decision uses the facts at the beginning of the
+// request.
 type Requests struct {
 	seed    maphash.Seed
 	started map[uint64]struct{}
@@ -48,7 +49,7 @@ func (r *Requests) Wrote(e *Event) {
 	}
 }
 
-// Overtaken reports whether a long request began before the end of the last write: what decided it is not known any more.
+// Overtaken reports whether a long request began before the end of the last write: the facts of its decision are lost.
 func (r *Requests) Overtaken(e *Event) bool {
 	began := timeOf(e.Received)
 	return timeOf(e.Reached).Sub(began) >= lasting && began.Before(r.written)
@@ -61,7 +62,7 @@ func timeOf(text string) time.Time {
 
 const responseStarted = "ResponseStarted"
 
-// Answered reports whether the event tells how the request was answered: it is over, or its answer began.
+// Answered reports whether the event has the answer to the request: it is over, or its answer began.
 func (e *Event) Answered() bool { return e.Over() || e.Stage == responseStarted }
 
 // Over reports whether the request is over.

@@ -12,7 +12,8 @@ import (
 	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
-// Key says which decisions are counted together: those of one rule about one client and one resource that differ alike.
+// Key groups the decisions that are counted together: those of one rule about one client and one resource that differ
+// alike.
 type Key struct {
 	Rule     string `json:"rule"`
 	Client   string `json:"client"`
@@ -33,7 +34,7 @@ type Cell struct {
 	Reason  string `json:"reason,omitempty"`
 	// Missing are sets of links that would allow the example, if it is refused for want of a path: any of them would.
 	Missing []string `json:"missing,omitempty"`
-	// Known says where the facts about the example come from: log, dump, both, or nothing.
+	// Known is the source of the facts about the example: log, dump, both, or nothing.
 	Known string `json:"known,omitempty"`
 }
 

@@ -56,7 +56,7 @@ func (e *Event) deletes() bool { return e.Verb == "delete" || e.Verb == deleteCo
 
 // Change is an object after a write.
 type Change struct {
-	// Kind is empty if the log does not tell.
+	// Kind is empty if the log does not have it.
 	Kind, Namespace, Name string
 	// Body is the object as JSON. Gone is true if the write removed it.
 	Body []byte
@@ -108,7 +108,7 @@ func (e *Event) collection() (changes []Change, known bool) {
 	return changes, true
 }
 
-// objectHead has the fields of an object that tell whether a deletion removes it.
+// objectHead has the fields of an object that decide whether a deletion removes it.
 type objectHead struct {
 	Kind     string `json:"kind"`
 	Metadata struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
-// Outcome says how a shadow policy decides about a request, compared with the policy that answers.
+// Outcome is the decision of a shadow policy, compared with the policy that answers.
 type Outcome string
 
 // Outcomes. Undecided means that the shadow policy would have had to read an object first: it sends no request.
@@ -51,8 +51,8 @@ type sample struct {
 	silent int
 }
 
-// NewDifferences registers the metric, or shares the one that is registered. Its labels are bounded: rules and classes of clients are those of the
-// tables.
+// NewDifferences registers the metric, or shares the registered one. Its labels are bounded: rules and classes of
+// clients are those of the tables.
 func NewDifferences(registry prometheus.Registerer, clock clock.PassiveClock) *Differences {
 	return &Differences{clock: clock, samples: map[Difference]*sample{}, total: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "espalier_authorizer_shadow_total",
@@ -63,8 +63,8 @@ func NewDifferences(registry prometheus.Registerer, clock clock.PassiveClock) *D
 // Collectors are those of the metric.
 func (d *Differences) Collectors() []prometheus.Collector { return []prometheus.Collector{d.total} }
 
-// Count counts a difference, and logs it unless one of the same series was logged a moment ago. The key-value pairs say what was asked, and carry
-// names only.
+// Count counts a difference, and logs it unless one of the same series was logged a moment ago. The key-value pairs
+// describe the request, and carry names only.
 func (d *Differences) Count(difference Difference, log logr.Logger, reason string, about ...any) {
 	if d == nil || difference.Outcome == Same {
 		return

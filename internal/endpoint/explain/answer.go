@@ -16,7 +16,7 @@ const (
 
 // Answer is a decision with what led to it, for people.
 type Answer struct {
-	// Decision is Allow, Deny, NoOpinion or Error; Summary says what that means.
+	// Decision is Allow, Deny, NoOpinion or Error; Summary explains it.
 	Decision string `json:"decision"`
 	Summary  string `json:"summary"`
 	Reason   string `json:"reason,omitempty"`
@@ -25,7 +25,7 @@ type Answer struct {
 	// Client is the type of the client, Of the vertex of its seed or shoot; empty for others.
 	Client string `json:"client,omitempty"`
 	Of     string `json:"of,omitempty"`
-	// Rule and Step say where in the rules it was decided; RuleSays and StepSays what they say.
+	// Rule and Step locate the decision in the rules; RuleSays and StepSays are their texts.
 	Rule     string `json:"rule,omitempty"`
 	RuleSays string `json:"ruleSays,omitempty"`
 	Step     string `json:"step,omitempty"`
@@ -37,7 +37,7 @@ type Answer struct {
 	Missing []string `json:"missing,omitempty"`
 	// Candidates are the smallest sets of links that would allow it, the likeliest first.
 	Candidates []Candidate `json:"candidates,omitempty"`
-	// Notes say what else counts.
+	// Notes are further facts that count.
 	Notes []string `json:"notes,omitempty"`
 	// Shadow is the decision of the shadow policy; nil without one.
 	Shadow *Shadow `json:"shadow,omitempty"`
@@ -52,7 +52,7 @@ type Shadow struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`
 	Step     string `json:"step,omitempty"`
-	// Differs says that the policy that answers decides otherwise.
+	// Differs is set if the policy that answers decides otherwise.
 	Differs bool `json:"differs"`
 }
 
@@ -82,10 +82,10 @@ type Link struct {
 	// Rule of the edge, and Says what makes it.
 	Rule string `json:"rule"`
 	Says string `json:"says"`
-	// Object would have to say so; New says that it is not known.
+	// Object would have to contribute the edge; New is set if no such object is known.
 	Object string `json:"object"`
 	New    bool   `json:"new,omitempty"`
-	// Writer says who usually writes it.
+	// Writer is its usual writer.
 	Writer string `json:"writer"`
 }
 

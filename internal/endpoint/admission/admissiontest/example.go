@@ -39,7 +39,7 @@ func Blocks(t *testing.T, file, title string) []string {
 	return blocks
 }
 
-// Shown returns the YAML blocks of a webhook's section of a document, and fails if their number is not the one that is wanted.
+// Shown returns the YAML blocks of a webhook's section of a document, and fails if their number is wrong.
 func Shown(t *testing.T, file, title string, blocks int) []string {
 	t.Helper()
 	found := Blocks(t, file, title)

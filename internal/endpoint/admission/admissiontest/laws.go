@@ -38,9 +38,9 @@ type Objects struct {
 	Touches []string
 	// Draw draws the JSON of an object. Fields that no type knows come on top.
 	Draw func(rt *rapid.T) map[string]any
-	// OnlyCreate says that the rule is about creations alone, and leaves any other request as it is.
+	// OnlyCreate is set if the rule is about creations alone, and leaves any other request as it is.
 	OnlyCreate bool
-	// RefusesDeletion says that deletions are refused, as there is nothing to decode.
+	// RefusesDeletion is set if deletions are refused, as there is nothing to decode.
 	RefusesDeletion bool
 	// Bodies are objects to begin with in Fuzz.
 	Bodies []string

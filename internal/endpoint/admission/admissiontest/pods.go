@@ -23,7 +23,7 @@ type Pods struct {
 	Spares []string
 	// Draw adds the fields that the webhook reads to a Pod; nil adds nothing.
 	Draw func(rt *rapid.T, pod map[string]any)
-	// OnlyCreate says that the rule is about creations alone, and leaves any other request as it is.
+	// OnlyCreate is set if the rule is about creations alone, and leaves any other request as it is.
 	OnlyCreate bool
 }
 

@@ -18,8 +18,9 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
-// FuzzReviews is the law that no review makes a webhook panic, whatever its objects are, and that each is answered. The request says what
-// the webhook is registered for; objects that have a defect each are put into it. The webhook's own seeds come first.
+// FuzzReviews is the law that no review makes a webhook panic, whatever its objects are, and that each is answered.
+// The request is one that the webhook is registered for; objects that have a defect each are put into it. The
+// webhook's own seeds come first.
 func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.AdmissionRequest, seeds ...string) {
 	f.Helper()
 	for _, object := range append(seeds, `{}`, `null`, `[]`, `{`, `1`, `""`, `{"spec":null}`, `{"spec":[]}`, `{"spec":{"pools":[null],"files":[null],"units":[null]}}`, `{"metadata":{"annotations":null,"labels":{"a":null},"ownerReferences":[null],"deletionTimestamp":"2020-01-01T00:00:00Z"}}`) {
