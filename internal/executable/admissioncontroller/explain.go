@@ -61,7 +61,7 @@ func Explain(command string, flags func(*pflag.FlagSet), read func() (*configura
 	})
 }
 
-// gardenOf makes the graphs of a dump or of a cluster, and says which.
+// gardenOf makes the graphs of a dump or of a cluster, and returns their source.
 func gardenOf(ctx context.Context, dir string, cluster *explaining.Cluster) (*relation.Garden, string, error) {
 	if dir != "" {
 		of, header, err := dump.Load(dir)
@@ -123,7 +123,7 @@ func (d deciders) explain(ctx context.Context, attributes authorizer.Attributes)
 	return d.seeds.Explain(ctx, attributes)
 }
 
-// scopes says which configuration counted.
+// scopes describes the configuration that counted.
 func (d deciders) scopes(cfg *configuration, attributes authorizer.Attributes) string {
 	c := &cfg.Server.SeedAuthorizer
 	text := fmt.Sprintf("readScope is %s", c.ReadScope)

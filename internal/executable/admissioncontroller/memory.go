@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// garbage is how much there may always be before it is collected: with less a small garden would cost more processor time than memory.
+	// garbage is the size of garbage that is never collected: with less a small garden would cost more CPU time than
+	// memory.
 	garbage = 12 << 20
 	// mostPercent and leastPercent bound it, in percent of what is in use. Most of that is the graph, which stays: with the usual 100 a
 	// process under load has the memory for two. Collections pass over vertices and their first edges, which have no pointers: with 25 they take

@@ -58,7 +58,7 @@ type Process struct {
 	// guard decides who sees them; nil means everybody.
 	guard      *guard.Guard
 	rejections *admission.Rejections
-	// differences are where the shadow policy decides differently.
+	// differences counts the requests that the shadow policy decides differently.
 	differences *authorization.Differences
 }
 
@@ -67,7 +67,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	return assemble(cfg, feature.Enabled(Table(), cfg), process.RESTConfig, registry, log)
 }
 
-// assemble returns the process with some rows; reached says how its cluster is reached.
+// assemble returns the process with some rows; reached returns the configuration of its cluster's client.
 func assemble(
 	cfg *configuration, rows []Row, reached func(*shared.ClientConnection) (*rest.Config, error), registry prometheus.Registerer, log logr.Logger,
 ) (*Process, error) {

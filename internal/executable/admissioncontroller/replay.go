@@ -84,7 +84,8 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 // printDecisions prints each decision in the form that --against reads.
 func printDecisions(ctx context.Context, o replay.Options, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, 64<<10)
-	o.Source.Progress = nil // The other executable tells how far it is; what this one says on stderr is about failures.
+	// The other executable reports its progress; this one reports failures on stderr.
+	o.Source.Progress = nil
 	o.Each = func(e *auditlog.Event, d rules.Decision) error { return replay.Print(buffered, e, d) }
 	_, err := replay.Run(ctx, o)
 	return errors.Join(err, buffered.Flush())

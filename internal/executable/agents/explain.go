@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// shootFlags say how a shoot is reached, and what of its configuration counts.
+// shootFlags select a shoot, and override its configuration.
 type shootFlags struct {
 	source                   explaining.Cluster
 	machineNamespace         string

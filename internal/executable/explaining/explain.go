@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Exit codes of the verb: not allowed, and an answer that is not known.
+// Exit codes of the verb: not allowed, and an unknown answer.
 const (
 	notAllowed = process.ExitCode(1)
 	failed     = 2
@@ -26,14 +26,14 @@ const (
 
 // Executable has the parts of an executable that the verb needs.
 type Executable struct {
-	// Long says what it explains, Example is a request.
+	// Long describes the verb, Example is a request.
 	Long, Example string
 	Identities    []Identity
 	// Resource says to which API group a resource of the rules belongs.
 	Resource func(resource string) (group string, clusterScoped, known bool)
 	// Flags adds the flags of the sources that only this executable has.
 	Flags func(*pflag.FlagSet)
-	// Many says that a running process may serve many shoots.
+	// Many is set if a running process may serve many shoots.
 	Many bool
 	// Answer answers without a running process.
 	Answer func(ctx context.Context, set *pflag.FlagSet, c *Cluster, q *explain.Question) (explain.Answer, error)

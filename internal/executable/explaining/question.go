@@ -15,7 +15,7 @@ import (
 
 // Identity is a form of --as: a word before a colon, and what follows.
 type Identity struct {
-	// Form is how it is written.
+	// Form is its spelling.
 	Form string
 	user func(rest string) (user string, groups []string, ok bool)
 }

@@ -13,7 +13,7 @@ import (
 // resource is a resource that a request names.
 type resource struct {
 	name, group string
-	// known is false if only the user says that there is such a resource.
+	// known is false if only the user claims that there is such a resource.
 	known, clusterScoped bool
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/explain"
 )
 
-// Cluster is how a person reaches a cluster: by a kubeconfig and a context, as with kubectl.
+// Cluster is a person's connection to a cluster: a kubeconfig and a context, as with kubectl.
 type Cluster struct{ Kubeconfig, Context string }
 
 // Flags adds the flags that lead to the cluster.

@@ -28,7 +28,7 @@ type Executable[C, E any] struct {
 	Everything, Least func() *C
 	// Registers, if set, registers metrics of the process in addition to those of the features and of all processes.
 	Registers func(prometheus.Registerer)
-	// Places says that registrations depend on the kind of cluster that they are for.
+	// Places is set if registrations depend on the kind of cluster that they are for.
 	Places bool
 }
 

@@ -25,7 +25,7 @@ type hookFlags struct {
 	only                               []string
 	installation                       feature.Installation
 	form                               process.OutputFormat
-	// places says that the webhooks may be for another cluster than the one in which the executable runs.
+	// places is set if the webhooks may be for another cluster than the one in which the executable runs.
 	places bool
 }
 
@@ -131,8 +131,8 @@ func (f *hookFlags) deployment() (feature.Deployment, error) {
 	return d, nil
 }
 
-// usualName tells the configurations for a shoot from those for the cluster in which the executable runs: in a shoot that hosts itself, both
-// are in one cluster (A14).
+// usualName distinguishes the configurations for a shoot from those for the cluster in which the executable runs: in a
+// shoot that hosts itself, both are in one cluster (A14).
 func (f *hookFlags) usualName() string {
 	name := f.installation.Prefix + "gardener-" + f.executable
 	if f.installation.Shoot {

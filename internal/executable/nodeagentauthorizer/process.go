@@ -38,7 +38,7 @@ type Process struct {
 
 	source  cluster.Connection
 	metrics *rules.Metrics
-	// differences are where shadow policies decide differently, of all shoots together.
+	// differences counts the requests that shadow policies decide differently, of all shoots together.
 	differences *authorization.Differences
 	views       *view.Metrics
 	// bodies are of all shoots together.

@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Exit codes of the verb: something differs, and an answer that is not known.
+// Exit codes of the verb: something differs, and an unknown answer.
 const (
 	differs = process.ExitCode(1)
 	fault   = 2
@@ -33,13 +33,13 @@ type Result struct {
 	Was, Is string
 	// Decided counts the requests of clients; Undecided counts those whose decisions cannot be compared.
 	Decided, Undecided int
-	// Notes say what else counts.
+	// Notes are further facts that count.
 	Notes []string
 }
 
 // Options adapts the verb to an executable.
 type Options struct {
-	// Long says what is replayed, in some lines.
+	// Long describes the verb, in some lines.
 	Long  string
 	Flags func(*pflag.FlagSet)
 	// Run replays files. Without a result it has printed what there is.

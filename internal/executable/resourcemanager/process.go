@@ -63,7 +63,7 @@ type Process struct {
 	identified, begun chan struct{}
 }
 
-// connections say how the clusters of a configuration are reached.
+// connections return the configurations of the clusters' clients.
 type connections struct {
 	source, target func(*shared.ClientConnection) (*rest.Config, error)
 }
