@@ -22,7 +22,7 @@ const (
 	Garden Cluster = "garden"
 )
 
-// Form says how much of a kind is read, and whether it is kept.
+// Form is the extent to which a kind is read, and whether it is kept.
 type Form string
 
 // Forms.
@@ -46,7 +46,7 @@ type Read struct {
 	Kind schema.GroupVersionKind
 	// Resource is the kind's name in paths, such as "pods".
 	Resource string
-	// ClusterScoped says that the kind has no namespaces.
+	// ClusterScoped is set if the kind has no namespaces.
 	ClusterScoped bool
 	Form          Form
 	// Selector and FieldSelector restrict what is kept; empty means all.
@@ -55,9 +55,9 @@ type Read struct {
 	Namespace string
 	// Names restricts what is read live, or by a stream that selects one name.
 	Names []string
-	// Listed says that the kind is listed in addition to live reads of single objects.
+	// Listed is set if the kind is listed in addition to live reads of single objects.
 	Listed bool
-	// Optional says that the kind may not be served, or be served later: no start waits for it.
+	// Optional is set if the kind may not be served, or be served later: no start waits for it.
 	Optional bool
 	// Strip removes what the reader has no use for; nil means that it needs all of what is kept in the form.
 	Strip Strip
@@ -69,7 +69,7 @@ type Write struct {
 	// Group and Resource are the kind's; the latter may name a subresource ("pods/eviction").
 	Group, Resource string
 	Verbs           []string
-	// ClusterScoped says that the kind has no namespaces.
+	// ClusterScoped is set if the kind has no namespaces.
 	ClusterScoped bool
 	// Names restricts what is written; it does not go with create.
 	Names []string
@@ -97,7 +97,7 @@ func (w *Write) Rights() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{w.Group}, Resources: []string{w.Resource}, Verbs: w.Verbs, ResourceNames: w.Names}
 }
 
-// Scope is where rights are given: a namespace of a cluster, or all of it.
+// Scope is the scope of rights: a namespace of a cluster, or all of it.
 type Scope struct {
 	Cluster   Cluster
 	Namespace string

@@ -15,7 +15,7 @@ type Deployment struct {
 	Labels map[string]string
 	// Installation is the input of registrations.
 	Installation Installation
-	// Reach says how the API server reaches a path.
+	// Reach returns the API server's configuration for reaching a path.
 	Reach func(path string) admissionregistrationv1.WebhookClientConfig
 }
 

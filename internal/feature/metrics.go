@@ -58,10 +58,10 @@ func Metrics[C, E any](rows []Row[C, E], process func(prometheus.Registerer)) []
 	return all
 }
 
-// recorder is a registry that only takes note of what is registered.
+// recorder is a registry that only records the registered metrics.
 type recorder struct {
 	metrics []Metric
-	// prefix is that of all names that are noted, and into is where they are noted, if it is another one.
+	// prefix is that of all recorded names, and into is the recorder that gets them, if it is another one.
 	prefix string
 	into   *recorder
 }
@@ -102,7 +102,7 @@ func Prefixed(prefix string, registry prometheus.Registerer) prometheus.Register
 	return prometheus.WrapRegistererWithPrefix(prefix, registry)
 }
 
-// described is the text of a prometheus.Desc, which has no other way to tell what it says.
+// described matches the text of a prometheus.Desc, which does not export its fields.
 var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 func describe(d *prometheus.Desc, typed string) Metric {
@@ -125,7 +125,7 @@ func describe(d *prometheus.Desc, typed string) Metric {
 	return m
 }
 
-// typeOf tells the type of a collector's metrics. One of ours that has none yet shows gauges.
+// typeOf returns the type of a collector's metrics. A collector of ours without any metric yet has gauges.
 func typeOf(c prometheus.Collector) string {
 	switch c.(type) {
 	case *prometheus.CounterVec:

@@ -8,7 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Runs says which replicas of a process run a feature.
+// Runs selects the replicas of a process that run a feature.
 type Runs string
 
 // Replicas.
@@ -34,7 +34,7 @@ type Row[C, E any] struct {
 	// Mutating and Validating are its entries in webhook configurations; nil means none. They may depend on the configuration.
 	Mutating   func(*C, Installation) []admissionregistrationv1.MutatingWebhook
 	Validating func(*C, Installation) []admissionregistrationv1.ValidatingWebhook
-	// Path is where its webhook is served.
+	// Path is the path of its webhook.
 	Path string
 	// Metrics registers its metrics, as its start does; nil means that it has none of its own. Pages are made from it.
 	Metrics func(prometheus.Registerer)
@@ -42,7 +42,7 @@ type Row[C, E any] struct {
 	Start func(context.Context, E) error
 }
 
-// Key tells the feature from all others: a controller and a webhook may have the same name.
+// Key identifies the feature: a controller and a webhook may have the same name.
 func (r *Row[C, E]) Key() string { return cmp.Or(r.Path, r.Name) }
 
 // Built reports whether the feature is part of this version.

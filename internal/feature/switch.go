@@ -11,7 +11,7 @@ import (
 // switchField is the JSON name of the fields that switch features on.
 const switchField = "enabled"
 
-// Switches returns the paths of all fields "enabled" of a configuration, sorted: the type says which features there are.
+// Switches returns the paths of all fields "enabled" of a configuration, sorted: the type determines the features.
 func Switches(cfg any) []string {
 	var all []string
 	collect(reflect.Indirect(reflect.ValueOf(cfg)).Type(), "", &all)

@@ -16,7 +16,7 @@ type condition struct {
 	Default any `json:"default"`
 }
 
-// found is when there is a fact.
+// found has the conditions of a fact.
 type found struct {
 	each *each
 	when []condition
@@ -70,7 +70,7 @@ func bring(ways []found, p probe) []found {
 	return append(ways, found{when: []condition{way}})
 }
 
-// text tells ways apart, in an order that stays.
+// text identifies a way, in a stable order.
 func (f found) text() string {
 	content, err := json.Marshal([]any{f.each, f.when})
 	if err != nil {

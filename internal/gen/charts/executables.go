@@ -31,7 +31,7 @@ type facts struct {
 	Executable string `json:"executable"`
 	// Config is the default configuration, as far as the chart must know it.
 	Config map[string]any `json:"config"`
-	// Elects says that the configuration has an election, whose Lease is in the namespace of the release.
+	// Elects is set if the configuration has an election, whose Lease is in the namespace of the release.
 	Elects bool `json:"elects"`
 	// Connections are the clusters that the configuration leads to.
 	Connections []connection `json:"connections"`

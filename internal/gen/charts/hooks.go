@@ -15,7 +15,7 @@ import (
 type hookFact struct {
 	// Kind is Mutating or Validating.
 	Kind string `json:"kind"`
-	// Path is where it is served.
+	// Path is the path of the webhook.
 	Path string `json:"path"`
 	// Modes are those of an installation in which there is the entry; empty means all.
 	Modes []string `json:"modes"`
@@ -27,7 +27,7 @@ type hookFact struct {
 	Entry map[string]any `json:"entry"`
 }
 
-// entry tells entries apart, as texts: with the modes in which they are.
+// entry identifies an entry by texts: with the modes in which it is.
 type entry struct{ kind, path, modes, content string }
 
 // modes are the installations that registrations distinguish.

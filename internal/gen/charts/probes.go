@@ -7,7 +7,8 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// table is how the facts of features are found out: those of a row are functions of the configuration, so that each field is tried.
+// table finds out the facts of features: those of a row are functions of the configuration, so that each field is
+// tried.
 type table[C any] struct {
 	setDefaults func(*C)
 	// prepare sets what a chart sets in any case.
@@ -24,7 +25,7 @@ type probe struct {
 	value any
 	// fallback is the value of the field if it is not set.
 	fallback any
-	// each says that the field is a list, of which there is one element then.
+	// each is set if the field is a list, of which there is one element then.
 	each *each
 }
 

@@ -12,13 +12,13 @@ import (
 
 // recipe has the objects that a Prometheus of Gardener needs for our metrics, in addition to those that gardenlet and gardener-operator deploy.
 type recipe struct {
-	// head says what it is for.
+	// head is its purpose.
 	head string
 	// rules are the files of rules.
 	rules []string
 	// scrapes are values of the label app of Services that the Prometheus is to read, and does not.
 	scrapes []string
-	// namespace is where the objects belong; without one they belong into each namespace with such a Prometheus.
+	// namespace is the namespace of the objects; without one they belong into each namespace with such a Prometheus.
 	namespace string
 }
 
