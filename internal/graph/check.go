@@ -2,9 +2,9 @@ package graph
 
 // Verdict is the answer to a check.
 type Verdict struct {
-	// Known says that the graph has the start, Watched that the start's own object contributes.
+	// Known is set if the graph has the start, Watched if the start's own object contributes.
 	Known, Watched bool
-	// Reached says that the start leads to the sink, Managed that its first edge is one over which it is also written.
+	// Reached is set if the start leads to the sink, Managed if its first edge is one over which it is also written.
 	Reached, Managed bool
 }
 

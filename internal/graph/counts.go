@@ -12,7 +12,7 @@ type KindCount struct {
 // SinkCount counts the vertices with an edge to a sink.
 type SinkCount struct {
 	Sink Vertex
-	// Watched says that the sink's own object contributes.
+	// Watched is set if the sink's own object contributes.
 	Watched bool
 	// By is the number of vertices by their kind.
 	By map[Kind]int

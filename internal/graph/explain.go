@@ -9,11 +9,11 @@ import (
 // more vertices than this helps no reader.
 const exploreLimit = 2000
 
-// Explanation says why a vertex leads to a sink, or where its paths lead instead.
+// Explanation has the path from a vertex to a sink, or its paths to other sinks.
 type Explanation struct {
 	// Path from the start to the sink, both included; empty if there is none.
 	Path []Vertex
-	// Known says that the graph has the start.
+	// Known is set if the graph has the start.
 	Known bool
 	// Elsewhere are paths to other sinks, the shortest first, at most five.
 	Elsewhere [][]Vertex
@@ -114,7 +114,7 @@ func (g *Graph) wayLocked(came map[id]id, end id) []Vertex {
 // Neighbourhood is a vertex with its neighbours.
 type Neighbourhood struct {
 	Vertex Vertex
-	// Watched says that the vertex's own object contributes.
+	// Watched is set if the vertex's own object contributes.
 	Watched bool
 	In, Out []Neighbour
 	// MoreIn and MoreOut are the numbers of edges that are not listed.
@@ -162,7 +162,7 @@ func (g *Graph) Neighbourhoods(want func(Vertex) bool, bounds Bounds) (shown []N
 type numbered struct {
 	number id
 	vertex Vertex
-	// watched says that its own object contributes, leads that something leads to it.
+	// watched is set if its own object contributes, leads if something leads to it.
 	watched, leads bool
 }
 

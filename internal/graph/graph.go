@@ -20,19 +20,20 @@ type Schema struct {
 	Sink Kind
 }
 
-// Vertex identifies an object. It says that something refers to it or that it is watched, not that it exists.
+// Vertex identifies an object. It exists if something refers to the object or watches it, even if the object does not
+// exist.
 type Vertex struct {
 	Kind            Kind
 	Namespace, Name string
 }
 
-// Class says what an edge means for those who reach a sink over it.
+// Class is the meaning of an edge for clients that reach a sink over it.
 type Class uint8
 
 const (
-	// Refers is an ordinary edge: the start is needed by what it leads to.
+	// Refers is an ordinary edge: its end needs its start.
 	Refers Class = iota
-	// Manages is an ordinary edge whose start is also written by what it leads to.
+	// Manages is an ordinary edge whose end also writes its start.
 	Manages
 	// Direct is an edge that counts as the first one of a path only: it opens its start, but nothing that leads to its start.
 	Direct

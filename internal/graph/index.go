@@ -18,8 +18,8 @@ const (
 // vertices already, a map would keep a second header of each.
 type index struct {
 	seed maphash.Seed
-	// slots hold a vertex's number with its hash above; 0 is free. Linear probing, at most three quarters full. The hash tells vertices
-	// apart without looking at them, and says where a slot belongs when the table grows.
+	// slots hold a vertex's number with its hash above; 0 is free. Linear probing, at most three quarters full. The
+	// hash distinguishes vertices without reading them, and places a slot when the table grows.
 	slots []slot
 	used  int
 	// long are the names that have no room in their vertices.

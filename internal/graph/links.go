@@ -123,7 +123,7 @@ func (a *adjacency) gather(v id) {
 // the other end. Any other edge takes two, the first with the number of its start.
 type contribution []uint32
 
-// The lowest bits of a word are the class of the edge, and those above say which end the number is.
+// The lowest bits of a word are the class of the edge, and the bits above them which end the number is.
 const (
 	fromOwner, toOwner, fromOther = 0, 1, 2
 

@@ -3,7 +3,7 @@ package graph
 // Step is a vertex that a walk came to.
 type Step struct {
 	Vertex Vertex
-	// Watched says that the vertex's own object contributes.
+	// Watched is set if the vertex's own object contributes.
 	Watched bool
 	// From is the index of the step before, -1 for the start.
 	From int
