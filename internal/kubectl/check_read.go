@@ -40,7 +40,7 @@ var (
 	admissionRegistrations = admissionregistrationv1.SchemeGroupVersion
 )
 
-// unread says why an object was not read, and reports whether there is an error.
+// unread records why an object was not read, and reports whether there is an error.
 func (c *checker) unread(subject string, err error, ifMissing string) bool {
 	switch {
 	case err == nil:

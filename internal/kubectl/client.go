@@ -36,7 +36,7 @@ type reader struct {
 
 func newReader(config *rest.Config, sent *atomic.Int64) (*reader, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // The API server says when that is too many.
+	config.QPS = -1 // The API server limits the rate.
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &readOnly{next: next, sent: sent} })
 	httpClient, err := rest.HTTPClientFor(config)

@@ -23,7 +23,7 @@ type connection struct {
 	flags *pflag.FlagSet
 }
 
-// access is how one cluster is found.
+// access selects a cluster.
 type access struct {
 	kubeconfig string
 	clientcmd.ConfigOverrides

@@ -22,7 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// diff is the verb that says what the next run of a ManagedResource would change.
+// diff is the verb that shows the changes of a ManagedResource's next run.
 func diff() process.Subcommand {
 	var to connection
 	var output format
@@ -90,7 +90,7 @@ type diffFiles struct {
 type differing struct {
 	// Changes are those of all ManagedResources in question.
 	Changes []inspect.Change `json:"changes"`
-	// Notes say what holds for a whole ManagedResource, Faults what is not known.
+	// Notes hold for a whole ManagedResource; Faults name unknown facts.
 	Notes  []string `json:"notes,omitempty"`
 	Faults []string `json:"faults,omitempty"`
 }
@@ -172,7 +172,7 @@ func (r *runReader) asInCluster(ctx context.Context, mr *resourcesv1alpha1.Manag
 	return nil
 }
 
-// note says what holds for a whole ManagedResource.
+// note returns a text that holds for a whole ManagedResource.
 func note(mr *resourcesv1alpha1.ManagedResource) string {
 	name := "ManagedResource " + mr.Namespace + "/" + mr.Name
 	switch {
@@ -187,7 +187,7 @@ func note(mr *resourcesv1alpha1.ManagedResource) string {
 	return ""
 }
 
-// printDiff prints changes as kubectl diff does, and what else there is to say on stderr.
+// printDiff prints changes as kubectl diff does, and notes and faults on stderr.
 func printDiff(out, notes io.Writer, s style, f format, found *differing) error {
 	if f.structured() {
 		if found.Changes == nil {

@@ -218,7 +218,7 @@ func (q *question) readSource(ctx context.Context) error {
 
 var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// secretsOf reads the Secrets that a ManagedResource names, and says which could not be read.
+// secretsOf reads the Secrets that a ManagedResource names, and returns the names of those that could not be read.
 func (r *reader) secretsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (found map[string]*corev1.Secret, unread []string) {
 	found = map[string]*corev1.Secret{}
 	names := map[string]struct{}{}

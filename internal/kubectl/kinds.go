@@ -21,7 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// kind is where the objects of a kind are served.
+// kind has the resource of a kind's objects.
 type kind struct {
 	schema.GroupVersionKind
 	resource   string
@@ -100,8 +100,8 @@ func (r *reader) defined(ctx context.Context, word, wanted, group string) *kind 
 	return kindOf(definition, wanted)
 }
 
-// kindOf returns the kind that a CustomResourceDefinition defines, in the wanted version or in the one that API
-// servers prefer.
+// kindOf returns the kind that a CustomResourceDefinition defines, in the wanted version or in the API servers'
+// preferred one.
 func kindOf(definition *unstructured.Unstructured, wanted string) *kind {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	name, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")

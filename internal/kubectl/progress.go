@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// progress counts, and tells on stderr how far long work is.
+// progress counts, and reports the progress of long work on stderr.
 type progress struct {
 	*process.Progress
 
@@ -22,7 +22,7 @@ func newProgress(out io.Writer, now func() time.Time) *progress {
 	return &progress{Progress: process.NewProgress(out, now)}
 }
 
-// begin says what is counted from now on.
+// begin starts the count of something.
 func (p *progress) begin(what string, all int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Words that say what to do about a roll-out group.
+// Words for the actions on a roll-out group.
 const (
 	showRollout   = "status"
 	resumeRollout = "resume"

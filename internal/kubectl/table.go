@@ -18,7 +18,7 @@ const (
 // Name is the command by which kubectl runs the verbs.
 const Name = "kubectl espalier"
 
-// Executable is the file that kubectl looks for, Completer the one that it asks for completion.
+// Executable is the file that kubectl runs, Completer the one that it runs for completion.
 const (
 	Executable = "kubectl-espalier"
 	Completer  = "kubectl_complete-espalier"

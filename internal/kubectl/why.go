@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// why is the verb that says why an object is as it is.
+// why is the verb that explains the state of an object.
 func why() process.Subcommand {
 	var to connection
 	var output format
