@@ -100,7 +100,7 @@ func toJSONBy(convert func([]byte) ([]byte, error), content []byte, nodes int) (
 	return text, nil
 }
 
-// ErrEmpty and ErrSeveral say that Tree found no document, or more than one.
+// ErrEmpty and ErrSeveral report that Tree found no document, or more than one.
 var (
 	ErrEmpty   = errors.New("there is no document")
 	ErrSeveral = errors.New("there is more than one document")
@@ -208,8 +208,8 @@ func check(content []byte, nodes int) error {
 	return nil
 }
 
-// invalid says why a document with aliases cannot be decoded whose expansion is not known. If the parser that decodes finds a fault of
-// syntax, its words count; this one takes what has the same meaning in YAML 1.1 and 1.2.
+// invalid returns the error for a document with aliases whose expansion is unknown. If the parser that decodes finds a
+// fault of syntax, its words count; this one takes what has the same meaning in YAML 1.1 and 1.2.
 func invalid(content []byte, err error) error {
 	if known := yaml2.Unmarshal(content, &unread{}); known != nil {
 		return known
@@ -226,8 +226,8 @@ type unread struct{}
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (*unread) UnmarshalYAML(func(any) error) error { return nil }
 
-// deepText is how deep a text may seem to be nested. Each level costs a parser up to 1,200 bytes. Brackets in texts, which may be open for ever,
-// are not that many.
+// deepText bounds the apparent nesting of a text. Each level costs a parser up to 1,200 bytes. Brackets in texts,
+// which may be open for ever, are not that many.
 const deepText = 2000
 
 // certainlyDeep reports whether a document seems to be nested so deep that a parser should not see it: by brackets that are open, or by signs of

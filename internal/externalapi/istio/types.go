@@ -35,7 +35,7 @@ type Route struct {
 	Route []RouteDestination `json:"route,omitempty"`
 }
 
-// RouteDestination is where a part of the traffic goes.
+// RouteDestination is the destination of a part of the traffic.
 type RouteDestination struct {
 	Destination Destination `json:"destination,omitempty"`
 }
@@ -93,19 +93,19 @@ type WorkloadSelector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
 
-// TrafficPolicy is how connections are made, for all ports and for single ones.
+// TrafficPolicy configures connections, for all ports and for single ones.
 type TrafficPolicy struct {
 	ConnectionPool    *ConnectionPool     `json:"connectionPool,omitempty"`
 	PortLevelSettings []PortTrafficPolicy `json:"portLevelSettings,omitempty"`
 }
 
-// PortTrafficPolicy is how connections to one port are made.
+// PortTrafficPolicy configures connections to one port.
 type PortTrafficPolicy struct {
 	Port           PortSelector    `json:"port,omitempty"`
 	ConnectionPool *ConnectionPool `json:"connectionPool,omitempty"`
 }
 
-// ConnectionPool says how connections are pooled.
+// ConnectionPool configures the pooling of connections.
 type ConnectionPool struct {
 	HTTP *HTTPSettings `json:"http,omitempty"`
 }

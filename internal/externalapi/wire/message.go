@@ -21,7 +21,7 @@ type Message map[string]Field
 
 // Field is a field of a message.
 type Field struct {
-	// Number of the field; 0 says that the message has never had it.
+	// Number of the field; 0 if the message has never had it.
 	Number protowire.Number
 	// Of are the fields of a message, or of each message of a list. Types that decode themselves need none.
 	Of Message
@@ -95,7 +95,7 @@ type field struct {
 	name  string
 	index int
 	read  reader
-	// truth says that the field is a number.
+	// truth is set if the field is a number.
 	truth bool
 }
 

@@ -9,10 +9,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// errWireType says that a field has a number where a text, a message or a map is expected, or one of these where a truth value is.
+// errWireType reports a field with a number where a text, a message or a map is expected, or one of these where a
+// truth value is.
 var errWireType = errors.New("the wire type is not that of the field")
 
-// fieldError says what is wrong with which field.
+// fieldError is the error of a field.
 type fieldError struct {
 	path string
 	err  error
@@ -39,8 +40,8 @@ func at(name string, err error) error {
 	return &fieldError{name + "." + inner.path, inner.err}
 }
 
-// Each calls a function for each field of a message, in their order. is says that the field has bytes, as all fields that slices read except truth
-// values.
+// Each calls a function for each field of a message, in their order. is reports whether the field has bytes, as all
+// fields that slices read except truth values.
 func Each(raw []byte, field func(number protowire.Number, value []byte, is bool) error) error {
 	for len(raw) > 0 {
 		number, kind, n := protowire.ConsumeTag(raw)

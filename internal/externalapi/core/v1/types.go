@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/meta"
 )
 
-// ControllerDeployment says how an extension is deployed.
+// ControllerDeployment configures the deployment of an extension.
 //
 // +kubebuilder:object:root=true
 type ControllerDeployment struct {
@@ -21,7 +21,7 @@ type HelmDeployment struct {
 	OCIRepository *OCIRepository `json:"ociRepository,omitempty"`
 }
 
-// OCIRepository is where a chart is.
+// OCIRepository is the place of a chart.
 type OCIRepository struct {
 	PullSecretRef     *meta.NameReference `json:"pullSecretRef,omitempty"`
 	CABundleSecretRef *meta.NameReference `json:"caBundleSecretRef,omitempty"`

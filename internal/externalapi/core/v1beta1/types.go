@@ -118,14 +118,14 @@ type SeedSpec struct {
 	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
 }
 
-// SeedBackup says how backups of a seed or of a self-hosted shoot are made.
+// SeedBackup configures the backups of a seed or of a self-hosted shoot.
 type SeedBackup struct {
 	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
 	// SecretRef is the predecessor of CredentialsRef.
 	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
 }
 
-// SeedDNS says how names are published.
+// SeedDNS configures the DNS of a seed.
 type SeedDNS struct {
 	Provider *SeedDNSProvider  `json:"provider,omitempty"`
 	Internal *SeedDNSProvider  `json:"internal,omitempty"`
@@ -178,7 +178,7 @@ type ShootWorker struct {
 	ControlPlane *ShootControlPlane `json:"controlPlane,omitempty"`
 }
 
-// ShootControlPlane says that a pool runs the control plane of a self-hosted shoot.
+// ShootControlPlane marks a pool that runs the control plane of a self-hosted shoot.
 type ShootControlPlane struct {
 	Backup *SeedBackup `json:"backup,omitempty"`
 }
@@ -189,7 +189,7 @@ type CloudProfileReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// ShootDNS says how the names of a shoot are published.
+// ShootDNS configures the DNS of a shoot.
 type ShootDNS struct {
 	Providers []ShootDNSProvider `json:"providers,omitempty"`
 }

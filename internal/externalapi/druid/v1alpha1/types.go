@@ -22,12 +22,12 @@ type EtcdSpec struct {
 	Backup           BackupSpec `json:"backup"`
 }
 
-// BackupSpec says how backups are made.
+// BackupSpec configures backups.
 type BackupSpec struct {
 	Store *StoreSpec `json:"store"`
 }
 
-// StoreSpec says where backups are kept.
+// StoreSpec is the place of backups.
 type StoreSpec struct {
 	Prefix   string  `json:"prefix"`
 	Provider *string `json:"provider"`

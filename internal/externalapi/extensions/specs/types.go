@@ -1,7 +1,7 @@
-// Package specs is the slice of extensions.gardener.cloud/v1alpha1 that admission judges: what its rules read, and the names of the fields
-// around it, which messages tell. Nothing is ever written back from it.
+// Package specs is the slice of extensions.gardener.cloud/v1alpha1 that admission judges: the fields that its rules
+// read, and the names of the fields around them, for messages. Nothing is ever written back from it.
 //
-// A field with the tag `show:"-"` holds what no message tells.
+// A field with the tag `show:"-"` holds content that no message shows.
 package specs
 
 import (
@@ -97,7 +97,7 @@ type ContainerRuntimeSpec struct {
 	DefaultSpec `json:",inline"`
 }
 
-// ContainerRuntimeWorkerPool says which nodes.
+// ContainerRuntimeWorkerPool selects the nodes.
 type ContainerRuntimeWorkerPool struct {
 	Name string `json:"name"`
 }
@@ -260,7 +260,7 @@ type File struct {
 	HostName    *string     `json:"hostName"`
 }
 
-// FileContent is where the content of a file comes from.
+// FileContent is the content of a file, or its source.
 type FileContent struct {
 	SecretRef         *FileContentSecretRef `json:"secretRef"`
 	Inline            *FileContentInline    `json:"inline"`

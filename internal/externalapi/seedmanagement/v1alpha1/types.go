@@ -51,7 +51,7 @@ type GardenletSpec struct {
 	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
-// GardenletDeployment says how the gardenlet is deployed.
+// GardenletDeployment configures the deployment of the gardenlet.
 type GardenletDeployment struct {
 	Helm GardenletHelm `json:"helm,omitempty"`
 }
@@ -61,7 +61,7 @@ type GardenletHelm struct {
 	OCIRepository OCIRepository `json:"ociRepository,omitempty"`
 }
 
-// OCIRepository is where a chart is.
+// OCIRepository is the place of a chart.
 type OCIRepository struct {
 	PullSecretRef     *meta.NameReference `json:"pullSecretRef,omitempty"`
 	CABundleSecretRef *meta.NameReference `json:"caBundleSecretRef,omitempty"`
