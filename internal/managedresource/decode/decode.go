@@ -22,7 +22,7 @@ type Source struct {
 	Data   map[string][]byte
 }
 
-// Place says where a document stands.
+// Place is the place of a document.
 type Place struct {
 	Secret types.NamespacedName
 	// Key is the data key.
@@ -46,7 +46,7 @@ func (o Object) Released() bool {
 	return o.GetAnnotations()[resourcesv1alpha1.AnnotationMode] == resourcesv1alpha1.ModeIgnore
 }
 
-// Error says which document could not be decoded, and why (MRD-5).
+// Error names a document that could not be decoded, and its fault (MRD-5).
 type Error struct {
 	Place Place
 	Err   error

@@ -66,8 +66,8 @@ type budget struct {
 	expansions map[spot]expansion
 }
 
-// spot is where a part begins. The value is known by where it is in memory: a Secret that is named twice may have been
-// read in two forms.
+// spot is the beginning of a part. The value is identified by its address in memory: a Secret that is named twice may
+// have been read in two forms.
 type spot struct {
 	value *byte
 	line  int

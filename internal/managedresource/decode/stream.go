@@ -67,16 +67,16 @@ type part struct {
 	text []byte
 	// line is the number of the first line, from 1.
 	line int
-	// err says that the text could not be read to its end, or is too large.
+	// err is set if the text could not be read to its end, or is too large.
 	err error
 	// expanded is the expansion of a YAML document with aliases; zero if it has none.
 	expanded expansion
-	// goesOn says that no separator follows. Such a part holds JSON objects and nothing else, and so does the one after
-	// it.
+	// goesOn is set if no separator follows. Such a part holds JSON objects and nothing else, and so does the one
+	// after it.
 	goesOn bool
 	// before is the number of bytes between the last separator and the part, if one that goesOn was before it.
 	before int
-	// broken says that there was an error in JSON objects: nothing more of them is read up to the next separator.
+	// broken is set after an error in JSON objects: the rest up to the next separator is skipped.
 	broken bool
 }
 
@@ -84,8 +84,8 @@ func (p *part) isJSON() bool {
 	return p.before > 0 || bytes.HasPrefix(bytes.TrimSpace(p.text), []byte("{"))
 }
 
-// size says what is parsed of it. Of a YAML document with too many nodes nothing is; text that looks like JSON may be
-// any number of documents, and if it turns out to be YAML, its nodes are counted again then.
+// size returns the part of it that is parsed. Of a YAML document with too many nodes none is; text that looks like
+// JSON may be any number of documents, and if it turns out to be YAML, its nodes are counted again then.
 func (p *part) size() size {
 	nodes := 0
 	if p.isJSON() {
@@ -327,8 +327,8 @@ func (p *part) checkText() error {
 	case p.expanded.Depth > maxDepth:
 		return errTooDeep
 	case p.expanded.err != nil:
-		// The size is not known. If the other parser finds a fault of syntax, its error says why the document cannot be
-		// parsed.
+		// The size is unknown. If the other parser finds a fault of syntax, its error explains why the document cannot
+		// be parsed.
 		return cmp.Or(p.checkSyntax(), p.invalid(p.expanded.err))
 	}
 	return nil
@@ -337,7 +337,7 @@ func (p *part) checkText() error {
 // place matches what the YAML parser itself puts before its messages.
 var place = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n  )?line ([0-9]{1,9}): `)
 
-// invalid says where the YAML parser stopped.
+// invalid returns an error with the place at which the YAML parser stopped.
 func (p *part) invalid(err error) error {
 	if match := place.FindStringSubmatch(err.Error()); match != nil {
 		if line, err := strconv.Atoi(match[1]); err == nil {

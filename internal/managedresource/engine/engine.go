@@ -300,8 +300,8 @@ func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) 
 	return nil
 }
 
-// expect tells the watches which objects exist. If that fails, the objects are read one by one, which takes longer and
-// has the same result.
+// expect gives the watches the existing objects. If that fails, the objects are read one by one, which takes longer
+// and has the same result.
 func (e *Engine) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -119,14 +119,14 @@ func (s step) index() (int, bool) {
 	return i, err == nil && i >= 0 && strconv.Itoa(i) == s.name
 }
 
-// identity are the fields at the top that say which object it is.
+// identity are the fields at the top that identify the object.
 var identity = []string{"apiVersion", "kind"}
 
 // ownPrefix is that of the labels and annotations by which ManagedResources know their objects.
 const ownPrefix = "resources.gardener.cloud"
 
-// Check refuses pointers to fields that must not be left alone: those that say which object it is, whose it is, and how
-// it is to be treated. It names the pointer. kind is that of the object, with its group.
+// Check refuses pointers to fields that must not be left alone: those with the object's identity, owner and treatment.
+// It names the pointer. kind is that of the object, with its group.
 func Check(pointers []Pointer, group, kind string) error {
 	for _, pointer := range pointers {
 		if err := pointer.check(); err != nil {

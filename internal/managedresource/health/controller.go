@@ -88,8 +88,8 @@ type Reconciler struct {
 	queue     kit.Queue
 	mu        sync.Mutex
 	unsettled map[objects.Owner]time.Time // since when
-	// news is when the tracker first had news that no judgement has taken into account, unwatched since when a
-	// ManagedResource has objects whose end no watch will tell.
+	// changed is the time of the first event since the last judgement; unwatched is the time since which a
+	// ManagedResource has objects whose end no watch will report.
 	changed, unwatched map[objects.Owner]time.Time
 	// judged has, for each ManagedResource that is judged, the status that the last judgement gave the condition. It is
 	// set before the status is written, so that a different status afterwards is from another writer.
@@ -275,8 +275,8 @@ func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	return at
 }
 
-// nextLook returns after what time objects are looked at whose end no watch will tell; zero if there are none. If one
-// of them is missing then, it is so since now: the next judgement begins to wait there.
+// nextLook returns the time until the next check of objects whose end no watch will report; zero if there are none. If
+// one of them is missing then, it is so since now: the next judgement begins to wait there.
 func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,8 +2,8 @@ package healthcheck
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// assessByConvention judges a custom resource by what most of them agree on: status.observedGeneration and the
-// conditions Ready, Reconciling and Stalled. An object without them is healthy as soon as it exists.
+// assessByConvention judges a custom resource by the common conventions: status.observedGeneration and the conditions
+// Ready, Reconciling and Stalled. An object without them is healthy as soon as it exists.
 func assessByConvention(object *unstructured.Unstructured) Verdict {
 	var verdict Verdict
 	if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "observedGeneration"); found {

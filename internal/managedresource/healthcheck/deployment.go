@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// OldPods says that a Deployment has Pods that it is to lose, or waits for some (MRP-10).
+// OldPods is the message for a Deployment that still has Pods to lose, or waits for some (MRP-10).
 const OldPods = "there are still non-terminated old pods"
 
 // checkDeployment is MRH-22.

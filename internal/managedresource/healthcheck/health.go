@@ -54,9 +54,9 @@ type Options struct {
 
 // Verdict is the health of an object. The zero value is that of a healthy one.
 type Verdict struct {
-	// Unhealthy says why the object is not healthy.
+	// Unhealthy is the reason why the object is not healthy.
 	Unhealthy string
-	// Progressing says what the object still waits for.
+	// Progressing names the condition that the object still waits for.
 	Progressing string
 	// CountPods is set for a Deployment that is rolled out if exactly Pods Pods of it are left.
 	CountPods bool

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// holding are the conditions by which Kubernetes says that an object of a kind cannot be deleted yet, by group and
+// holding are the conditions by which Kubernetes reports that an object of a kind cannot be deleted yet, by group and
 // kind.
 var holding = map[[2]string][]string{
 	{"", "Namespace"}: {
@@ -19,8 +19,8 @@ var holding = map[[2]string][]string{
 // mostMessage bounds the message of a condition: a Namespace names each kind and each finalizer that is left.
 const mostMessage = 300
 
-// HoldsDeletion returns reason and message of the conditions that say what holds an object that is being deleted
-// (MRX-12).
+// HoldsDeletion returns reason and message of the conditions that explain why an object that is being deleted still
+// exists (MRX-12).
 func HoldsDeletion(object *unstructured.Unstructured) (holds []string) {
 	gk := object.GroupVersionKind().GroupKind()
 	for _, conditionType := range holding[[2]string{gk.Group, gk.Kind}] {

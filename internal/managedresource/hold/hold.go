@@ -23,7 +23,7 @@ const (
 	// Longest is the longest time for which anything is left alone: an emergency that lasts longer needs a change of the
 	// manifest. A hold that ends later is refused.
 	Longest = 24 * time.Hour
-	// clockSkew is how far the clock of the client that sets a hold may be ahead of the engine's clock.
+	// clockSkew is the tolerated lead of the clock of a client that sets a hold over the engine's clock.
 	clockSkew = time.Minute
 	// longestReason is the number of bytes of a reason that are passed on: several reasons fit into the message of an
 	// Event.
@@ -60,12 +60,12 @@ const (
 // Hold is a hold as annotations state it.
 type Hold struct {
 	State State
-	// Until is when it ends, or ended.
+	// Until is its end.
 	Until time.Time
 	// Fields are the fields under the hold; none means the whole object.
 	Fields []fieldpointer.Pointer
 	Reason string
-	// Refusal says why it is refused.
+	// Refusal is the reason why it is refused.
 	Refusal error
 }
 
@@ -169,7 +169,7 @@ type Effect struct {
 	Fields []fieldpointer.Pointer
 	// Fate is that of the annotations on the object.
 	Fate Fate
-	// Until is when the first of the holds in force ends; zero if none is.
+	// Until is the end of the first of the holds in force; zero if none is.
 	Until time.Time
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Deletion describes the deletion of an object, and its obstacles.
 type Deletion struct {
-	// Since is when the object was deleted; nil if it was not.
+	// Since is the time of the object's deletion; nil if it was not deleted.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Holds keep the object, now or when it is deleted.
 	Holds []string `json:"holds,omitempty"`

@@ -23,7 +23,7 @@ type Difference struct {
 	// Live and Wanted are the values, shortened, and masked for Secrets; empty for a field that is not there.
 	Live   string `json:"live,omitempty"`
 	Wanted string `json:"wanted,omitempty"`
-	// By is who wrote the live value, if managed fields tell.
+	// By is the writer of the live value, if managed fields name it.
 	By *Writer `json:"by,omitempty"`
 
 	steps []string

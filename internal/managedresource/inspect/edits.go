@@ -23,7 +23,7 @@ type Edit struct {
 	StaysIfHeld bool `json:"staysIfHeld,omitempty"`
 }
 
-// trial edits a copy of a live object, and says where; nil if the object has no such field.
+// trial edits a copy of a live object, and returns the path of the edit; nil if the object has no such field.
 type trial struct {
 	of   string
 	edit func(desired, edited map[string]any) []string
@@ -56,7 +56,7 @@ func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options mer
 	return all
 }
 
-// markHeld marks the edits that stay if a hold on the object counts; it is not known here whether the hold counts.
+// markHeld marks the edits that stay if a hold on the object counts; whether the hold counts is unknown here.
 func markHeld(edits, held []Edit, effect *hold.Effect) {
 	for i := range edits {
 		edits[i].StaysIfHeld = !edits[i].Stays && (effect.Whole || held[i].Stays)

@@ -38,7 +38,7 @@ var reasons = map[string]about{
 	meta.ReasonSourceFight: sourceFights,
 }
 
-// fightText is how the Event of a repair says that two writers fight.
+// fightText marks the Event of a repair in a fight of two writers.
 const fightText = "is changed repeatedly"
 
 // eventTime returns the time of an Event's last occurrence.

@@ -21,7 +21,7 @@ type Ignored struct {
 	Where      string `json:"where"`
 	Annotation string `json:"annotation"`
 	Value      string `json:"value"`
-	// Since and By are from managed fields; they are empty if those do not tell.
+	// Since and By are from managed fields; they are empty if those lack them.
 	Since *metav1.Time `json:"since,omitempty"`
 	By    string       `json:"by,omitempty"`
 	// Everything is true if nothing of the object is repaired.
@@ -39,8 +39,8 @@ const (
 
 var placeNames = map[place]string{onManagedResource: "on the ManagedResource", inManifest: "in the manifest", onLiveObject: "on the live object"}
 
-// leavesAlone says what an annotation with a value leaves alone at a time, "" for nothing, and whether that is
-// everything.
+// leavesAlone returns the parts that an annotation with a value exempts from repair at a time, "" for none, and
+// whether that is everything.
 type leavesAlone func(value string, now time.Time) (what string, everything bool)
 
 // annotations are the annotations that exempt something from repair: the one place that reports know them from.
@@ -128,8 +128,9 @@ func groupKindOf(object metav1.Object) (group, kind string) {
 	return "", ""
 }
 
-// allowsHolds reports whether a hold on an object counts. Without the annotation of the ManagedResource the configuration
-// of resource-manager decides, which is not known here: then the condition tells, which names what is left alone.
+// allowsHolds reports whether a hold on an object counts. Without the annotation of the ManagedResource the
+// configuration of resource-manager decides, which is unknown here: then the condition decides, which names the
+// objects left alone.
 func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured) bool {
 	if allowed, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds]); err == nil {
 		return allowed

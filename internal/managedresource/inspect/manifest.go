@@ -22,7 +22,7 @@ import (
 // another one.
 const DefaultManagedByValue = "gardener"
 
-// missingSecret says which Secret of a ManagedResource was not read, "" if all were.
+// missingSecret returns the name of a Secret of a ManagedResource that was not read, "" if all were.
 func missingSecret(mr *resourcesv1alpha1.ManagedResource, secrets map[string]*corev1.Secret) string {
 	for _, ref := range mr.Spec.SecretRefs {
 		if secrets[ref.Name] == nil {
@@ -92,7 +92,7 @@ type described struct {
 	// object is the manifest as it is, and released is true if it has mode Ignore.
 	object   metav1.Object
 	released bool
-	// faults say why the manifests cannot be applied, or why it is not known what they say.
+	// faults are the reasons why the manifests cannot be applied or read.
 	faults []string
 }
 

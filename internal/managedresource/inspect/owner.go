@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Proof is how the owner of an object is known.
+// Proof is the evidence for the owner of an object.
 type Proof string
 
 // Proofs.

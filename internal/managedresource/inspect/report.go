@@ -22,7 +22,7 @@ import (
 // Facts has the input of a report about one object.
 type Facts struct {
 	Now time.Time
-	// Kind is where the object was looked for, ClusterScoped whether its kind has no namespaces.
+	// Kind is the kind under which the object was read; ClusterScoped is set if the kind has no namespaces.
 	Kind            runtimeschema.GroupVersionKind
 	ClusterScoped   bool
 	Namespace, Name string
@@ -39,7 +39,7 @@ type Facts struct {
 	Scaled bool
 	// Defaults are those of a custom resource.
 	Defaults merge.CustomDefaults
-	// Unknown says what could not be read, and why.
+	// Unknown names the facts that could not be read, with the reasons.
 	Unknown []string
 }
 
@@ -59,7 +59,7 @@ func (f *Facts) scope() plan.Scope {
 	return plan.ScopeNamespaced
 }
 
-// State is how the live object stands to its manifest.
+// State is the relation of the live object to its manifest.
 type State string
 
 // States.
@@ -88,7 +88,7 @@ type Owner struct {
 	Deleting bool `json:"deleting,omitempty"`
 }
 
-// Manifest is where an object is described.
+// Manifest is the place of an object's description.
 type Manifest struct {
 	Secret   string `json:"secret"`
 	Key      string `json:"key"`
@@ -97,7 +97,7 @@ type Manifest struct {
 	By *Writer `json:"by,omitempty"`
 }
 
-// Report says why an object is as it is.
+// Report explains the state of an object.
 type Report struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -113,7 +113,7 @@ type Report struct {
 	Health      string       `json:"health,omitempty"`
 	// Conditions are those of an object that is a ManagedResource itself.
 	Conditions []resourcesv1alpha1.Condition `json:"conditions,omitempty"`
-	// Failing is true if these conditions say that it is not applied or not healthy.
+	// Failing is true if these conditions report that it is not applied or not healthy.
 	Failing bool         `json:"failing,omitempty"`
 	Writers []Writer     `json:"writers,omitempty"`
 	Repairs []Occurrence `json:"repairs,omitempty"`
@@ -274,7 +274,7 @@ func ownerOf(mr *resourcesv1alpha1.ManagedResource, proof Proof) *Owner {
 	return owner
 }
 
-// compare says how the live object stands to its manifest.
+// compare compares the live object with its manifest.
 func (r *Report) compare(facts *Facts, found described, settings Settings) {
 	mr, live := facts.ManagedResource, facts.Live
 	switch {
@@ -340,7 +340,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// lastingWays are how to change an object for good.
+// lastingWays returns the ways to change an object for good.
 func lastingWays(r *Report, found described) []string {
 	var ways []string
 	if m := r.Manifest; m != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Level is how urgent something is: what is urgent comes first.
+// Level is the urgency of a state: urgent states come first.
 type Level int
 
 // Levels, the most urgent first.

@@ -12,7 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// Writer is who wrote an object or a field of it, as managed fields tell.
+// Writer is the writer of an object or a field of it, according to managed fields.
 type Writer struct {
 	Manager string `json:"manager"`
 	// Operation is Update or Apply; Subresource is set for writes of one.

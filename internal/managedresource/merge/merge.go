@@ -84,8 +84,8 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 	return keepFields(merged, live, pointers)
 }
 
-// mergeHeld leaves the live object as it is, but for what says whose it is: without that no watch would tell what
-// happens to it, and that the hold has ended (MRF-12).
+// mergeHeld leaves the live object as it is, except for the marks of its owner: without those no watch would report
+// its changes and the end of the hold (MRF-12).
 func mergeHeld(desired *plan.Desired, live *unstructured.Unstructured, options Options) *unstructured.Unstructured {
 	merged := live.DeepCopy()
 	unstructured.RemoveNestedField(merged.Object, "metadata", "managedFields")

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Annotations that tie volumes and claims together, or say how far a controller is: only the control plane writes them.
+// Annotations that tie volumes and claims together, or record the progress of a controller: only the control plane
+// writes them.
 const (
 	prefixVolumeBinding      = "pv.kubernetes.io/"
 	prefixVolume             = "volume.kubernetes.io/"

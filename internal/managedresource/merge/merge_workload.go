@@ -15,7 +15,7 @@ var (
 	cronJobPodTemplate = []string{"spec", "jobTemplate", "spec", "template"}
 )
 
-// workload says what of a kind others may scale: replicas, and the resources of the Pods of a template.
+// workload lists the fields of a kind that others may scale: replicas, and the resources of the Pods of a template.
 type workload struct {
 	replicas bool
 	template []string

@@ -1,5 +1,5 @@
-// Package meta says what a ManagedResource means before anything is done with it: who is responsible for it, whether
-// it is to be left alone, where its objects come from, and how its conditions change.
+// Package meta interprets a ManagedResource before anything is done with it: the responsible instance, whether it is
+// ignored, the origin of its objects, and the changes of its conditions.
 //
 // Pure functions over the API type; the three controllers of ManagedResources share them.
 package meta

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Standing is how a member stands.
+// Standing is the standing of a member.
 type Standing int
 
 // Standings. Go means that nothing holds its content back: it is applied already, is on its way, or has its turn.
@@ -25,7 +25,7 @@ type Bad struct {
 	Why string
 }
 
-// Decision is whose turn it is.
+// Decision decides about the turns of members.
 type Decision struct {
 	// Standings are those of the members, in their order.
 	Standings []Standing
@@ -35,7 +35,7 @@ type Decision struct {
 	Halted bool
 	// Failed are the members that failed and are not resumed, by name.
 	Failed []Bad
-	// Next is when to decide anew though nothing happens, the zero time for never.
+	// Next is the time of the next decision even without an event, the zero time for never.
 	Next time.Time
 
 	states []state
@@ -127,9 +127,9 @@ type decision struct {
 	Decision
 	members []*Member
 	now     time.Time
-	// oldest is when the oldest change began to wait.
+	// oldest is the time since which the oldest change waits.
 	oldest time.Time
-	// passed is when the last member of the waves so far passed the gate.
+	// passed is the time at which the last member of the waves so far passed the gate.
 	passed time.Time
 }
 
@@ -334,7 +334,7 @@ func (d *decision) isAbsent(k int, m *Member) bool {
 	return !d.now.Before(until)
 }
 
-// standing is how a member stands once it is known whose turn it is.
+// standing returns the standing of a member once the turns are decided.
 func (d *decision) standing(i int) Standing {
 	switch {
 	case d.states[i] == abandoned:

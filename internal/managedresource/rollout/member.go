@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// Revision is the checksum of the Secrets of one member. It is empty for content that is not known, or not there.
+// Revision is the checksum of the Secrets of one member. It is empty for content that is unknown, or missing.
 type Revision string
 
 // Unread is the revision of content that nobody reads, because the member is ignored or paused.
@@ -56,15 +56,16 @@ type Member struct {
 	// Applied is the last revision that was applied completely, empty if there is none. Wanted is the revision of its
 	// Secrets, empty if it is not known yet.
 	Applied, Wanted Revision
-	// LetGo is the revision that the group let go last, which means that it may be applied. LetGoAt is when; it is zero if
-	// the group did not decide about it.
+	// LetGo is the last revision that the group let go, which means that it may be applied. LetGoAt is the time of
+	// that; it is zero if the group did not decide about it.
 	LetGo   Revision
 	LetGoAt time.Time
-	// Since is when the wanted content began to wait, or later. HeldSince is when content began to wait without an end,
-	// zero if that is the same.
+	// Since is the time since which the wanted content waits, or later. HeldSince is the time since which content
+	// waits without an end, zero if that is the same.
 	Since, HeldSince time.Time
-	// Seen is when this process first knew of the member, and Turn when it found that the turn of the wanted content has
-	// come. Both are zero if no process follows the group, Turn also while it is not the member's turn.
+	// Seen is the time at which this process first saw the member, and Turn the time at which it found that the turn
+	// of the wanted content has come. Both are zero if no process follows the group, Turn also while it is not the
+	// member's turn.
 	Seen, Turn time.Time
 	// Verdict is the gate's, since when it is like that, and why.
 	Verdict Verdict
@@ -197,7 +198,7 @@ func (r Record) String() string {
 	return string(text)
 }
 
-// Same reports whether two records say the same.
+// Same reports whether two records are equal.
 func (r Record) Same(other Record) bool {
 	return r.Revision == other.Revision && r.Time.Equal(other.Time) && slices.Equal(r.Secrets, other.Secrets)
 }

@@ -51,9 +51,9 @@ func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	return t, true
 }
 
-// IsCustom reports whether the kinds of a group are custom resources, or served by another API server: the group has a dot
-// and is none of Kubernetes' own. Its end does not tell: those of the Gateway API, vertical autoscalers and snapshots
-// end with k8s.io, too.
+// IsCustom reports whether the kinds of a group are custom resources, or served by another API server: the group has a
+// dot and is none of Kubernetes' own. Its end is no evidence: those of the Gateway API, vertical autoscalers and
+// snapshots end with k8s.io, too.
 func IsCustom(group string) bool { return strings.Contains(group, ".") && !ownGroups()[group] }
 
 var ownGroups = sync.OnceValue(func() map[string]bool {
@@ -69,7 +69,7 @@ var ownGroups = sync.OnceValue(func() map[string]bool {
 var apiServiceKind = runtimeschema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 
 // goTypeOf looks the kind up among the types of Kubernetes itself. A scheme may hold others, too: they don't count, as
-// nothing here says what is filled in for them.
+// their defaults are unknown here.
 func goTypeOf(kind runtimeschema.GroupVersionKind) (reflect.Type, bool) {
 	switch kind {
 	case apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"):

@@ -126,7 +126,8 @@ func (w *walk) sameMap(t *Type, live, merged any) bool {
 	liveItems, liveOK := live.(map[string]any)
 	mergedItems, mergedOK := merged.(map[string]any)
 	if !liveOK || !mergedOK {
-		return sameAny(live, merged) // Not what the type says: the API server will say what is wrong with it.
+		// The value does not match its type: the API server will report that.
+		return sameAny(live, merged)
 	}
 	for key, value := range mergedItems {
 		liveValue, found := liveItems[key]

@@ -2,10 +2,10 @@ package schema
 
 import "maps"
 
-// Complete returns merged as it would be read after it was written over live, as far as live tells: whatever means the
-// same is spelt as in live, and what the API server fills in for a field that merged leaves out is filled in. A textual
-// comparison of live with the result shows what a write would change, and nothing else. Both arguments are whole
-// objects of the type; the result shares parts with them.
+// Complete returns merged as it would be read after it was written over live, as far as live shows it: values of equal
+// meaning are spelt as in live, and fields that merged omits get the API server's defaults. A textual comparison of
+// live with the result shows exactly the changes of a write. Both arguments are whole objects of the type; the result
+// shares parts with them.
 func (t *Type) Complete(live, merged map[string]any) map[string]any {
 	completed, _ := newWalk().complete(t, live, merged).(map[string]any)
 	return completed

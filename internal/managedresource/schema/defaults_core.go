@@ -81,7 +81,7 @@ func affinityConfig(s scope, given any) any {
 	return map[string]any{"clientIP": map[string]any{"timeoutSeconds": int64(10800)}}
 }
 
-// dataSource and dataSourceRef say the same in two fields, unless the reference leads to another namespace.
+// dataSource and dataSourceRef have the same meaning, unless the reference leads to another namespace.
 func dataSource(s scope) any {
 	ref := mapping(s.sibling("dataSourceRef"))
 	if ref == nil || text(ref["namespace"]) != "" {

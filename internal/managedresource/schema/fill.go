@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// fill says what the API server puts into a field.
+// fill is the API server's default of a field.
 type fill struct {
-	// value is put where there is none.
+	// value is the default of an absent field.
 	value any
-	// compute, if set, says what is put where there is none; nil leaves it empty.
+	// compute, if set, returns the default of an absent field; nil leaves it empty.
 	compute func(scope) any
-	// always, if set, replaces whatever is there.
+	// always, if set, replaces any value.
 	always func(scope, any) any
 }
 
-// scope is where a field stands: the structs around it, from the object inwards.
+// scope is the place of a field: the structs around it, from the object inwards.
 type scope []map[string]any
 
 // sibling returns a field of the struct whose field is filled in.

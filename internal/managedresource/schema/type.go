@@ -26,7 +26,7 @@ const (
 	Union
 )
 
-// Type says what the values at a path mean. Types are immutable, shared between kinds, and may contain themselves.
+// Type is the type of the values at a path. Types are immutable, shared between kinds, and may contain themselves.
 type Type struct {
 	Kind Kind
 	// Pointer is true where absent and zero differ.
@@ -37,7 +37,7 @@ type Type struct {
 	micro bool
 	// fields are those of a Struct by their JSON names.
 	fields map[string]*Field
-	// computed are those of the fields that are filled in by what stands around them.
+	// computed are the fields whose defaults depend on the fields around them.
 	computed map[string]*Field
 	// items are the values of a List or a Map, or the Struct of a Union.
 	items *Type
@@ -48,7 +48,7 @@ type Type struct {
 // Field is a field of a Struct.
 type Field struct {
 	*Type
-	// MergeKey is the field that tells the items of this list apart, or empty.
+	// MergeKey is the field that identifies the items of this list, or empty.
 	MergeKey string
 	fill     *fill
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
-// credentials are how a target is reached, and what is different for it.
+// credentials are the access to a target, and its overrides.
 type credentials struct {
 	// config has no bearer token: the token may change while the target is managed.
 	config    *rest.Config

@@ -81,7 +81,7 @@ func (f *feed) OnDelete(object any) {
 	f.change(named, nil, func(its *follower) { its.OnDelete(object) })
 }
 
-// change notes what is there now, nil for nothing, and tells the followers of its namespace.
+// change records the present object, nil for none, and notifies the followers of its namespace.
 func (f *feed) change(named, now any, tell func(*follower)) {
 	object, is := named.(metav1.Object)
 	if !is {

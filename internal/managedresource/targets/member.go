@@ -77,7 +77,7 @@ type member struct {
 	record  resourcelock.LeaderElectionRecord
 }
 
-// notify tells that credentials may be others.
+// notify reports that credentials may have changed.
 func (m *member) notify() {
 	select {
 	case m.changed <- struct{}{}:

@@ -84,7 +84,7 @@ type Targets struct {
 	candidates map[string]*candidate
 	members    map[string]*member
 	holdings   *holding.Holdings
-	// observed says that the Leases have been listed, and gone that the process has deleted its own.
+	// observed is set once the Leases have been listed, and gone once the process has deleted its own.
 	observed, gone bool
 	running        sync.WaitGroup
 }
@@ -222,7 +222,8 @@ type candidate struct {
 	// Lease that is no process of ours.
 	uid           types.UID
 	seen, foreign string
-	// warned says that an Event has reported that the target is not managed. The lock of Targets guards all that changes.
+	// warned is set once an Event has reported that the target is not managed. The lock of Targets guards all that
+	// changes.
 	warned bool
 }
 

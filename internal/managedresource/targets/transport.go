@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
-// transport is how one target is reached: with its present token, and within its limits.
+// transport sends the requests to one target: with its present token, and within its limits.
 type transport struct {
 	inner http.RoundTripper
 	// bulk sends requests whose answers are large, as lists are. Connections keep the room for the largest piece that they

@@ -92,7 +92,7 @@ func (t *Turns) follow(ctx context.Context) {
 	t.mu.Lock()
 	synced := t.synced
 	t.mu.Unlock()
-	// The lock is not held meanwhile: an informer has a lock of its own while it tells.
+	// The lock is not held meanwhile: an informer holds a lock of its own while it calls handlers.
 	go func() {
 		if !toolscache.WaitForCacheSync(ctx.Done(), synced, informer.HasSynced) {
 			return
@@ -105,7 +105,8 @@ func (t *Turns) follow(ctx context.Context) {
 	informer.RunWithContext(ctx)
 }
 
-// answered notes whether the ConfigMaps could be listed. While nothing was ever read the members say why.
+// answered records whether the ConfigMaps could be listed. Until the first successful list, the members report the
+// error.
 func (t *Turns) answered(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -58,8 +58,8 @@ type Turns struct {
 	changed chan struct{}
 
 	mu sync.Mutex
-	// known is true once all existing ManagedResources and ConfigMaps have been reported. fault is why the ConfigMaps
-	// cannot be read.
+	// known is true once all existing ManagedResources and ConfigMaps have been reported. fault is the error of
+	// reading the ConfigMaps.
 	known bool
 	fault error
 	// synced reports whether all existing ManagedResources have been reported.
@@ -139,7 +139,7 @@ type Answer struct {
 	// names of the Secrets.
 	Go     bool
 	Record rollout.Record
-	// Condition is the condition that the ManagedResource has to report; nil if that is not known yet.
+	// Condition is the condition that the ManagedResource has to report; nil if it is unknown yet.
 	Condition *meta.ConditionChange
 }
 
@@ -191,7 +191,7 @@ func (m *member) wantsLocked(wanted rollout.Revision, now time.Time) {
 }
 
 // Standing returns the condition that a ManagedResource has to report, as far as it is known without reading its
-// Secrets; nil if it is not known.
+// Secrets; nil if it is unknown.
 func (t *Turns) Standing(mr *resourcesv1alpha1.ManagedResource) *meta.ConditionChange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,7 +226,7 @@ func (t *Turns) conditionLocked(g *group, m *member, at int, decision rollout.De
 	return new(rollout.Held(t.Namespace+"/"+g.name, decision.Standings[at], &m.Member, g.roster.Wave(at), g.roster.Len(), decision.Failed))
 }
 
-// errUnknown says that not all members or groups are known yet.
+// errUnknown reports that not all members or groups are known yet.
 var errUnknown = errors.New("the members of roll-out groups are not all known yet")
 
 // decideLocked decides for a group, or returns why that is not possible.

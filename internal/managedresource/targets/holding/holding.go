@@ -178,11 +178,11 @@ func (h *Holdings) Active(target string, now time.Time) bool {
 	return held != nil && held.complete && !held.lost && h.alive(now)
 }
 
-// Take is the decision to take the Lease of a target, if its content is still the one that was seen.
+// Take is the decision to take the Lease of a target, if its content has not changed since it was seen.
 type Take struct {
 	Target string
 	Seen   Lease
-	// start is the earliest time for the engine, by what was seen; listed is the time of the last list.
+	// start is the earliest time for the engine, by the observations; listed is the time of the last list.
 	start, listed time.Time
 }
 
@@ -195,7 +195,7 @@ type Decision struct {
 	Free []string
 	// Dead are processes whose Leases may be deleted in these versions.
 	Dead map[string]uint64
-	// Foreign are the holders of targets that processes of another kind hold; nil if that is not known.
+	// Foreign are the holders of targets that processes of another kind hold; nil if they are unknown.
 	Foreign map[string]string
 	// Live is the number of processes, and Wake the time of the next observation if it is before the next period.
 	Live int
