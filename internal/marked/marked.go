@@ -1,8 +1,9 @@
 // Package marked knows which ConfigMaps and Secrets of the target the garbage collector has marked, and acquits those to which something
 // refers that passes this process: an object that the engine applies, or one that a webhook admits.
 //
-// Where the collector runs it tells the Set what it finds and what it marks, so that references cost no request. A replica without
-// the collector lists what is marked when a reference passes, at most once in a while: an object is marked for longer than that before it is deleted.
+// Where the collector runs, it passes its lists and marks to the Set, so that references cost no request. A replica
+// without the collector lists the marked objects when a reference passes, at most once in a while: an object is marked
+// for longer than that before it is deleted.
 package marked
 
 import (
@@ -70,14 +71,14 @@ type Options struct {
 // Set has the marked objects, as far as this process knows. A nil Set has no objects and sends no requests: no object is collected then.
 type Set struct {
 	Options
-	// looking has a place for the one that lists.
+	// looking has a place for the goroutine that lists.
 	looking chan struct{}
 
 	mu sync.Mutex
 	// known are the marked objects by namespace; spared are those of them to which something referred and that could not be unmarked yet.
 	known    map[string]map[Key]struct{}
 	unmarked map[Key]struct{}
-	// kept is true once the collector of this process tells what is marked: looks are needed no more.
+	// kept is true once the collector of this process reports the marked objects: lists are needed no more.
 	kept           bool
 	readAt, failed time.Time
 }

@@ -1,5 +1,5 @@
-// Package agent says what decides about the agents of nodes: of Machines, Nodes and the Secrets with configurations of operating
-// systems, only that.
+// Package agent has the facts that decide about the agents of nodes: the deciding parts of Machines, Nodes and the
+// Secrets with configurations of operating systems.
 package agent
 
 import (
@@ -49,8 +49,8 @@ func NodeOf(n *kubernetes.Node) Node {
 	return Node{UID: string(n.UID), Hostname: n.Labels[hostnameLabel], Pool: n.Labels[PoolLabel], FirstSecret: secret, Secret: secret}
 }
 
-// After returns what is known of a Node that was seen before. A Node that cannot be decoded comes without a UID and is taken for the one that
-// was seen.
+// After returns the facts about a Node that was seen before. A Node that cannot be decoded comes without a UID and is
+// taken for the earlier one.
 func (n Node) After(before Node) Node {
 	if n.UID != "" && n.UID != before.UID {
 		return n
@@ -66,7 +66,7 @@ type Reference struct {
 	HostName *string
 }
 
-// IsFor reports whether a reference is for a host; of a host whose name is not known, only what is for all.
+// IsFor reports whether a reference is for a host; without a known name only references for all hosts are.
 func (r Reference) IsFor(host string) bool {
 	return r.HostName == nil || host != "" && *r.HostName == host
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ErrUnseen says that an object has not been seen yet, and that it was not to be read.
+// ErrUnseen reports an object that has not been seen yet, and was not to be read.
 var ErrUnseen = errors.New("the object has not been seen yet, and is not read")
 
 type withoutReads struct{}

@@ -1,7 +1,9 @@
-// Package replay decides about the requests of node agents in an audit log once more: by one policy, compared with what the log says, or by two.
+// Package replay decides about the requests of node agents in an audit log once more: by one policy, compared with the
+// log's decisions, or by two.
 //
-// Facts about Machines, Nodes, Pods, certificate requests and configurations come from files with objects, and from writes that the log has with
-// their bodies, each before the next request is decided. Nothing is read from a cluster: about what is not known, replay is undecided.
+// Facts about Machines, Nodes, Pods, certificate requests and configurations come from files with objects, and from
+// writes that the log has with their bodies, each before the next request is decided. Nothing is read from a cluster:
+// about unknown objects, replay is undecided.
 package replay
 
 import (
@@ -111,7 +113,7 @@ func (v view) References(_ context.Context, secret string) ([]agent.Reference, b
 
 func (v view) Selectors(context.Context) (bool, error) { return v.selectors, nil }
 
-// set takes note of an object of a resource; others change nothing. It reports whether there was a fact in it.
+// set records an object of a resource; others change nothing. It reports whether there was a fact in it.
 func (f *facts) set(resource string, body []byte) (key string, err error) {
 	decode := func(into any) error { return kjson.UnmarshalCaseSensitivePreserveInts(body, into) }
 	switch resource {
@@ -161,7 +163,7 @@ func (f *facts) secret(s *kubernetes.Secret) {
 	f.configurations[s.Name] = known[configuration]{word: c}
 }
 
-// forget takes note that an object is gone.
+// forget records that an object is gone.
 func (f *facts) forget(resource, namespace, name string) {
 	switch resource {
 	case "machines":
@@ -299,7 +301,7 @@ func isWrite(e *auditlog.Event) bool {
 	return false
 }
 
-// write takes note of a write, and reports whether the log contains what it made.
+// write records a write, and reports whether the log contains its result.
 func (f *facts) write(e *auditlog.Event) bool {
 	if e.Subresource == "binding" {
 		return f.bind(e)
@@ -329,7 +331,7 @@ func (f *facts) change(resource string, c *auditlog.Change) bool {
 	return true
 }
 
-// bind takes note of the Node that a scheduler has chosen.
+// bind records the Node that a scheduler has chosen.
 func (f *facts) bind(e *auditlog.Event) bool {
 	var binding struct {
 		Target struct {

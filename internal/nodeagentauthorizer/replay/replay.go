@@ -19,7 +19,8 @@ import (
 
 // RuleSet is a policy.
 type RuleSet struct {
-	// ByMachine says that agents are known by their Machines, AllowWatchAll and Selectors are the switches of the authorizer.
+	// ByMachine is set if agents are known by their Machines; AllowWatchAll and Selectors are the switches of the
+	// authorizer.
 	ByMachine, AllowWatchAll, Selectors bool
 }
 
@@ -130,7 +131,7 @@ func (p *player) compareLog(e *auditlog.Event, is rules.Decision) {
 	allowed, known := e.Allowed()
 	switch {
 	case !known:
-		p.result.Undecided++ // Nobody can tell whether it was allowed.
+		p.result.Undecided++ // The log does not show whether it was allowed.
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":
 		p.result.Elsewhere++ // RBAC and the Node authorizer come first, and give a reason.

@@ -24,7 +24,7 @@ const Name = "node-agent-authorizer"
 // Authorizer is the node-agent authorizer of one shoot.
 type Authorizer struct {
 	View View
-	// ByMachine says that agents are known by their Machines; else by their Nodes (9.4).
+	// ByMachine is set if agents are known by their Machines; else they are known by their Nodes (9.4).
 	ByMachine bool
 	// AllowWatchAll lets agents watch all Nodes (C9).
 	AllowWatchAll bool
@@ -45,7 +45,8 @@ type request struct {
 	user, identity           string
 	verb, namespace, name    string
 	attributes               authorizer.Attributes
-	// policy is the shadow policy, asShadow says that the decision is made by it, and differs that it may be another one (shadow.go).
+	// policy is the shadow policy; asShadow is set if it makes the decision, and differs if its decision may be
+	// another one (shadow.go).
 	policy            *Policy
 	asShadow, differs bool
 }
@@ -153,7 +154,7 @@ func (q *request) machine(ctx context.Context) (agent.Machine, error) {
 	return machine, nil
 }
 
-// home finds the agent's Node (9.5). A verdict says that there is none.
+// home finds the agent's Node (9.5). It returns a verdict if there is none.
 func (q *request) home(ctx context.Context) (home, *verdict, error) {
 	name, secret := q.identity, ""
 	if q.byMachine {
@@ -184,8 +185,8 @@ func (q *request) secrets(ctx context.Context) ([]string, error) {
 	return q.secretsOfNode(ctx)
 }
 
-// secretsOfMachine follows from the Machine alone, its host included: an agent may write the labels of its Node (T3-7). A Machine whose
-// host is not known yet gets what is for all hosts.
+// secretsOfMachine follows from the Machine alone, its host included: an agent may write the labels of its Node
+// (T3-7). A Machine whose host is unknown gets the Secrets for all hosts.
 func (q *request) secretsOfMachine(ctx context.Context) ([]string, error) {
 	machine, err := q.machine(ctx)
 	if err != nil || machine.Secret == "" {
@@ -224,8 +225,9 @@ func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
 	return q.withReferences(ctx, configurations, q.identity)
 }
 
-// configurationOf returns the configuration of a Node's pool: the one that its label names, or else the one that the label named first. An
-// agent that changes the label gets no configuration of another pool, and new configurations of its own pool come by the label.
+// configurationOf returns the configuration of a Node's pool: the present value of its label, or else the first one.
+// An agent that changes the label gets no configuration of another pool, and new configurations of its own pool come
+// by the label.
 func (q *request) configurationOf(ctx context.Context, node agent.Node) (string, error) {
 	for _, secret := range []string{node.Secret, node.FirstSecret} {
 		if secret == "" {

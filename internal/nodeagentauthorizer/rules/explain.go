@@ -29,7 +29,8 @@ func Resource(resource string) (of string, clusterScoped, known bool) {
 	return "", false, false
 }
 
-// Explain decides, and says why. Nothing is counted or logged, but what is not known is read as for a decision.
+// Explain decides, and gives the reasons. Nothing is counted or logged, but unknown objects are read as for a
+// decision.
 func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) explain.Answer {
 	identity, is := identityOf(attributes.GetUser())
 	if !is {
@@ -84,7 +85,7 @@ func (r *rule) allows(attributes authorizer.Attributes) bool {
 	return slices.Contains(r.verbs, attributes.GetVerb()) && (attributes.GetSubresource() == "" || slices.Contains(r.subresources, attributes.GetSubresource()))
 }
 
-// meaning says what the rule allows.
+// meaning describes the permission of the rule.
 func (r *rule) meaning() string {
 	return fmt.Sprintf("%s of %s: %s", strings.Join(r.verbs, ", "), r.resource, r.says)
 }

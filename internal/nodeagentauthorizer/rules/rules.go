@@ -22,13 +22,13 @@ var staticSecrets = []string{
 	"shoot-access-kube-controller-manager", "shoot-access-kube-scheduler", "shoot-access-cluster-admin",
 }
 
-// rule says what agents may do with a resource.
+// rule has the rights of agents on a resource.
 type rule struct {
 	id              string
 	group, resource string
 	verbs           []string
 	subresources    []string
-	// says what the object must be, for the reference page; object decides. Nil means any object.
+	// says describes the allowed objects, for the reference page; object decides. Nil means any object.
 	says   string
 	object func(ctx context.Context, q *request) (verdict, error)
 }

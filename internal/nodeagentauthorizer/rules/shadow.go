@@ -71,7 +71,8 @@ func decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shad
 	return s
 }
 
-// explainShadow returns what the shadow policy says, nil without one (SHD-4). Where no question about the policy was asked, it says the same.
+// explainShadow returns the decision of the shadow policy, nil without one (SHD-4). If no question about the policy
+// was asked, the decisions are equal.
 func (a *Authorizer) explainShadow(v verdict, err error) *explain.Shadow {
 	if a.Shadow == nil || err != nil || v.rule == "" {
 		return nil

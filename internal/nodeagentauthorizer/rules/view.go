@@ -20,7 +20,7 @@ type View interface {
 	Configurations(ctx context.Context) ([]string, error)
 	// PoolOf returns the pool that the label of such a Secret names, and whether the Secret is one of them.
 	PoolOf(ctx context.Context, secret string) (pool string, is bool, err error)
-	// References returns what such a Secret refers to. The error says that its content cannot be read.
+	// References returns the references of such a Secret. It returns an error if its content cannot be read.
 	References(ctx context.Context, secret string) ([]agent.Reference, bool, error)
 	// Selectors reports whether the API server sends selectors and they are to be looked at.
 	Selectors(ctx context.Context) (bool, error)

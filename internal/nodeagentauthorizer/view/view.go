@@ -30,7 +30,7 @@ import (
 
 const kubeSystem = "kube-system"
 
-// SelectorMode says when selectors of list and watch requests are looked at.
+// SelectorMode decides when selectors of list and watch requests are checked.
 type SelectorMode string
 
 // Modes.
@@ -85,7 +85,8 @@ type podKey struct{ namespace, name string }
 // configuration has the references of an operating system configuration's Secret, or the error of reading them.
 type configuration struct {
 	references []agent.Reference
-	// pool is the label of such Secrets, and marked says that there is one. Secrets that are followed have it; a Secret that a Machine names needs none.
+	// pool is the label of such Secrets, and marked is set if they have it. Secrets that are followed have it; a
+	// Secret that a Machine names needs none.
 	pool   string
 	marked bool
 	err    error
@@ -272,7 +273,7 @@ func (v *View) same(name string) string {
 	return name
 }
 
-// state says how much is known of an object.
+// state is the knowledge about an object.
 type state int
 
 const (
@@ -320,7 +321,7 @@ func stateWith(found bool, node string) state {
 	return stateOf(found)
 }
 
-// read reads an object that is not known.
+// read reads an unknown object.
 func (v *View) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into runtime.Object) (bool, error) {
 	if !agent.MayRead(ctx) {
 		return false, agent.ErrUnseen
