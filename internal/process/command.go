@@ -29,7 +29,7 @@ type Command struct {
 	Smallest string
 	// Environment are the variables that the command reads in addition to those that every executable reads.
 	Environment []Term
-	// Documents are where more is said, as paths in the repository.
+	// Documents are paths of further documents in the repository.
 	Documents []string
 	// Flags adds its own flags.
 	Flags func(*pflag.FlagSet)
@@ -51,7 +51,8 @@ type Subcommand struct {
 	Long string
 	// Operand is the name of its one argument; "" if it has none.
 	Operand string
-	// Arguments, if it is set, says what is wrong with the arguments of a verb that has not just one: Operand names all of them then.
+	// Arguments, if it is set, returns the fault in the arguments of a verb that has not just one: Operand names all
+	// of them then.
 	Arguments func(arguments []string) error
 	// Complete, if it is set, returns the shell's completions of the next argument, given the flags so far.
 	Complete func(flags *pflag.FlagSet, arguments []string, begun string) []string
@@ -111,7 +112,7 @@ func (s *Subcommand) addCompletion(command *cobra.Command) {
 		command.ValidArgsFunction = nil // An operand may be a file.
 	}
 	for name, complete := range s.CompleteFlags {
-		// It fails only for a flag that there is not, which the test of the verbs would tell.
+		// It fails only for an unknown flag, which the test of the verbs would find.
 		_ = command.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 			return complete(cmd.Flags(), begun), cobra.ShellCompDirectiveNoFileComp
 		})
@@ -141,7 +142,7 @@ func codeOf(command *cobra.Command) int {
 	return 1
 }
 
-// commandLineError says that the command line is wrong: only then the help helps.
+// commandLineError is a fault of the command line: only then the help helps.
 type commandLineError struct{ error }
 
 func commandLine(check cobra.PositionalArgs) cobra.PositionalArgs {

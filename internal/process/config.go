@@ -68,7 +68,7 @@ func (f *ConfigFlags) addDefaults(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Profile, "profile", "", "defaults by name: contract, or gardener for those of Gardener v1.150.0-dev (b312835d); overrides the profile of the defaults file")
 }
 
-// ErrNoConfig says that no configuration file is given (CLI-5).
+// ErrNoConfig reports that no configuration file is given (CLI-5).
 var ErrNoConfig = errors.New("missing config file")
 
 // Content returns what is in the file. A file is read once, as a pipe gives its content once only.
@@ -209,7 +209,7 @@ func resolve(file map[string]any, format FileFormat) ([]shared.Warning, field.Er
 	return warnings, errs, nil
 }
 
-// errSecondDocument says that a file has more documents than the one that counts.
+// errSecondDocument reports a file with more documents than the one that counts.
 var errSecondDocument = errors.New("the file has more than one document, and only one can count")
 
 // decodeMap decodes YAML or JSON with one document at most.
@@ -242,8 +242,9 @@ func documents(content []byte) int {
 	}
 }
 
-// Faults adds the faults of values to those of keys, so that all are reported at once (CFG-4). The fault of a key whose value could not be
-// decoded is reported once. err is nil, has the faults of keys, or says that the configuration could not be read.
+// Faults adds the faults of values to those of keys, so that all are reported at once (CFG-4). The fault of a key
+// whose value could not be decoded is reported once. err is nil, has the faults of keys, or is the error of reading
+// the configuration.
 func Faults(err error, values field.ErrorList) error {
 	if err == nil {
 		return values.ToAggregate()
@@ -271,7 +272,7 @@ func concerns(err error, path string) bool {
 	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// kindError says that a file is of another kind or version, and which key does.
+// kindError reports a file of another kind or version, with the key.
 type kindError struct{ key, text string }
 
 func (e *kindError) Error() string { return e.text }

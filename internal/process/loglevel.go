@@ -14,7 +14,8 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// LogLevelPath is where the log level is read and set, on the port of the metrics and with debugging.authentication only.
+// LogLevelPath is the path for reading and setting the log level, on the port of the metrics and with
+// debugging.authentication only.
 const LogLevelPath = "/debug/log-level"
 
 // thresholds are the levels of the configuration, as the log has them.

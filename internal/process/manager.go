@@ -89,12 +89,13 @@ func profiles(o *ManagerOptions) bool {
 	return wanted
 }
 
-// address is where a server listens.
+// address returns the listening address of a server.
 func address(server *shared.Server) string {
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
 }
 
-// ConfigPath is where the configuration that is in effect is shown, on the port of the metrics and with debugging.enableProfiling only.
+// ConfigPath is the path of the configuration in effect, on the port of the metrics and with debugging.enableProfiling
+// only.
 const ConfigPath = "/debug/config"
 
 // debugHandlers are the usual ones of profiles, and the configuration. cmdline is left out, as it may show secrets of other processes' making.

@@ -14,7 +14,7 @@ func Metrics(registry prometheus.Registerer) []prometheus.Collector {
 	return []prometheus.Collector{unknownKeys(registry), buildInfo(registry)}
 }
 
-// unknownKeys says how many keys were not known when a configuration file was read last.
+// unknownKeys registers the number of unknown keys in the configuration file at its last reading.
 func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
 	return registered(registry, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "espalier_config_unknown_keys",
@@ -22,7 +22,7 @@ func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
 	}))
 }
 
-// buildInfo says which build a process is of. Rules tell our processes from others by it.
+// buildInfo registers the build of a process. Rules distinguish our processes from others by it.
 func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
 	gauge := registered(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "espalier_build_info",
@@ -33,7 +33,7 @@ func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
 	return gauge
 }
 
-// registered registers a collector, or returns the one that is registered with the same names.
+// registered registers a collector, or returns the registered one with the same names.
 func registered[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
 	known := prometheus.AlreadyRegisteredError{}
 	if err := registry.Register(collector); errors.As(err, &known) {

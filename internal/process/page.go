@@ -13,7 +13,7 @@ import (
 type page struct {
 	// name of the command, with its executable.
 	name, short, use string
-	// paragraphs say what it does; each has some lines.
+	// paragraphs describe it; each has some lines.
 	paragraphs []string
 	sections   []section
 }
@@ -27,7 +27,7 @@ type section struct {
 
 const (
 	flagsTitle = "Flags"
-	// deprecation marks a deprecated flag; its value says what to use instead.
+	// deprecation marks a deprecated flag; its value is the replacement.
 	deprecation = "deprecated-in-favour-of"
 )
 
@@ -48,7 +48,7 @@ func Group(f *pflag.Flag, heading string) {
 	f.Annotations[grouped] = []string{heading}
 }
 
-// widest is how wide the lines of a group are.
+// widest is the width of the lines of a group.
 const widest = 100
 
 // addGroups adds a section for each group of flags.
@@ -190,7 +190,7 @@ func (p *page) text() string {
 	return b.String()
 }
 
-// column is how wide names may be before their text begins on a line of its own.
+// column is the width of names up to which their text begins on the same line.
 const column = 40
 
 func (s section) text() string {

@@ -34,7 +34,7 @@ const (
 
 // DryRun runs a process whose writes are not sent.
 type DryRun struct {
-	// Log is the logger of the process: it tells requests which controller sends them.
+	// Log is the logger of the process: it gives requests the name of their controller.
 	Log logr.Logger
 
 	progress io.Writer

@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/shadow"
 )
 
-// Exit codes of the takeover: some writes, and an answer that is not known.
+// Exit codes of the takeover: some writes, and an unknown answer.
 const (
 	someWrites = ExitCode(1)
 	takeoverOf = 2

@@ -13,7 +13,8 @@ import (
 // body has the 64 KiB that a small one may have; so all of them are 24 MiB, and 84 MiB at most.
 const Waiting = 1024
 
-// ErrRefused says that a look-up was not made: it waited until the deadline of its review, or the queue is full and its client has most in it.
+// ErrRefused reports a look-up that was not made: it waited until the deadline of its review, or the queue is full and
+// its client has most in it.
 var ErrRefused = errors.New("too many look-ups are waiting")
 
 // Queue lets a bounded number of look-ups be under way, and shares them as API priority and fairness does: those that wait take turns by the
@@ -35,7 +36,7 @@ type Queue struct {
 type share struct {
 	name   string
 	parent *share
-	// parts are those of the share that wait, by name, and order is whose turn is next.
+	// parts are the waiting parts of the share, by name, and order is the order of their turns.
 	parts map[string]*share
 	order list.List
 	// place is the share's in its parent's order.

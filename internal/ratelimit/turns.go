@@ -23,7 +23,7 @@ type turn struct {
 	of *Turns
 
 	mu sync.Mutex
-	// outside counts what the review waits for, began is when it was its turn.
+	// outside counts the events that the review waits for; began is the beginning of its turn.
 	outside int
 	began   time.Time
 }

@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// beginning is the first part of a stream: an event for each existing object, and a bookmark at the end. The objects are handed over as they arrive,
-// and the reflector gets none of them; at the end Names say which objects exist, and all others are gone. So no start waits for more than
-// the last object, and no start holds all objects, or their names, at once.
+// beginning is the first part of a stream: an event for each existing object, and a bookmark at the end. The objects
+// are handed over as they arrive, and the reflector gets none of them; at the end Names has the existing objects, and
+// all others are gone. So no start waits for more than the last object, and no start holds all objects, or their
+// names, at once.
 //
 // Its invariant: no event is taken from a stream after another stream, or a list, has been requested. A stream that was given up may still have an
 // event at hand, which is older than later events.
@@ -40,7 +41,8 @@ func (f *Follower) begin(options *metav1.ListOptions) *beginning {
 	return b
 }
 
-// take takes note of an event's object if it belongs to the beginning, and returns what the reflector gets in its place; nil if it gets nothing.
+// take records an event's object if it belongs to the beginning, and returns the reflector's object in its place; nil
+// if it gets none.
 func (b *beginning) take(event watch.EventType, object runtime.Object) runtime.Object {
 	if b == nil {
 		return object

@@ -117,7 +117,7 @@ func (d *decoder) readFrame() error {
 	return nil
 }
 
-// readAtOnce is how much of a frame is read at first: most are shorter.
+// readAtOnce is the size of a frame's first read: most are shorter.
 const readAtOnce = 64 << 10
 
 // eof returns io.EOF for a stream that has ended, wherever.

@@ -1,7 +1,8 @@
 // Package reflector follows the objects of one kind in a cluster without keeping the objects: a reflector of client-go
-// whose store is the functions of a Kind. Objects are decoded into slices of their types (stream.go), handed over as they arrive (beginning.go)
-// and forgotten. The end of a list says which objects exist, so that objects that were deleted while no watch ran are removed, too. A silent
-// stream is opened anew (silence.go), and one object that cannot be decoded does not hold up the others (stream.go).
+// whose store is the functions of a Kind. Objects are decoded into slices of their types (stream.go), handed over as
+// they arrive (beginning.go) and forgotten. The end of a list has the existing objects, so that objects that were
+// deleted while no watch ran are removed, too. A silent stream is opened anew (silence.go), and one object that cannot
+// be decoded does not hold up the others (stream.go).
 package reflector
 
 import (
@@ -30,7 +31,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wire"
 )
 
-// Kind says which objects are followed, and which functions receive the events.
+// Kind selects the objects to follow, and has the functions that receive the events.
 type Kind struct {
 	// Name in logs.
 	Name     string
@@ -41,10 +42,10 @@ type Kind struct {
 	New func() runtime.Object
 	// Message, if set, has the numbers of the object's fields in Protocol Buffers: the API server is asked for them, and may send JSON all the same.
 	Message wire.Message
-	// Whole says that objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
+	// Whole is set if objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
 	Whole bool
 
-	// Set and Remove take note of an object, Retain of all that there are: others are gone. No two of them are called at once.
+	// Set and Remove record an object, Retain all existing ones: others are gone. No two of them are called at once.
 	Set    func(runtime.Object)
 	Remove func(namespace, name string)
 	Retain func(Names)
@@ -63,12 +64,12 @@ type Follower struct {
 	client rest.Interface
 	shape  *shape
 	log    logr.Logger
-	// contact also says when the last event came; the reflector works on it before the next one is read.
+	// contact also has the time of the last event; the reflector works on it before the next one is read.
 	contact *contact
 	synced  atomic.Bool
 
 	group *group
-	// anew is set while nothing that is known says where a watch could be resumed.
+	// anew is set while no version is known from which a watch could be resumed.
 	anew atomic.Bool
 
 	taking   sync.Mutex
@@ -216,7 +217,8 @@ func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch
 	begins, anew := options.SendInitialEvents != nil && *options.SendInitialEvents, f.anew.Load()
 	switch {
 	case begins && anew:
-		options.ResourceVersion = "" // The newest there is, as the one that is known may never come.
+		// The newest version, as the known one may never come.
+		options.ResourceVersion = ""
 	case begins:
 	case anew:
 		return nil, apierrors.NewResourceExpired(errTurnedBack.Error())

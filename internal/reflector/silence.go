@@ -27,10 +27,11 @@ var (
 // Its invariant: silence never says less than the time since the API server has last confirmed the state of the kind.
 type contact struct {
 	clock clock.Clock
-	// epoch is when the follower was made; the others count from there. Nothing was heard while last is 0.
+	// epoch is the time at which the follower was made; the others count from there. Nothing was heard while last is
+	// 0.
 	epoch         time.Time
 	started, last atomic.Int64
-	// arrived is when the last event came.
+	// arrived is the time of the last event.
 	arrived atomic.Int64
 	// inVain counts the streams in a row of which nothing was heard.
 	inVain atomic.Int32

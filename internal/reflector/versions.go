@@ -37,10 +37,10 @@ type versions struct {
 	changed uint64
 }
 
-// begin takes note that everything is listed.
+// begin records that everything is listed.
 func (v *versions) begin() { *v = versions{before: max(v.before, v.latest)} }
 
-// saw takes note of an event.
+// saw records an event.
 func (v *versions) saw(kind watch.EventType, object metav1.Object) {
 	version := versionOf(object.GetResourceVersion())
 	v.latest = max(v.latest, version)
@@ -49,7 +49,8 @@ func (v *versions) saw(kind watch.EventType, object metav1.Object) {
 	}
 }
 
-// complete takes note that everything was listed as of a version, and reports whether that is an earlier one than was known before.
+// complete records that everything was listed as of a version, and reports whether that is an earlier one than was
+// known before.
 func (v *versions) complete(version uint64) bool {
 	if version == 0 {
 		return false
@@ -59,7 +60,7 @@ func (v *versions) complete(version uint64) bool {
 	return earlier
 }
 
-// complete takes note that everything was listed as of a version.
+// complete records that everything was listed as of a version.
 func (b *beginning) complete(version string) {
 	f := b.f
 	f.taking.Lock()
@@ -129,7 +130,7 @@ func (f *Follower) unchanged(ctx context.Context) error {
 	return apierrors.NewResourceExpired(errTurnedBack.Error())
 }
 
-// turnedBack says that etcd was restored, and has all followers of the group list everything.
+// turnedBack records that etcd was restored, and has all followers of the group list everything.
 func (f *Follower) turnedBack() {
 	f.log.Info("Resource versions were turned back, as by a restore of etcd; everything is listed anew")
 	if f.group != nil {
@@ -163,7 +164,7 @@ type group struct {
 
 const renewPause = time.Minute
 
-// Together says that followers follow the same cluster. It is called before they start.
+// Together makes a group of followers of the same cluster. It is called before they start.
 func Together(followers []*Follower, c clock.PassiveClock) {
 	g := &group{clock: c, pause: renewPause, members: followers}
 	for _, f := range followers {
@@ -171,7 +172,7 @@ func Together(followers []*Follower, c clock.PassiveClock) {
 	}
 }
 
-// renew has all members list everything, but for the one that does so already.
+// renew has all members list everything, except for the one that does so already.
 func (g *group) renew(prover *Follower) {
 	g.mu.Lock()
 	if !g.renewed.IsZero() && g.clock.Since(g.renewed) < g.pause {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// collection is where objects of a kind are: in all versions of its group.
+// collection identifies the objects of a kind, in all versions of its group.
 type collection struct{ group, resource string }
 
 // key is an object.
@@ -19,7 +19,7 @@ type key struct {
 type request struct {
 	key
 	verb, version, subresource string
-	// partial says that only metadata is asked for.
+	// partial is set if only metadata is asked for.
 	partial bool
 }
 

@@ -54,7 +54,7 @@ type Server struct {
 	activity Activity
 }
 
-// Activity says how much was asked.
+// Activity counts requests and writes.
 type Activity struct {
 	// Begun counts requests; Open counts those under way, except for watches.
 	Begun, Open int
@@ -162,7 +162,7 @@ func (s *Server) currentLocked(k key, live object) object {
 	return live
 }
 
-// putLocked lays an object, or nil for none, over what the API server has, and tells the watches.
+// putLocked lays an object, or nil for none, over that of the API server, and notifies the watches.
 func (s *Server) putLocked(k key, base string, before, after object) {
 	if s.entries[k.collection] == nil {
 		s.entries[k.collection] = map[key]entry{}

@@ -66,7 +66,7 @@ func (s *Server) leave(f *feed) {
 	delete(s.feeds, f)
 }
 
-// tell adds the event of a write. An object that was not there before has come, or was there: the library takes both for the same.
+// tell adds the event of a write. A new object is an ADDED or a MODIFIED event: the library treats both alike.
 func (f *feed) tell(before, after object) {
 	event := "MODIFIED"
 	switch had, has := f.selected.has(before), f.selected.has(after); {
