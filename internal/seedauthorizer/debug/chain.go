@@ -27,7 +27,7 @@ type chain struct {
 
 type chainEdge struct {
 	Path string
-	// Missing says that the edge is not there; Rule would make it.
+	// Missing is set if the edge is missing; Rule would make it.
 	Missing bool
 	Rule    string
 	X, Y    int

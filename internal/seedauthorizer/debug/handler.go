@@ -35,7 +35,7 @@ const (
 	edgeLimit = 80_000
 	// searchLimit is the number of vertices that a search shows: who gets more than that types another letter.
 	searchLimit = 100
-	// bufferSize is how much of a page is written at once.
+	// bufferSize is the size of a write of a page.
 	bufferSize = 32 << 10
 )
 
@@ -44,7 +44,7 @@ type Handler struct {
 	Path       string
 	Graph      *graph.Graph
 	Authorizer *rules.Authorizer
-	// Silences, if it is set, says for how long nothing has confirmed what is known of each watched kind.
+	// Silences, if it is set, returns the time since the last confirmation of each watched kind.
 	Silences func() map[string]time.Duration
 	// Pages bounds how many pages are made at once.
 	Pages *Pages
@@ -56,9 +56,9 @@ type filter struct {
 	Kind, Namespace, Name string
 	// Search is a part of Kind:namespace/name.
 	Search string
-	// Defaulted says that there were too many vertices to show all.
+	// Defaulted is set if there were too many vertices to show all.
 	Defaulted bool
-	// All says that no kind is to be chosen for want of a filter.
+	// All is set if no kind is to be chosen for want of a filter.
 	All bool
 }
 
@@ -132,7 +132,7 @@ func (h *Handler) explain(request *http.Request, q question) explain.Answer {
 	})
 }
 
-// isEmpty says that nothing was asked for: the page is the landing page.
+// isEmpty reports whether nothing was asked for: the page is the landing page.
 func (f filter) isEmpty() bool {
 	return (f.Kind == "" || f.Defaulted) && f.Namespace == "" && f.Name == "" && f.Search == "" && !f.All
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// sinksShown is the number of seeds, or self-hosted shoots, of which the overview says what leads to them: a landscape has some tens of seeds.
+// sinksShown is the number of seeds, or self-hosted shoots, whose vertices the overview counts: a landscape has some
+// tens of seeds.
 const sinksShown = 100
 
 // overview is the landing page: what there is, how fresh it is, and what leads where.
@@ -31,7 +32,7 @@ type kindLine struct {
 	Kind              string
 	Link              template.URL
 	Vertices, Watched int
-	// Heard is when the last was heard of the kind, empty if it is not watched.
+	// Heard is the time of the last event of the kind, empty if it is not watched.
 	Heard string
 }
 

@@ -22,9 +22,9 @@ type picture struct {
 	Width, Height int
 	Boxes         []box
 	Lines         []line
-	// More says how many neighbours are not drawn.
+	// More has the numbers of neighbours that are not drawn.
 	More []caption
-	// Dashed says that some line is.
+	// Dashed is set if some line is dashed.
 	Dashed bool
 }
 
@@ -32,7 +32,7 @@ type box struct {
 	reference
 	X, Y, Width, Height int
 	Self                bool
-	// New says that there is no such object yet.
+	// New is set if there is no such object yet.
 	New   bool
 	Label string
 }

@@ -20,7 +20,7 @@ import (
 const (
 	// Format names what a header is of.
 	Format = "espalier-garden-dump"
-	// Version says how a dump is written. A reader refuses other versions.
+	// Version is the version of the format. A reader refuses other versions.
 	Version = 1
 
 	headerName = "header.json"
@@ -28,11 +28,11 @@ const (
 	headerLimit = 64 << 10
 )
 
-// Header says what a dump is of.
+// Header describes a dump.
 type Header struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	// Taken is when the dump was begun. Whether a certificate has expired is judged at this time.
+	// Taken is the time at which the dump was begun. Whether a certificate has expired is judged at this time.
 	Taken time.Time `json:"taken"`
 	Files []File    `json:"files"`
 }

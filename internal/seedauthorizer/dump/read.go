@@ -96,7 +96,7 @@ func readFile(dir string, p part, want int, each func(graph.Kind, runtime.Object
 	return nil
 }
 
-// errTooLong says that there is more to read than expected.
+// errTooLong reports more content than expected.
 var errTooLong = errors.New("it is too long")
 
 func readAtMost(from io.Reader, limit int64) ([]byte, error) {

@@ -13,14 +13,14 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/names"
 )
 
-// ErrNotClient is wrapped by errors that say why a request is readable but not for the certificate of a gardenlet.
+// ErrNotClient is wrapped by errors about a request that is readable but not for the certificate of a gardenlet.
 var ErrNotClient = errors.New("")
 
 // wantedUsages of a client certificate, in any order.
 var wantedUsages = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// SeedOfCertificateRequest returns the seed whose gardenlet's client certificate is requested (section 2.3). The error says what is
-// wrong; it wraps ErrNotClient if the request is readable.
+// SeedOfCertificateRequest returns the seed whose gardenlet's client certificate is requested (section 2.3). The error
+// describes the fault; it wraps ErrNotClient if the request is readable.
 func SeedOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) (string, error) {
 	seed, err := clientOf(request, usages, names.SeedsGroup, names.SeedUserPrefix)
 	if err == nil && !isObjectName(seed) {

@@ -1,5 +1,5 @@
-// Package identity tells who a request or a certificate belongs to, by user name and groups (section 2 of the authorization
-// contract). The authorizer, the admission webhook and the graph use the same rules.
+// Package identity determines the owner of a request or a certificate, by user name and groups (section 2 of the
+// authorization contract). The authorizer, the admission webhook and the graph use the same rules.
 package identity
 
 import (

@@ -1,13 +1,14 @@
 // Written by internal/gen/docs from the table of edges; make generate writes it anew.
 
-// Package relation says which objects of the garden depend on which: one row for each edge of the graph, in one table (Watches),
-// from which what is watched, the labels of metrics, docs/reference/graph.md and the picture below come.
+// Package relation defines the dependencies between objects of the garden: one row for each edge of the graph, in one
+// table (Watches), the source of the watches, the labels of metrics, docs/reference/graph.md and the picture below.
 //
 // A row is a pure function from an object of a watched kind to edges. The few rows that depend on another object, too,
 // name it in Needs; State keeps the fields that they need of it and computes the rows again when these change.
 //
-// The picture reads from the bottom to the top: what stands below a kind has edges to it, by the rows in brackets. A seed's clients may
-// reach what leads to their Seed. Each kind's own lines stand once, where it is nearest to the Seed; elsewhere it ends in dots.
+// The picture reads from the bottom to the top: the kinds below a kind have edges to it, by the rows in brackets. A
+// seed's clients may reach every object that leads to their Seed. Each kind's own lines stand once, where it is
+// nearest to the Seed; elsewhere it ends in dots.
 //
 //	Seed
 //	├─ Bastion [GE-9]

@@ -9,7 +9,7 @@ import (
 
 const (
 	apiServer = "spec.kubernetes.kubeAPIServer."
-	// judged is why a row does not follow a field.
+	// judged is the reason why a row does not follow a field.
 	judged = "read by webhooks through package referrers, no reference of the graph"
 )
 

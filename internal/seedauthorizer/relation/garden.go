@@ -21,7 +21,7 @@ func NewGarden(c clock.PassiveClock) *Garden {
 	}
 }
 
-// Set takes note of an object of a watched kind, or of a Namespace, that was added or changed. Others change nothing.
+// Set records an object of a watched kind, or a Namespace, that was added or changed. Others change nothing.
 func (g *Garden) Set(kind graph.Kind, object runtime.Object) {
 	g.each(func(state *State, table Table) {
 		if namespace, is := object.(*corev1.Namespace); is && kind == Namespace {
@@ -32,7 +32,7 @@ func (g *Garden) Set(kind graph.Kind, object runtime.Object) {
 	})
 }
 
-// Delete takes note that an object is gone.
+// Delete records that an object is gone.
 func (g *Garden) Delete(kind graph.Kind, namespace, name string) {
 	g.each(func(state *State, table Table) {
 		if kind == Namespace {

@@ -15,7 +15,7 @@ type Link struct {
 	// Row is the rule of the edge, Watch the kind of object that would have it.
 	Row   *Row
 	Watch *Watch
-	// Owner is the object that would have to say so; New says that the graph does not have it.
+	// Owner is the object that would have to contribute the link; New is set if the graph does not have it.
 	Owner graph.Vertex
 	New   bool
 }
@@ -47,9 +47,9 @@ const (
 	knownAtMost = 100_000
 )
 
-// Missing returns the smallest sets of links that would make a vertex lead to a sink, the likeliest first; managed says that the first edge
-// must be one of class Manages. It returns nothing where the vertex leads there already. Every set has as few links as possible, as far as
-// the bounds above reach.
+// Missing returns the smallest sets of links that would make a vertex lead to a sink, the likeliest first; with
+// managed, the first edge must be one of class Manages. It returns nothing where the vertex leads there already. Every
+// set has as few links as possible, as far as the bounds above reach.
 func (t Table) Missing(g *graph.Graph, start, sink graph.Vertex, managed bool) []Candidate {
 	s := search{table: t, graph: g, start: start, sink: sink, managed: managed, goals: map[graph.Kind][]graph.Vertex{}, seen: map[graph.Vertex]bool{}}
 	isGoal := map[graph.Vertex]bool{}
@@ -138,7 +138,8 @@ func (s *search) last() []Candidate {
 	return best(found)
 }
 
-// link is the link between two vertices by a row. A row without fields says what always is: its edge is missing only where the object is.
+// link is the link between two vertices by a row. A row without fields always holds: its edge is missing only where
+// the object is.
 func (s *search) link(w *Watch, r *Row, from, to graph.Vertex) (Link, bool) {
 	if !r.CanJoin(from, to) {
 		return Link{}, false
@@ -249,7 +250,7 @@ func (s *search) invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 	return invented(kind, from)
 }
 
-// always reports whether a vertex leads to the sink by a row that says what always is, because of its name.
+// always reports whether a vertex leads to the sink by a row that always holds, because of its name.
 func (s *search) always(from graph.Vertex) bool {
 	unlike := from
 	unlike.Name = NewName
@@ -338,7 +339,7 @@ func (s *search) candidate(at int, last Link) ranked {
 			c.quality++
 		}
 		if len(l.Row.Fields) > 0 && strings.HasPrefix(l.Row.Fields[0], "status.") {
-			c.quality += 2 // A status tells what is, and nobody sets it to get something.
+			c.quality += 2 // Nobody sets a status to get a right.
 		}
 	}
 	return c

@@ -21,9 +21,10 @@ import (
 // SelfHostedSchema is that of the graph for self-hosted shoots: the same kinds, with Shoots for sinks.
 var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Sink: Shoot}
 
-// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). It has no other Shoots (SHG-8). Objects that belong to a Shoot by
-// their name are not in it: the client's own name says that. The content that the clients of a self-hosted shoot write into their own
-// Gardenlet and ServiceAccounts is not followed, and of what they write into their BackupBucket only what can be theirs.
+// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). It has no other Shoots (SHG-8). Objects
+// that belong to a Shoot by their name are not in it: the client's own name is enough. The content that the clients of
+// a self-hosted shoot write into their own Gardenlet and ServiceAccounts is not followed, and of their BackupBucket
+// only the references that can be theirs.
 var SelfHosted = Table{
 	derive(backupBuckets, []string{"GE-4"},
 		row[gardencorev1beta1.BackupBucket]{

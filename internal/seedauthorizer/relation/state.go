@@ -46,21 +46,21 @@ func NewState(g *graph.Graph, c clock.PassiveClock, observe func(graph.Kind, str
 	}
 }
 
-// Set takes note of an object that was added or changed.
+// Set records an object that was added or changed.
 func (s *State) Set(w *Watch, object runtime.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setLocked(w, object)
 }
 
-// Delete takes note that an object is gone.
+// Delete records that an object is gone.
 func (s *State) Delete(w *Watch, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deleteLocked(w, graph.Vertex{Kind: w.Kind, Namespace: namespace, Name: name})
 }
 
-// Retain takes note of which objects of a kind there are; others are gone.
+// Retain removes the objects of a kind that no longer exist.
 func (s *State) Retain(w *Watch, there func(namespace, name string) bool) {
 	for _, owner := range s.Graph.Owners(w.Kind) {
 		if !there(owner.Namespace, owner.Name) {
@@ -164,21 +164,21 @@ func (s *State) Expire() time.Time {
 	return next
 }
 
-// SetNamespace takes note of a namespace's labels.
+// SetNamespace records the labels of a namespace.
 func (s *State) SetNamespace(namespace *corev1.Namespace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.namespaceLocked(namespace.Name, namespace.Labels[names.Project])
 }
 
-// DeleteNamespace takes note that a namespace is gone.
+// DeleteNamespace records that a namespace is gone.
 func (s *State) DeleteNamespace(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.namespaceLocked(name, "")
 }
 
-// RetainNamespaces takes note of which namespaces there are; others are gone.
+// RetainNamespaces removes the namespaces that no longer exist.
 func (s *State) RetainNamespaces(there func(name string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

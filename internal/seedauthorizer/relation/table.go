@@ -32,7 +32,7 @@ type Row struct {
 	// Needs names the other kinds of objects that are looked at.
 	Needs []graph.Kind
 	Class graph.Class
-	// Joins says which names of the kinds an edge can join; nil means any.
+	// Joins reports whether an edge can join two vertices of the kinds; nil means any.
 	Joins func(from, to graph.Vertex) bool
 }
 
@@ -123,7 +123,7 @@ type watchOptions[T any] struct {
 	identify    func(*T) (namespace, name string)
 	update      string
 	notFollowed map[string]string
-	// onlyWithEdges says that an object without edges has no vertex.
+	// onlyWithEdges is set if an object without edges has no vertex.
 	onlyWithEdges bool
 	// only, if set, selects the objects that the graph has; the others have neither a vertex nor edges.
 	only func(*T) bool

@@ -2,7 +2,8 @@ package relation
 
 import "github.com/espalier-project/espalier/internal/graph"
 
-// writers say who usually writes the objects of a kind, for a reader who looks for the component that has to make a missing link.
+// writers are the usual writers of the objects of a kind, for a reader who looks for the component that has to make a
+// missing link.
 var writers = map[graph.Kind]string{
 	BackupBucket:              "the gardenlet of the seed, or of the self-hosted shoot",
 	BackupEntry:               "the gardenlet of the shoot's seed",
@@ -35,7 +36,7 @@ var writersOfRows = map[string]string{
 	"SHG-7": "the gardenlet, when an extension has generated the Secret",
 }
 
-// Writer says who could make the link.
+// Writer returns the component that could make the link.
 func (l Link) Writer() string {
 	if of, found := writersOfRows[l.Row.ID]; found {
 		return of

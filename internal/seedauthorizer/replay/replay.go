@@ -43,7 +43,7 @@ type Options struct {
 	Against *Against
 	// Each, if it is set, gets each decision, and nothing is compared.
 	Each func(e *auditlog.Event, d rules.Decision) error
-	// Selectors says that the API server sends selectors to authorizers.
+	// Selectors is set if the API server sends selectors to authorizers.
 	Selectors bool
 }
 
@@ -266,7 +266,7 @@ func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Dec
 	allowed, known := e.Allowed()
 	switch {
 	case !known:
-		p.result.Undecided++ // Nobody can tell whether it was allowed.
+		p.result.Undecided++ // The log does not show whether it was allowed.
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":
 		p.result.Elsewhere++ // RBAC gives a reason, and the authorizers here give none for what they allow.

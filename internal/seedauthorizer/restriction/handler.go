@@ -50,7 +50,7 @@ type Handler struct {
 	Graph *graph.Graph
 	// Shoots is the graph for self-hosted shoots, which ShootRestriction asks.
 	Shoots *graph.Graph
-	// Checked says that the references with which a gardenlet registers itself are checked, too (references.go).
+	// Checked checks the references, too, with which a gardenlet registers itself (references.go).
 	Checked bool
 	// Shadow is the second value of Checked by which requests are judged, too, without any effect; nil means that there is none.
 	Shadow *bool
@@ -132,7 +132,7 @@ func (q *request) alreadyExists(ctx context.Context, err error) error {
 	return &admission.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
 }
 
-// errUnknownSink says that there was no read, as the client's seed or shoot is not known.
+// errUnknownSink reports that there was no read, as the client's seed or shoot is unknown.
 var errUnknownSink = errors.New("the client's seed or shoot is not known")
 
 // reading makes a read when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users last, as a gardenlet

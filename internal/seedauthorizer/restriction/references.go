@@ -25,7 +25,7 @@ import (
 // ValidateControllerInstallationSpecUpdate, validateGardenletUpdate and ValidateShootSpecUpdate (pkg/api of the
 // reference) check few of them.
 
-// operations of a kind that are judged by what the object names.
+// operations are the operations on a kind that are judged by the names in the object.
 type operations = map[graph.Kind][]admissionv1.Operation
 
 // guarded are the kinds whose references are judged in every mode: today's gardenlets never add a reference there, or only one that

@@ -41,7 +41,8 @@ func ShootRegistration() admissionregistrationv1.ValidatingWebhook {
 	judged := ofSeeds()
 	collect(judged, shootRules)
 	collect(judged, gardenadmRules)
-	// The status of a Shoot says which seed hosts it (GE-47): the clients of a self-hosted shoot would give its objects to a seed.
+	// The status of a Shoot names the seed that hosts it (GE-47): the clients of a self-hosted shoot would give its
+	// objects to a seed.
 	judged[schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots/status"}] = []admissionv1.Operation{admissionv1.Update}
 	return registration("shoot-restriction", "clients-of-self-hosted-shoots", clientsOfSelfHostedShoots, judged)
 }

@@ -72,9 +72,9 @@ func (a *Authorizer) identify(who user.Info) (client, bool) {
 	return c, ok && (a.table.counts == nil || a.table.counts(a, &c))
 }
 
-// asking says how a decision is made.
+// asking is the mode of a decision.
 type asking struct {
-	// live says that requests may be made, counted that metrics and the log take note of it. shadow says that it is the shadow policy's.
+	// live allows requests, counted enables metrics and the log, and shadow is set for the shadow policy's decision.
 	live, counted, shadow bool
 }
 

@@ -26,7 +26,7 @@ type request struct {
 	subresource string
 	attributes  authorizer.Attributes
 	policy      Policy
-	// differs says that the shadow policy would have answered a question about the policy differently (shadow.go).
+	// differs is set if the shadow policy would have answered a question about the policy differently (shadow.go).
 	differs bool
 	// judged is the graph's verdict in a decision by path that the shadow policy may make differently; valid is set if
 	// there was one.
@@ -43,12 +43,12 @@ type verdict struct {
 	reason  string
 	// rule that decided; step of the algorithm or special of the rule.
 	rule, step string
-	// undecided says that a shadow policy would have had to read something.
+	// undecided is set if a shadow policy would have had to read something.
 	undecided bool
 	// vertex is set if the graph was asked.
 	vertex  graph.Vertex
 	checked bool
-	// narrow says that only a path whose first edge is a managed one gives the right (B-6).
+	// narrow is set if only a path whose first edge is a managed one gives the right (B-6).
 	narrow bool
 	// shadow is the decision of the shadow policy.
 	shadow shadowed
@@ -287,7 +287,7 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
 	return v
 }
 
-// judge says what follows from a check, be it of the graph's edges or of those of an object that was looked up.
+// judge derives the verdict from a check, be it of the graph's edges or of those of an object that was looked up.
 func (a *Authorizer) judge(r *rule, q *request, checked graph.Verdict, v *verdict) {
 	v.narrow = r.referenced && q.verb.has(writes) && q.policy.WriteOwned
 	narrow := checked.Reached && !checked.Managed && r.referenced && q.verb.has(writes) && q.writesOwned(checked)
@@ -303,7 +303,7 @@ func (a *Authorizer) judge(r *rule, q *request, checked graph.Verdict, v *verdic
 	}
 }
 
-// refusal says what is missing. Refusals are as frequent as permissions, so this is one allocation.
+// refusal names the missing path. Refusals are as frequent as permissions, so this is one allocation.
 func refusal(from, to graph.Vertex, known bool) string {
 	what := " is not known to lead to "
 	if known {
@@ -320,7 +320,7 @@ func refusal(from, to graph.Vertex, known bool) string {
 		relation.Schema.Names[to.Kind] + ":" + to.Namespace + toSlash + to.Name
 }
 
-// check asks the graph; managed says that it also matters whether the vertex is managed.
+// check asks the graph; managed is set if it also matters whether the vertex is managed.
 func (a *Authorizer) check(from graph.Vertex, q *request, managed bool) graph.Verdict {
 	to := q.client.sink
 	if a.Metrics == nil || !q.counted {

@@ -16,7 +16,7 @@ type Decision struct {
 	// Vertex is the object's, if the graph was asked.
 	Vertex graph.Vertex
 	Asked  bool
-	// Unseen says that the graph has not seen the object itself: an authorizer that may read would have looked it up.
+	// Unseen is set if the graph has not seen the object itself: an authorizer that may read would have looked it up.
 	Unseen bool
 }
 

@@ -28,7 +28,7 @@ func (a *Authorizer) Names(attributes authorizer.Attributes) bool {
 	return is
 }
 
-// Explain decides without any request, and says why. Nothing is counted.
+// Explain decides without any request, and gives the reasons. Nothing is counted.
 func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) explain.Answer {
 	v, err := a.decide(ctx, attributes, asking{})
 	e := explain.Answer{Decision: explain.NoOpinion, Reason: v.reason, Rule: v.rule, Step: v.step, Shadow: a.explainShadow(v, err)}

@@ -34,7 +34,7 @@ type Queue interface {
 // liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
 const liveTimeout = 2 * time.Second
 
-// errUnknownSink says that there was no look-up, as the client's seed or shoot is not known.
+// errUnknownSink reports that there was no look-up, as the client's seed or shoot is unknown.
 var errUnknownSink = errors.New("the client's seed or shoot is not known")
 
 // lookUp makes a look-up about a vertex when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users
@@ -68,7 +68,7 @@ func (q *request) lookUp(ctx context.Context, about graph.Vertex, look func(cont
 	return a.Queue.Do(ratelimit.WithClient(ctx, path...), bounded)
 }
 
-// unread says why nothing was read, for a reason of a refusal, and how metrics count that.
+// unread returns the reason why nothing was read, for the reason of a refusal, and its name in metrics.
 func unread(err error) (why, outcome string) {
 	switch {
 	case errors.Is(err, errUnknownSink):
@@ -128,7 +128,7 @@ func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked
 	a.Metrics.live(outcome)
 }
 
-// look reads an object; of a watched kind it says what the graph would say if it had just seen it.
+// look reads an object; for a watched kind it returns the verdict of a graph that has just seen it.
 func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Verdict, error) {
 	var object runtime.Object
 	var exists bool

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// step is a step of a decision, as the reference page and explanations tell it.
+// step is a step of a decision, as on the reference page and in explanations.
 type step struct{ id, when, then string }
 
 // steps are those of the reference page, in their order.
@@ -40,7 +40,7 @@ var meanings = map[string]string{
 	"SH-23":  "an extension of a Shoot that is a seed may do what the SeedAuthorizer allows it",
 }
 
-// meaning says what the step of a decision means.
+// meaning describes the step of a decision.
 func (t *table) meaning(v verdict) string {
 	if part, found := meanings[v.step]; found {
 		return part
@@ -65,7 +65,7 @@ func (t *table) meaning(v verdict) string {
 	return ""
 }
 
-// meaning says what the rule allows.
+// meaning describes the permission of the rule.
 func (r *rule) meaning() string {
 	var clauses []string
 	if names := r.always.names(); len(names) > 0 {

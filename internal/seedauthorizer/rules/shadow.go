@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// Policy is how wide the rights of clients are, where that is configurable.
+// Policy is the configurable width of clients' rights.
 type Policy struct {
 	// ReadAll is readScope All, WriteOwned writeScope Owned.
 	ReadAll, WriteOwned bool
@@ -23,7 +23,7 @@ type Policy struct {
 
 // shadowed is the decision of a shadow policy about a request.
 type shadowed struct {
-	// asked says that the policies had to be compared.
+	// asked is set if the policies had to be compared.
 	asked, allowed bool
 	outcome        authorization.Outcome
 	step, reason   string
@@ -48,7 +48,7 @@ func (q *request) writesOwned(checked graph.Verdict) bool {
 	return q.policy.WriteOwned
 }
 
-// asksManaged reports whether a check has to tell whether a vertex is managed.
+// asksManaged reports whether a check must also find out whether a vertex is managed.
 func (a *Authorizer) asksManaged() bool {
 	return a.WriteOwned || a.Shadow != nil && a.Shadow.WriteOwned
 }
@@ -85,7 +85,8 @@ func (a *Authorizer) countShadow(v verdict, attributes authorizer.Attributes) {
 	a.Differences.Count(difference, a.Log, v.shadow.reason, authorization.About(attributes)...)
 }
 
-// explainShadow returns what the shadow policy says, nil without one. Where no question about the policy was asked, it says the same.
+// explainShadow returns the decision of the shadow policy, nil without one. If no question about the policy was asked,
+// the decisions are equal.
 func (a *Authorizer) explainShadow(v verdict, err error) *explain.Shadow {
 	if a.Shadow == nil || err != nil || v.rule == "" {
 		return nil

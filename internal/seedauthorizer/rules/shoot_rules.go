@@ -256,7 +256,8 @@ func beforeShootTable(ctx context.Context, q *request) (verdict, bool, error) {
 	if c.Type == identity.Gardenadm {
 		return verdict{allowed: gardenadmMay(c, attributes), step: "SH-22"}, true, nil
 	}
-	// A Seed may have the Shoot's name and be another cluster: only a ManagedSeed of this Shoot says that the Shoot is the Seed (GE-24, GE-25).
+	// A Seed may have the Shoot's name and be another cluster: only a ManagedSeed of this Shoot proves that the Shoot
+	// is the Seed (GE-24, GE-25).
 	if c.Type != identity.Extension || c.Namespace != names.Garden || a.seeds == nil || !a.Graph.Check(relation.SeedVertex(c.Shoot), c.sink).Reached {
 		return verdict{}, false, nil
 	}
@@ -298,7 +299,7 @@ var gardenadmRules = []struct {
 	{core, "shoots", "status", []string{"patch"}, ofItself},
 }
 
-// gardenadmScope says which objects a rule of gardenadm is about.
+// gardenadmScope selects the objects of a rule of gardenadm.
 type gardenadmScope string
 
 const (

@@ -20,7 +20,7 @@ type client struct {
 	name string
 }
 
-// rule says what clients may do with a resource.
+// rule has the rights of clients on a resource.
 type rule struct {
 	id                       string
 	group, version, resource string
@@ -32,11 +32,11 @@ type rule struct {
 	namespace func(*client) string
 	// selectors open list and watch of several objects.
 	selectors []selector
-	// seedReads says that get, list and watch are always allowed under readScope All.
+	// seedReads always allows get, list and watch under readScope All.
 	seedReads bool
-	// referenced says that objects of this kind are also what others refer to: writeScope Owned closes those for writes.
+	// referenced marks a kind whose objects others refer to: writeScope Owned closes those for writes.
 	referenced bool
-	// free says that neither name nor path matter and that verbs come before subresources.
+	// free is set if neither name nor path matter and verbs come before subresources.
 	free     bool
 	specials []special
 	// lookup is a special that may have to read an object.
@@ -57,7 +57,7 @@ type selector struct {
 // ownLabel is a label that only objects of the client have.
 type ownLabel struct {
 	key, value string
-	// keyNamesClient says that other clients' objects do not even have the key, whatever its value is.
+	// keyNamesClient is set if other clients' objects do not even have the key, whatever its value is.
 	keyNamesClient bool
 }
 
