@@ -22,7 +22,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "auditpolicy_validator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/audit-policies"
 
 	purpose = "audit policy"

@@ -32,7 +32,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "authenticationconfig_validator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/authentication-configuration"
 
 	purpose    = "authentication configuration"

@@ -27,7 +27,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "authorizationconfig_validator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/authorization-configuration"
 
 	purpose = "authorization configuration"
@@ -104,7 +104,7 @@ func (c configurations) check(ctx context.Context, content string, users []*gard
 	})
 }
 
-// withoutConnections wants no webhook to say how it is reached, and then says so itself (AUZ-2).
+// withoutConnections refuses connections of webhooks in the configuration, and then sets them itself (AUZ-2).
 func withoutConnections(configuration *apiserver.AuthorizationConfiguration) field.ErrorList {
 	var all field.ErrorList
 	for i := range configuration.Authorizers {

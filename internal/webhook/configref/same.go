@@ -52,7 +52,7 @@ var (
 	quantity   = "containerLogMaxSize"
 )
 
-// same compares two trees; amount says that they are quantities.
+// same compares two trees; amount is set for quantities.
 func same(a, b any, amount bool) bool {
 	switch a := a.(type) {
 	case map[string]any:

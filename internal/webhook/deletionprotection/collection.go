@@ -54,7 +54,7 @@ type collection struct {
 type look struct {
 	// done is closed when the list has ended; what is below does not change from then on.
 	done chan struct{}
-	// unread says that the list could not be read to its end for the sake of the review that started it.
+	// unread is set if the list could not be read to its end for the sake of the review that started it.
 	unread bool
 	absent bool
 	err    error
@@ -88,7 +88,7 @@ func (c *collections) judge(ctx context.Context, r *admissionv1.AdmissionRequest
 	}
 }
 
-// join returns the list of a collection that is under way or has just ended; mine says that the caller is to start it.
+// join returns the list of a collection that is under way or has just ended; mine is set if the caller is to start it.
 func (c *collections) join(of collection) (l *look, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,8 @@ func (c *collections) look(ctx context.Context, of collection, l *look, r *admis
 	}
 }
 
-// list reads metadata page by page, up to the first page with an object that is not confirmed. Absent says that the kind is not served.
+// list reads metadata page by page, up to the first page with an object that is not confirmed. absent is set if the
+// kind is not served.
 func (c *collections) list(ctx context.Context, r *admissionv1.AdmissionRequest) (absent bool, err error) {
 	options := []client.ListOption{client.InNamespace(r.Namespace), client.Limit(pageSize)}
 	if isCRD(r) {

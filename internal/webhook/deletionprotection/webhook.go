@@ -25,7 +25,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "crd-deletion-protection"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-crd-deletion"
 	// Confirmation is the annotation that confirms a deletion if it is true.
 	Confirmation = "confirmation.gardener.cloud/deletion"

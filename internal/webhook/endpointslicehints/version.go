@@ -33,7 +33,7 @@ type Versions struct {
 
 	mu         sync.Mutex
 	superseded bool
-	// next is when it is asked again.
+	// next is the time of the next question.
 	next time.Time
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "endpoint-slice-hints"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/endpoint-slice-hints"
 	// Consider is the label of EndpointSlices that the webhook is about, with the value "true". It is set on the Service.
 	Consider = "endpoint-slice-hints.resources.gardener.cloud/consider"

@@ -102,7 +102,8 @@ func orZero(value, zero any) string {
 	return fmt.Sprint(value)
 }
 
-// whole compares what has a form of its own: quantities by what they mean, anything else as it is and without telling it.
+// whole compares values of types with a form of their own: quantities by value, others literally and without showing
+// them.
 func (c *comparison) whole(p place, t reflect.Type, now, old any) {
 	if t != reflect.TypeFor[resource.Quantity]() {
 		c.add(p, notShown, notShown)

@@ -80,7 +80,8 @@ func digits(text string) bool {
 
 const remove = "remove"
 
-// plugins judges what is set in the configuration of containerd's plugins; values may hold credentials, and no message tells them (WB-17).
+// plugins judges the configuration of containerd's plugins; values may hold credentials, and no message shows them
+// (WB-17).
 func plugins(list []specs.PluginConfig, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	for i := range list {

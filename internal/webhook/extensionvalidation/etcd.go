@@ -15,7 +15,7 @@ var storageProviders = []string{
 	"", "aws", "S3", "stackit", "azure", "ABS", "alicloud", "OSS", "openstack", "Swift", "gcp", "GCS", "dell", "ECS", "openshift", "OCS", "Local", "local",
 }
 
-// etcd keeps EV-41 to EV-43. The prefix tells whose backups these are.
+// etcd keeps EV-41 to EV-43. The prefix identifies the owner of the backups.
 func etcd(o *druidv1alpha1.Etcd) field.ErrorList {
 	store, path := o.Spec.Backup.Store, spec.Child("backup", "store")
 	if store == nil {

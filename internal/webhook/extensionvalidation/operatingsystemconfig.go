@@ -102,7 +102,7 @@ func files(list []specs.File, seen placed, path *field.Path) field.ErrorList {
 
 const contentForm = "either 'secretRef', 'inline' or 'imageRef' must be provided"
 
-// content judges where the content of a file comes from; no message tells it (WB-17).
+// content judges the source of a file's content; no message shows the content (WB-17).
 func content(c *specs.FileContent, path *field.Path) field.ErrorList {
 	given := 0
 	for _, is := range []bool{c.SecretRef != nil, c.Inline != nil, c.ImageRef != nil} {

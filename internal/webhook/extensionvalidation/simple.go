@@ -35,7 +35,7 @@ func bastion(o *specs.Bastion) field.ErrorList {
 	return all
 }
 
-// bastionUpdate does not tell user data, which may hold secrets (WB-17).
+// bastionUpdate does not show user data, which may hold secrets (WB-17).
 func bastionUpdate(now, old *specs.Bastion) field.ErrorList {
 	all := immutableIn("type", now.Spec.Type, old.Spec.Type)
 	if !bytes.Equal(now.Spec.UserData, old.Spec.UserData) {

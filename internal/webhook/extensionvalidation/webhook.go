@@ -32,7 +32,7 @@ type Webhook struct {
 	Name     string
 	Group    string
 	Resource string
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path   string
 	Decide admission.Func
 
@@ -63,7 +63,8 @@ type kind[T any] struct {
 	// group is extensions.gardener.cloud/v1alpha1 if it is empty.
 	group          schema.GroupVersion
 	kind, resource string
-	// called is how the message about a change during deletion calls an object; without it the message names nothing (EV-44).
+	// called is the word for an object in the message about a change during deletion; without it the message names
+	// nothing (EV-44).
 	called        string
 	clusterScoped bool
 	// spec judges what is wanted, update what of it has changed.

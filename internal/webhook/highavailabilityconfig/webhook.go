@@ -28,7 +28,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "high-availability-config"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/high-availability-config"
 
 	prefix = "high-availability-config.resources.gardener.cloud/"

@@ -64,7 +64,7 @@ type workload struct {
 	pods     *podSpec
 	// selector selects the Pods that constraints count; nil if there is none.
 	selector *metav1.LabelSelector
-	// generations says that Pods of different generations run at once, each with a label that tells its generation.
+	// generations is set if Pods of different generations run at once, each with a label that names its generation.
 	generations bool
 }
 

@@ -25,7 +25,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "internal_domain"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/admission/validate-internal-domain"
 	// RoleLabel is the label of these Secrets, with the value Role.
 	RoleLabel = "gardener.cloud/role"
@@ -118,7 +118,7 @@ func (w webhook) update(ctx context.Context, r *admissionv1.AdmissionRequest, se
 	return w.refuseIfUsed(ctx, r, seed, "cannot change domain because there are still shoots left in the system")
 }
 
-// resource is how statuses have always called a Secret (IDS-5).
+// resource is the historical name of a Secret in statuses (IDS-5).
 var resource = schema.GroupResource{Resource: "Secret"}
 
 func (w webhook) refuseSecond(ctx context.Context, r *admissionv1.AdmissionRequest, what string) error {

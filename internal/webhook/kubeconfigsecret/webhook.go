@@ -25,7 +25,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "kubeconfig_validator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-kubeconfig-secrets"
 )
 

@@ -1,5 +1,5 @@
-// Package kubernetesservicehost is the webhook that tells the containers of Pods the host name of their API server (A3 of the webhooks'
-// contract), so that they reach it without the proxy in between. It reads nothing.
+// Package kubernetesservicehost is the webhook that gives the containers of Pods the host name of their API server (A3
+// of the webhooks' contract), so that they reach it without the proxy in between. It reads nothing.
 package kubernetesservicehost
 
 import (
@@ -17,7 +17,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "kubernetes-service-host"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/kubernetes-service-host"
 	// Inject is the label of Pods and namespaces that are left alone if its value is "disable" (KSH-6).
 	Inject = "apiserver-proxy.networking.gardener.cloud/inject"

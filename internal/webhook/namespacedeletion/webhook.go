@@ -23,7 +23,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "namespace_validator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-namespace-deletion"
 )
 

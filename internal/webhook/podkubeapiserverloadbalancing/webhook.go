@@ -27,9 +27,9 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "pod-kube-apiserver-load-balancing"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/pod-kube-apiserver-load-balancing"
-	// ConfigMap is the one in a Pod's namespace that says where the kube-apiserver is.
+	// ConfigMap is the ConfigMap in a Pod's namespace with the addresses of the kube-apiserver.
 	ConfigMap = "istio-internal-load-balancing"
 	// HostsKey has the host names of the kube-apiserver, with commas between them.
 	HostsKey = "hosts"

@@ -16,7 +16,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "pod-scheduler-name"
-	// Path is where it is served; unlike the name it says "default".
+	// Path is the URL path of the webhook; unlike the name it contains "default".
 	Path = "/webhooks/default-pod-scheduler-name"
 )
 

@@ -18,7 +18,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "pod-topology-spread-constraints"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/pod-topology-spread-constraints"
 	// Skip is the label of Pods that are left alone.
 	Skip = "topology-spread-constraints.resources.gardener.cloud/skip"

@@ -26,7 +26,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "pod-zone-affinity"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/pod-zone-affinity"
 	// EnforceZone is the label of a Namespace whose Pods are kept together; its value, if it has one, is the zone. An annotation of that
 	// name counts where there is no label (C16). Pods of other Namespaces are left alone.

@@ -26,7 +26,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "projected-token-mount"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/mount-projected-service-account-token"
 	// Skip is the label of Pods that are left alone.
 	Skip = "projected-token-mount.resources.gardener.cloud/skip"
@@ -113,7 +113,7 @@ func (w webhook) automounts(ctx context.Context, key client.ObjectKey) (bool, er
 	return ptr.Deref(account.AutomountServiceAccountToken, true), nil
 }
 
-// named is an error that also says which ServiceAccount could not be read (WB-23); its status stays.
+// named is an error that also names the ServiceAccount that could not be read (WB-23); its status stays.
 func named(err error, key client.ObjectKey) error {
 	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
 		status := known.Status()

@@ -26,7 +26,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "sync-provider-secret-labels"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/sync-provider-secret-labels"
 	// Prefix is that of the labels; the type of the provider follows.
 	Prefix = "provider.shoot.gardener.cloud/"

@@ -37,7 +37,7 @@ func (x *Index) ProviderTypes(kind graph.Kind, namespace, name string) []string 
 	return slices.Compact(types)
 }
 
-// Set takes note of an object that was added or changed; other kinds are ignored.
+// Set records an object that was added or changed; other kinds are ignored.
 func (x *Index) Set(object runtime.Object) {
 	switch o := object.(type) {
 	case *gardencorev1beta1.Shoot:
@@ -56,14 +56,14 @@ func (x *Index) Set(object runtime.Object) {
 	}
 }
 
-// Remove takes note that an object is gone.
+// Remove records that an object is gone.
 func (x *Index) Remove(kind graph.Kind, namespace, name string) {
 	owner := graph.Vertex{Kind: kind, Namespace: namespace, Name: name}
 	x.shoots.set(owner, nil, nil)
 	x.types.set(owner, nil, nil)
 }
 
-// Retain takes note of which objects of a kind there are; others are gone.
+// Retain removes the objects of a kind that no longer exist.
 func (x *Index) Retain(kind graph.Kind, there func(namespace, name string) bool) {
 	x.shoots.retain(kind, there)
 	x.types.retain(kind, there)

@@ -27,7 +27,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "resource_size_validator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-resource-size"
 )
 

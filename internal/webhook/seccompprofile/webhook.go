@@ -15,7 +15,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "seccomp-profile"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/seccomp-profile"
 	// Skip is the label of Pods that are left alone; unlike the name it has no dash (SCC-3).
 	Skip = "seccompprofile.resources.gardener.cloud/skip"

@@ -24,7 +24,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "shootkubeconfigsecretref_validator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-shoot-kubeconfig-secret-ref"
 )
 

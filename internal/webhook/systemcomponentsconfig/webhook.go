@@ -25,7 +25,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "system-components-config"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/system-components-config"
 	// Consider is the label of namespaces that the webhook is about, with the value "true", where the target is not a shoot.
 	Consider = "system-components-config.resources.gardener.cloud/consider"
@@ -156,8 +156,9 @@ func Reads() []feature.Read {
 	}}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. Where the target is not a shoot,
-// namespaces say that they have system components. Pods of resource-manager have the label that leaves them alone.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, except for its client configuration.
+// Where the target is not a shoot, namespaces state that they have system components. Pods of resource-manager have
+// the label that leaves them alone.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	namespaces := i.Namespaces()
 	if !i.Shoot {

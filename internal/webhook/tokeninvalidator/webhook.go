@@ -16,7 +16,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "token-invalidator"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/invalidate-service-account-token-secret"
 	// Consider is the label of Secrets whose token is invalidated, whatever its value.
 	Consider = "token-invalidator.resources.gardener.cloud/consider"

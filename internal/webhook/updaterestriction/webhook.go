@@ -20,7 +20,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "update_restriction"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/update-restriction"
 	// Label marks objects of the system if it is true.
 	Label = "gardener.cloud/update-restriction"

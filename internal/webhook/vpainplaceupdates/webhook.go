@@ -16,7 +16,7 @@ import (
 const (
 	// Name is the webhook's in logs and metrics.
 	Name = "vpa-in-place-updates"
-	// Path is where it is served.
+	// Path is the URL path of the webhook.
 	Path = "/webhooks/vpa-in-place-updates"
 	// Skip is the label of VerticalPodAutoscalers that are left alone.
 	Skip = "vpa-in-place-updates.resources.gardener.cloud/skip"
