@@ -29,7 +29,7 @@ type Connection struct {
 // Cluster is an API server and what is kept of it.
 type Cluster struct {
 	Connection
-	// Cache has what was declared to be read.
+	// Cache has the declared reads.
 	Cache cache.Cache
 	// Client asks the API server itself, and writes.
 	Client client.Client
@@ -45,7 +45,8 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Reads are those of the cluster; others are left out.
 	Reads []feature.Read
-	// Namespaces restrict what is kept of namespaced kinds; empty means all (COM-3: reads are restricted to the configured namespaces).
+	// Namespaces restrict the kept objects of namespaced kinds; empty means all (COM-3: reads are restricted to the
+	// configured namespaces).
 	Namespaces []string
 	// Resync is the time after which all that is kept is looked at again.
 	Resync *time.Duration

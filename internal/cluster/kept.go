@@ -37,7 +37,7 @@ type kept struct {
 	read    feature.Read
 }
 
-// Keep returns what is kept of the reads: they are those of one feature. Kinds that may not be there are left to the feature.
+// Keep returns the caches of one feature's reads. Kinds that may not be served are left to the feature.
 func Keep(clusters map[feature.Cluster]*Cluster, reads []feature.Read, c clock.WithTicker, log logr.Logger) (*Kept, error) {
 	k := &Kept{clock: c, log: log, found: make(chan struct{})}
 	for _, read := range reads {

@@ -75,7 +75,7 @@ func CacheOptions(name feature.Cluster, o Options) (cache.Options, error) {
 	return options, nil
 }
 
-// join returns what is kept for several readers of a kind.
+// join returns the shared cache options of several readers of a kind.
 func join(reads []feature.Read) (cache.ByObject, error) {
 	first, by := reads[0], cache.ByObject{}
 	sameLabels, sameFields, sameNamespace := true, true, true
@@ -102,8 +102,8 @@ func join(reads []feature.Read) (cache.ByObject, error) {
 	return by, nil
 }
 
-// stripping returns what removes managed fields, and then what none of the readers needs; nil if one of them needs all the rest. What
-// several strip alike is stripped once.
+// stripping returns the transformation that removes managed fields, and then the fields that no reader needs; nil if
+// one of them needs all the rest. A transformation that several readers share is applied once.
 func stripping(reads []feature.Read) toolscache.TransformFunc {
 	var strips []feature.Strip
 	for _, read := range reads {
@@ -139,7 +139,7 @@ func stripping(reads []feature.Read) toolscache.TransformFunc {
 	}
 }
 
-// objectOf returns what stands for a kind and its form towards the cache.
+// objectOf returns the object by which the cache identifies a kind and its form.
 func objectOf(scheme *runtime.Scheme, read *feature.Read) (client.Object, error) {
 	switch {
 	case read.Kind.Empty():

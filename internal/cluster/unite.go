@@ -34,7 +34,7 @@ func uniteMaps(one, other, whole reflect.Value) {
 	}
 }
 
-// elem returns what a pointer of the whole leads to, or what a part has where the whole has nothing.
+// elem returns the target of a pointer of the whole, or that of the part if the whole has none.
 func elem(whole, part reflect.Value) reflect.Value {
 	if whole.IsNil() {
 		return part.Elem()

@@ -31,7 +31,7 @@ func Follow(ctx context.Context, connection cluster.Connection, wanted map[strin
 // kindOf returns the source of changes. Its functions are called one after another, by the watch.
 func kindOf(wanted map[string][]string, tell Tell) reflector.Kind {
 	served, unreadable, complete := map[string]string{}, map[string]bool{}, false
-	// version returns what is known of a definition; one that cannot be read is served as it was.
+	// version returns the served version of a definition; one that cannot be read is served as it was.
 	version := func(definition *apiextensions.CustomResourceDefinition) string {
 		if unreadable[definition.Name] {
 			delete(unreadable, definition.Name)

@@ -20,7 +20,8 @@ type events struct {
 	body     *body
 	protobuf bool
 	check    func([]byte) error
-	// held has what was read of events that are not complete, of which sent bytes went on, and searched bytes have no end of a line.
+	// held has the incomplete events that were read, of which sent bytes went on, and searched bytes have no end of a
+	// line.
 	held           []byte
 	sent, searched int
 	// ready holds checked bytes to hand on; passing counts the remaining bytes of a small event that is handed on as
@@ -58,7 +59,8 @@ func (e *events) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (e *events) Close() error { return e.body.Close() }
 
-// read reads what comes next: into the buffer of the client, if it can be handed on at once, and into the held bytes otherwise.
+// read reads the next bytes: into the buffer of the client, if they can be handed on at once, and into the held bytes
+// otherwise.
 func (e *events) read(p []byte) (handedOn int, err error) {
 	if len(e.held) > 0 {
 		e.held = slices.Grow(e.held, min(max(len(e.held), 4<<10), 1<<20))

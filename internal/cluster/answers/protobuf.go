@@ -15,7 +15,7 @@ var magic = []byte("k8s\x00")
 // errNoKind reports an answer whose type the scan cannot determine. API servers always name it once.
 var errNoKind = errors.New("the answer does not name its kind once")
 
-// protobuf returns what an object in Protocol Buffers takes when it is decoded.
+// protobuf returns the memory that an object in Protocol Buffers takes when it is decoded.
 func (t *Types) protobuf(text []byte) (*tally, error) {
 	typeMeta, raw, err := unwrap(text)
 	if err != nil {

@@ -117,7 +117,8 @@ func decodesItself(t reflect.Type) bool {
 	return does
 }
 
-// fieldLocked returns how a field of a type is filled. A struct within a struct takes nothing that its holder does not have.
+// fieldLocked returns the costs of a type's field. A struct within a struct takes nothing that its holder does not
+// have.
 func (s *shapes) fieldLocked(t reflect.Type) *field {
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Budget bounds how much of the answers of all targets is in memory at once, as text and decoded.
+// Budget bounds the memory of all targets' answers, as text and decoded.
 //
 // Invariants:
 //   - All open bodies of a target together stay within the limit of the target, and the bodies of all targets within the limit of all.

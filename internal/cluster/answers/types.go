@@ -69,7 +69,7 @@ func (q *question) asked() []reflect.Type {
 	return all
 }
 
-// cost returns what an answer takes once it is decoded, or an error if that is too much.
+// cost returns the memory that an answer takes once it is decoded, or an error if that is too much.
 func (t *Types) cost(q *question, protobuf bool, text []byte) (int64, error) {
 	if len(text) <= small {
 		return 0, nil
@@ -127,7 +127,7 @@ func (t *Types) json(q *question, text []byte) (*tally, error) {
 	return &all.tally, nil
 }
 
-// event returns what an event of a watch takes once its object is decoded.
+// event returns the memory that an event of a watch takes once its object is decoded.
 func (t *Types) event(q *question, protobuf bool, text []byte) (int64, error) {
 	if len(text) <= small {
 		return 0, nil

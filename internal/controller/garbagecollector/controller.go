@@ -40,8 +40,8 @@ const (
 	parallel = 10
 	// page is the number of objects in a page of a list: the objects are judged and dropped page by page.
 	page = 500
-	// shown limits how many objects an error or a line of the log names, and maxText how long the text of each may be, in bytes: together a line
-	// of readable length.
+	// shown bounds the objects that an error or a line of the log names, and maxText the text of each, in bytes:
+	// together a line of readable length.
 	shown   = 10
 	maxText = 512
 )
@@ -49,7 +49,8 @@ const (
 // Options are all that the collector needs; each is required.
 type Options struct {
 	Config config.GarbageCollectorControllerConfig
-	// Namespaces restrict what is collected; empty means all (COM-3). References do not cross namespaces, so that none is missed.
+	// Namespaces restrict the collection; empty means all (COM-3). References do not cross namespaces, so that none is
+	// missed.
 	Namespaces []string
 	// Target lists and deletes in the target itself: what a cache has not seen yet must not cost anything its object.
 	Target client.Client
@@ -119,7 +120,7 @@ func (r *Reconciler) later() time.Duration {
 var collectable = labels.SelectorFromSet(nil).Add(*must(labels.NewRequirement(resourcesv1alpha1.LabelGarbageCollectableReference, selection.In,
 	[]string{"1", "t", "T", "true", "TRUE", "True"})))
 
-// must returns what constants lead to.
+// must returns a value that is made of constants; an error would be a fault of the program.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

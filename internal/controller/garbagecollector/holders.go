@@ -56,7 +56,7 @@ func unstructuredList(gvk schema.GroupVersionKind) func() client.ObjectList {
 	}
 }
 
-// list returns what makes empty lists: of whole objects where their specs count, else of metadata.
+// list returns the constructor of empty lists: of whole objects where their specs count, else of metadata.
 func (k holderKind) list(specs bool) func() client.ObjectList {
 	if specs {
 		return k.whole
@@ -68,7 +68,7 @@ func (k holderKind) list(specs bool) func() client.ObjectList {
 	}
 }
 
-// hold records what the objects of a list refer to.
+// hold records the references of a list's objects.
 func hold(held *internalreferences.Graph, kind holderKind, list client.ObjectList, unread *unreadable) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		object, err := meta.Accessor(item)
@@ -87,7 +87,7 @@ func hold(held *internalreferences.Graph, kind holderKind, list client.ObjectLis
 	})
 }
 
-// refersTo returns what an object refers to: by annotations only where its metadata were listed.
+// refersTo returns the references of an object: by annotations only where its metadata were listed.
 func refersTo(item runtime.Object, object metav1.Object) ([]references.Reference, error) {
 	if _, metadata := item.(*metav1.PartialObjectMetadata); metadata {
 		return references.FromAnnotations(object.GetAnnotations()), nil

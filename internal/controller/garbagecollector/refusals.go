@@ -40,8 +40,8 @@ type refusal struct {
 // Only one run at a time uses them; what they remember is never more than what the run has listed.
 type refusals map[object]refusal
 
-// split keeps what is to be deleted in this run, and returns the errors of what is left alone until later. Objects that were not listed any
-// more are forgotten.
+// split returns the objects that are due in this run, and the errors of those that back off. Objects that were not
+// listed any more are forgotten.
 func (r refusals) split(all []candidate, now time.Time) (due []candidate, left []error) {
 	listed := make(map[object]bool, len(r))
 	for _, c := range all {

@@ -60,8 +60,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), watches)
 }
 
-// Reconcile writes what differs, all of it, whatever fails: what stands in the way in one namespace is no matter of others. An event about
-// it asks again.
+// Reconcile writes all differences, whatever fails: an obstacle in one namespace does not affect others. An event
+// about it triggers the next try.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var failed []error
 	d := r.index.Decide(request.Name)

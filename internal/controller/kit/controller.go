@@ -1,4 +1,4 @@
-// Package kit has what every controller needs and none should write for itself.
+// Package kit has the parts that all controllers share.
 package kit
 
 import (

@@ -20,7 +20,7 @@ import (
 // goroutines: of a hundred targets ninety-nine have nothing to do. A panic ends the target's controllers, not the process.
 type Host interface {
 	manager.Manager
-	// Panicked takes what a reconciliation panicked with; the host ends all that it runs for the target.
+	// Panicked receives the cause of a reconciliation's panic; the host ends everything that it runs for the target.
 	Panicked(cause any)
 }
 

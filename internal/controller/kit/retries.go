@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Timeout limits how long one reconciliation may take where nothing else is said (0.1 of the cluster controllers' contract).
+// Timeout is the default time limit of one reconciliation (0.1 of the cluster controllers' contract).
 const Timeout = 3 * time.Minute
 
-// Retries returns how long to wait after failures: 5 ms, doubled up to 1000 s, for each item on its own (COM-4).
+// Retries returns the back-off after failures: 5 ms, doubled up to 1000 s, for each item on its own (COM-4).
 func Retries() workqueue.TypedRateLimiter[reconcile.Request] { return RetriesOf[reconcile.Request]() }
 
 // RetriesOf is Retries for items of another type.

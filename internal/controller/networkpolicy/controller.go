@@ -30,7 +30,8 @@ import (
 const (
 	// Name of the controller, in logs and metrics.
 	Name = "networkpolicy"
-	// reporter is who records Events (OBS-34); their reasons are about a label's key, and about what cannot be read or done.
+	// reporter is the source of Events (OBS-34); their reasons are about a label's key, and about problems of a
+	// Service.
 	reporter      = "networkpolicy-controller"
 	reasonTooLong = "PodLabelSelectorKey(s)TooLong"
 	reasonProblem = "NetworkPolicyProblem"
@@ -108,8 +109,8 @@ func (r *Reconciler) logger(request *desired.Request) logr.Logger {
 	return logger
 }
 
-// rounds bounds how often a reconciliation looks again at what it has written before it waits: what changes all the time must not keep a
-// worker from others.
+// rounds bounds the repeated checks of a reconciliation's own writes before it waits: a policy that changes all the
+// time must not keep a worker from others.
 const (
 	rounds = 5
 	pause  = time.Second

@@ -24,8 +24,8 @@ var istioVersions = []string{"v1beta1", "v1", "v1alpha3"}
 
 func definitionOf(resource string) string { return resource + "." + foreign.Group }
 
-// selectorsLimit bounds how many selectors of Gateways are followed, each with a watch of its own: a landscape has one for each exposure class
-// and zone. Services behind further ones have no policies for them, and those that are there stay.
+// selectorsLimit bounds the followed selectors of Gateways, each with a watch of its own: a landscape has one for each
+// exposure class and zone. Services behind further ones get no policies for them, and existing ones stay.
 const selectorsLimit = 100
 
 // istio follows VirtualServices and Gateways while they are served, and the Pods of each selector of a Gateway that is in use: those are a

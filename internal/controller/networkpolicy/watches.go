@@ -158,7 +158,7 @@ type teller func(tell func() []desired.Request)
 
 func (w *watches) now(tell func() []desired.Request) { w.add(tell()) }
 
-// whole returns how a kind of Kubernetes' own is followed.
+// whole returns the description of following one of Kubernetes' own kinds.
 func whole[T any, P interface {
 	*T
 	runtime.Object
@@ -168,7 +168,7 @@ func whole[T any, P interface {
 	return kind
 }
 
-// sliced returns how a kind is followed of which slices are read.
+// sliced returns the description of following a kind of which slices are read.
 func sliced[P runtime.Object](t teller, resource schema.GroupVersionResource, fresh func() P, set func(P) []desired.Request, remove func(namespace, name string) []desired.Request, retain func(desired.Has) []desired.Request) reflector.Kind {
 	return reflector.Kind{
 		Name: resource.Resource, Resource: resource, New: func() runtime.Object { return fresh() },

@@ -105,7 +105,7 @@ func RequiredDrivers(pods []corev1.Pod) []string {
 	return slices.Compact(drivers)
 }
 
-// MissingDrivers returns which of the drivers a CSINode does not have; nil is one without drivers (NCC-7).
+// MissingDrivers returns the drivers that a CSINode lacks; nil is one without drivers (NCC-7).
 func MissingDrivers(required []string, node *storagev1.CSINode) []string {
 	var missing []string
 	for _, driver := range required {

@@ -130,7 +130,7 @@ type cause struct {
 	early  bool
 }
 
-// pause returns how long a token waits to be replaced before its time, which is no longer than until its time is up.
+// pause returns the wait of an early replacement, which ends with the token's time at the latest.
 func (r *Reconciler) pause(secret *corev1.Secret, asked *token.Asked, why cause) time.Duration {
 	if !why.early {
 		return 0

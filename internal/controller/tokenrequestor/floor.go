@@ -18,11 +18,12 @@ const (
 	replacementPause = 10 * time.Minute
 )
 
-// floor limits how often the token of a Secret is replaced before its time (TR-24: no issuing in a tight loop).
+// floor limits the rate at which the token of a Secret is replaced before its time (TR-24: no issuing in a tight
+// loop).
 //
-// Each write to the source is an event that enqueues the Secret again. If a mutating webhook of the target, for example, changes what was
-// written, each run would find a reason to issue the next token. A restart forgets the counts, which costs the replacements
-// that are free once more.
+// Each write to the source is an event that enqueues the Secret again. If a mutating webhook of the target, for
+// example, changes the written Secret, each run would find a reason to issue the next token. A restart forgets the
+// counts, which costs the replacements that are free once more.
 type floor struct {
 	clock clock.PassiveClock
 
@@ -30,7 +31,7 @@ type floor struct {
 	buckets map[types.NamespacedName]*rate.Limiter
 }
 
-// pause returns how long it is until the token of a Secret may be replaced; zero means that it may be replaced now.
+// pause returns the time until the token of a Secret may be replaced; zero means that it may be replaced now.
 func (f *floor) pause(key types.NamespacedName) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

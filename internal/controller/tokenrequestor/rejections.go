@@ -52,7 +52,7 @@ func (r *rejections) accepted(key types.NamespacedName) {
 	delete(r.issued, key)
 }
 
-// pause returns how long to keep a token that was not accepted; nothing or less means not at all.
+// pause returns the time for which a token that was not accepted is kept; zero or less means not at all.
 func (r *rejections) pause(key types.NamespacedName, token string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// maxReason limits how long the reason of a denial may be, in bytes. It names what was asked for, which may be as large as a request: the
-// condition has to fit into one object with the request, and is read by people.
+// maxReason bounds the reason of a denial, in bytes. It names the requested subject, which may be as large as a
+// request: the condition has to fit into one object with the request, and is read by people.
 const maxReason = 1024
 
 // Outcome is the result of a decision about a request.
@@ -29,7 +29,7 @@ const (
 // Verdict is a decision.
 type Verdict struct {
 	Outcome Outcome
-	// Subject is who the certificate is for, as messages name it.
+	// Subject is the subject of the certificate, as messages name it.
 	Subject string
 	// Reason is the reason, for people.
 	Reason string
@@ -55,7 +55,7 @@ type View interface {
 	Node(ctx context.Context, name string) (addresses []corev1.NodeAddress, found bool, err error)
 	// Machine returns the name of the Node that a Machine has become, empty if there is none yet, and whether there is such a Machine.
 	Machine(ctx context.Context, name string) (node string, found bool, err error)
-	// MachinesOf returns how many Machines have become a Node of this name.
+	// MachinesOf returns the number of Machines that have become a Node of this name.
 	MachinesOf(ctx context.Context, node string) (int, error)
 }
 

@@ -49,8 +49,8 @@ func (d *decision) nodeAgent(ctx context.Context) (string, error) {
 	return d.clientCertificate(nodeAgentsGroup), nil
 }
 
-// asker judges who asks for the certificate of a machine. An agent may ask for its own only, and everybody else before there is a first one
-// (CSR-32 to CSR-35).
+// asker judges the requester of a machine's certificate. An agent may ask for its own only, and everybody else before
+// there is a first one (CSR-32 to CSR-35).
 func (d *decision) asker(ctx context.Context, machine, node string) (string, error) {
 	switch {
 	case d.isBootstrap():
@@ -89,8 +89,8 @@ func (d *decision) isBootstrap() bool {
 	return strings.HasPrefix(d.Username, bootstrapPrefix) || d.BootstrapByKubelet && strings.HasPrefix(d.Username, nodePrefix)
 }
 
-// clientCertificate judges what is asked for: no group but that of agents, where none is also fine; a bootstrap token could get into any
-// group otherwise.
+// clientCertificate judges the requested groups: none but that of agents, where none is also fine; a bootstrap token
+// could get into any group otherwise.
 func (d *decision) clientCertificate(group string) string {
 	if len(d.Organization) > 0 && !slices.Equal(d.Organization, []string{group}) {
 		return fmt.Sprintf("organization in CSR is neither empty nor %q", group)
@@ -129,7 +129,7 @@ func validName(name string) bool {
 	return name != "" && len(name) <= nameLimit && len(content.IsPathSegmentName(name)) == 0
 }
 
-// nameLimit limits how long the name of a Node or Machine may be: that of a DNS subdomain.
+// nameLimit bounds the name of a Node or Machine: that of a DNS subdomain.
 const nameLimit = 253
 
 // usages returns why usages are refused: one is missing, or there is one that no signer gives.

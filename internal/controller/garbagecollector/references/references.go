@@ -37,7 +37,7 @@ type Graph struct {
 // NewGraph returns a graph without holders.
 func NewGraph() *Graph { return &Graph{g: graph.New(schema), whole: map[string]bool{}} }
 
-// Hold records what an object refers to, in its own namespace only (GC-8), in place of what it referred to before.
+// Hold records the references of an object, in its own namespace only (GC-8), in place of its former ones.
 func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference) {
 	by := graph.Vertex{Kind: holder, Namespace: namespace, Name: kind + "/" + name}
 	if len(refers) == 0 {

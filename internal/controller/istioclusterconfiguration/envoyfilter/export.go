@@ -2,8 +2,8 @@ package envoyfilter
 
 import "slices"
 
-// visible returns which of some namespaces an export list of an object in a namespace names (ICC-6): nothing if it is empty or names "~",
-// all for "*", the own one for ".".
+// visible returns the namespaces that an export list of an object in a namespace names (ICC-6): none if it is empty or
+// names "~", all for "*", the own one for ".".
 func visible(exportTo []string, own string, namespaces []string) []string {
 	if slices.Contains(exportTo, "~") {
 		return nil

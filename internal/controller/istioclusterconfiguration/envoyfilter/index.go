@@ -373,7 +373,7 @@ type Decision struct {
 	Delete []Existing
 }
 
-// Decide compares what is wanted for a source namespace with what is there.
+// Decide returns the differences between the wanted and the existing filters of a source namespace.
 func (x *Index) Decide(source string) Decision {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -12,7 +12,8 @@ const (
 	optionsType           = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 )
 
-// modeFor returns how gateways speak to a port (ICC-8: what the rule says of the port, then of all ports, then what the port says of itself).
+// modeFor returns the protocol between gateways and a port (ICC-8: the rule about the port, then about all ports, then
+// the port's own).
 func (r *Rule) modeFor(p port) mode {
 	if m := r.ports[p.number]; m != undecided {
 		return m

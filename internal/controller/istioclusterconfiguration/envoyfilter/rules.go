@@ -39,7 +39,7 @@ type Rule struct {
 	Unreadable bool
 }
 
-// RuleOf returns what of a DestinationRule decides.
+// RuleOf returns the deciding fields of a DestinationRule.
 func RuleOf(o *istio.DestinationRule) *Rule {
 	r := &Rule{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, ExportTo: o.Spec.ExportTo}
 	if len(o.Spec.Subsets) > 0 || o.Spec.WorkloadSelector != nil {
@@ -73,7 +73,7 @@ func serviceOf(namespace, host string) types.NamespacedName {
 	return types.NamespacedName{Namespace: in, Name: name}
 }
 
-// modeOf returns what a connection pool decides (ICC-8: useClientProtocol, then h2UpgradePolicy).
+// modeOf returns the mode of a connection pool (ICC-8: useClientProtocol, then h2UpgradePolicy).
 func modeOf(pool *istio.ConnectionPool) mode {
 	switch {
 	case pool == nil || pool.HTTP == nil:
@@ -98,7 +98,7 @@ type port struct {
 	mode   mode
 }
 
-// ServiceOf returns what of a Service decides.
+// ServiceOf returns the deciding fields of a Service.
 func ServiceOf(o *corev1.Service) *Service {
 	s := &Service{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}}
 	for i := range o.Spec.Ports {
@@ -113,7 +113,7 @@ func ServiceOf(o *corev1.Service) *Service {
 	return s
 }
 
-// modeOfPort returns what a port says of itself (ICC-8: its appProtocol, or else its name up to the first dash).
+// modeOfPort returns the port's own mode (ICC-8: its appProtocol, or else its name up to the first dash).
 func modeOfPort(p *corev1.ServicePort) mode {
 	protocol, _, _ := strings.Cut(p.Name, "-")
 	switch {

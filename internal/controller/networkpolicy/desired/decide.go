@@ -22,7 +22,7 @@ type Decision struct {
 	Long, Short string
 }
 
-// Decide compares what is wanted with what is there.
+// Decide returns the differences between the wanted and the existing policies.
 func (x *Index) Decide(r Request) Decision {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -42,8 +42,8 @@ func BackendsOf(o *networkingv1.Ingress) []Backend {
 	return all
 }
 
-// targetOf returns what a backend's port is in the Pods (NP-47: the first port of the Service with the same name or number). A name that is
-// empty is that of no port.
+// targetOf returns the port in the Pods for a backend's port (NP-47: the first port of the Service with the same name
+// or number). An empty name is that of no port.
 func (s *Service) targetOf(b Backend) (target, bool) {
 	for i := range s.ports {
 		if b.Name != "" && s.ports[i].name == b.Name || b.Name == "" && b.Number != 0 && s.ports[i].number == b.Number {

@@ -143,7 +143,8 @@ func (i *istio) routes(service types.NamespacedName) []route {
 	return all
 }
 
-// problems returns what keeps a Service from being reached through Gateways (NP-51: one without a selector would be all Pods).
+// problems returns the obstacles to reaching a Service through Gateways (NP-51: one without a selector would be all
+// Pods).
 func (i *istio) problems(service types.NamespacedName) []Problem {
 	var all []Problem
 	for _, v := range i.uses(service) {
@@ -339,7 +340,7 @@ func (x *Index) throughLocked(gateways func(types.NamespacedName) bool) []Reques
 	return requests
 }
 
-// gateLocked returns what is known of the Pods that match a selector of Gateways.
+// gateLocked returns the known Pods that match a selector of Gateways.
 func (x *Index) gateLocked(selector string) *gate {
 	g := x.istio.gates[selector]
 	if g == nil {

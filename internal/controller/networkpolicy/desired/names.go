@@ -25,7 +25,7 @@ const (
 	AnnotationDescription = "gardener.cloud/description"
 )
 
-// keyLimit limits how long the name of a label's key may be.
+// keyLimit bounds the name of a label's key.
 const keyLimit = 63
 
 // ShortKey returns a label's key as Pods carry it: a longer one ends with a digest (NP-21: 57 characters, a dash and 5 of the digest).

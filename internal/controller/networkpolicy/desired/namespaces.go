@@ -57,8 +57,8 @@ func (x *Index) handles(set labels.Set) bool {
 	return len(x.options.Handled) == 0 || slices.ContainsFunc(x.options.Handled, func(s labels.Selector) bool { return s.Matches(set) })
 }
 
-// namespaceChangedLocked returns what a change of a Namespace concerns (NP-41): the Services in it, and for each Service that lets it in,
-// or did, the policies of the two. nil stands for one that is not there.
+// namespaceChangedLocked returns the requests that a change of a Namespace concerns (NP-41): the Services in it, and
+// for each Service that lets it in, or did, the policies of the two. nil stands for a missing Namespace.
 func (x *Index) namespaceChangedLocked(name string, old, fresh *namespace) []Request {
 	var requests []Request
 	was, is := old != nil && !old.terminating, fresh != nil && !fresh.terminating

@@ -40,7 +40,7 @@ func (p *Policy) Apply(object *networkingv1.NetworkPolicy) {
 // Digest stands for what is managed of a policy: the labels, the description and the spec.
 type Digest [16]byte
 
-// Digest returns what DigestOf returns once the policy is written.
+// Digest returns the digest of the policy once it is written, equal to that of DigestOf.
 func (p *Policy) Digest() Digest { return digest(p.Service, p.Description, &p.Spec) }
 
 // DigestOf returns the digest of a policy in a cluster.

@@ -68,7 +68,8 @@ type unread struct {
 	aliases        []string
 }
 
-// ServiceOf returns what of a Service decides. An annotation that cannot be read leaves out its policies and no others.
+// ServiceOf returns the deciding fields of a Service. An annotation that cannot be read leaves out its policies and no
+// others.
 func ServiceOf(o *corev1.Service) *Service {
 	s := &Service{
 		NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, UID: o.UID,

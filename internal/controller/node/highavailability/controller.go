@@ -33,7 +33,7 @@ type Options struct {
 	Kept client.Reader
 	// Live lists Namespaces and workloads, and patches the latter.
 	Live client.Client
-	// Namespaces restrict which workloads are looked at; empty means all (COM-3).
+	// Namespaces restrict the workloads; empty means all (COM-3).
 	Namespaces []string
 }
 

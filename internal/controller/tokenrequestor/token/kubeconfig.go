@@ -258,7 +258,7 @@ func scalar(value string) *yaml.Node {
 
 func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
 
-// kindOf names what a node is, as decoders do.
+// kindOf names the kind of a node, as decoders do.
 func kindOf(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.SequenceNode:

@@ -22,8 +22,8 @@ const (
 	shortest = 30 * time.Second
 )
 
-// Delay returns how long a token with this lifetime is used until it is renewed: 80 % of the lifetime but at most 24 hours, less up to 5 %
-// of it (C13, TR-17). spread is from 0, nothing less, to 1.
+// Delay returns the time until a token with this lifetime is renewed: 80 % of the lifetime but at most 24 hours, less
+// up to 5 % of it (C13, TR-17). spread is from 0, nothing less, to 1.
 func Delay(lifetime time.Duration, spread float64) time.Duration {
 	delay := time.Duration(math.Min(float64(lifetime)*share, float64(longest)) * (1 - earlier*spread))
 	return max(delay, shortest)
@@ -64,7 +64,7 @@ func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, no
 	return Examination{Token: token, Renew: a.stale(token, account, now)}, nil
 }
 
-// Remaining returns how long it is until the token is to be renewed; nothing or less means now (TR-12).
+// Remaining returns the time until the token is to be renewed; zero or less means now (TR-12).
 func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
 	at, err := time.Parse(time.RFC3339, a.annotations[AnnotationRenew])
 	if err != nil {
@@ -95,7 +95,7 @@ type Claims struct {
 	AccountUID types.UID
 }
 
-// ClaimsOf returns what a token says of itself: nothing if it is no JSON web token.
+// ClaimsOf returns the claims of a token: none if it is no JSON web token.
 func ClaimsOf(token string) Claims {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
