@@ -17,27 +17,28 @@ const (
 	// smallBody is more than kube-apiserver's SubjectAccessReviews ever have: names of at most 253 bytes, and groups and extra fields of a user,
 	// which come from one request header or token.
 	smallBody = 64 << 10
-	// bodyPatience limits how long a body may take to come once it is read; kube-apiserver sends it in one piece with the header.
+	// bodyPatience limits the arrival of a body once it is read; kube-apiserver sends it in one piece with the header.
 	bodyPatience = 5 * time.Second
-	// awaitedBodies bounds how many small bodies are awaited at once, and with smallBody the memory for them: 32 MiB at most.
+	// awaitedBodies bounds the small bodies that are awaited at once, and with smallBody the memory for them: 32 MiB
+	// at most.
 	awaitedBodies = 512
-	// queuedBodies bounds how many bodies of one size wait for a place. None of them is read, so that each takes one stream's window at most:
-	// 16 MiB. One API server has 200 changes under way at most, by default.
+	// queuedBodies bounds the bodies of one size that wait for a place. None of them is read, so that each takes one
+	// stream's window at most: 16 MiB. One API server has 200 changes under way at most, by default.
 	queuedBodies = 256
 )
 
-// Size bounds what bodies of one size, or less, may take of the memory and of the processors. Bodies of different sizes do not wait for one
+// Size bounds the memory and the CPU time of bodies up to one size. Bodies of different sizes do not wait for one
 // another, unless they share Turns.
 type Size struct {
-	// Bytes limits how long such a body may be, and Places how many of them are in memory at once.
+	// Bytes is the maximum length of such a body, and Places the number of them in memory at once.
 	Bytes  int64
 	Places int
-	// Grace limits how long a body that is being read may take before it can be given up for another one.
+	// Grace limits the arrival of a body before it can be given up for another one.
 	Grace time.Duration
 	// BytesPerSecond is the speed of using one place: a body of a megabyte at 4 MiB a second keeps its place for a
 	// quarter of one. 0 means no bound.
 	BytesPerSecond int
-	// Turns is who works on one of these bodies at a time.
+	// Turns has one turn at a time for work on these bodies.
 	Turns *ratelimit.Turns
 }
 

@@ -32,9 +32,10 @@ const (
 	TokenHeaderBytes = 32 << 10
 	// stuckConnection is the time after which a connection that takes no byte is closed, whatever its windows say.
 	stuckConnection = 15 * time.Second
-	// slowestPage limits how long anything may take, a debug page included. Reviews have a deadline of their own for their answers.
+	// slowestPage limits the time of any request, a debug page included. Reviews have a deadline of their own for
+	// their answers.
 	slowestPage = 30 * time.Second
-	// answerTime limits how long a client may take to read the answer to a review.
+	// answerTime limits the time in which a client reads the answer to a review.
 	answerTime = 5 * time.Second
 )
 

@@ -16,7 +16,7 @@ type Cluster string
 const (
 	// Source has the ManagedResources and their Secrets.
 	Source Cluster = "source"
-	// Target has what ManagedResources describe, and what webhooks and most controllers look after.
+	// Target has the objects of ManagedResources, of webhooks and of most controllers.
 	Target Cluster = "target"
 	// Garden has the landscape's API.
 	Garden Cluster = "garden"
@@ -51,15 +51,15 @@ type Read struct {
 	Form          Form
 	// Selector and FieldSelector restrict what is kept; empty means all.
 	Selector, FieldSelector string
-	// Namespace restricts what is read to one; empty means those of the configuration.
+	// Namespace restricts the reads to one namespace; empty means those of the configuration.
 	Namespace string
-	// Names restricts what is read live, or by a stream that selects one name.
+	// Names restricts the objects that are read live, or by a stream that selects one name.
 	Names []string
 	// Listed is set if the kind is listed in addition to live reads of single objects.
 	Listed bool
 	// Optional is set if the kind may not be served, or be served later: no start waits for it.
 	Optional bool
-	// Strip removes what the reader has no use for; nil means that it needs all of what is kept in the form.
+	// Strip removes fields that the reader does not need; nil means that it needs all fields of the form.
 	Strip Strip
 }
 
@@ -71,13 +71,13 @@ type Write struct {
 	Verbs           []string
 	// ClusterScoped is set if the kind has no namespaces.
 	ClusterScoped bool
-	// Names restricts what is written; it does not go with create.
+	// Names restricts the written objects; it does not go with create.
 	Names []string
-	// Namespace restricts what is written to one; empty means those of the configuration.
+	// Namespace restricts the writes to one namespace; empty means those of the configuration.
 	Namespace string
 }
 
-// Rights returns what a read needs.
+// Rights returns the rights that a read needs.
 func (r *Read) Rights() rbacv1.PolicyRule {
 	verbs := []string{"list", "watch"}
 	if r.Form == Live {
@@ -92,7 +92,7 @@ func (r *Read) Rights() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.Kind.Group}, Resources: []string{r.Resource}, Verbs: verbs, ResourceNames: r.Names}
 }
 
-// Rights returns what a write needs.
+// Rights returns the rights that a write needs.
 func (w *Write) Rights() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{w.Group}, Resources: []string{w.Resource}, Verbs: w.Verbs, ResourceNames: w.Names}
 }
@@ -103,8 +103,9 @@ type Scope struct {
 	Namespace string
 }
 
-// Rights returns what the rows may do in each scope, each group, resource and set of names once, sorted, and nothing that is allowed anyway.
-// Rights in namespaces are given in those that the process is restricted to in a cluster, if there are any.
+// Rights returns the rights of the rows in each scope, each group, resource and set of names once, sorted, without
+// rights that everybody has. Rights in namespaces are given in those that the process is restricted to in a cluster,
+// if there are any.
 func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string) map[Scope][]rbacv1.PolicyRule {
 	all := map[Scope][]rbacv1.PolicyRule{}
 	allow := func(cluster Cluster, namespace string, clusterScoped bool, rule rbacv1.PolicyRule) {

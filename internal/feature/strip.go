@@ -7,8 +7,8 @@ type Strip interface {
 	Strip(object any) (any, error)
 }
 
-// Stripping returns what removes something from objects of one type, and leaves others as they are. It equals no other one: readers that
-// have it in common have it from a variable.
+// Stripping returns a Strip that removes parts of objects of one type, and leaves others as they are. It equals no
+// other one: readers that share it have it from a variable.
 func Stripping[T any](remove func(*T)) Strip { return &stripping[T]{remove} }
 
 type stripping[T any] struct{ remove func(*T) }

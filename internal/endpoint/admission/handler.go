@@ -28,13 +28,14 @@ const (
 	// cluster.Streams), and the further changes that an API server has under way. Their bodies are 80 MiB at most, because no body is
 	// larger than 64 KiB; a body of usual size has some 4 KiB.
 	reviewsAtOnce = ratelimit.Waiting + 256
-	// budget limits how long a request may take; kube-apiserver waits ten seconds by default.
+	// budget limits the time of a request; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
 
 	reviewType = "application/json"
 )
 
-// NewBodies returns what bounds the bodies of AdmissionReviews, for all endpoints that share it. A review has the object twice when it is updated.
+// NewBodies returns the bound of the bodies of AdmissionReviews, for all endpoints that share it. A review has the
+// object twice when it is updated.
 //
 // Most objects above 32 KiB are Shoots, Secrets and ConfigMaps of some hundred KiB at most: reviews of up to 256 KiB do not wait for larger ones. While
 // 32 of them read from an API server that answers in 50 ms, 640 a second are possible, and one that takes 3 ms to judge is judged 160 times a
@@ -52,8 +53,8 @@ func NewBodies() *endpoint.Bodies {
 	)
 }
 
-// grace limits how long a large body may take to come before it can be given up for another one. An API server sends a body of the largest size in 112
-// round trips, which is a tenth of a second, and more on a machine that is busy.
+// grace limits the arrival of a large body before it can be given up for another one. An API server sends a body of
+// the largest size in 112 round trips, which is a tenth of a second, and more on a machine that is busy.
 const grace = 2 * time.Second
 
 // Func decides about a request: it returns the changes, or the reason of a refusal (refusal.go maps errors to
@@ -78,7 +79,7 @@ type Options struct {
 	// OnlyReport admits the requests that Decide refuses, and reports them (report.go). A webhook that changes objects
 	// has no such mode.
 	OnlyReport bool
-	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
+	// Bodies bounds the memory of all endpoints that share it; nil means that this endpoint has one of its own.
 	Bodies *endpoint.Bodies
 	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics

@@ -154,7 +154,7 @@ func (d *differ) list(path string, was, is, there []any) {
 	step(len(was), len(is))
 }
 
-// kept returns which elements are kept, as pairs of ascending indices before and after.
+// kept returns the elements that are kept, as pairs of ascending indices before and after.
 func kept(was, is []any) (pairs [][2]int) {
 	places := map[string][]int{}
 	for i, element := range was {

@@ -23,7 +23,7 @@ func (p *place) member(name string) *place { return &place{up: p, name: name} }
 
 func (p *place) element(n, length int) *place { return &place{up: p, n: n, length: length, to: n} }
 
-// look returns what is there.
+// look returns the bytes at the place.
 func (p *place) look() ([]byte, bool) {
 	if p.searched {
 		return p.raw, p.found
@@ -53,7 +53,7 @@ func isObject(raw []byte) bool {
 	return at < len(raw) && raw[at] == '{'
 }
 
-// in returns what is at the place in another form of the object.
+// in returns the bytes at the place in another form of the object.
 func (p *place) in(object []byte) ([]byte, bool) {
 	if p.up == nil {
 		return object, true

@@ -19,7 +19,7 @@ const (
 	// ShadowRefuses is the audit annotation of a request that a webhook admits and its shadow policy refuses (SHD-5).
 	ShadowRefuses = "shadow-refuses"
 
-	// warningLength limits how long a warning may be: API servers cut longer ones at 256 bytes.
+	// warningLength bounds a warning: API servers cut longer ones at 256 bytes.
 	warningLength = 256
 	// logPeriod is the minimum interval between log lines about a webhook that only reports.
 	logPeriod = 10 * time.Second

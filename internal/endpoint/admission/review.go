@@ -116,7 +116,7 @@ func typeName(kind schema.GroupVersionKind, into any) string {
 	return "*" + kind.Version + "." + kind.Kind
 }
 
-// typeOf returns which type an object says to be of. Of one that is valid JSON, nothing else is decoded.
+// typeOf returns the type that an object states. Of a valid JSON document, nothing else is decoded.
 func typeOf(raw []byte, valid bool) (said metav1.TypeMeta, err error) {
 	if !valid {
 		return said, unmarshal(raw, &said)

@@ -54,7 +54,8 @@ type requirement struct {
 	Values   []string `json:"values"`
 }
 
-// attributes returns what the authorizer is asked; without either kind of attributes they are empty, the user included (AE-10).
+// attributes returns the question for the authorizer; without either kind of attributes they are empty, the user
+// included (AE-10).
 func (r *review) attributes() authorizer.Attributes {
 	spec := &r.Spec
 	who := &user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.groups, Extra: spec.Extra}

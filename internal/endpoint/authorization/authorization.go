@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// decisionBudget limits how long a decision may take (AE-1); kube-apiserver waits ten seconds at most.
+	// decisionBudget limits the time of a decision (AE-1); kube-apiserver waits ten seconds at most.
 	decisionBudget = 10 * time.Second
 	// reviewLimit bounds the body of a review. Reviews of kube-apiserver have some hundred bytes; etcd's limit for a whole object
 	// is 1.5 MiB, so twice that is more than any request that could be asked about.
@@ -45,8 +45,8 @@ const (
 	reviewBeta  = reviewGroup + "v1beta1"
 )
 
-// NewBodies returns what bounds the bodies of reviews, for all endpoints that share it. kube-apiserver sends none that is large or no JSON: a
-// client that does gets 8 MiB a second and an eighth of a processor, and 6 MiB of memory.
+// NewBodies returns the bound of the bodies of reviews, for all endpoints that share it. kube-apiserver sends none
+// that is large or no JSON: a client that does gets 8 MiB a second and an eighth of a processor, and 6 MiB of memory.
 func NewBodies() *endpoint.Bodies {
 	return endpoint.NewBodies(endpoint.Size{Bytes: reviewLimit, Places: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Turns: ratelimit.NewTurns(7)})
 }
@@ -61,7 +61,7 @@ type Options struct {
 	Concerns func(user.Info) bool
 	// DenyOnError makes an error a denial, so that no later authorizer is asked (B-1).
 	DenyOnError bool
-	// Bodies bounds what is in memory at once, for all endpoints that share it; nil means that this endpoint has one of its own.
+	// Bodies bounds the memory of all endpoints that share it; nil means that this endpoint has one of its own.
 	Bodies *endpoint.Bodies
 	Log    logr.Logger
 }

@@ -2,8 +2,8 @@ package authorization
 
 import "strings"
 
-// sentLimit bounds what is read as kube-apiserver sends it. All texts of such a review are parts of one string, so that a reference to one
-// text keeps at most sentLimit bytes in memory.
+// sentLimit bounds the reviews that are read in kube-apiserver's own form. All texts of such a review are parts of one
+// string, so that a reference to one text keeps at most sentLimit bytes in memory.
 const sentLimit = 4 << 10
 
 // sent reads a review in exactly the form that kube-apiserver sends, from left to right. Its invariant: what it accepts it reads as the

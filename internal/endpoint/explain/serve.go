@@ -24,7 +24,7 @@ const (
 	atOnce = 2
 	// patience limits the time that a question waits for its turn.
 	patience = 5 * time.Second
-	// answerLimit bounds what a client reads of an answer, which has five candidates and some paths.
+	// answerLimit bounds the part of an answer that a client reads; an answer has five candidates and some paths.
 	answerLimit = 1 << 20
 )
 

@@ -1,6 +1,7 @@
-// Package guard restricts an endpoint to clients that an API server authenticates and authorizes: it asks who a token belongs to (TokenReview), and
-// whether its owner may send the request with its verb to its path (SubjectAccessReview), as kube-rbac-proxy does. Prometheus then needs the right to
-// `get` the path as a nonResourceURL.
+// Package guard restricts an endpoint to clients that an API server authenticates and authorizes: it asks for the
+// owner of a token (TokenReview), and whether the owner may send the request with its verb to its path
+// (SubjectAccessReview), as kube-rbac-proxy does. Prometheus then needs the right to `get` the path as a
+// nonResourceURL.
 //
 // An answer counts for a while, and a right is asked about again before it ends. A token that was accepted once waits only for other accepted tokens;
 // strangers wait in a short queue that is fair by host. The package keeps digests of tokens, not tokens. The library's filter of metrics has no lanes,
@@ -34,7 +35,7 @@ import (
 )
 
 const (
-	// allowedFor limits how long a right counts: a client that loses the right may read for so long.
+	// allowedFor is the lifetime of a right: a client that loses the right may read for so long.
 	allowedFor = time.Minute
 	// refreshAfter is the age at which a right is asked about again, so that it does not end between two scrapes.
 	refreshAfter = allowedFor / 2
@@ -45,7 +46,7 @@ const (
 	refusedFor = 10 * time.Second
 	// remembered is the number of answers that each lane keeps, of some 100 bytes each: a few clients ask for a few paths.
 	remembered = 256
-	// patience limits how long an answer may take. Prometheus gives up after ten seconds, too.
+	// patience limits the time of an answer. Prometheus gives up after ten seconds, too.
 	patience = 10 * time.Second
 	// asking is the number of questions of a lane that are under way at once: guesses of tokens must not keep the API server busy.
 	asking = 8

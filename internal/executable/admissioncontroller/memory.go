@@ -26,7 +26,7 @@ const (
 	beginning = 2 * time.Minute
 )
 
-// percentOf returns how much garbage there may be in addition to the memory in use, in percent of the latter.
+// percentOf returns the allowed garbage in addition to the memory in use, in percent of the latter.
 func percentOf(inUse uint64) int {
 	return int(min(mostPercent, max(leastPercent, garbage*100/max(inUse, 1))))
 }
@@ -60,7 +60,7 @@ func pause(since time.Duration) time.Duration {
 	return weighed
 }
 
-// inUse returns what the last collection has left.
+// inUse returns the memory in use after the last collection.
 func inUse() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -28,7 +28,7 @@ type Options struct {
 	Shadow      *rules.Policy
 	Differences *authorization.Differences
 	Metrics     *rules.Metrics
-	// Bodies bounds what is in memory at once, for all shoots that share it; nil means that this shoot has one of its own.
+	// Bodies bounds the memory of all shoots that share it; nil means that this shoot has one of its own.
 	Bodies *endpoint.Bodies
 }
 

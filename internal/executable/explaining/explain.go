@@ -1,5 +1,5 @@
-// Package explaining is the verb explain of all executables: who asks what, as flags and a request; where the answer comes from, a running
-// process, a cluster or a dump; and how it is printed.
+// Package explaining is the verb explain of all executables: the question, as flags and a request; the source of the
+// answer, which is a running process, a cluster or a dump; and the form in which it is printed.
 package explaining
 
 import (

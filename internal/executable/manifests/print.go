@@ -49,7 +49,7 @@ func printAs(out io.Writer, form process.OutputFormat, objects []client.Object) 
 	return form.Print(out, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }
 
-// written returns what is written of an object.
+// written returns the printed form of an object.
 func written(object client.Object) (map[string]any, error) {
 	content, err := json.Marshal(object)
 	if err != nil {

@@ -53,7 +53,7 @@ func (x Executable[C, E]) RightsOf(cfg *C) map[feature.Scope][]rbacv1.PolicyRule
 	return feature.Rights(feature.Enabled(x.Rows, cfg), cfg, namespaces)
 }
 
-// Subject is who gets rights: a ServiceAccount as <namespace>/<name>, or a user.
+// Subject returns the holder of rights: a ServiceAccount as <namespace>/<name>, or a user.
 func Subject(account string) rbacv1.Subject {
 	if namespace, name, isAccount := strings.Cut(account, "/"); isAccount {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}

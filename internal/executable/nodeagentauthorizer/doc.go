@@ -1,2 +1,2 @@
-// Package nodeagentauthorizer is the table of what node-agent-authorizer does, which is one thing, for one shoot or for many.
+// Package nodeagentauthorizer is the table of node-agent-authorizer's one feature, for one shoot or for many.
 package nodeagentauthorizer

@@ -80,7 +80,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	return p, nil
 }
 
-// guarding returns who decides about readers of metrics, by the source.
+// guarding returns the guard that decides about readers of metrics, by the source.
 func guarding(cfg *configuration, log logr.Logger) (*guard.Guard, error) {
 	if !feature.IsOn(cfg, feature.GuardSwitch) {
 		return nil, nil
@@ -130,7 +130,7 @@ func (p *Process) serveOne() ([]process.Check, error) {
 	}, p.Manager.Add(followed)
 }
 
-// shoot returns what is known of a shoot and the endpoint that decides by it.
+// shoot returns the view of a shoot and the endpoint that decides by it.
 func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection, log logr.Logger) (*agents.Shoot, error) {
 	mode := view.SelectorsNever
 	switch c.AuthorizeWithSelectors {

@@ -1,4 +1,4 @@
-// Package replaying has what the verb replay of the executables is made of: its flags, and what it prints.
+// Package replaying has the shared parts of the executables' verb replay: its flags and its output.
 package replaying
 
 import (

@@ -32,7 +32,7 @@ func startTokenRequestor(_ context.Context, p *Process) error {
 	}).AddToManager(p.Manager, p.Source.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
 }
 
-// bundle returns what reads the CA of a cluster's API server, which a file may have (TR-23b).
+// bundle returns a function that reads the CA of a cluster's API server, which a file may have (TR-23b).
 func bundle(c *cluster.Cluster) func() ([]byte, error) {
 	tls := c.REST.TLSClientConfig
 	return func() ([]byte, error) {
@@ -68,7 +68,7 @@ func startGarbageCollector(_ context.Context, p *Process) error {
 	}).AddToManager(p.Manager, p.Config.Controllers.CacheSyncTimeout.Duration)
 }
 
-// NewMarked returns what the collector, the engine and the webhooks of a process know of marked objects.
+// NewMarked returns the marked objects that the collector, the engine and the webhooks of a process share.
 func NewMarked(p *Process) *marked.Set {
 	return marked.New(marked.Options{
 		Target: p.Target.Client, Namespaces: p.Config.TargetClientConnection.Namespaces, Period: p.Config.Controllers.GarbageCollector.SyncPeriod.Duration,

@@ -104,7 +104,7 @@ func giveBack() {
 	debug.FreeOSMemory()
 }
 
-// Ready returns what stands in the way of applying ManagedResources.
+// Ready returns the obstacle to applying ManagedResources.
 func (p *Process) Ready() error {
 	if p.Targets != nil {
 		return p.Targets.Ready()

@@ -244,7 +244,7 @@ func (p *Process) TargetAwaited(budget time.Duration) []string {
 	return append(awaited, p.awaited(feature.Target, p.Target, budget)...)
 }
 
-// awaited returns what the cache of a cluster lacks.
+// awaited returns the names of the kinds that the cache of a cluster lacks.
 func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.Duration) []string {
 	if c == nil || c.Synced(budget) {
 		return nil

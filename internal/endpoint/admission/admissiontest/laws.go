@@ -236,7 +236,7 @@ func Respond(decide admission.Func, request admissionv1.AdmissionRequest) *admis
 	return admission.New(admission.Options{Decide: decide, Log: logr.Discard()}).Respond(context.Background(), &request)
 }
 
-// Apply returns what a webhook makes of an object that is created, and whether it admits it. A panic is an error.
+// Apply returns the result of a webhook for an object that is created, and whether it admits it. A panic is an error.
 func Apply(decide admission.Func, object []byte) (result []byte, admitted bool, err error) {
 	return applied(Ask(decide, admissionv1.Create, object), object)
 }
