@@ -41,7 +41,7 @@ func (g *Graph) Explain(from, sink Vertex) Explanation {
 	return e
 }
 
-// followed bounds how many edges of one vertex a path is searched over: each of them is known to lead to the sink.
+// followed bounds the edges of one vertex over which a path is searched: each of them is known to lead to the sink.
 const followed = 100
 
 // pathLocked is a short path, found over the vertices that are known to lead to the sink.
@@ -128,7 +128,7 @@ type Neighbour struct {
 	Class Class
 }
 
-// Bounds limit what is collected; zero means no limit.
+// Bounds limit the collected vertices and edges; zero means no limit.
 type Bounds struct {
 	// Vertices is the number of vertices, Edges that of all their edges together; each vertex gets its share of them.
 	Vertices, Edges int

@@ -228,7 +228,7 @@ func (g *Graph) replaceLocked(owner id, pairs []pair) {
 	g.releaseLocked(owner)
 }
 
-// difference returns what is in a and not in b; both are sorted.
+// difference returns the elements of a that are not in b; both are sorted.
 func difference(a, b []pair) []pair {
 	var result []pair
 	for _, p := range a {
@@ -358,7 +358,7 @@ func (s Schema) String(v Vertex) string {
 	return s.Names[v.Kind] + ":" + v.Namespace + "/" + v.Name
 }
 
-// Contribution returns what an owner contributes, and whether it does.
+// Contribution returns the edges that an owner contributes, and whether it contributes.
 func (g *Graph) Contribution(owner Vertex) ([]Edge, bool) {
 	g.writing.Lock()
 	defer g.writing.Unlock()

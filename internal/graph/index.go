@@ -84,7 +84,7 @@ func newIndex() index {
 	return x
 }
 
-// shorten returns what a vertex keeps of its name in place.
+// shorten returns the part of a vertex's name that is kept in place.
 func (x *index) shorten(number id, name string) shortName {
 	short := shorten(name)
 	if short.length == longName {

@@ -47,7 +47,7 @@ func (a *adjacency) in(v id) []link {
 	return nil
 }
 
-// contributed returns what the vertex's own object contributes.
+// contributed returns the contribution of the vertex's own object.
 func (a *adjacency) contributed(v id) contribution {
 	if l := a.links.at(v); l.more != 0 {
 		return a.more.at(l.more).contributed

@@ -271,7 +271,7 @@ func verifies(bundle []byte, object *unstructured.Unstructured, service *admissi
 	return err
 }
 
-// served returns what is wrong with a Service, "" if it has ready endpoints.
+// served returns the fault of a Service, "" if it has ready endpoints.
 func (c *checker) served(ctx context.Context, service *admissionregistrationv1.ServiceReference) (wrong string, err error) {
 	name := "Service " + service.Namespace + "/" + service.Name
 	if _, err := c.target.get(ctx, services, service.Namespace, service.Name); apierrors.IsNotFound(err) {

@@ -67,7 +67,8 @@ func (a *access) add(set *pflag.FlagSet, prefix, cluster string) {
 	set.StringVar(&a.kubeconfig, prefix+clientcmd.RecommendedConfigPathFlag, "", text)
 }
 
-// toTarget returns how the target is found. It is the source unless a flag says otherwise; --namespace, impersonation and the timeout count for both.
+// toTarget returns the access to the target. It is the source unless a flag says otherwise; --namespace, impersonation
+// and the timeout count for both.
 func (c *connection) toTarget() (a access, other bool) {
 	if c.target.issued != nil {
 		return c.target, true

@@ -133,7 +133,7 @@ func readFile(file string) (decode.Result, error) {
 	return objects, err
 }
 
-// runReader reads what a run would go by.
+// runReader reads the input of a run.
 type runReader struct {
 	*clusters
 	given    *given
@@ -272,7 +272,8 @@ func (r *runReader) readObject(ctx context.Context, ref *resourcesv1alpha1.Objec
 	return live, err
 }
 
-// refine reads what may explain differences, and reports whether it read anything: autoscalers, and definitions of custom resources.
+// refine reads the objects that may explain differences, and reports whether it read any: autoscalers, and definitions
+// of custom resources.
 func (r *runReader) refine(ctx context.Context, run *inspect.Run, changes []inspect.Change) (more bool, err error) {
 	for i := range changes {
 		c := &changes[i]

@@ -21,7 +21,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// mostRequests limits how many requests the question about one object may cost, with one Secret. A request that is only of use is not sent beyond that.
+// mostRequests limits the requests for a question about one object, with one Secret. A request that is merely useful
+// is not sent beyond that.
 const mostRequests = 5
 
 // question is one about an object.
@@ -34,7 +35,7 @@ type question struct {
 	facts  *inspect.Facts
 }
 
-// gather reads what there is to know about an object.
+// gather reads the facts about an object.
 func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, error) {
 	q.facts = &inspect.Facts{Now: now, Kind: q.kind.GroupVersionKind, ClusterScoped: !q.kind.namespaced, Namespace: q.namespace, Name: q.name}
 	if err := q.readLive(ctx); err != nil {
@@ -274,7 +275,7 @@ func (q *question) readWantedVersion(ctx context.Context) error {
 	return nil
 }
 
-// refine reads what may explain a difference.
+// refine reads the objects that may explain a difference.
 func (q *question) refine(ctx context.Context, report *inspect.Report) {
 	replicas := slices.ContainsFunc(report.Differences, func(d inspect.Difference) bool { return d.Path == "spec.replicas" })
 	switch {

@@ -18,7 +18,7 @@ import (
 const (
 	// maxBytes limits a document, as JSON and with its aliases expanded. A Secret or a ConfigMap has at most 1 MiB.
 	maxBytes = 3 << 20
-	// maxDepth limits how deep a document is nested. The deepest kinds of the API nest some 20 levels.
+	// maxDepth bounds the nesting of a document. The deepest kinds of the API nest some 20 levels.
 	maxDepth = 256
 
 	// MaxNodes limits the nodes of a document, with its aliases expanded: scalars, lists and mappings. As text they are counted too high

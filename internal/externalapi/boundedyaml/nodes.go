@@ -21,7 +21,7 @@ func JSONNodes(stream []byte) int {
 	return nodes
 }
 
-// JSONGrowth returns by how much text grows in JSON, where these characters are escaped.
+// JSONGrowth returns the growth of a text in JSON, where these characters are escaped.
 func JSONGrowth(text []byte) int {
 	return 5 * (bytes.Count(text, []byte("<")) + bytes.Count(text, []byte(">")) + bytes.Count(text, []byte("&")))
 }

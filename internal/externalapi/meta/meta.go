@@ -1,4 +1,4 @@
-// Package meta holds what the slices of foreign APIs have in common: the metadata that is read, and references.
+// Package meta holds the common parts of the slices of foreign APIs: the metadata that is read, and references.
 //
 // A slice declares only the fields that are read, under their real names, so that it decodes from any version of the real thing,
 // costs little, and cannot be written back.

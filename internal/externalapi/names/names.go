@@ -114,7 +114,7 @@ func ParseBootstrapper(name string) (namespace, managedSeed string, ok bool) {
 	return namespace, managedSeed, managedSeed != "" && !strings.Contains(managedSeed, ":")
 }
 
-// ParseBootstrapDescription reads for what a bootstrap token is meant; kind is "ManagedSeed", "Gardenlet" or "".
+// ParseBootstrapDescription reads the purpose of a bootstrap token; kind is "ManagedSeed", "Gardenlet" or "".
 func ParseBootstrapDescription(text string) (kind, namespace, name string) {
 	lead := bootstrapDescriptionLead
 	switch {

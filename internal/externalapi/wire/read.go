@@ -22,7 +22,7 @@ type fieldError struct {
 // Error implements error.
 func (e *fieldError) Error() string { return e.path + ": " + e.err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the fault of the field.
 func (e *fieldError) Unwrap() error { return e.err }
 
 // at puts the name of a field before the path in an error.

@@ -1,5 +1,5 @@
-// Package yamltest holds the claims about decoders of foreign YAML: hostile documents, what refusing them may cost, and what any input may.
-// Only tests import it.
+// Package yamltest holds the claims about decoders of foreign YAML: hostile documents, the allowed cost of refusing
+// them, and the allowed cost of any input. Only tests import it.
 package yamltest
 
 import (
@@ -158,7 +158,7 @@ func processor(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Allocated returns how many bytes were allocated meanwhile, which is no less than the peak.
+// Allocated returns the number of bytes that a function allocates, which is no less than the peak.
 func Allocated(do func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
