@@ -231,7 +231,7 @@ type document struct {
 	err     error
 }
 
-// documents reads what a part holds.
+// documents reads the documents of a part.
 func (p *part) documents(left *budget) iter.Seq[document] {
 	return func(yield func(document) bool) {
 		if p.err != nil {

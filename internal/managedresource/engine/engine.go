@@ -1,8 +1,8 @@
-// Package engine puts the parts that keep ManagedResources together: what reads and watches the source, what writes to
-// and watches the target, the tracker between them, and the controllers over all of it.
+// Package engine puts the parts that keep ManagedResources together: readers and watches of the source, writers and
+// watches of the target, the tracker between them, and the controllers over all of it.
 //
-// The executable constructs it with real clusters, the simulation with simulated ones: what runs in between is the
-// same. It must not know what there is once a process, such as ports, signals, election and probes.
+// The executable constructs it with real clusters, the simulation with simulated ones: the parts in between are the
+// same. It must not know the parts that a process has once, such as ports, signals, election and probes.
 package engine
 
 import (

@@ -66,7 +66,7 @@ func there(v any) value { return value{v, v != nil} }
 
 func in(entries map[string]any, name string) value { return there(entries[name]) }
 
-// keep returns what merged is to have at a place from which ways lead on.
+// keep returns the merged value at a place from which ways lead on.
 func keep(at place, merged, live value, ways [][]step) value {
 	if slices.ContainsFunc(ways, func(way []step) bool { return len(way) == 0 }) {
 		if !live.found {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxPointers limits how many pointers an annotation may have: more than that is a whole object, for which there are other
+	// maxPointers bounds the pointers in an annotation: more than that is a whole object, for which there are other
 	// annotations.
 	maxPointers = 64
 	// maxLength is the length of a pointer in bytes: a path of twenty fields and a key of 253 bytes fit.

@@ -214,7 +214,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tooEarly returns how long a change must wait that is one of the message only.
+// tooEarly returns the wait of a change that only changes the message.
 func tooEarly(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition, now time.Time) time.Duration {
 	present := meta.Conditions(conditions).Get(change.Type)
 	if present == nil || present.Status != change.Status || present.Reason != change.Reason || present.Message == change.Message {
@@ -252,8 +252,8 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 	return false
 }
 
-// wait returns for how long a missing object may still be on its way back; zero or less if it is to be reported. It is
-// missing since heard, when the tracker had the news: a judgement may come late, and take long.
+// wait returns the time for which a missing object may still be on its way back; zero or less if it is to be reported.
+// It is missing since heard, the time of the tracker's event: a judgement may come late, and take long.
 func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

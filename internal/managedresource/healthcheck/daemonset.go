@@ -34,7 +34,7 @@ func checkDaemonSet(ds *unstructured.Unstructured) error {
 	return nil
 }
 
-// maxUnavailable limits how many Pods may be missing during a roll-out; percentages are rounded down.
+// maxUnavailable returns the number of Pods that may be missing during a roll-out; percentages are rounded down.
 func maxUnavailable(ds *unstructured.Unstructured, desired int64) int64 {
 	if desired == 0 || text(ds, "spec", "updateStrategy", "type") != "RollingUpdate" {
 		return 0

@@ -13,7 +13,7 @@ import (
 // check returns why an object is not healthy, nil if it is.
 type check func(*unstructured.Unstructured) error
 
-// progress returns what an object still waits for, "" if it is rolled out.
+// progress returns the reason why an object is still being rolled out, "" if it is rolled out.
 type progress func(*unstructured.Unstructured) string
 
 // checks are the kinds with a rule of health, in exactly these versions (MRH-8).

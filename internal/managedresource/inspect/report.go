@@ -82,7 +82,7 @@ type Owner struct {
 	Class      string   `json:"class"`
 	Proof      Proof    `json:"proof"`
 	Conditions []string `json:"conditions,omitempty"`
-	// By is who writes the ManagedResource.
+	// By is the writer of the ManagedResource.
 	By *Writer `json:"by,omitempty"`
 	// Deleting is true if it is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
@@ -93,7 +93,7 @@ type Manifest struct {
 	Secret   string `json:"secret"`
 	Key      string `json:"key"`
 	Document int    `json:"document"`
-	// By is who wrote that key of the Secret last.
+	// By is the last writer of that key of the Secret.
 	By *Writer `json:"by,omitempty"`
 }
 

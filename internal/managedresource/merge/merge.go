@@ -30,8 +30,8 @@ type Options struct {
 var serverOwned = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "selfLink", "managedFields"}
 
-// ForCreation returns what to create: without what only the API server writes (MRB-32), with origin and description
-// unless the object is created only once (MR-30). The argument is left as it is.
+// ForCreation returns the object to create: without the fields that only the API server writes (MRB-32), with origin
+// and description unless the object is created only once (MR-30). The argument is left as it is.
 func ForCreation(desired *plan.Desired, options Options) *unstructured.Unstructured {
 	object := desired.DeepCopy()
 	for _, field := range serverOwned {

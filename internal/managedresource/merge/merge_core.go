@@ -60,7 +60,7 @@ func mergeNamespace(c mergeContext) {
 	}
 }
 
-// mergeNode keeps what makes the object the Node of one machine, and the taints that show its state.
+// mergeNode keeps the fields that make the object the Node of one machine, and the taints that show its state.
 func mergeNode(c mergeContext) {
 	for _, field := range []string{"providerID", "podCIDR", "podCIDRs"} {
 		keepLiveIfUnset(c, "spec", field)
@@ -119,7 +119,7 @@ func mergeClusterRole(c mergeContext) {
 	}
 }
 
-// mergeCertificateSigningRequest keeps who asked, which the API server wrote down.
+// mergeCertificateSigningRequest keeps the requester, which the API server recorded.
 func mergeCertificateSigningRequest(c mergeContext) {
 	for _, field := range []string{"username", "uid", "groups", "extra"} {
 		keepLive(c, "spec", field)

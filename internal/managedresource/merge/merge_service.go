@@ -13,7 +13,7 @@ const (
 	typeExternalName = "ExternalName"
 )
 
-// mergeService keeps what the API server and the cloud provider allocated (MRM-8 … MRM-13, MRB-26).
+// mergeService keeps the allocations of the API server and the cloud provider (MRM-8 … MRM-13, MRB-26).
 func mergeService(c mergeContext) {
 	keepPrefixed(c, "loadbalancer.openstack.org")
 

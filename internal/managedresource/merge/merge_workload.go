@@ -36,8 +36,8 @@ var apps = map[string]workload{
 // HasReplicas reports whether a kind is a built-in one whose objects an autoscaler may scale (MR-20).
 func HasReplicas(group, kind string) bool { return workloads[group][kind].replicas }
 
-// mergeWorkload keeps what others scale (MRM-1 … MRM-3). Of a kind that is not built in, the replicas are at
-// spec.replicas if anything has some (MRM-17).
+// mergeWorkload keeps the fields that others scale (MRM-1 … MRM-3). Of a kind that is not built in, the replicas are
+// at spec.replicas if anything has some (MRM-17).
 func mergeWorkload(c mergeContext, key plan.Key) {
 	w, known := workloads[key.Group][key.Kind]
 	switch {
@@ -51,7 +51,7 @@ func mergeWorkload(c mergeContext, key plan.Key) {
 	}
 }
 
-// mergeDeployment keeps what a controller counts in annotations.
+// mergeDeployment keeps the counts of a controller in annotations.
 func mergeDeployment(c mergeContext) { keepCounted(c, prefixDeployment) }
 
 // mergeStatefulSet is MRM-4: volumeClaimTemplates are immutable.

@@ -24,7 +24,7 @@ const ReasonObjectsWritten = "ObjectsWritten"
 const DeletionLogger = "deletions"
 
 const (
-	// maxWriters bounds what is remembered of the writers of one object. Objects of the source have a few.
+	// maxWriters bounds the remembered writers of one object. Objects of the source have a few.
 	maxWriters = 16
 	// maxNamed is the number of managers that an Event names.
 	maxNamed = 4
@@ -47,7 +47,7 @@ type Writer struct {
 	Fields  uint64
 }
 
-// WritersOf returns who owns the content of an object, by its managed fields: the data of a Secret, the specification
+// WritersOf returns the owners of an object's content, by its managed fields: the data of a Secret, the specification
 // of a ManagedResource. They are sorted by name.
 func WritersOf(object SourceObject, fields []metav1.ManagedFieldsEntry) []Writer {
 	owned := map[string]uint64{}
@@ -92,7 +92,7 @@ type SourceFight struct {
 	Managers []string
 }
 
-// ChangedHands compares who owned the content of objects at two moments, and returns the objects of which several
+// ChangedHands compares the owners of the content of objects at two moments, and returns the objects of which several
 // managers gained or lost fields in between: at least two of them wrote. One manager that writes alone gains and loses
 // fields alone, or none.
 func ChangedHands(before, after []Writer) []SourceFight {

@@ -112,7 +112,7 @@ func (r *Roster) Len() int {
 type state int
 
 const (
-	through state = iota // It has what it wants, and holds up nobody.
+	through state = iota // Its wanted content is applied, and it holds up nobody.
 	onTheirWay
 	failed
 	waiting

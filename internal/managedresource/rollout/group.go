@@ -53,10 +53,10 @@ type Group struct {
 	Progressing bool
 	// Pause is the least time between two waves, and between a change and its turn in any but the first wave.
 	Pause time.Duration
-	// Timeout limits how long a member may take to pass the gate. A failure that begins later does not count.
+	// Timeout limits the time in which a member passes the gate. A failure that begins later does not count.
 	Timeout time.Duration
-	// MaxUnavailable limits how many members may be on their way at once, and MaxFailed how many may have failed without a
-	// halt.
+	// MaxUnavailable bounds the members that are on their way at once, and MaxFailed those that may have failed
+	// without a halt.
 	MaxUnavailable, MaxFailed Amount
 	// Resumed are members that failed and count no more, Aborted those whose present content is not applied.
 	Resumed, Aborted sets.Set[Token]

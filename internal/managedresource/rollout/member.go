@@ -163,7 +163,7 @@ func (m *Member) Judge(conditions meta.Conditions, progressing bool) {
 	}
 }
 
-// longestWhy bounds what is passed on of the message of a condition.
+// longestWhy bounds the part of a condition's message that is passed on.
 const longestWhy = 120
 
 // Record is the content of an annotation of a ManagedResource of a group: the revision that was let go last, when, and

@@ -108,7 +108,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): true,
 }
 
-// buildLocked returns what a Go type takes. Its branches are one row for each kind of Go type.
+// buildLocked returns the type of a Go type's values. Its branches are one row for each kind of Go type.
 func (k *kinds) buildLocked(goType reflect.Type) *Type {
 	if t, found := k.built[goType]; found {
 		return t

@@ -192,7 +192,7 @@ func (w *walk) at(step string) bool {
 	return false
 }
 
-// sameAny compares what no type here knows: null, {} and absent differ, numbers are compared by value.
+// sameAny compares values without a known type: null, {} and absent differ, numbers are compared by value.
 func sameAny(live, merged any) bool {
 	switch merged := merged.(type) {
 	case map[string]any:

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sameScalar compares what may be spelt in more than one way.
+// sameScalar compares values that may be spelt in more than one way.
 func sameScalar(t *Type, live, merged any) bool {
 	switch t.Kind {
 	case Quantity:

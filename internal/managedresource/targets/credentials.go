@@ -162,7 +162,7 @@ func (t *Targets) load(kubeconfig []byte) (*credentials, error) {
 	return found, nil
 }
 
-// complete reads what is different for the target.
+// complete reads the overrides of the target.
 func (c *credentials) complete(overrides []byte) error {
 	if len(overrides) > 0 {
 		c.overrides = &config.TargetOverrides{}

@@ -181,7 +181,7 @@ func (r *reached) close() {
 	r.end()
 }
 
-// connect returns how the target is reached, within its limits. It sends nothing.
+// connect returns the connections to the target, within its limits. It sends nothing.
 func (m *member) connect(found *credentials) (*reached, error) {
 	dialled, err := m.Dial(found.config)
 	if err != nil {
@@ -208,7 +208,7 @@ func (m *member) connect(found *credentials) (*reached, error) {
 	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: bounded}}, t, share, dialled.End}, nil
 }
 
-// watchBurst is for how many seconds of its rate a target may send events at once.
+// watchBurst is the number of seconds whose events a target may send at once, at its rate.
 const watchBurst = 8
 
 // probe asks for the version of the API server: whether it answers and takes the credentials.

@@ -44,7 +44,7 @@ type Options struct {
 	Source kubernetes.Interface
 	// Load reads the kubeconfig of a target. It refuses what makes the process read files or run programs.
 	Load func([]byte) (*rest.Config, error)
-	// Dial returns what sends requests to a target; nil for connections of its own.
+	// Dial returns the connections to a target; nil for connections of its own.
 	Dial func(*rest.Config) (*Connections, error)
 	// Identified, if it is set, is called once the identity of the source is known.
 	Identified func()
@@ -110,8 +110,8 @@ func New(o Options) *Targets {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (t *Targets) NeedLeaderElection() bool { return true }
 
-// Ready returns what the start waits for, or what is in the way of news from the source; nil where there is no leader.
-// No target is waited for.
+// Ready returns the reason why the start waits, or the obstacle to events from the source; nil where there is no
+// leader. No target is waited for.
 func (t *Targets) Ready() error {
 	if waiting := t.started.Load(); waiting != nil && *waiting != nil {
 		return *waiting
@@ -291,8 +291,8 @@ func (t *Targets) endLocked(namespace, why string) {
 	}
 }
 
-// tidyAfter is for how long no target must have begun before memory is given back: a thousand targets are verified
-// within that time.
+// tidyAfter is the time without a new target after which memory is given back: a thousand targets are verified within
+// that time.
 const tidyAfter = time.Minute
 
 // tidy has memory given back after starts, until the context ends. A start takes several times the memory that its

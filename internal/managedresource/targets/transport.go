@@ -28,7 +28,7 @@ type transport struct {
 	token atomic.Pointer[string]
 	// places are those of requests under way, watches aside.
 	places chan struct{}
-	// watched limits what is read of all watches.
+	// watched limits the rate of reading all watches.
 	watched *rate.Limiter
 	clock   clock.PassiveClock
 	// refused returns an error once requests to the target are those of another process.
@@ -97,7 +97,7 @@ func (t *transport) noted(ctx context.Context, err error) {
 	}
 }
 
-// silentFor is for how long no request was answered though some were sent.
+// silentFor returns the time for which no request was answered though some were sent.
 func (t *transport) silentFor() time.Duration {
 	since := t.silent.Load()
 	if since == 0 {

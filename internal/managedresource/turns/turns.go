@@ -262,7 +262,7 @@ func (t *Turns) decideLocked(g *group) (rollout.Decision, error) {
 	return decision, nil
 }
 
-// takeLocked takes what a ManagedResource says of itself; nil if it is in no group.
+// takeLocked records the state of a ManagedResource; it returns nil if it is in no group.
 func (t *Turns) takeLocked(mr *resourcesv1alpha1.ManagedResource) *member {
 	key, name := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, rollout.GroupOf(mr)
 	if !rollout.IsMember(mr) || !t.Counts(mr) {

@@ -1,4 +1,4 @@
-// Package holding decides which targets a process holds, from what the process has seen of Leases.
+// Package holding decides which targets a process holds, from its observations of Leases.
 //
 // Each target has a Lease, and each process has a short Lease of its own, whose name is the holder in the Leases of its
 // targets.
@@ -202,7 +202,7 @@ type Decision struct {
 	Wake time.Time
 }
 
-// Decide returns what the process does for its targets, in their order. A process that shares takes ⌈targets /
+// Decide returns the next steps of the process for its targets, in their order. A process that shares takes ⌈targets /
 // processes⌉ of them, another one all. A take that is returned must end with Taken or Drop.
 func (h *Holdings) Decide(now time.Time, targets []string, shares bool) Decision {
 	d := Decision{Dead: map[string]uint64{}, Live: 1}
