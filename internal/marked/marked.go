@@ -59,7 +59,7 @@ var KindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", re
 // Options are all that a Set needs; each is required.
 type Options struct {
 	Target client.Client
-	// Namespaces restrict what is known; empty means all.
+	// Namespaces restrict the known objects; empty means all.
 	Namespaces []string
 	// Period is the time between two runs of the collector.
 	Period  time.Duration
@@ -149,7 +149,7 @@ func (s *Set) Unmarked(key Key) bool {
 	return is
 }
 
-// Count returns how many marked objects are known.
+// Count returns the number of known marked objects.
 func (s *Set) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,7 +74,7 @@ func (s *Set) Admits(ctx context.Context, request *admissionv1.AdmissionRequest)
 	})
 }
 
-// referencesOf returns what an object refers to, by its annotations only where the rest of it cannot be read.
+// referencesOf returns the references of an object, by its annotations only where the rest of it cannot be read.
 func referencesOf(holder runtime.Object, annotations map[string]string) []references.Reference {
 	found, err := references.FromObject(holder)
 	if err != nil {

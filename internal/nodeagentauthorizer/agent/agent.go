@@ -27,7 +27,7 @@ type Machine struct {
 	Secret string
 }
 
-// MachineOf returns what is known of a Machine.
+// MachineOf returns the facts about a Machine.
 func MachineOf(m *machinev1alpha1.Machine) Machine {
 	return Machine{Node: m.Labels[machinev1alpha1.NodeLabel], Secret: m.Spec.NodeTemplate.Metadata.Labels[SecretLabel]}
 }
@@ -43,7 +43,7 @@ type Node struct {
 	Secret string
 }
 
-// NodeOf returns what is known of a Node that is seen for the first time.
+// NodeOf returns the facts about a Node that is seen for the first time.
 func NodeOf(n *kubernetes.Node) Node {
 	secret := n.Labels[SecretLabel]
 	return Node{UID: string(n.UID), Hostname: n.Labels[hostnameLabel], Pool: n.Labels[PoolLabel], FirstSecret: secret, Secret: secret}
@@ -71,8 +71,8 @@ func (r Reference) IsFor(host string) bool {
 	return r.HostName == nil || host != "" && *r.HostName == host
 }
 
-// ReferencesOf returns what a Secret with the configuration of an operating system refers to (9.6). The error repeats nothing of the
-// content.
+// ReferencesOf returns the references of a Secret with the configuration of an operating system (9.6). The error
+// repeats nothing of the content.
 func ReferencesOf(s *kubernetes.Secret) ([]Reference, error) {
 	content, found := s.Data[extensionsv1alpha1.OperatingSystemConfigKey]
 	if !found {

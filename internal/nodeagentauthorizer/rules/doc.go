@@ -1,4 +1,4 @@
-// Package rules decides what the agent of a node may do in its shoot cluster: the node-agent authorizer.
+// Package rules decides about the requests of a node's agent in its shoot cluster: the node-agent authorizer.
 //
 // An agent is known by the Machine that it runs on, or by its Node where there are no Machines. The rules are one
 // table (rules.go): verbs and subresources as data, and for each resource a function that checks the object. Every

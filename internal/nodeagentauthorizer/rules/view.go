@@ -10,7 +10,7 @@ import (
 // not known. The context names the agent on whose behalf it is called (ratelimit.WithClient).
 type View interface {
 	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
-	// Node returns what is known of a Node. Where there are Machines, only whether it exists counts.
+	// Node returns the facts about a Node. Where there are Machines, only whether it exists counts.
 	Node(ctx context.Context, name string) (agent.Node, bool, error)
 	// NodeOfPod returns the Node that a Pod is bound to.
 	NodeOfPod(ctx context.Context, namespace, name string) (string, bool, error)

@@ -1,7 +1,7 @@
-// Package view knows of a shoot what decides about the agents of its nodes: Machines in the source cluster; Nodes, Pods, certificate
-// signing requests and the agents' Secrets in the target cluster. It keeps a few words of each and no object. An object that it has not seen yet is
-// read once before anybody is denied for it. Such reads wait in a queue, in which agents take turns: an agent that asks for what does not exist takes
-// nothing from others.
+// Package view has the facts about a shoot that decide about the agents of its nodes: Machines in the source cluster;
+// Nodes, Pods, certificate signing requests and the agents' Secrets in the target cluster. It keeps a few words of
+// each and no object. An object that it has not seen yet is read once before anybody is denied for it. Such reads wait
+// in a queue, in which agents take turns: an agent that asks for missing objects takes nothing from others.
 package view
 
 import (
@@ -190,7 +190,7 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 	}
 }
 
-// retain removes what is not there from what is known by name alone.
+// retain removes missing objects from those that are known by name alone.
 func retain[W any](known map[string]W, namespace string) func(reflector.Names) {
 	return func(names reflector.Names) {
 		maps.DeleteFunc(known, func(name string, _ W) bool { return !names.Has(namespace, name) })
@@ -258,7 +258,7 @@ func configurationOf(s *kubernetes.Secret) configuration {
 	return configuration{references, pool, marked, err}
 }
 
-// namesKept bounds what is kept of names: Nodes and namespaces come and go.
+// namesKept bounds the kept names: Nodes and namespaces come and go.
 const namesKept = 20_000
 
 // same returns the one copy of a name that many have.
@@ -283,7 +283,7 @@ const (
 	complete
 )
 
-// lookup returns what is known of an object, or reads it once. If that fails, what is known must do.
+// lookup returns the known facts about an object, or reads it once. If that fails, the known facts must do.
 func lookup[T any, P interface {
 	*T
 	runtime.Object
@@ -352,7 +352,7 @@ func (v *View) readShared(ctx context.Context, resource schema.GroupVersionResou
 	return err == nil, err
 }
 
-// Machine returns what is known of a Machine. A Machine that has no Node yet is read again: the label may be new.
+// Machine returns the facts about a Machine. A Machine that has no Node yet is read again: the label may be new.
 func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, error) {
 	return lookup(ctx, v, func() (agent.Machine, state) {
 		m, found := v.machines[name]
@@ -360,19 +360,21 @@ func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, e
 	}, machinev1alpha1.Machines, v.machineNamespace, name, agent.MachineOf)
 }
 
-// Node returns what is known of a Node.
+// Node returns the facts about a Node.
 func (v *View) Node(ctx context.Context, name string) (agent.Node, bool, error) {
 	return lookup(ctx, v, func() (agent.Node, state) { n, found := v.nodes[name]; return n, stateOf(found) }, kubernetes.Nodes, "", name, v.unseen)
 }
 
-// unseen returns what counts of a Node that no watch has brought. Its agent may have patched it already, so that it names no host.
+// unseen returns the facts about a Node that no watch has delivered. Its agent may have patched it already, so that it
+// names no host.
 func (v *View) unseen(n *kubernetes.Node) agent.Node {
 	node := v.nodeOf(n)
 	node.Hostname = ""
 	return node
 }
 
-// nodeOf returns what is known of a Node. Where there are Machines that is only that it exists: an agent may write the labels of its Node.
+// nodeOf returns the facts about a Node. Where there are Machines that is only that it exists: an agent may write the
+// labels of its Node.
 func (v *View) nodeOf(n *kubernetes.Node) agent.Node {
 	if v.ByMachine() {
 		return agent.Node{}
@@ -407,7 +409,7 @@ func (v *View) PoolOf(ctx context.Context, secret string) (string, bool, error) 
 	return c.pool, c.marked, err
 }
 
-// References returns what such a Secret refers to.
+// References returns the references of such a Secret.
 func (v *View) References(ctx context.Context, secret string) ([]agent.Reference, bool, error) {
 	c, found, err := v.configuration(ctx, secret)
 	if err == nil {
@@ -420,7 +422,7 @@ func (v *View) configuration(ctx context.Context, secret string) (configuration,
 	return lookup(ctx, v, func() (configuration, state) { c, found := v.configurations[secret]; return c, stateOf(found) }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
 }
 
-// Silences returns for how long nothing has confirmed what is known of each kind.
+// Silences returns the time since the last confirmation of each kind.
 func (v *View) Silences() map[string]time.Duration {
 	silences := map[string]time.Duration{}
 	for _, f := range slices.Concat(v.source, v.target) {

@@ -46,7 +46,7 @@ type Handler struct {
 	Authorizer *rules.Authorizer
 	// Silences, if it is set, returns the time since the last confirmation of each watched kind.
 	Silences func() map[string]time.Duration
-	// Pages bounds how many pages are made at once.
+	// Pages bounds the pages that are made at once.
 	Pages *Pages
 	Log   logr.Logger
 }

@@ -24,7 +24,7 @@ type overview struct {
 	SinkKind  string
 	Sinks     []sinkLine
 	MoreSinks int
-	// Stalest is for how long nothing was heard of the kind of which nothing was heard for the longest time.
+	// Stalest is the longest time without an event of a kind, and StalestKind that kind.
 	Stalest, StalestKind string
 }
 

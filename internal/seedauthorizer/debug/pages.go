@@ -11,11 +11,12 @@ const (
 	atOnce = 2
 	// patience bounds a request's wait for one of them. Its answer then says when to come again.
 	patience = 5 * time.Second
-	// writing limits how long a page may take to be read: until then it keeps others waiting. A page of the usual size takes a second.
+	// writing limits the time in which a page is read: until then it keeps others waiting. A page of the usual size
+	// takes a second.
 	writing = 20 * time.Second
 )
 
-// Pages bounds how many pages are made at once.
+// Pages bounds the pages that are made at once.
 type Pages struct{ turns chan struct{} }
 
 // NewPages returns a bound for all pages of a process.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// Format names what a header is of.
+	// Format identifies the header of a dump.
 	Format = "espalier-garden-dump"
 	// Version is the version of the format. A reader refuses other versions.
 	Version = 1
@@ -78,7 +78,7 @@ func parts() []part {
 	return all
 }
 
-// ReadHeader reads what a dump is of.
+// ReadHeader reads the header of a dump.
 func ReadHeader(dir string) (Header, error) {
 	var h Header
 	file, err := os.Open(filepath.Join(dir, headerName))

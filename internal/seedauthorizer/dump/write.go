@@ -17,8 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// contentLimit bounds what a writer holds until it sorts and writes it. A Shoot takes some 600 bytes of a dump, so that this is a garden of
-// half a million Shoots.
+// contentLimit bounds the content that a writer holds until it sorts and writes it. A Shoot takes some 600 bytes of a
+// dump, so that this is a garden of half a million Shoots.
 const contentLimit = 512 << 20
 
 // Writer takes the objects of a garden in any order, each of them once, and writes them sorted when it is closed.

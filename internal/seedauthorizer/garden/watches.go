@@ -152,7 +152,7 @@ func (w *Watches) Synced() bool {
 // Awaited returns the names of the kinds whose objects are not all in the graph yet.
 func (w *Watches) Awaited() []string { return reflector.Awaited(w.each) }
 
-// Silences returns for how long nothing has confirmed what is known of each kind, by its name.
+// Silences returns the time since the last confirmation of each kind, by its name.
 func (w *Watches) Silences() map[string]time.Duration {
 	silences := make(map[string]time.Duration, len(w.each))
 	for _, f := range w.each {

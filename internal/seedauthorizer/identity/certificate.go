@@ -45,7 +45,7 @@ func ShootOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage)
 	return namespace, name, nil
 }
 
-// clientOf returns what follows the prefix in the common name of a client certificate's request.
+// clientOf returns the text after the prefix in the common name of a client certificate's request.
 func clientOf(request []byte, usages []certificatesv1.KeyUsage, group, prefix string) (string, error) {
 	parsed, err := parseRequest(request)
 	if err != nil {

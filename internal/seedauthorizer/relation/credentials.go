@@ -61,7 +61,7 @@ func (c *collector) credentialsIn(namespace string, reference *meta.Reference, b
 	}
 }
 
-// BackupCredentials returns what the backup of a Seed or of a self-hosted Shoot names.
+// BackupCredentials returns the credentials that the backup of a Seed or of a self-hosted Shoot names.
 func BackupCredentials(backup *gardencorev1beta1.SeedBackup) []graph.Vertex {
 	c := collector{self: graph.Vertex{Kind: BackupBucket, Name: "-"}}
 	c.backup(backup)

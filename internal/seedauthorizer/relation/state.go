@@ -203,7 +203,7 @@ func (s *State) namespaceLocked(name, project string) {
 	}
 }
 
-// issuerLocked keeps what the issuer's row needs of a Shoot.
+// issuerLocked keeps the fields of a Shoot that the issuer's row needs.
 func (s *State) issuerLocked(shoot *gardencorev1beta1.Shoot) {
 	if !hasManagedIssuer(shoot) {
 		s.forgetIssuerLocked(shoot.Namespace, shoot.Name)
@@ -246,7 +246,8 @@ func (s *State) replaceRowLocked(shoot *gardencorev1beta1.Shoot) {
 	s.observe(s.Graph.Set(self, c.edges), Shoot, shoots.Update, started)
 }
 
-// Facts returns what is known of other objects, for computing the edges of an object that was read apart from the watches.
+// Facts returns the facts about other objects, for computing the edges of an object that was read apart from the
+// watches.
 func (s *State) Facts() Facts { return lockedFacts{s} }
 
 // facts are read while the state is locked.

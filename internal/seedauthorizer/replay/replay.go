@@ -384,7 +384,7 @@ type selection struct {
 	labelFault, fieldFault error
 }
 
-// selectionsKept bounds what is remembered of queries: gardenlets ask with a selector for their seed, again and again.
+// selectionsKept bounds the remembered queries: gardenlets ask with a selector for their seed, again and again.
 const selectionsKept = 4096
 
 // attributes makes a request of an event, in place.

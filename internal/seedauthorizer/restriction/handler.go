@@ -62,7 +62,7 @@ type Handler struct {
 	Log   logr.Logger
 }
 
-// maxReads bounds what one review costs the garden's API server.
+// maxReads bounds the reads of the garden for one review.
 const maxReads = 3
 
 // refuse returns a refusal; it carries nothing of the object but names.

@@ -76,7 +76,7 @@ func reserves(r *admissionv1.AdmissionRequest) (string, error) {
 	return "", nil
 }
 
-// tokenSecret has what is read of a Secret, and of a ServiceAccount.
+// tokenSecret has the fields that are read of a Secret, and of a ServiceAccount.
 type tokenSecret struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Type     corev1.SecretType `json:"type"`

@@ -83,7 +83,7 @@ func (a *Authorizer) missing(v verdict, c *client) []relation.Candidate {
 	return found
 }
 
-// candidates names what is missing, the likeliest first.
+// candidates names the missing links, the likeliest first.
 func (a *Authorizer) candidates(e *explain.Answer, v verdict, of *client) {
 	for _, c := range a.missing(v, of) {
 		candidate := explain.Candidate{Path: texts(c.Path)}
