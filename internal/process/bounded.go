@@ -7,8 +7,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// maxLogged limits how long a text in a line of the log may be, in bytes. Texts of others get there in errors: names in certificates, messages of
-// admission webhooks, answers of API servers. A line is read by people, and collectors of logs cut lines of some 16 KiB.
+// maxLogged bounds a text in a line of the log, in bytes. Foreign texts get there in errors: names in certificates,
+// messages of admission webhooks, answers of API servers. A line is read by people, and collectors of logs cut lines
+// of some 16 KiB.
 const maxLogged = 4 << 10
 
 // routine are messages that the libraries log at info for each webhook, controller and failed probe. They say nothing that the configuration

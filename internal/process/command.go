@@ -239,7 +239,7 @@ func tellFlags(set *pflag.FlagSet, log logr.Logger) {
 	})
 }
 
-// complaints returns what an error says, a line for each fault.
+// complaints returns the text of an error, a line for each fault.
 func complaints(err error) []string {
 	var lines problems
 	if errors.As(err, &lines) {

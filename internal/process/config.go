@@ -71,7 +71,7 @@ func (f *ConfigFlags) addDefaults(flags *pflag.FlagSet) {
 // ErrNoConfig reports that no configuration file is given (CLI-5).
 var ErrNoConfig = errors.New("missing config file")
 
-// Content returns what is in the file. A file is read once, as a pipe gives its content once only.
+// Content returns the content of the file. A file is read once, as a pipe gives its content once only.
 func (f *ConfigFlags) Content() ([]byte, error) {
 	if f.File == "" {
 		return nil, ErrNoConfig
@@ -100,7 +100,7 @@ func (f *ConfigFlags) Read(format FileFormat, object any) ([]shared.Warning, err
 	return f.decode(content, format, object)
 }
 
-// ReadDefaults reads what lies below a configuration file into object, for a start without such a file.
+// ReadDefaults reads the layers below a configuration file into object, for a start without such a file.
 func (f *ConfigFlags) ReadDefaults(format FileFormat, object any) ([]shared.Warning, error) {
 	return f.decode([]byte("{}"), format, object)
 }

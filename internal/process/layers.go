@@ -27,7 +27,7 @@ type layer struct {
 	values map[string]any
 }
 
-// layersBelow returns what lies below the configuration file: the profile, and above it the defaults file.
+// layersBelow returns the layers below the configuration file: the profile, and above it the defaults file.
 func (f *ConfigFlags) layersBelow(format FileFormat) ([]layer, []shared.Warning, error) {
 	path, err := f.defaultsPath()
 	if err != nil {

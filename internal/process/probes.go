@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// unsyncedGrace limits how long something may be out of sync before liveness fails (PRC-52).
+	// unsyncedGrace limits the time out of sync before liveness fails (PRC-52).
 	unsyncedGrace = 3 * time.Minute
-	// probeTimeout limits what a probe asks of others: kubelet gives up after a second by default.
+	// probeTimeout limits a probe's own requests: kubelet gives up after a second by default.
 	probeTimeout = time.Second
 )
 

@@ -26,7 +26,8 @@ const (
 	// restLook is the interval of checking that, and restReported the interval of reporting progress.
 	restLook     = 50 * time.Millisecond
 	restReported = 5 * time.Second
-	// troubledFor limits how long a read may fail before the pass ends without an answer: a right that is missing does not come by waiting.
+	// troubledFor limits the time of failing reads before the pass ends without an answer: a right that is missing
+	// does not come by waiting.
 	troubledFor = 5 * time.Second
 	// greeting limits the first request to each cluster.
 	greeting = 10 * time.Second

@@ -11,8 +11,8 @@ import (
 const (
 	// drainTime is the time for which a process goes on serving after it has withdrawn its readiness.
 	drainTime = 800 * time.Millisecond
-	// GracePeriod limits how long everything may take to end after that; with drainTime it stays below the five seconds that
-	// deployments count on (CT-32).
+	// GracePeriod limits the time in which everything ends after that; with drainTime it stays below the five seconds
+	// that deployments count on (CT-32).
 	GracePeriod = 4 * time.Second
 )
 

@@ -7,10 +7,11 @@ import (
 	"sync"
 )
 
-// Waiting limits how many look-ups may wait in a Queue. A client that respects its own limits has a burst of 130 requests and 100 more in a second
-// (gardenlet's defaults): there is room for four of them at their worst before anybody is refused, and then it is a client of the part that has most.
-// One API server has 600 requests under way at most, by default. Each look-up that waits is a review: some 24 KiB of usual size, and 84 KiB if its
-// body has the 64 KiB that a small one may have; so all of them are 24 MiB, and 84 MiB at most.
+// Waiting bounds the look-ups that wait in a Queue. A client that respects its own limits has a burst of 130 requests
+// and 100 more in a second (gardenlet's defaults): there is room for four of them at their worst before anybody is
+// refused, and then it is a client of the part that has most. One API server has 600 requests under way at most, by
+// default. Each look-up that waits is a review: some 24 KiB of usual size, and 84 KiB if its body has the 64 KiB that
+// a small one may have; so all of them are 24 MiB, and 84 MiB at most.
 const Waiting = 1024
 
 // ErrRefused reports a look-up that was not made: it waited until the deadline of its review, or the queue is full and

@@ -140,7 +140,7 @@ func Backoff() *wait.Backoff {
 // Synced reports whether the first list has been handed over.
 func (f *Follower) Synced() bool { return f.synced.Load() }
 
-// pageSize bounds what is held of a list that is not streamed: pages of real Shoots have some megabytes.
+// pageSize bounds the memory of a list that is not streamed: pages of real Shoots have some megabytes.
 const pageSize = 500
 
 var versionOfOptions = schema.GroupVersion{Version: "v1"}
@@ -275,8 +275,8 @@ func (f *Follower) undecodable(namespace, name string, err error) {
 	}
 }
 
-// Silence returns for how long nothing has confirmed what is known of the kind: no event, no bookmark, no list. Before the first of them it
-// counts from the start.
+// Silence returns the time since the last confirmation of the kind: an event, a bookmark or a list. Before the first
+// of them it counts from the start.
 func (f *Follower) Silence() time.Duration { return f.contact.silence() }
 
 func (f *Follower) measure() {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience limits how long a stream may be silent. API servers send a bookmark about once a minute to clients that ask for bookmarks, so
-// that a stream which is silent for twice that time is dead, even if it has not been closed.
+// patience limits the silence of a stream. API servers send a bookmark about once a minute to clients that ask for
+// bookmarks, so that a stream which is silent for twice that time is dead, even if it has not been closed.
 const patience = 2 * time.Minute
 
 var (
@@ -56,7 +56,7 @@ func (c *contact) heard() {
 	c.inVain.Store(0)
 }
 
-// silence returns for how long nothing was heard; before the first time since the start, and before that 0.
+// silence returns the time since the last event; before the first one the time since the start, and before that 0.
 func (c *contact) silence() time.Duration {
 	last := max(c.last.Load(), c.started.Load())
 	if last == 0 {

@@ -39,7 +39,7 @@ func (s *sink) WithValues(values ...any) logr.LogSink {
 // WithName implements logr.LogSink.
 func (s *sink) WithName(name string) logr.LogSink { return &sink{s.LogSink.WithName(name), s.cause} }
 
-// causeOf returns what a context belongs to, as far as that is known.
+// causeOf returns the cause in a context, as far as it is known.
 func causeOf(ctx context.Context) cause {
 	log, err := logr.FromContext(ctx)
 	if err != nil {

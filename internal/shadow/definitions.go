@@ -11,7 +11,8 @@ import (
 // definitions are the CustomResourceDefinitions, of which the API server serves what the process has created here.
 var definitions = collection{"apiextensions.k8s.io", "customresourcedefinitions"}
 
-// definedLocked returns what CustomResourceDefinitions that only are here serve of a group and version, as discovery has it.
+// definedLocked returns the resources of a group and version from CustomResourceDefinitions that only exist here, in
+// the form of discovery.
 func (s *Server) definedLocked(group, version string) []any {
 	var resources []any
 	for _, e := range s.entries[definitions] {

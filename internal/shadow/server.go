@@ -73,7 +73,7 @@ func (s *Server) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{Server: s, next: next}
 }
 
-// Writes returns what was not sent, each write of an object once.
+// Writes returns the writes that were not sent, each write of an object once.
 func (s *Server) Writes() []Write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,14 +91,14 @@ func (s *Server) Troubles() []error {
 	return all
 }
 
-// Assumed returns how many tokens were taken for accepted: to ask would be a write.
+// Assumed returns the number of tokens that were taken for accepted: to ask would be a write.
 func (s *Server) Assumed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted
 }
 
-// Activity returns how much was asked until now.
+// Activity returns the counts until now.
 func (s *Server) Activity() Activity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Server) has(c collection) bool {
 	return len(s.entries[c]) > 0
 }
 
-// overLocked returns what lies over an object that the API server has in a version, "" if it does not have it.
+// overLocked returns the object that overlays an object of the API server in a version, "" if it does not have it.
 func (s *Server) overLocked(k key, version string) (object, bool) {
 	found, is := s.entries[k.collection][k]
 	late := version != "" && number(version) < number(found.base) // An event of a watch that lags.

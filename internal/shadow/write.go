@@ -114,8 +114,8 @@ func named(q *request, body object) {
 	}
 }
 
-// before returns what the API server has of an object that is to be written, nil if it has none, and a version that is as high as any: the
-// object's, or that of a list.
+// before returns the API server's object that is to be written, nil if it has none, and a version that is as high as
+// any: the object's, or that of a list.
 func (t *transport) before(r *http.Request, q *request) (live object, version string, err error) {
 	if t.defines(q) {
 		return nil, "", nil
@@ -131,7 +131,7 @@ func (t *transport) before(r *http.Request, q *request) (live object, version st
 	return nil, versionOf(list), err
 }
 
-// readForWrite reads what a write is about: nil for what is not there, and an error for every answer but that and the object.
+// readForWrite reads the object of a write: nil for a missing object, and an error for every other answer.
 func (t *transport) readForWrite(r *http.Request, q *request) (object, error) {
 	found, answer, err := t.read(r, q)
 	if err != nil {
@@ -169,7 +169,7 @@ func path(q *request) string {
 	return path
 }
 
-// afterLocked returns what an object is after a write.
+// afterLocked returns the object after a write.
 func (t *transport) afterLocked(r *http.Request, q *request, current, body object, raw []byte) (object, error) {
 	switch {
 	case q.verb == "create" && current != nil:
@@ -243,8 +243,8 @@ func (t *transport) deletedLocked(q *request, current, options object) (object, 
 	return after, nil
 }
 
-// changedLocked returns what the API server makes of a change: a subresource changes the status and nothing else, and an object that is the same
-// keeps its version.
+// changedLocked returns the API server's result of a change: a subresource changes the status and nothing else, and an
+// object that is the same keeps its version.
 func (t *transport) changedLocked(q *request, current, wanted object) object {
 	after := runtime.DeepCopyJSON(wanted)
 	if q.subresource != "" {

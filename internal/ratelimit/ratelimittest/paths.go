@@ -1,4 +1,4 @@
-// Package ratelimittest has doubles of what shares look-ups between clients.
+// Package ratelimittest has test doubles for sharing look-ups between clients.
 package ratelimittest
 
 import (
