@@ -46,7 +46,7 @@ func (d Decoder) Decode(purpose, content string) (runtime.Object, *schema.GroupV
 	return nil, nil, admission.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, why)
 }
 
-// toJSON takes what begins with a brace for JSON, as API servers do.
+// toJSON takes content that begins with a brace for JSON, as API servers do.
 func toJSON(content string) ([]byte, error) {
 	if err := boundedyaml.CheckSize(len(content)); err != nil {
 		return nil, err

@@ -22,10 +22,10 @@ const (
 	// maxExpressionBytes and maxAllBytes limit one, and all together.
 	maxExpressionBytes = 4 << 10
 	maxAllBytes        = 64 << 10
-	// maxNested limits how many brackets are open in one: what macros in macros cost grows with the cube of their number.
+	// maxNested bounds the open brackets in one: the cost of macros in macros grows with the cube of their number.
 	maxNested = 40
-	// maxRepeated limits what repetitions such as {1,63} make of all regular expressions: numbers times the size of the expression. A repeated
-	// character takes up to 500 bytes.
+	// maxRepeated bounds the size of all regular expressions with repetitions such as {1,63} expanded: numbers times
+	// the size of the expression. A repeated character takes up to 500 bytes.
 	maxRepeated = 256 << 10
 	// fewBytes is the size of expressions that are too cheap to wait for others.
 	fewBytes = 4 << 10
@@ -36,7 +36,7 @@ const (
 // Expressions compiles the expressions of configurations: those of one large configuration at a time.
 type Expressions struct{ turn chan struct{} }
 
-// NewExpressions returns what compiles nothing yet.
+// NewExpressions returns an idle compiler.
 func NewExpressions() *Expressions { return &Expressions{make(chan struct{}, 1)} }
 
 // Compilation is that of one configuration.
@@ -109,7 +109,7 @@ func bounded(all []string) (few bool, err error) {
 	return size+repeated <= fewBytes, nil
 }
 
-// nested returns how many brackets are open at once, at least: those in texts count, too.
+// nested returns the minimum number of brackets that are open at once: those in texts count, too.
 func nested(expression string) int {
 	open, most := 0, 0
 	for _, c := range expression {

@@ -36,7 +36,7 @@ func sameSpec(now, old []byte) (bool, error) {
 	return err == nil && same(a, b, false), err
 }
 
-// specOf returns what an object wants, as it is written.
+// specOf returns the specification of an object, as it is written.
 func specOf(raw []byte) (json.RawMessage, error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`

@@ -24,7 +24,7 @@ const (
 	Consider = "endpoint-slice-hints.resources.gardener.cloud/consider"
 )
 
-// endpointSlice has what the rule is about.
+// endpointSlice has the fields that the rule needs.
 type endpointSlice struct {
 	Endpoints []endpoint `json:"endpoints,omitempty"`
 }

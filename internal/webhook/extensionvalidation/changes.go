@@ -52,7 +52,7 @@ func (c *comparison) add(p place, now, old any) {
 	c.found = append(c.found, text)
 }
 
-// leaf compares what has no parts.
+// leaf compares values without parts.
 func (c *comparison) leaf(p place, now, old string) {
 	if now == old {
 		return
@@ -198,7 +198,8 @@ func (c *comparison) slices(p place, t reflect.Type, now, old any) {
 	}
 }
 
-// shown returns how a value without a counterpart is reported: scalars and lists of scalars as they are, other values as their type.
+// shown returns the form in which a value without a counterpart is reported: scalars and lists of scalars as they are,
+// other values as their type.
 func shown(p place, t reflect.Type, value any) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -67,7 +67,7 @@ type kind[T any] struct {
 	// nothing (EV-44).
 	called        string
 	clusterScoped bool
-	// spec judges what is wanted, update what of it has changed.
+	// spec judges the specification, update its changes.
 	spec   func(*T) field.ErrorList
 	update func(now, old *T) field.ErrorList
 }
@@ -142,7 +142,7 @@ func (k kind[T]) changes(ctx context.Context) ([]string, error) {
 	return changesOf(spec.Type, now, old), nil
 }
 
-// specOf returns what an object wants, as it is written.
+// specOf returns the specification of an object, as it is written.
 func specOf(raw []byte) (any, error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`

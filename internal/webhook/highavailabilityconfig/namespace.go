@@ -31,7 +31,7 @@ type needs struct {
 	pinning bool
 }
 
-// needsOf returns what a namespace asks for (HA-1).
+// needsOf returns the requirements of a namespace (HA-1).
 func (w webhook) needsOf(ctx context.Context, name string) (needs, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})

@@ -23,7 +23,8 @@ const (
 	Replicas = prefix + "replicas"
 )
 
-// wanted returns how many replicas an object is to have; it is not ok if that is not ours to say (A2.4, HA-11, HA-12).
+// wanted returns the wanted number of an object's replicas; ok is false if the webhook has no say in it (A2.4, HA-11,
+// HA-12).
 func (n needs) wanted(object *metadata) (replicas int32, ok bool, err error) {
 	kind := object.Labels[Type]
 	if kind == "" {
@@ -71,7 +72,8 @@ func (n needs) setReplicas(w *workload, limit func() (*int32, error)) error {
 	return nil
 }
 
-// limitOf returns how many replicas the autoscaler of the request's object allows; nil if it has none (HA-2, HA-13, HA-16).
+// limitOf returns the number of replicas that the autoscaler of the request's object allows; nil if it has none (HA-2,
+// HA-13, HA-16).
 func (w webhook) limitOf(ctx context.Context) (*int32, error) {
 	request := admission.RequestFrom(ctx)
 	autoscalers := &autoscalingv2.HorizontalPodAutoscalerList{}

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/zones"
 )
 
-// metadata has what the rules are about.
+// metadata has the fields that the rules need.
 type metadata struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`

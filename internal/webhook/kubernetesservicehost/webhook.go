@@ -25,7 +25,7 @@ const (
 	variable = "KUBERNETES_SERVICE_HOST"
 )
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		InitContainers []container `json:"initContainers,omitempty"`

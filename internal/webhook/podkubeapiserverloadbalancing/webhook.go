@@ -40,11 +40,11 @@ const (
 
 	kubeconfig  = "generic-token-kubeconfig"
 	labelPrefix = "networking.resources.gardener.cloud/"
-	// labelLimit limits how long the name of a label's key may be.
+	// labelLimit bounds the name of a label's key.
 	labelLimit = 63
 )
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`

@@ -20,7 +20,7 @@ const (
 	Path = "/webhooks/default-pod-scheduler-name"
 )
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		SchedulerName string `json:"schedulerName,omitempty"`

@@ -26,7 +26,7 @@ const (
 	hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 )
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`

@@ -33,7 +33,7 @@ const (
 	EnforceZone = "control-plane.shoot.gardener.cloud/enforce-zone"
 )
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		Affinity *corev1.Affinity `json:"affinity,omitempty"`

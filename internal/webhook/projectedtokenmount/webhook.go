@@ -40,7 +40,7 @@ const (
 	leastExpiration, mostExpiration = 600, 1 << 32
 )
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations,omitempty"`

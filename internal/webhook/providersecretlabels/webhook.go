@@ -44,7 +44,7 @@ type Options struct {
 	RemoveUnreferenced bool
 }
 
-// object has what the rule is about.
+// object has the fields that the rule needs.
 type object struct {
 	Metadata struct {
 		Name   string            `json:"name,omitempty"`

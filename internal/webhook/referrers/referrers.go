@@ -84,7 +84,7 @@ var credentials = map[string]graph.Kind{
 	gardencorev1beta1.GroupVersion.String() + " InternalSecret": relation.InternalSecret,
 }
 
-// stripped returns what webhooks read of a Shoot.
+// stripped returns the fields of a Shoot that webhooks read.
 func stripped(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
 	s := &gardencorev1beta1.Shoot{}
 	s.Namespace, s.Name, s.UID = shoot.Namespace, shoot.Name, shoot.UID

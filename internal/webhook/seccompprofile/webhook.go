@@ -21,7 +21,7 @@ const (
 	Skip = "seccompprofile.resources.gardener.cloud/skip"
 )
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		OS              *corev1.PodOS    `json:"os,omitempty"`

@@ -38,7 +38,7 @@ type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
 
-// pod has what the rule is about.
+// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		OwnerReferences []owner `json:"ownerReferences,omitempty"`

@@ -30,7 +30,7 @@ const (
 // there was none.
 var invalid = []byte{0, 0, 0}
 
-// secret has what the rule is about.
+// secret has the fields that the rule needs.
 type secret struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`

@@ -29,7 +29,7 @@ const (
 // Kind is that of VerticalPodAutoscalers.
 var Kind = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
 
-// verticalPodAutoscaler has what the rule is about; what else there is stays as it was sent.
+// verticalPodAutoscaler has the fields that the rule needs; other fields stay as they were sent.
 type verticalPodAutoscaler struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`
