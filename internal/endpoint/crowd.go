@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// crowd is a bounded number of bodies. When it is full the body that has been awaited longest has to go, if that is longer than the grace;
-// bodies that are there stay. Requests that wait for a place get one in their order, before their bodies are read.
+// buffer bounds the bodies of a size. When it is full, the body that has been awaited longest is given up, if that is
+// longer than the grace; bodies that have arrived stay. Requests that wait for a place get one in their order, before
+// their bodies are read.
 type buffer struct {
 	limit int
 	grace time.Duration
@@ -24,7 +25,7 @@ type buffer struct {
 	waiting list.List
 }
 
-// place is that of a body in a crowd. Its fields are guarded by the crowd's mutex.
+// place is the place of a body in a buffer. Its fields are guarded by the buffer's mutex.
 type place struct {
 	*admitted
 	element *list.Element
@@ -129,7 +130,8 @@ func (c *buffer) leave(p *place) {
 	c.wakeLocked()
 }
 
-// guest is a body in crowds. Its mutex orders giving up and having come: once it is settled its connection is left alone.
+// admitted is a body in buffers. Its mutex orders giving up and completion: once it is completed, its connection is
+// left alone.
 type admitted struct {
 	response *http.ResponseController
 

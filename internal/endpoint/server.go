@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// One API server sends all its reviews over one HTTP/2 connection to a host, and what a body waits for takes from the connection's window what is
-// sent of it and not read. So the connection has a window for all streams that it may have: whatever waits unread, another stream can send.
+// One API server sends all its reviews over one HTTP/2 connection to a host, and a body that is not read takes its
+// sent bytes from the connection's window. So the connection has a window for all streams that it may have: unread
+// bodies never block another stream.
 //
 //	streams × streamWindow = 250 × 64 KiB = 16 MiB = connectionWindow
 //

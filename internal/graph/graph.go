@@ -208,7 +208,8 @@ func (g *Graph) contributesLocked(owner Vertex, edges []Edge) bool {
 	return slices.Equal(g.change.words, g.edgesOf.contributed(ownerID))
 }
 
-// replaceLocked adds what is new before it removes what is gone, so that what stays reachable is never lost in between.
+// replaceLocked adds the new edges before it removes the old ones, so that a vertex that stays reachable is never lost
+// in between.
 func (g *Graph) replaceLocked(owner id, pairs []pair) {
 	before := g.edgesOf.contributed(owner).pairs(g.change.before[:0], owner)
 	g.change.before = before[:0]

@@ -104,7 +104,7 @@ func (d *decoder) readFrame() error {
 	if size > lineLimit {
 		return fmt.Errorf("an event is longer than %d bytes", lineLimit)
 	}
-	// The buffer grows with what comes, not with what a length says.
+	// The buffer grows with the received bytes, not with an announced length.
 	d.line = d.line[:0]
 	for len(d.line) < size {
 		step := min(size-len(d.line), max(len(d.line), readAtOnce))

@@ -90,7 +90,7 @@ func (s *Checker) ask(ctx context.Context, q *question) {
 	close(q.done) // After the lock is let go: a caller that waited finds the answer known at once.
 }
 
-// settle keeps the answer to a question, and ends the question in any case.
+// complete keeps the answer to a question, and ends the question in any case.
 func (s *Checker) complete(q *question, recent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,6 @@
 // recorded, and their results are laid over what is read from then on, lists and watches included. So the process finds its own writes, goes on
 // as it would with the real API server, and comes to rest.
 //
-// The package knows no kind and no controller. It does not imitate what an API server adds by itself: defaults, admission, validation, and what
-// the controllers of Kubernetes make of a write.
+// The package knows no kind and no controller. It does not imitate the API server's own changes: defaults, admission,
+// validation, and the effects of Kubernetes' controllers.
 package shadow

@@ -1,7 +1,8 @@
-// Package readthrough gets objects from a cache, and asks the API server about those that the cache does not have (WB-9 of the webhooks'
-// contract): what was created a moment ago may not have come to the cache yet, and a wrong "not found" would refuse what is right.
+// Package readthrough gets objects from a cache, and asks the API server about those that the cache does not have
+// (WB-9 of the webhooks' contract): a new object may not have reached the cache yet, and a wrong "not found" would
+// refuse a correct request.
 //
-// Such reads wait in a queue: what one namespace makes it ask does not keep others waiting.
+// Such reads wait in a queue: the reads of one namespace do not keep others waiting.
 package readthrough
 
 import (

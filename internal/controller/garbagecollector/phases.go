@@ -38,7 +38,7 @@ func (r *Reconciler) learn(ctx context.Context, all []candidate) {
 	}
 }
 
-// look lists all holders and separates what something refers to from what nothing refers to. It asks nothing about nothing.
+// look lists all holders and separates unused objects from used ones. Without objects it lists nothing.
 func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []candidate, _ error) {
 	if len(all) == 0 {
 		return nil, nil, nil
@@ -57,7 +57,8 @@ func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []
 	return unused, used, nil
 }
 
-// judge separates what is to be marked from what is deleted now. An object that was spared is marked anew: something referred to it.
+// judge separates the objects to mark from those to delete now. An object that was spared is marked anew: something
+// referred to it.
 func (r *Reconciler) judge(unused []candidate) (free, doomed []candidate) {
 	for _, c := range unused {
 		switch {

@@ -37,7 +37,7 @@ type refusal struct {
 // refusals give failed deletions a back-off of their own. Each retry lists all holders of references twice; an
 // admission webhook of a tenant must not cause that at the pace of other retries.
 //
-// Only one run at a time uses them; what they remember is never more than what the run has listed.
+// Only one run at a time uses them; they remember only objects that the run has listed.
 type refusals map[object]refusal
 
 // split returns the objects that are due in this run, and the errors of those that back off. Objects that were not

@@ -30,7 +30,7 @@ const Name = "token-requestor"
 // Options are all that the token requestor needs; each is required.
 type Options struct {
 	Config config.TokenRequestorControllerConfig
-	// Source and Target read and write the clusters themselves: what a token is issued for must be what is there now.
+	// Source and Target read and write the clusters themselves: a token must be issued for the present objects.
 	Source, Target client.Client
 	// CA returns the bundle of the target's API server as it is now; empty if none is known (TR-23b).
 	CA      func() ([]byte, error)

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice what etcd keeps of one, and what is around them.
+	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice etcd's limit for one, and the fields
+	// around them.
 	bodyLimit = 7 << 20
 	// reviewsAtOnce bounds the reviews that an endpoint works on at a time: all that may wait for a read or make one (1124, ratelimit.Waiting and
 	// cluster.Streams), and the further changes that an API server has under way. Their bodies are 80 MiB at most, because no body is

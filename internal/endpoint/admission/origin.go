@@ -11,7 +11,7 @@ import (
 // A rule can drop, move, change and add elements without names: those that stay keep the fields that their type does not have.
 type Origin struct{ number int }
 
-// number counts from one; zero is an element that the rule added.
+// origin returns the element's number, from one; zero is an element that the rule added.
 func (o *Origin) origin() *int { return &o.number }
 
 type originated interface{ origin() *int }

@@ -14,8 +14,9 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// doubled is the prefix of the names under which metrics are shown once more. gardener-operator's ServiceMonitor keeps, of admission-controller, only
-// what begins with it, and what some libraries have (ADM-39): alerts need more than that.
+// doubled is the prefix of the names under which metrics are shown once more. gardener-operator's ServiceMonitor keeps
+// only the metrics of admission-controller with this prefix, and those of some libraries (ADM-39): alerts need more
+// than that.
 const doubled = "gardener_admission_controller_"
 
 // registerDoubles registers the metrics that alerts need and gardener-operator's ServiceMonitor drops once more, under names that it keeps.

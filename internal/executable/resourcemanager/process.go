@@ -192,7 +192,7 @@ func targetScheme() (*runtime.Scheme, error) {
 	return all, nil
 }
 
-// add gives the manager what is enabled: what every replica runs begins at once, the rest with the leader.
+// add gives the manager the enabled features: those of every replica begin at once, the others with the leader.
 func (p *Process) add(rows []Row) error {
 	byName := map[feature.Cluster]*cluster.Cluster{feature.Source: p.Source, feature.Target: p.Target}
 	if p.Target != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Rehearse runs what the leader runs, until nothing is left to do. It takes no lease and serves nothing; what only answers requests writes nothing of
-// its own accord, and is left out.
+// Rehearse runs the leader's features, until nothing is left to do. It takes no lease and serves nothing; features
+// that only answer requests write nothing of their own accord, and are left out.
 func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error {
 	if cfg.Targets != nil {
 		return rehearseAll(ctx, cfg, r)

@@ -18,8 +18,8 @@ var (
 	errNumber   = errors.New("document has a number that JSON does not have")
 )
 
-// converter makes of what the YAML parser returns what the same document would be in JSON. As mappings have no order,
-// it visits all before it says what is wrong: the same document always has the same error.
+// converter turns the values of the YAML parser into those of the same document in JSON. As mappings have no order, it
+// visits all values before it reports a fault: the same document always has the same error.
 type converter struct {
 	key, sameKeys, binary, number bool
 }

@@ -167,8 +167,7 @@ func (p *part) add(chunk []byte) {
 	}
 }
 
-// handOver yields the JSON objects that are complete, if there are any, and keeps what follows. It returns what yield
-// does.
+// handOver yields the complete JSON objects, if there are any, and keeps the rest. It returns the result of yield.
 func (p *part) handOver(yield func(*part) bool) bool {
 	end := completeObjects(p.text)
 	if end == 0 {

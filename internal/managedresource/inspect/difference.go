@@ -50,7 +50,7 @@ func Compare(desired *plan.Desired, live *unstructured.Unstructured, options mer
 	return compared
 }
 
-// settle is a merged object as it would be read after it was written.
+// complete returns a merged object as it would be read after it was written.
 func complete(live, merged *unstructured.Unstructured, defaults merge.CustomDefaults) *unstructured.Unstructured {
 	kind, _ := schema.Of(live.GroupVersionKind())
 	if schema.IsCustom(live.GroupVersionKind().Group) {

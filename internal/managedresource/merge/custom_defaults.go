@@ -13,8 +13,8 @@ type CustomDefaults struct {
 	schema map[string]any
 }
 
-// NewCustomDefaults returns the defaults of a version. They are known only of the version that is stored, where nothing
-// converts objects: else what is written is not what is read.
+// NewCustomDefaults returns the defaults of a version. They are known only of the version that is stored, where
+// nothing converts objects: otherwise a written object differs from the one that is read.
 func NewCustomDefaults(definition *unstructured.Unstructured, version string) CustomDefaults {
 	if strategy, found, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy"); found && strategy != "None" {
 		return CustomDefaults{}

@@ -7,8 +7,7 @@ import (
 )
 
 // MaxMessage is the longest message of a condition, in bytes. The three conditions of a ManagedResource then leave the
-// larger part of what etcd takes (1.5 MiB) to the inventory, and what twenty objects and an API server have to say fits
-// in.
+// larger part of etcd's limit (1.5 MiB) to the inventory, and the errors of twenty objects and an API server fit in.
 const MaxMessage = 16 << 10
 
 // Shortened returns a message of at most limit bytes, which is at least 64: cut between two characters, with a note of

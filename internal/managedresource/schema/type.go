@@ -61,7 +61,7 @@ func (t *Type) Field(name string) *Field {
 	return t.fields[name]
 }
 
-// At returns the type of what is at a path of fields and of keys of Maps; what no type here knows is Any.
+// At returns the type at a path of fields and of keys of Maps; Any if it is unknown.
 func (t *Type) At(path ...string) *Type {
 	for _, step := range path {
 		switch field := t.Field(step); {

@@ -1,9 +1,9 @@
 // Package turns holds the roll-out groups of one process: it follows their ConfigMaps and their members, and wakes a
 // member whose turn has come.
 //
-// Its one idea: package rollout decides, and this package remembers only what the decision goes by and what is not in
-// the cluster yet. All engines of a process share one Turns, so that a group spans all namespaces that the process
-// looks after. It writes nothing but Events.
+// Its one idea: package rollout decides, and this package remembers only the input of the decision that is not in the
+// cluster yet. All engines of a process share one Turns, so that a group spans all namespaces that the process looks
+// after. It writes nothing but Events.
 package turns
 
 import (

@@ -17,7 +17,7 @@ import (
 // tens of seeds.
 const sinksShown = 100
 
-// overview is the landing page: what there is, how fresh it is, and what leads where.
+// overview is the landing page: the size of the graph, its freshness, and the numbers of vertices for each sink.
 type overview struct {
 	Kinds []kindLine
 	// SinkKind is the kind of the vertices that all paths end at, Sinks the first of them, and MoreSinks the number of the others.

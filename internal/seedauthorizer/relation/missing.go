@@ -345,8 +345,9 @@ func (s *search) candidate(at int, last Link) ranked {
 	return c
 }
 
-// best orders candidates and returns the first ones, few of each rule: objects that there are come before new ones, few things to say before many,
-// then what goes on from the farthest vertex that is reached, then what the object's own namespace can say.
+// best orders candidates and returns the first ones, few of each rule: existing objects come before new ones, few
+// links before many, then paths on from the farthest vertex that is reached, then links that the object's own
+// namespace can contribute.
 func best(all []ranked) []Candidate {
 	slices.SortStableFunc(all, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.added, b.added), cmp.Compare(a.said, b.said), cmp.Compare(b.before, a.before), cmp.Compare(a.quality, b.quality))

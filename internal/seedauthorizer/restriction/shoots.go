@@ -68,7 +68,8 @@ func namesOnly(kind graph.Kind) func(*shootRequest, context.Context) error {
 	}
 }
 
-// byPathOr leaves a deletion of what leads to the shoot to the authorizer; what an extension deletes for the seed is judged as the seed's.
+// byPathOr leaves deletions of objects that lead to the shoot to the authorizer; deletions by an extension for the
+// seed are judged as the seed's.
 func byPathOr(kind graph.Kind, ofSeed func(*request, context.Context) error) func(*shootRequest, context.Context) error {
 	return func(q *shootRequest, ctx context.Context) error {
 		own := q.reach[0]

@@ -1,9 +1,10 @@
 // Package extensionvalidation holds the webhooks that judge resources of extensions.gardener.cloud and Etcds before anybody acts on them
 // (A13 of the webhooks' contract), one for each kind. They read nothing but the request.
 //
-// A kind is a row of the table in Webhooks: its rules are two functions, on what is wanted and on what of it has changed, in a file of the
-// kind's name. The rules for all kinds are in judge. Objects are decoded into slices (package specs), so that what they do not know
-// is ignored; but for a change while an object is being deleted, which is found in any field (changes.go).
+// A kind is a row of the table in Webhooks: its rules are two functions, on the specification and on its changes, in a
+// file of the kind's name. The rules for all kinds are in judge. Objects are decoded into slices (package specs), so
+// that other fields are ignored; except for a change while an object is being deleted, which is found in any field
+// (changes.go).
 package extensionvalidation
 
 import (
