@@ -132,20 +132,3 @@ func writerOf(object metav1.Object, steps ...string) *Writer {
 	}
 	return nil
 }
-
-// LastWriter returns the last writer of an object, without writes of the status; our own write counts only if there is
-// no other writer.
-func LastWriter(object metav1.Object) *Writer {
-	var own *Writer
-	writers := WritersOf(object)
-	for i := range writers {
-		switch w := &writers[i]; {
-		case w.Subresource != "":
-		case !w.Ours:
-			return w
-		case own == nil:
-			own = w
-		}
-	}
-	return own
-}
