@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/externalapi/apiextensions"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 func definition(name, established string, versions ...string) *apiextensions.CustomResourceDefinition {
-	d := &apiextensions.CustomResourceDefinition{Object: meta.Object{Name: name}, Status: apiextensions.CustomResourceDefinitionStatus{Conditions: []apiextensions.Condition{{Type: "Established", Status: established}}}}
+	d := &apiextensions.CustomResourceDefinition{Object: partialmeta.Object{Name: name}, Status: apiextensions.CustomResourceDefinitionStatus{Conditions: []apiextensions.Condition{{Type: "Established", Status: established}}}}
 	for _, version := range versions {
 		d.Spec.Versions = append(d.Spec.Versions, apiextensions.Version{Name: version, Served: true})
 	}

@@ -15,9 +15,9 @@ import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	extensionsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/extensions/v1alpha1"
 	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/gardenlet/v1alpha1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/jsonprune"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
-	"github.com/espalier-project/espalier/internal/externalapi/slice"
 )
 
 // decode reads a file whole and cut down, which must come to the same.
@@ -35,7 +35,7 @@ func decode[T any](t *testing.T, file string) *T {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, whole); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	small := slice.ShapeOf(reflect.TypeFor[T]()).Cut(nil, raw)
+	small := jsonprune.ShapeOf(reflect.TypeFor[T]()).Cut(nil, raw)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(small, cut); err != nil {
 		t.Fatalf("%s, cut: %v", file, err)
 	}
@@ -61,7 +61,7 @@ func TestNewShoot(t *testing.T) {
 	got := []any{*s.Spec.CloudProfile, *s.Spec.CredentialsBindingName, *s.Spec.ExposureClassName, *s.Spec.DNS.Providers[0].CredentialsRef, s.Spec.Resources[0].ResourceRef,
 		k.StructuredAuthentication.ConfigMapName, k.StructuredAuthorization.ConfigMapName, k.StructuredAuthorization.Kubeconfigs[0].SecretName, *s.Status.LastOperation, s.Status.SeedName == nil}
 	want := []any{gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "custom"}, "local", "internet",
-		meta.Reference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "dns"}, meta.Reference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm"},
+		partialmeta.Reference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "dns"}, partialmeta.Reference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm"},
 		"authn", "authz", "authz-kubeconfig", gardencorev1beta1.LastOperation{Type: "Restore", State: "Processing"}, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -71,7 +71,7 @@ func TestNewShoot(t *testing.T) {
 func TestOldSeed(t *testing.T) {
 	s := decode[gardencorev1beta1.Seed](t, "seed-old.yaml")
 	got := []any{*s.Spec.SecretRef, *s.Spec.Backup.SecretRef, *s.Spec.DNS.Provider.SecretRef, s.Status.ClientCertificateExpirationTimestamp.Year()}
-	want := []any{meta.SecretReference{Namespace: "garden", Name: "seed-kubeconfig"}, meta.SecretReference{Namespace: "garden", Name: "backup"}, meta.SecretReference{Namespace: "garden", Name: "dns"}, 2021}
+	want := []any{partialmeta.SecretReference{Namespace: "garden", Name: "seed-kubeconfig"}, partialmeta.SecretReference{Namespace: "garden", Name: "backup"}, partialmeta.SecretReference{Namespace: "garden", Name: "dns"}, 2021}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

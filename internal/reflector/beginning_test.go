@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // world is what is known of the objects of a kind: their versions by name.
@@ -102,7 +102,7 @@ func TestBeginningLaw(t *testing.T) {
 		change := func() (watch.EventType, *gardencorev1beta1.Shoot) {
 			version++
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
-			shoot := &gardencorev1beta1.Shoot{Object: meta.Object{Name: name, ResourceVersion: strconv.Itoa(version)}}
+			shoot := &gardencorev1beta1.Shoot{Object: partialmeta.Object{Name: name, ResourceVersion: strconv.Itoa(version)}}
 			if _, found := there[name]; found && rapid.Bool().Draw(t, "deleted") {
 				delete(there, name)
 				return watch.Deleted, shoot
@@ -111,7 +111,7 @@ func TestBeginningLaw(t *testing.T) {
 			return watch.Modified, shoot
 		}
 		object := func(name string) *gardencorev1beta1.Shoot {
-			return &gardencorev1beta1.Shoot{Object: meta.Object{Name: name, ResourceVersion: there[name]}}
+			return &gardencorev1beta1.Shoot{Object: partialmeta.Object{Name: name, ResourceVersion: there[name]}}
 		}
 		type late struct {
 			of    *beginning
@@ -160,7 +160,7 @@ func TestBeginningLaw(t *testing.T) {
 				}
 			}
 			if !list {
-				b.take(watch.Bookmark, &gardencorev1beta1.Shoot{Object: meta.Object{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+				b.take(watch.Bookmark, &gardencorev1beta1.Shoot{Object: partialmeta.Object{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
 			}
 			flush()
 			if err := (store{f}).Replace(slices.Collect(maps.Values(temporary)), ""); err != nil {
@@ -183,7 +183,7 @@ func TestBeginningIsSmall(t *testing.T) {
 		b := f.begin(&metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 		got := map[string]int{}
 		for i := range 3000 {
-			if o := b.take(watch.Added, &gardencorev1beta1.Shoot{Object: meta.Object{Name: fmt.Sprint(i), ResourceVersion: "1"}}); o != nil {
+			if o := b.take(watch.Added, &gardencorev1beta1.Shoot{Object: partialmeta.Object{Name: fmt.Sprint(i), ResourceVersion: "1"}}); o != nil {
 				got[o.(metav1.Object).GetName()]++
 			}
 		}

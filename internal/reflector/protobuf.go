@@ -14,25 +14,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
 // protobuf decodes objects of one kind from Protocol Buffers, with the same result as from JSON.
 type protobuf struct {
 	// parts are the shapes of an object, of nothing but its metadata, and of nothing but its name.
-	parts []*wire.Shape
+	parts []*protodecode.Shape
 	fresh func() runtime.Object
 }
 
 // protobufOf returns nil for a kind without a message.
-func protobufOf(fresh func() runtime.Object, message wire.Message) *protobuf {
+func protobufOf(fresh func() runtime.Object, message protodecode.Message) *protobuf {
 	if message == nil {
 		return nil
 	}
 	object, metadata := reflect.TypeOf(fresh()).Elem(), message["metadata"]
 	metadata.Of = metadata.Of.Only("namespace", "name", "resourceVersion")
 	return &protobuf{
-		parts: []*wire.Shape{wire.ShapeOf(object, message), wire.ShapeOf(object, message.Only("metadata")), wire.ShapeOf(object, wire.Message{"metadata": metadata})},
+		parts: []*protodecode.Shape{protodecode.ShapeOf(object, message), protodecode.ShapeOf(object, message.Only("metadata")), protodecode.ShapeOf(object, protodecode.Message{"metadata": metadata})},
 		fresh: fresh,
 	}
 }
@@ -57,7 +57,7 @@ func (p *protobuf) decodeObject(raw []byte, bad undecodable) (runtime.Object, er
 }
 
 func (p *protobuf) decodeList(body []byte, bad undecodable) (runtime.Object, error) {
-	metadata, items, err := wire.List(body)
+	metadata, items, err := protodecode.List(body)
 	if err != nil {
 		return nil, fmt.Errorf("decoding a list: %w", err)
 	}
@@ -77,7 +77,7 @@ func (p *protobuf) decodeList(body []byte, bad undecodable) (runtime.Object, err
 
 // decodeEvent decodes an event; the object of an error is a status.
 func (p *protobuf) decodeEvent(frame []byte, bad undecodable) (watch.EventType, runtime.Object, error) {
-	name, raw, err := wire.Event(frame)
+	name, raw, err := protodecode.Event(frame)
 	if err != nil {
 		return "", nil, err
 	}

@@ -28,7 +28,7 @@ import (
 	"k8s.io/utils/clock"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
 // Kind selects the objects to follow, and has the functions that receive the events.
@@ -41,7 +41,7 @@ type Kind struct {
 	// New returns an object to decode into.
 	New func() runtime.Object
 	// Message, if set, has the numbers of the object's fields in Protocol Buffers: the API server is asked for them, and may send JSON all the same.
-	Message wire.Message
+	Message protodecode.Message
 	// Whole is set if objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
 	Whole bool
 

@@ -21,17 +21,17 @@ import (
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/slice"
-	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/externalapi/jsonprune"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
 // shape decodes objects of one kind: it cuts them down to what is read, and then decodes that. The libraries' way parses each event
 // seven times over, which was most of what a garden of ten thousand Shoots cost.
 type shape struct {
-	event, objects *slice.Shape
+	event, objects *jsonprune.Shape
 	// metadata and name are events with nothing but the object's metadata, and nothing but its name.
-	metadata, name *slice.Shape
+	metadata, name *jsonprune.Shape
 	fresh          func() runtime.Object
 	// list is the type of a list.
 	listType reflect.Type
@@ -43,7 +43,7 @@ type shape struct {
 type undecodable func(namespace, name string, err error)
 
 // shapeOf returns the shape of a type, whose message is nil if its objects come as JSON alone.
-func shapeOf(fresh func() runtime.Object, message wire.Message) *shape {
+func shapeOf(fresh func() runtime.Object, message protodecode.Message) *shape {
 	object := reflect.TypeOf(fresh()).Elem()
 	// A struct like metav1.WatchEvent and a list, but with the kind's type.
 	event := reflect.StructOf([]reflect.StructField{
@@ -57,7 +57,7 @@ func shapeOf(fresh func() runtime.Object, message wire.Message) *shape {
 	metadata := reflect.TypeFor[struct {
 		Type   string `json:"type"`
 		Object struct {
-			Metadata meta.Object `json:"metadata"`
+			Metadata partialmeta.Object `json:"metadata"`
 		} `json:"object"`
 	}]()
 	name := reflect.TypeFor[struct {
@@ -71,7 +71,7 @@ func shapeOf(fresh func() runtime.Object, message wire.Message) *shape {
 		} `json:"object"`
 	}]()
 	return &shape{
-		event: slice.ShapeOf(event), objects: slice.ShapeOf(list), metadata: slice.ShapeOf(metadata), name: slice.ShapeOf(name),
+		event: jsonprune.ShapeOf(event), objects: jsonprune.ShapeOf(list), metadata: jsonprune.ShapeOf(metadata), name: jsonprune.ShapeOf(name),
 		fresh: fresh, listType: list, protobuf: protobufOf(fresh, message),
 	}
 }
@@ -94,7 +94,7 @@ func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable
 	if err != nil {
 		return nil, err
 	}
-	if s.protobuf != nil && wire.Is(raw) {
+	if s.protobuf != nil && protodecode.Is(raw) {
 		return s.protobuf.decodeList(raw, bad)
 	}
 	return s.decodeList(raw, bad)
@@ -142,7 +142,7 @@ func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.
 		Object any             `json:"object"`
 	}{}
 	var first error
-	for _, part := range []*slice.Shape{s.event, s.metadata, s.name} {
+	for _, part := range []*jsonprune.Shape{s.event, s.metadata, s.name} {
 		object := s.fresh()
 		event.Object = object
 		*small = part.Cut((*small)[:0], line)

@@ -22,7 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // etcdServer is a kube-apiserver over an etcd that can be restored. Like the real one it sends a watch that is resumed what is later than its
@@ -312,7 +312,7 @@ func TestUnchanged(t *testing.T) {
 			shoot.Namespace, shoot.Name, shoot.ResourceVersion = "n", "a", "8"
 			b := f.begin(&metav1.ListOptions{})
 			b.take(watch.Modified, shoot)
-			b.take(watch.Bookmark, &gardencorev1beta1.Shoot{Object: meta.Object{ResourceVersion: "9"}})
+			b.take(watch.Bookmark, &gardencorev1beta1.Shoot{Object: partialmeta.Object{ResourceVersion: "9"}})
 			if err := f.unchanged(t.Context()); !c.want(err) {
 				t.Errorf("got %v", err)
 			}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration/envoyfilter"
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // fixture is a reconciler with a rule of namespace a for the gateways of namespace in, over a fake API server.
@@ -55,7 +55,7 @@ func meddledFixture(t *testing.T, before func(client.Client, client.Object), obj
 	r.index.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}})
 	r.index.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "in", Labels: map[string]string{"gardener.cloud/role": "istio-ingress"}}})
 	r.index.SetService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", Annotations: map[string]string{envoyfilter.AnnotationExportTo: "*"}}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
-	r.index.SetRule(envoyfilter.RuleOf(&istio.DestinationRule{Object: meta.Object{Namespace: "a", Name: "r"}, Spec: istio.DestinationRuleSpec{Host: "web", ExportTo: []string{"*"}}}))
+	r.index.SetRule(envoyfilter.RuleOf(&istio.DestinationRule{Object: partialmeta.Object{Namespace: "a", Name: "r"}, Spec: istio.DestinationRuleSpec{Host: "web", ExportTo: []string{"*"}}}))
 	return r, server
 }
 
@@ -101,7 +101,7 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("ICC-10: got %v", object)
 	}
 	owner := object.GetOwnerReferences()
-	r.index.SetFilter(&istio.EnvoyFilter{Object: meta.Object{Namespace: "in", Name: object.GetName(), UID: "2", ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(), OwnerReferences: owner}})
+	r.index.SetFilter(&istio.EnvoyFilter{Object: partialmeta.Object{Namespace: "in", Name: object.GetName(), UID: "2", ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(), OwnerReferences: owner}})
 	r.index.RemoveRule("a", "r")
 	if _, err := r.Reconcile(ctx, request); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // NP-34: events before all is known ask for nothing, as everything is asked for then; the controller waits for that.
@@ -61,7 +61,7 @@ func TestIstioWatches(t *testing.T) {
 	to := func(port int32) []foreign.Route {
 		return []foreign.Route{{Route: []foreign.RouteDestination{{Destination: foreign.Destination{Host: "s.a.svc.cluster.local", Port: foreign.PortSelector{Number: port}}}}}}
 	}
-	o := &foreign.VirtualService{Object: meta.Object{Namespace: "a", Name: "v"}, Spec: foreign.VirtualServiceSpec{Gateways: []string{"gw"}, HTTP: to(1), TLS: to(2), TCP: to(3)}}
+	o := &foreign.VirtualService{Object: partialmeta.Object{Namespace: "a", Name: "v"}, Spec: foreign.VirtualServiceSpec{Gateways: []string{"gw"}, HTTP: to(1), TLS: to(2), TCP: to(3)}}
 	if v := virtualServiceOf(o); len(v.Backends) != 3 || v.Gateways[0] != (types.NamespacedName{Namespace: "a", Name: "gw"}) {
 		t.Errorf("NP-50: got %+v", v)
 	}

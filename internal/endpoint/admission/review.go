@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/externalapi/slice"
+	"github.com/espalier-project/espalier/internal/externalapi/jsonprune"
 )
 
 const (
@@ -147,7 +147,7 @@ func knownTo[T any](raw []byte) []byte {
 	t := reflect.TypeFor[T]()
 	shape, found := shapes.Load(t)
 	if !found {
-		shape, _ = shapes.LoadOrStore(t, slice.ShapeOf(t).And("kind", "apiVersion"))
+		shape, _ = shapes.LoadOrStore(t, jsonprune.ShapeOf(t).And("kind", "apiVersion"))
 	}
-	return shape.(*slice.Shape).Cut(make([]byte, 0, len(raw)/2), raw)
+	return shape.(*jsonprune.Shape).Cut(make([]byte, 0, len(raw)/2), raw)
 }

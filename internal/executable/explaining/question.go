@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/espalier-project/espalier/internal/endpoint/explain"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
 // Identity is a form of --as: a word before a colon, and what follows.
@@ -25,19 +25,19 @@ func (i Identity) word() string { before, _, _ := strings.Cut(i.Form, ":"); retu
 
 // Seed is the gardenlet of a seed.
 var Seed = Identity{"seed:NAME", func(rest string) (string, []string, bool) {
-	return names.SeedUserPrefix + rest, []string{names.SeedsGroup}, isName(rest)
+	return wellknown.SeedUserPrefix + rest, []string{wellknown.SeedsGroup}, isName(rest)
 }}
 
 // Shoot is the gardenlet of a self-hosted shoot, Gardenadm the tool that sets one up.
 var (
-	Shoot     = Identity{"shoot:NAMESPACE/NAME", ofShoot(names.ShootUserPrefix)}
-	Gardenadm = Identity{"gardenadm:NAMESPACE/NAME", ofShoot(names.GardenadmPrefix)}
+	Shoot     = Identity{"shoot:NAMESPACE/NAME", ofShoot(wellknown.ShootUserPrefix)}
+	Gardenadm = Identity{"gardenadm:NAMESPACE/NAME", ofShoot(wellknown.GardenadmPrefix)}
 )
 
 func ofShoot(prefix string) func(string) (string, []string, bool) {
 	return func(rest string) (string, []string, bool) {
 		namespace, name, ok := twoNames(rest)
-		return prefix + namespace + ":" + name, []string{names.ShootsGroup}, ok
+		return prefix + namespace + ":" + name, []string{wellknown.ShootsGroup}, ok
 	}
 }
 

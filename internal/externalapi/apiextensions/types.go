@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // CustomResourceDefinitions is the resource.
@@ -17,10 +17,10 @@ var CustomResourceDefinitions = schema.GroupVersionResource{Group: "apiextension
 //
 // +kubebuilder:object:root=true
 type CustomResourceDefinition struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            CustomResourceDefinitionSpec   `json:"spec,omitempty"`
-	Status          CustomResourceDefinitionStatus `json:"status,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               CustomResourceDefinitionSpec   `json:"spec,omitempty"`
+	Status             CustomResourceDefinitionStatus `json:"status,omitempty"`
 }
 
 // CustomResourceDefinitionSpec is the specification of a CustomResourceDefinition.

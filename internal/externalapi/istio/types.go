@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // Group is the API group.
@@ -17,9 +17,9 @@ const Group = "networking.istio.io"
 //
 // +kubebuilder:object:root=true
 type VirtualService struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            VirtualServiceSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               VirtualServiceSpec `json:"spec,omitempty"`
 }
 
 // VirtualServiceSpec is the specification of a VirtualService.
@@ -55,9 +55,9 @@ type PortSelector struct {
 //
 // +kubebuilder:object:root=true
 type Gateway struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            GatewaySpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               GatewaySpec `json:"spec,omitempty"`
 }
 
 // GatewaySpec is the specification of a Gateway.
@@ -69,9 +69,9 @@ type GatewaySpec struct {
 //
 // +kubebuilder:object:root=true
 type DestinationRule struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            DestinationRuleSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               DestinationRuleSpec `json:"spec,omitempty"`
 }
 
 // DestinationRuleSpec is the specification of a DestinationRule.
@@ -120,8 +120,8 @@ type HTTPSettings struct {
 //
 // +kubebuilder:object:root=true
 type EnvoyFilter struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
 	// Spec is compared as it is.
 	Spec runtime.RawExtension `json:"spec,omitempty"`
 }

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // Resources.
@@ -22,17 +22,17 @@ var (
 //
 // +kubebuilder:object:root=true
 type Node struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
 }
 
 // Pod is a Pod.
 //
 // +kubebuilder:object:root=true
 type Pod struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            PodSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               PodSpec `json:"spec,omitempty"`
 }
 
 // PodSpec is the specification of a Pod.
@@ -44,9 +44,9 @@ type PodSpec struct {
 //
 // +kubebuilder:object:root=true
 type CertificateSigningRequest struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            CertificateSigningRequestSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               CertificateSigningRequestSpec `json:"spec,omitempty"`
 }
 
 // CertificateSigningRequestSpec is the specification of a CertificateSigningRequest.
@@ -58,7 +58,7 @@ type CertificateSigningRequestSpec struct {
 //
 // +kubebuilder:object:root=true
 type Secret struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Data            map[string][]byte `json:"data,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Data               map[string][]byte `json:"data,omitempty"`
 }

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/gardenlet/v1alpha1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
 // sliced is an object whose type has only the fields that are read.
 type sliced interface {
 	runtime.Object
-	Metadata() *meta.Object
+	Metadata() *partialmeta.Object
 }
 
 // cut returns a copy of an object with nothing but what the table of edges reads, and its namespace and name. Whole objects of Kubernetes'
@@ -27,7 +27,7 @@ func cut(object runtime.Object) (copied runtime.Object, namespace, name string, 
 	switch typed := object.(type) {
 	case *corev1.Namespace:
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: typed.Name, ResourceVersion: typed.ResourceVersion, Labels: only(typed.Labels, names.Project),
+			Name: typed.Name, ResourceVersion: typed.ResourceVersion, Labels: only(typed.Labels, wellknown.Project),
 		}}, "", typed.Name, nil
 	case *corev1.ServiceAccount:
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: typed.Namespace, Name: typed.Name, ResourceVersion: typed.ResourceVersion}}
@@ -54,10 +54,10 @@ func cut(object runtime.Object) (copied runtime.Object, namespace, name string, 
 
 // cutMetadata keeps the names, the version, the UID, which is a part of an issuer's name (GE-57), the annotations that decide about edges
 // (GE-22, GE-29, GE-57), and the names of owners (GE-8).
-func cutMetadata(m *meta.Object) meta.Object {
-	less := meta.Object{
+func cutMetadata(m *partialmeta.Object) partialmeta.Object {
+	less := partialmeta.Object{
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-		Annotations: only(m.Annotations, names.Operation, names.Issuer),
+		Annotations: only(m.Annotations, wellknown.Operation, wellknown.Issuer),
 	}
 	for _, owner := range m.OwnerReferences {
 		less.OwnerReferences = append(less.OwnerReferences, metav1.OwnerReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name})

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
@@ -32,7 +32,7 @@ func draw(g gardengen.Gen, count int) []item {
 	var items []item
 	for _, namespace := range gardengen.Namespaces {
 		items = append(items, item{relation.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: namespace, Labels: map[string]string{names.Project: "p-" + namespace, "team": "secret-label"},
+			Name: namespace, Labels: map[string]string{wellknown.Project: "p-" + namespace, "team": "secret-label"},
 		}}})
 	}
 	seen := map[graph.Vertex]bool{}
@@ -131,14 +131,14 @@ func TestNothingSecret(t *testing.T) {
 	const secret = "hidden-value"
 	marked := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": secret, "team": secret}
 	metadata := metav1.ObjectMeta{
-		Name: names.BootstrapServiceAccount + "x", Namespace: names.Garden, Labels: marked, Annotations: marked,
+		Name: wellknown.BootstrapServiceAccount + "x", Namespace: wellknown.Garden, Labels: marked, Annotations: marked,
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: secret}}, Finalizers: []string{secret},
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metadata, Secrets: []corev1.ObjectReference{{Name: "token", FieldPath: secret}}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: secret}}}
 	request := gardengen.New(1).ObjectNamed(relation.CertificateSigningRequest, "", "csr").(*certificatesv1.CertificateSigningRequest)
 	request.Annotations, request.Labels, request.Spec.Username = marked, marked, secret
 	request.Status.Certificate = []byte(secret)
-	slice := meta.Object{Namespace: names.Garden, Name: "a", Labels: marked, Annotations: map[string]string{"team": secret, names.Operation: names.RenewKubeconfig}}
+	slice := partialmeta.Object{Namespace: wellknown.Garden, Name: "a", Labels: marked, Annotations: map[string]string{"team": secret, wellknown.Operation: wellknown.RenewKubeconfig}}
 	config := &runtime.RawExtension{Raw: []byte(`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","password":"` + secret + `",
 		"seedConfig":{"metadata":{"labels":{"a":"` + secret + `"}},"spec":{"provider":{"providerConfig":"` + secret + `"},"backup":{"secretRef":{"name":"backup","namespace":"garden"}}}}}`)}
 	items := []item{
@@ -146,7 +146,7 @@ func TestNothingSecret(t *testing.T) {
 		{relation.Namespace, &corev1.Namespace{ObjectMeta: metadata}},
 		{relation.Gardenlet, &seedmanagementv1alpha1.Gardenlet{Object: slice, Spec: seedmanagementv1alpha1.GardenletSpec{Config: config}}},
 		{relation.ManagedSeed, &seedmanagementv1alpha1.ManagedSeed{Object: slice, Spec: seedmanagementv1alpha1.ManagedSeedSpec{Gardenlet: &seedmanagementv1alpha1.GardenletConfig{Config: config}}}},
-		{relation.ManagedSeed, &seedmanagementv1alpha1.ManagedSeed{Object: meta.Object{Namespace: names.Garden, Name: "bad"}, Spec: seedmanagementv1alpha1.ManagedSeedSpec{
+		{relation.ManagedSeed, &seedmanagementv1alpha1.ManagedSeed{Object: partialmeta.Object{Namespace: wellknown.Garden, Name: "bad"}, Spec: seedmanagementv1alpha1.ManagedSeedSpec{
 			Gardenlet: &seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: []byte(`{"password": "` + secret + `"}`)}},
 		}}},
 	}

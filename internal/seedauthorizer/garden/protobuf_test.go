@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
@@ -42,7 +42,7 @@ func TestMessages(t *testing.T) {
 		if w.Message == nil {
 			t.Errorf("%s has no message", w.Resource.Resource)
 		}
-		if missing := wire.Missing(reflect.TypeOf(w.New()).Elem(), w.Message); len(missing) > 0 {
+		if missing := protodecode.Missing(reflect.TypeOf(w.New()).Elem(), w.Message); len(missing) > 0 {
 			t.Errorf("%s: no number of %s", w.Resource.Resource, missing)
 		}
 	}
@@ -125,7 +125,7 @@ func TestProtobufLaw(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := wire.ShapeOf(reflect.TypeOf(fromProtobuf).Elem(), w.Message).Decode(message, fromProtobuf); err != nil {
+		if err := protodecode.ShapeOf(reflect.TypeOf(fromProtobuf).Elem(), w.Message).Decode(message, fromProtobuf); err != nil {
 			t.Fatal(err)
 		}
 		reflect.ValueOf(fromJSON).Elem().FieldByName("TypeMeta").SetZero() // A list of JSON has none either.

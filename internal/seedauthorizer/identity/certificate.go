@@ -10,7 +10,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
 // ErrNotClient is wrapped by errors about a request that is readable but not for the certificate of a gardenlet.
@@ -22,7 +22,7 @@ var wantedUsages = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment
 // SeedOfCertificateRequest returns the seed whose gardenlet's client certificate is requested (section 2.3). The error
 // describes the fault; it wraps ErrNotClient if the request is readable.
 func SeedOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) (string, error) {
-	seed, err := clientOf(request, usages, names.SeedsGroup, names.SeedUserPrefix)
+	seed, err := clientOf(request, usages, wellknown.SeedsGroup, wellknown.SeedUserPrefix)
 	if err == nil && !isObjectName(seed) {
 		err = notClient("subject's common name does not name a seed")
 	}
@@ -34,13 +34,13 @@ func SeedOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) 
 
 // ShootOfCertificateRequest is the same for the gardenlet of a self-hosted shoot.
 func ShootOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) (namespace, name string, err error) {
-	shoot, err := clientOf(request, usages, names.ShootsGroup, names.ShootUserPrefix)
+	shoot, err := clientOf(request, usages, wellknown.ShootsGroup, wellknown.ShootUserPrefix)
 	if err != nil {
 		return "", "", err
 	}
 	namespace, name, _ = strings.Cut(shoot, ":")
 	if !isObjectName(namespace) || !isObjectName(name) {
-		return "", "", notClient("subject's common name must follow this structure: %q", names.ShootUserPrefix+"<namespace>:<name>")
+		return "", "", notClient("subject's common name must follow this structure: %q", wellknown.ShootUserPrefix+"<namespace>:<name>")
 	}
 	return namespace, name, nil
 }

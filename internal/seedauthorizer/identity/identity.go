@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
 // Type is the type of a seed's client.
@@ -36,12 +36,12 @@ type ShootClient struct {
 // OfShoot returns the self-hosted shoot's client that a user is by its name (SHI-1, SHI-2). Whether the client counts depends on the
 // garden's objects (SHI-3). OfShoot allocates nothing.
 func OfShoot(user string, groups []string) (ShootClient, bool) {
-	if slices.Contains(groups, names.ShootsGroup) {
+	if slices.Contains(groups, wellknown.ShootsGroup) {
 		clientType := Gardenlet
-		rest, found := strings.CutPrefix(user, names.ShootUserPrefix)
+		rest, found := strings.CutPrefix(user, wellknown.ShootUserPrefix)
 		if !found {
 			clientType = Gardenadm
-			rest, found = strings.CutPrefix(user, names.GardenadmPrefix)
+			rest, found = strings.CutPrefix(user, wellknown.GardenadmPrefix)
 		}
 		namespace, name, split := strings.Cut(rest, ":")
 		return ShootClient{Namespace: namespace, Name: name, Type: clientType}, found && split && isObjectName(namespace) && isObjectName(name)
@@ -60,9 +60,9 @@ func OfShoot(user string, groups []string) (ShootClient, bool) {
 // ExtensionOfShoot returns the extension of a self-hosted shoot that a ServiceAccount in the namespace of a project is by its name:
 // extension-shoot--<shoot>--<controllerInstallation>.
 func ExtensionOfShoot(namespace, account string) (ShootClient, bool) {
-	rest, found := strings.CutPrefix(account, names.ExtensionOfShootPrefix)
+	rest, found := strings.CutPrefix(account, wellknown.ExtensionOfShootPrefix)
 	shoot, installation, split := strings.Cut(rest, "--")
-	inProject := namespace == names.Garden || strings.HasPrefix(namespace, names.ProjectPrefix)
+	inProject := namespace == wellknown.Garden || strings.HasPrefix(namespace, wellknown.ProjectPrefix)
 	return ShootClient{namespace, shoot, Extension, installation}, found && split && inProject && isObjectName(shoot)
 }
 
@@ -74,8 +74,8 @@ const (
 
 // OfSeed returns the seed's client that a user is, if it is one (ID-1 … ID-6, B-4). It allocates nothing.
 func OfSeed(user string, groups []string) (SeedClient, bool) {
-	if slices.Contains(groups, names.SeedsGroup) {
-		seed, found := strings.CutPrefix(user, names.SeedUserPrefix)
+	if slices.Contains(groups, wellknown.SeedsGroup) {
+		seed, found := strings.CutPrefix(user, wellknown.SeedUserPrefix)
 		return SeedClient{seed, Gardenlet}, found && isObjectName(seed)
 	}
 	if !slices.Contains(groups, serviceAccountsGroup) {
@@ -86,10 +86,10 @@ func OfSeed(user string, groups []string) (SeedClient, bool) {
 		return SeedClient{}, false
 	}
 	namespace, name, found := strings.Cut(rest, ":")
-	if !found || !strings.HasPrefix(name, names.ExtensionPrefix) || !inNamespace(groups, namespace) {
+	if !found || !strings.HasPrefix(name, wellknown.ExtensionPrefix) || !inNamespace(groups, namespace) {
 		return SeedClient{}, false
 	}
-	seed, found := strings.CutPrefix(namespace, names.SeedPrefix)
+	seed, found := strings.CutPrefix(namespace, wellknown.SeedPrefix)
 	return SeedClient{seed, Extension}, found && isObjectName(seed)
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
 func TestOfSeed(t *testing.T) {
@@ -81,7 +81,7 @@ func TestNames(t *testing.T) {
 	for object, want := range map[[2]string]string{
 		{"managedseednamespace", "managedseed1"}: "78f9fc", {"gardenletnamespace", "seed1"}: "2a9d62", {"garden", "seed"}: "c3b902", {"garden", "my-seed"}: "88264c",
 	} {
-		if got := names.BootstrapTokenID(object[0], object[1]); got != want {
+		if got := wellknown.BootstrapTokenID(object[0], object[1]); got != want {
 			t.Errorf("2.4: the token ID of %v is %q, want %q", object, got, want)
 		}
 	}
@@ -91,21 +91,21 @@ func TestNames(t *testing.T) {
 		"A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource x.":          {"Gardenlet", "", "x"},
 		"something else": {"", "", "something else"},
 	} {
-		kind, namespace, name := names.ParseBootstrapDescription(text)
+		kind, namespace, name := wellknown.ParseBootstrapDescription(text)
 		if got := [3]string{kind, namespace, name}; got != want {
 			t.Errorf("2.4: %q is %q, want %q", text, got, want)
 		}
 	}
 	for name, want := range map[string][2]string{
-		names.Bootstrapper("garden", "x"): {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:garden:x": {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:x": {"", "x"},
+		wellknown.Bootstrapper("garden", "x"): {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:garden:x": {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:x": {"", "x"},
 	} {
-		namespace, seed, ok := names.ParseBootstrapper(name)
+		namespace, seed, ok := wellknown.ParseBootstrapper(name)
 		if !ok || namespace != want[0] || seed != want[1] {
 			t.Errorf("2.4: %q is %q, %q, %v", name, namespace, seed, ok)
 		}
 	}
 	for _, name := range []string{"gardener.cloud:system:seed-bootstrapper:garden:x:y", "gardener.cloud:system:seed-bootstrapper:garden:", "other"} {
-		if _, _, ok := names.ParseBootstrapper(name); ok {
+		if _, _, ok := wellknown.ParseBootstrapper(name); ok {
 			t.Errorf("B: %q should not be the name of a bootstrapper", name)
 		}
 	}

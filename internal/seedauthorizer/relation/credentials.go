@@ -2,7 +2,7 @@ package relation
 
 import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -19,7 +19,7 @@ var credentials = []graph.Kind{Secret, WorkloadIdentity}
 var resources = []graph.Kind{Secret, ConfigMap, WorkloadIdentity}
 
 // kindOf returns the kind of vertex that a reference names; other kinds have no edge (B-8).
-func kindOf(reference *meta.Reference, allowed []graph.Kind) (graph.Kind, bool) {
+func kindOf(reference *partialmeta.Reference, allowed []graph.Kind) (graph.Kind, bool) {
 	var kind graph.Kind
 	switch reference.APIVersion + " " + reference.Kind {
 	case coreAPI + " Secret":
@@ -42,7 +42,7 @@ func kindOf(reference *meta.Reference, allowed []graph.Kind) (graph.Kind, bool) 
 }
 
 // credentials adds the edge of a credentials reference, or of the older Secret reference where the newer one is not set.
-func (c *collector) credentials(reference *meta.Reference, before *meta.SecretReference) {
+func (c *collector) credentials(reference *partialmeta.Reference, before *partialmeta.SecretReference) {
 	if reference == nil {
 		if before != nil {
 			c.from(Secret, before.Namespace, before.Name)
@@ -55,7 +55,7 @@ func (c *collector) credentials(reference *meta.Reference, before *meta.SecretRe
 }
 
 // credentialsIn is credentials for references to one namespace only.
-func (c *collector) credentialsIn(namespace string, reference *meta.Reference, before *meta.SecretReference) {
+func (c *collector) credentialsIn(namespace string, reference *partialmeta.Reference, before *partialmeta.SecretReference) {
 	if reference == nil && before != nil && before.Namespace == namespace || reference != nil && reference.Namespace == namespace {
 		c.credentials(reference, before)
 	}
@@ -83,7 +83,7 @@ func ControlPlaneBackups(shoot *gardencorev1beta1.Shoot) (result []graph.Vertex)
 }
 
 // resources adds the edges of spec.resources to a vertex.
-func (c *collector) resources(list []meta.NamedResource, namespace string, to graph.Vertex, allowed []graph.Kind) {
+func (c *collector) resources(list []partialmeta.NamedResource, namespace string, to graph.Vertex, allowed []graph.Kind) {
 	for i := range list {
 		if kind, ok := kindOf(&list[i].ResourceRef, allowed); ok {
 			c.edge(graph.Vertex{Kind: kind, Namespace: namespace, Name: list[i].ResourceRef.Name}, to)
@@ -98,7 +98,7 @@ func deref(text *string) string {
 	return *text
 }
 
-func nameOf(reference *meta.NameReference) string {
+func nameOf(reference *partialmeta.NameReference) string {
 	if reference == nil {
 		return ""
 	}

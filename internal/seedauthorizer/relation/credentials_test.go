@@ -6,26 +6,26 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
 func TestKindOf(t *testing.T) {
 	for name, c := range map[string]struct {
-		reference meta.Reference
+		reference partialmeta.Reference
 		allowed   []graph.Kind
 		want      graph.Kind
 		known     bool
 	}{
-		"B-8/Secret":                       {meta.Reference{APIVersion: "v1", Kind: "Secret"}, resources, Secret, true},
-		"B-8/ConfigMap":                    {meta.Reference{APIVersion: "v1", Kind: "ConfigMap"}, resources, ConfigMap, true},
-		"B-8/WorkloadIdentity":             {meta.Reference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity"}, resources, WorkloadIdentity, true},
-		"B-8/InternalSecret":               {meta.Reference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "InternalSecret"}, []graph.Kind{InternalSecret}, InternalSecret, true},
-		"B-8/no kind is no Secret":         {meta.Reference{}, []graph.Kind{0, Secret}, 0, false},
-		"B-8/a kind that is not allowed":   {meta.Reference{APIVersion: "v1", Kind: "ConfigMap"}, credentials, 0, false},
-		"B-8/Secret of another API":        {meta.Reference{APIVersion: "v2", Kind: "Secret"}, resources, 0, false},
-		"B-8/Secret, where none may stand": {meta.Reference{APIVersion: "v1", Kind: "Secret"}, []graph.Kind{ConfigMap}, 0, false},
+		"B-8/Secret":                       {partialmeta.Reference{APIVersion: "v1", Kind: "Secret"}, resources, Secret, true},
+		"B-8/ConfigMap":                    {partialmeta.Reference{APIVersion: "v1", Kind: "ConfigMap"}, resources, ConfigMap, true},
+		"B-8/WorkloadIdentity":             {partialmeta.Reference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity"}, resources, WorkloadIdentity, true},
+		"B-8/InternalSecret":               {partialmeta.Reference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "InternalSecret"}, []graph.Kind{InternalSecret}, InternalSecret, true},
+		"B-8/no kind is no Secret":         {partialmeta.Reference{}, []graph.Kind{0, Secret}, 0, false},
+		"B-8/a kind that is not allowed":   {partialmeta.Reference{APIVersion: "v1", Kind: "ConfigMap"}, credentials, 0, false},
+		"B-8/Secret of another API":        {partialmeta.Reference{APIVersion: "v2", Kind: "Secret"}, resources, 0, false},
+		"B-8/Secret, where none may stand": {partialmeta.Reference{APIVersion: "v1", Kind: "Secret"}, []graph.Kind{ConfigMap}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, known := kindOf(&c.reference, c.allowed); got != c.want || known != c.known {

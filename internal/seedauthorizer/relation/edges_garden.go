@@ -8,9 +8,9 @@ import (
 
 	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
 	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 )
@@ -120,14 +120,14 @@ var controllerDeployments = watch(watchOptions[gardencorev1.ControllerDeployment
 			if c.Helm == nil || c.Helm.OCIRepository == nil {
 				return
 			}
-			add.from(Secret, names.Garden, nameOf(c.Helm.OCIRepository.PullSecretRef))
-			add.from(Secret, names.Garden, nameOf(c.Helm.OCIRepository.CABundleSecretRef))
+			add.from(Secret, wellknown.Garden, nameOf(c.Helm.OCIRepository.PullSecretRef))
+			add.from(Secret, wellknown.Garden, nameOf(c.Helm.OCIRepository.CABundleSecretRef))
 		},
 	},
 	row[gardencorev1.ControllerDeployment]{
 		Row{ID: "GE-13", Joins: inGarden, From: kinds(Secret, ConfigMap), To: kinds(ControllerDeployment), Fields: []string{"resources[].resourceRef"}, When: "in namespace garden"},
 		func(c *gardencorev1.ControllerDeployment, add *collector, _ Facts) {
-			add.resources(c.Resources, names.Garden, add.self, kinds(Secret, ConfigMap))
+			add.resources(c.Resources, wellknown.Garden, add.self, kinds(Secret, ConfigMap))
 		},
 	},
 )
@@ -209,9 +209,9 @@ var serviceAccounts = watch(watchOptions[corev1.ServiceAccount]{
 	identify: func(s *corev1.ServiceAccount) (string, string) { return s.Namespace, s.Name }, onlyWithEdges: true,
 },
 	row[corev1.ServiceAccount]{
-		Row{ID: "GE-33", Joins: bootstrapSecret, From: kinds(Secret), To: kinds(ServiceAccount), Fields: []string{"secrets[]"}, When: "the ServiceAccount's name starts with " + names.BootstrapServiceAccount},
+		Row{ID: "GE-33", Joins: bootstrapSecret, From: kinds(Secret), To: kinds(ServiceAccount), Fields: []string{"secrets[]"}, When: "the ServiceAccount's name starts with " + wellknown.BootstrapServiceAccount},
 		func(s *corev1.ServiceAccount, add *collector, _ Facts) {
-			if !strings.HasPrefix(s.Name, names.BootstrapServiceAccount) {
+			if !strings.HasPrefix(s.Name, wellknown.BootstrapServiceAccount) {
 				return
 			}
 			for i := range s.Secrets {

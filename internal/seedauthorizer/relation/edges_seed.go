@@ -6,8 +6,8 @@ import (
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/gardenlet/v1alpha1"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -19,17 +19,17 @@ var seeds = watch(watchOptions[gardencorev1beta1.Seed]{
 	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-34", Joins: seedNamespace, From: kinds(Namespace), To: kinds(Seed), When: "Namespace seed-<seed>"},
 		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) {
-			add.from(Namespace, "", names.SeedNamespace(s.Name))
+			add.from(Namespace, "", wellknown.SeedNamespace(s.Name))
 		},
 	},
 	row[gardencorev1beta1.Seed]{
-		Row{ID: "GE-35", Joins: seedLease, From: kinds(Lease), To: kinds(Seed), When: "Lease " + names.SeedLease + "/<seed>", Class: graph.Manages},
-		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.from(Lease, names.SeedLease, s.Name) },
+		Row{ID: "GE-35", Joins: seedLease, From: kinds(Lease), To: kinds(Seed), When: "Lease " + wellknown.SeedLease + "/<seed>", Class: graph.Manages},
+		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) { add.from(Lease, wellknown.SeedLease, s.Name) },
 	},
 	row[gardencorev1beta1.Seed]{
-		Row{ID: "GE-36", Joins: clusterIdentity, From: kinds(ConfigMap), To: kinds(Seed), When: "ConfigMap " + names.KubeSystem + "/" + names.ClusterIdentity + ", for every Seed"},
+		Row{ID: "GE-36", Joins: clusterIdentity, From: kinds(ConfigMap), To: kinds(Seed), When: "ConfigMap " + wellknown.KubeSystem + "/" + wellknown.ClusterIdentity + ", for every Seed"},
 		func(_ *gardencorev1beta1.Seed, add *collector, _ Facts) {
-			add.from(ConfigMap, names.KubeSystem, names.ClusterIdentity)
+			add.from(ConfigMap, wellknown.KubeSystem, wellknown.ClusterIdentity)
 		},
 	},
 	row[gardencorev1beta1.Seed]{
@@ -55,7 +55,7 @@ var seeds = watch(watchOptions[gardencorev1beta1.Seed]{
 	row[gardencorev1beta1.Seed]{
 		Row{ID: "GE-41", Joins: inGarden, From: resources, To: kinds(Seed), Fields: []string{"spec.resources[].resourceRef"}, When: "in namespace garden"},
 		func(s *gardencorev1beta1.Seed, add *collector, _ Facts) {
-			add.resources(s.Spec.Resources, names.Garden, add.self, resources)
+			add.resources(s.Spec.Resources, wellknown.Garden, add.self, resources)
 		},
 	},
 	row[gardencorev1beta1.Seed]{
@@ -83,9 +83,9 @@ var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
 	identify: func(g *seedmanagementv1alpha1.Gardenlet) (string, string) { return g.Namespace, g.Name },
 },
 	row[seedmanagementv1alpha1.Gardenlet]{
-		Row{ID: "GE-20", Joins: ofSeedGardenlet, From: kinds(Gardenlet), To: kinds(Seed), When: "the Seed with the Gardenlet's name; not for names that start with " + names.SelfHostedShootPrefix},
+		Row{ID: "GE-20", Joins: ofSeedGardenlet, From: kinds(Gardenlet), To: kinds(Seed), When: "the Seed with the Gardenlet's name; not for names that start with " + wellknown.SelfHostedShootPrefix},
 		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
-			if !strings.HasPrefix(g.Name, names.SelfHostedShootPrefix) {
+			if !strings.HasPrefix(g.Name, wellknown.SelfHostedShootPrefix) {
 				add.to(Seed, "", g.Name)
 			}
 		},
@@ -100,13 +100,13 @@ var gardenlets = watch(watchOptions[seedmanagementv1alpha1.Gardenlet]{
 	},
 	row[seedmanagementv1alpha1.Gardenlet]{
 		Row{ID: "GE-22", Joins: bootstrapToken, From: kinds(Secret), To: kinds(Gardenlet), Needs: kinds(Seed), Class: graph.Manages,
-			When: "the bootstrap token's Secret, if the Seed exists and its certificate has expired or the Gardenlet is annotated " + names.Operation + "=" + names.RenewKubeconfig},
+			When: "the bootstrap token's Secret, if the Seed exists and its certificate has expired or the Gardenlet is annotated " + wellknown.Operation + "=" + wellknown.RenewKubeconfig},
 		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, facts Facts) {
 			if _, err := gardenletv1alpha1.Decode(g.Spec.Config); err != nil {
 				return
 			}
 			if exists, expires := facts.Seed(g.Name); exists && (expired(expires, facts.Now()) || renews(g.Annotations)) {
-				add.from(Secret, names.KubeSystem, names.BootstrapTokenSecret(g.Namespace, g.Name))
+				add.from(Secret, wellknown.KubeSystem, wellknown.BootstrapTokenSecret(g.Namespace, g.Name))
 			}
 		},
 	},
@@ -153,7 +153,7 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-28", Joins: inGarden, From: resources, To: kinds(Seed), Fields: []string{managedSeedConfig}, When: "seedConfig.spec.resources of the configuration, in namespace garden"},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			if config := configOf(m); config != nil && config.SeedConfig != nil {
-				add.resources(config.SeedConfig.Spec.Resources, names.Garden, SeedVertex(m.Name), resources)
+				add.resources(config.SeedConfig.Spec.Resources, wellknown.Garden, SeedVertex(m.Name), resources)
 			}
 		},
 	},
@@ -162,16 +162,16 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 			When: "the bootstrap token's Secret, while bootstrapping with mode " + seedmanagementv1alpha1.BootstrapToken},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagementv1alpha1.BootstrapToken, facts) {
-				add.from(Secret, names.KubeSystem, names.BootstrapTokenSecret(m.Namespace, m.Name))
+				add.from(Secret, wellknown.KubeSystem, wellknown.BootstrapTokenSecret(m.Namespace, m.Name))
 			}
 		},
 	},
 	row[seedmanagementv1alpha1.ManagedSeed]{
 		Row{ID: "GE-30", Joins: bootstrapAccount, From: kinds(ServiceAccount), To: kinds(ManagedSeed), Needs: kinds(Seed), Class: graph.Manages,
-			When: names.BootstrapServiceAccount + "<name>, while bootstrapping with mode " + seedmanagementv1alpha1.BootstrapServiceAccount},
+			When: wellknown.BootstrapServiceAccount + "<name>, while bootstrapping with mode " + seedmanagementv1alpha1.BootstrapServiceAccount},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagementv1alpha1.BootstrapServiceAccount, facts) {
-				add.from(ServiceAccount, m.Namespace, names.BootstrapServiceAccount+m.Name)
+				add.from(ServiceAccount, m.Namespace, wellknown.BootstrapServiceAccount+m.Name)
 			}
 		},
 	},
@@ -180,7 +180,7 @@ var managedSeeds = watch(watchOptions[seedmanagementv1alpha1.ManagedSeed]{
 			When: "the ServiceAccount's, as GE-30"},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, facts Facts) {
 			if bootstraps(m, seedmanagementv1alpha1.BootstrapServiceAccount, facts) {
-				add.from(ClusterRoleBinding, "", names.Bootstrapper(m.Namespace, m.Name))
+				add.from(ClusterRoleBinding, "", wellknown.Bootstrapper(m.Namespace, m.Name))
 			}
 		},
 	},
@@ -209,5 +209,5 @@ func bootstraps(m *seedmanagementv1alpha1.ManagedSeed, mode string, facts Facts)
 func expired(expires, now time.Time) bool { return !expires.IsZero() && expires.Before(now) }
 
 func renews(annotations map[string]string) bool {
-	return annotations[names.Operation] == names.RenewKubeconfig
+	return annotations[wellknown.Operation] == wellknown.RenewKubeconfig
 }

@@ -2,8 +2,8 @@ package relation
 
 import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -16,19 +16,19 @@ const (
 // issuerRow is also computed alone, when the label of a Shoot's namespace changes.
 var issuerRow = row[gardencorev1beta1.Shoot]{
 	Row{ID: "GE-57", Joins: issuerSecret, From: kinds(Secret), To: kinds(Shoot), Needs: kinds(Namespace), Class: graph.Manages,
-		When: "Secret " + names.ShootIssuer + "/<project>--<uid>, if annotated " + names.Issuer + "=" + names.ManagedIssuer + " and the namespace's label names the project"},
+		When: "Secret " + wellknown.ShootIssuer + "/<project>--<uid>, if annotated " + wellknown.Issuer + "=" + wellknown.ManagedIssuer + " and the namespace's label names the project"},
 	func(s *gardencorev1beta1.Shoot, add *collector, facts Facts) {
 		if !hasManagedIssuer(s) {
 			return
 		}
 		if project := facts.ProjectOf(s.Namespace); project != "" {
-			add.from(Secret, names.ShootIssuer, project+"--"+string(s.UID))
+			add.from(Secret, wellknown.ShootIssuer, project+"--"+string(s.UID))
 		}
 	},
 }
 
 func hasManagedIssuer(s *gardencorev1beta1.Shoot) bool {
-	return s.Annotations[names.Issuer] == names.ManagedIssuer && s.UID != ""
+	return s.Annotations[wellknown.Issuer] == wellknown.ManagedIssuer && s.UID != ""
 }
 
 var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
@@ -135,21 +135,21 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-53", Joins: byShootName(names.ShootSecrets), From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
+		Row{ID: "GE-53", Joins: byShootName(wellknown.ShootSecrets), From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
-			add.byName(Secret, &s.Object, names.ShootSecrets)
+			add.byName(Secret, &s.Object, wellknown.ShootSecrets)
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-54", Joins: byShootName(names.ShootInternalSecrets), From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
+		Row{ID: "GE-54", Joins: byShootName(wellknown.ShootInternalSecrets), From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
-			add.byName(InternalSecret, &s.Object, names.ShootInternalSecrets)
+			add.byName(InternalSecret, &s.Object, wellknown.ShootInternalSecrets)
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-55", Joins: byShootName(names.ShootConfigMaps), From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
+		Row{ID: "GE-55", Joins: byShootName(wellknown.ShootConfigMaps), From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
 		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
-			add.byName(ConfigMap, &s.Object, names.ShootConfigMaps)
+			add.byName(ConfigMap, &s.Object, wellknown.ShootConfigMaps)
 		},
 	},
 	row[gardencorev1beta1.Shoot]{
@@ -160,7 +160,7 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 )
 
 // byName adds the edges of what belongs to a Shoot by its name.
-func (c *collector) byName(kind graph.Kind, shoot *meta.Object, suffixes []string) {
+func (c *collector) byName(kind graph.Kind, shoot *partialmeta.Object, suffixes []string) {
 	for _, suffix := range suffixes {
 		c.from(kind, shoot.Namespace, shoot.Name+suffix)
 	}

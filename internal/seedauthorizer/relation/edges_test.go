@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -58,9 +58,9 @@ func TestSizes(t *testing.T) {
 		"Gardenlet/self-hosted":       {watch: gardenlets, object: builders.Gardenlet("garden-dev", "self-hosted-shoot-x"), want: "1 / 0"},
 		"ServiceAccount":              {watch: serviceAccounts, object: bootstrapping("x", "a", "b"), want: "3 / 2"},
 		"ServiceAccount/CT-G-16":      {watch: serviceAccounts, object: builders.ServiceAccount("garden", "other", "a", "b"), want: "0 / 0"},
-		"CSR":                         {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, clientUsages), want: "2 / 1"},
-		"CSR/wrong usages":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, "server auth"), want: "0 / 0"},
-		"CSR/B-4, no seed":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", names.SeedUserPrefix, names.SeedsGroup, clientUsages), want: "0 / 0"},
+		"CSR":                         {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), want: "2 / 1"},
+		"CSR/wrong usages":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, "server auth"), want: "0 / 0"},
+		"CSR/B-4, no seed":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix, wellknown.SeedsGroup, clientUsages), want: "0 / 0"},
 	} {
 		t.Run("CT-G-1/"+name, func(t *testing.T) {
 			g := newGarden(t)
@@ -93,7 +93,7 @@ func (g *garden) total() (n int) {
 	return n
 }
 
-var projectNamespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev", Labels: map[string]string{names.Project: "dev"}}}
+var projectNamespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev", Labels: map[string]string{wellknown.Project: "dev"}}}
 
 func TestPathsOfShoots(t *testing.T) {
 	g := newGarden(t)
@@ -121,7 +121,7 @@ func TestPathsOfShoots(t *testing.T) {
 	g.wantPathBy("CT-G-4: the profile that was named before", "CloudProfile:cp", "Seed:c", false)
 
 	issuer := "Secret:gardener-system-shoot-issuer/dev--1234"
-	g.set(shoots, web().Annotated(names.Issuer, "other"))
+	g.set(shoots, web().Annotated(wellknown.Issuer, "other"))
 	g.wantPathBy("CT-G-9: without the annotation", issuer, "Seed:a", false)
 	g.DeleteNamespace("garden-dev")
 	g.set(shoots, web())
@@ -214,7 +214,7 @@ func TestBootstrapping(t *testing.T) {
 		account = "ServiceAccount:garden/gardenlet-bootstrap-child"
 		role    = "ClusterRoleBinding:gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-child"
 	)
-	tokenOf := token + names.BootstrapTokenID("garden", "child")
+	tokenOf := token + wellknown.BootstrapTokenID("garden", "child")
 	g := newGarden(t)
 	has := func(rule, name string, want bool) {
 		t.Helper()
@@ -250,7 +250,7 @@ func TestBootstrapping(t *testing.T) {
 	has("CT-G-10, mode ServiceAccount", account, true)
 	has("CT-G-10, mode ServiceAccount", role, true)
 
-	gardenletToken := token + names.BootstrapTokenID("garden", "a")
+	gardenletToken := token + wellknown.BootstrapTokenID("garden", "a")
 	g.set(gardenlets, renewing(gardenletA()))
 	has("CT-G-12, no Seed", gardenletToken, false)
 	g.set(seeds, builders.Seed("a"))

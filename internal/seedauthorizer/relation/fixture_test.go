@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
@@ -111,7 +111,7 @@ func secret(name string) builders.Reference { return builders.Ref("Secret", "gar
 
 // web is a Shoot on Seed a with everything that leads somewhere.
 func web() *builders.Object {
-	return builders.Shoot("garden-dev", "web").UID("1234").Annotated(names.Issuer, names.ManagedIssuer).OnSeed("a").
+	return builders.Shoot("garden-dev", "web").UID("1234").Annotated(wellknown.Issuer, wellknown.ManagedIssuer).OnSeed("a").
 		SecretBinding("sb").CredentialsBinding("cb").CloudProfile("cp").
 		Resource(builders.Ref("Secret", "res-secret"), builders.Ref("ConfigMap", "res-config"), builders.Ref("WorkloadIdentity", "res-identity"), builders.Ref("Unsupported", "x")).
 		DNSProvider(builders.Ref("Secret", "dns1")).DNSProvider(builders.Ref("WorkloadIdentity", "dns2")).
@@ -146,7 +146,7 @@ func gardenletA() *builders.Object {
 
 // renewing has a gardenlet join again.
 func renewing(o *builders.Object) *builders.Object {
-	return o.Annotated(names.Operation, names.RenewKubeconfig)
+	return o.Annotated(wellknown.Operation, wellknown.RenewKubeconfig)
 }
 
 // bucket, entry and installation are on Seed a.
@@ -164,5 +164,5 @@ func installation() *builders.Object {
 
 // bootstrapping is the ServiceAccount that a gardenlet joins with.
 func bootstrapping(seed string, secrets ...string) *builders.Object {
-	return builders.ServiceAccount("garden", names.BootstrapServiceAccount+seed, secrets...)
+	return builders.ServiceAccount("garden", wellknown.BootstrapServiceAccount+seed, secrets...)
 }

@@ -3,7 +3,7 @@ package relation
 import (
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -15,44 +15,44 @@ func sameName(from, to graph.Vertex) bool { return from.Name == to.Name }
 
 func itself(from, to graph.Vertex) bool { return sameNamespace(from, to) && sameName(from, to) }
 
-func inGarden(from, _ graph.Vertex) bool { return from.Namespace == names.Garden }
+func inGarden(from, _ graph.Vertex) bool { return from.Namespace == wellknown.Garden }
 
 func ofSeedGardenlet(from, to graph.Vertex) bool {
-	return sameName(from, to) && !strings.HasPrefix(from.Name, names.SelfHostedShootPrefix)
+	return sameName(from, to) && !strings.HasPrefix(from.Name, wellknown.SelfHostedShootPrefix)
 }
 
 func ofShootGardenlet(from, to graph.Vertex) bool {
-	return sameNamespace(from, to) && from.Name == names.SelfHostedShootPrefix+to.Name
+	return sameNamespace(from, to) && from.Name == wellknown.SelfHostedShootPrefix+to.Name
 }
 
 func ofShootExtension(from, to graph.Vertex) bool {
-	return sameNamespace(from, to) && strings.HasPrefix(from.Name, names.ExtensionOfShootPrefix+to.Name+"--")
+	return sameNamespace(from, to) && strings.HasPrefix(from.Name, wellknown.ExtensionOfShootPrefix+to.Name+"--")
 }
 
 func bootstrapToken(from, to graph.Vertex) bool {
-	return from.Namespace == names.KubeSystem && from.Name == names.BootstrapTokenSecret(to.Namespace, to.Name)
+	return from.Namespace == wellknown.KubeSystem && from.Name == wellknown.BootstrapTokenSecret(to.Namespace, to.Name)
 }
 
 func bootstrapAccount(from, to graph.Vertex) bool {
-	return sameNamespace(from, to) && from.Name == names.BootstrapServiceAccount+to.Name
+	return sameNamespace(from, to) && from.Name == wellknown.BootstrapServiceAccount+to.Name
 }
 
 func bootstrapBinding(from, to graph.Vertex) bool {
-	return from.Name == names.Bootstrapper(to.Namespace, to.Name)
+	return from.Name == wellknown.Bootstrapper(to.Namespace, to.Name)
 }
 
 func bootstrapSecret(from, to graph.Vertex) bool {
-	return sameNamespace(from, to) && strings.HasPrefix(to.Name, names.BootstrapServiceAccount)
+	return sameNamespace(from, to) && strings.HasPrefix(to.Name, wellknown.BootstrapServiceAccount)
 }
 
-func seedNamespace(from, to graph.Vertex) bool { return from.Name == names.SeedNamespace(to.Name) }
+func seedNamespace(from, to graph.Vertex) bool { return from.Name == wellknown.SeedNamespace(to.Name) }
 
 func seedLease(from, to graph.Vertex) bool {
-	return from.Namespace == names.SeedLease && sameName(from, to)
+	return from.Namespace == wellknown.SeedLease && sameName(from, to)
 }
 
 func clusterIdentity(from, _ graph.Vertex) bool {
-	return from.Namespace == names.KubeSystem && from.Name == names.ClusterIdentity
+	return from.Namespace == wellknown.KubeSystem && from.Name == wellknown.ClusterIdentity
 }
 
 func namespaceOf(from, to graph.Vertex) bool { return from.Name == to.Namespace }
@@ -62,10 +62,10 @@ func profile(from, to graph.Vertex) bool {
 }
 
 // issuerSecret cannot say more: the name is that of a project and the UID of the Shoot.
-func issuerSecret(from, _ graph.Vertex) bool { return from.Namespace == names.ShootIssuer }
+func issuerSecret(from, _ graph.Vertex) bool { return from.Namespace == wellknown.ShootIssuer }
 
 func generatedBucket(from, to graph.Vertex) bool {
-	return from.Namespace == names.Garden && from.Name == names.GeneratedBucketPrefix+to.Name
+	return from.Namespace == wellknown.Garden && from.Name == wellknown.GeneratedBucketPrefix+to.Name
 }
 
 func byShootName(suffixes []string) func(from, to graph.Vertex) bool {

@@ -3,7 +3,7 @@ package relation
 import (
 	"testing"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -16,34 +16,34 @@ func TestJoins(t *testing.T) {
 		from graph.Vertex
 		want bool
 	}{
-		"the gardenlet of a Shoot":             {ofShootGardenlet, at("garden-dev", names.SelfHostedShootPrefix+"web"), true},
-		"that of another Shoot":                {ofShootGardenlet, at("garden-dev", names.SelfHostedShootPrefix+"api"), false},
-		"a gardenlet in another namespace":     {ofShootGardenlet, at("garden", names.SelfHostedShootPrefix+"web"), false},
+		"the gardenlet of a Shoot":             {ofShootGardenlet, at("garden-dev", wellknown.SelfHostedShootPrefix+"web"), true},
+		"that of another Shoot":                {ofShootGardenlet, at("garden-dev", wellknown.SelfHostedShootPrefix+"api"), false},
+		"a gardenlet in another namespace":     {ofShootGardenlet, at("garden", wellknown.SelfHostedShootPrefix+"web"), false},
 		"a gardenlet without the prefix":       {ofShootGardenlet, at("garden-dev", "web"), false},
-		"a generated bucket":                   {generatedBucket, at(names.Garden, names.GeneratedBucketPrefix+"web"), true},
-		"a generated bucket of another name":   {generatedBucket, at(names.Garden, names.GeneratedBucketPrefix+"api"), false},
-		"a generated bucket elsewhere":         {generatedBucket, at("garden-dev", names.GeneratedBucketPrefix+"web"), false},
+		"a generated bucket":                   {generatedBucket, at(wellknown.Garden, wellknown.GeneratedBucketPrefix+"web"), true},
+		"a generated bucket of another name":   {generatedBucket, at(wellknown.Garden, wellknown.GeneratedBucketPrefix+"api"), false},
+		"a generated bucket elsewhere":         {generatedBucket, at("garden-dev", wellknown.GeneratedBucketPrefix+"web"), false},
 		"an object named after a Shoot":        {suffixed, at("garden-dev", "web.kubeconfig"), true},
 		"with the other suffix":                {suffixed, at("garden-dev", "web.ssh"), true},
 		"with another suffix":                  {suffixed, at("garden-dev", "web.x"), false},
 		"without a suffix":                     {suffixed, at("garden-dev", "web"), false},
 		"named after a Shoot, elsewhere":       {suffixed, at("garden", "web.kubeconfig"), false},
 		"named after another Shoot":            {suffixed, at("garden-dev", "api.kubeconfig"), false},
-		"an extension of a Shoot":              {ofShootExtension, at("garden-dev", names.ExtensionOfShootPrefix+"web--x"), true},
-		"an extension of a Shoot with a dash":  {ofShootExtension, at("garden-dev", names.ExtensionOfShootPrefix+"web-x"), false},
-		"an extension of a Shoot, elsewhere":   {ofShootExtension, at("garden", names.ExtensionOfShootPrefix+"web--x"), false},
-		"a bootstrap token":                    {bootstrapToken, at(names.KubeSystem, names.BootstrapTokenSecret("garden-dev", "web")), true},
-		"a bootstrap token of another one":     {bootstrapToken, at(names.KubeSystem, names.BootstrapTokenSecret("garden-dev", "api")), false},
-		"a bootstrap token elsewhere":          {bootstrapToken, at("garden", names.BootstrapTokenSecret("garden-dev", "web")), false},
-		"the cluster's identity":               {clusterIdentity, at(names.KubeSystem, names.ClusterIdentity), true},
-		"another one in kube-system":           {clusterIdentity, at(names.KubeSystem, "x"), false},
-		"the cluster's identity elsewhere":     {clusterIdentity, at("garden", names.ClusterIdentity), false},
-		"a lease of a seed":                    {seedLease, at(names.SeedLease, "web"), true},
-		"a lease of another seed":              {seedLease, at(names.SeedLease, "api"), false},
+		"an extension of a Shoot":              {ofShootExtension, at("garden-dev", wellknown.ExtensionOfShootPrefix+"web--x"), true},
+		"an extension of a Shoot with a dash":  {ofShootExtension, at("garden-dev", wellknown.ExtensionOfShootPrefix+"web-x"), false},
+		"an extension of a Shoot, elsewhere":   {ofShootExtension, at("garden", wellknown.ExtensionOfShootPrefix+"web--x"), false},
+		"a bootstrap token":                    {bootstrapToken, at(wellknown.KubeSystem, wellknown.BootstrapTokenSecret("garden-dev", "web")), true},
+		"a bootstrap token of another one":     {bootstrapToken, at(wellknown.KubeSystem, wellknown.BootstrapTokenSecret("garden-dev", "api")), false},
+		"a bootstrap token elsewhere":          {bootstrapToken, at("garden", wellknown.BootstrapTokenSecret("garden-dev", "web")), false},
+		"the cluster's identity":               {clusterIdentity, at(wellknown.KubeSystem, wellknown.ClusterIdentity), true},
+		"another one in kube-system":           {clusterIdentity, at(wellknown.KubeSystem, "x"), false},
+		"the cluster's identity elsewhere":     {clusterIdentity, at("garden", wellknown.ClusterIdentity), false},
+		"a lease of a seed":                    {seedLease, at(wellknown.SeedLease, "web"), true},
+		"a lease of another seed":              {seedLease, at(wellknown.SeedLease, "api"), false},
 		"a lease elsewhere":                    {seedLease, at("garden-dev", "web"), false},
-		"a ServiceAccount to bootstrap":        {bootstrapAccount, at("garden-dev", names.BootstrapServiceAccount+"web"), true},
-		"a ServiceAccount of another name":     {bootstrapAccount, at("garden-dev", names.BootstrapServiceAccount+"api"), false},
-		"a ServiceAccount in another place":    {bootstrapAccount, at("garden", names.BootstrapServiceAccount+"web"), false},
+		"a ServiceAccount to bootstrap":        {bootstrapAccount, at("garden-dev", wellknown.BootstrapServiceAccount+"web"), true},
+		"a ServiceAccount of another name":     {bootstrapAccount, at("garden-dev", wellknown.BootstrapServiceAccount+"api"), false},
+		"a ServiceAccount in another place":    {bootstrapAccount, at("garden", wellknown.BootstrapServiceAccount+"web"), false},
 		"a gardenlet of a seed by this name":   {ofSeedGardenlet, at("garden", "web"), true},
 		"a gardenlet of a seed by another":     {ofSeedGardenlet, at("garden", "api"), false},
 		"the namespace that an object lies in": {namespaceOf, at("", "garden-dev"), true},

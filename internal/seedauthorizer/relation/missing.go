@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -157,7 +157,7 @@ func ownerOf(w *Watch, from, to graph.Vertex) graph.Vertex {
 	case to.Kind:
 		return to
 	}
-	return graph.Vertex{Kind: w.Kind, Namespace: names.Garden, Name: to.Name}
+	return graph.Vertex{Kind: w.Kind, Namespace: wellknown.Garden, Name: to.Name}
 }
 
 // further adds to the nodes what one link more leads to: objects that there are, and new ones.
@@ -274,11 +274,11 @@ func newNamespace(kind graph.Kind, from graph.Vertex) string {
 	case ClusterScoped(kind):
 		return ""
 	case kind == ManagedSeed:
-		return names.Garden
+		return wellknown.Garden
 	case from.Kind == Namespace:
 		return from.Name
 	}
-	return cmp.Or(from.Namespace, names.Garden)
+	return cmp.Or(from.Namespace, wellknown.Garden)
 }
 
 func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
@@ -286,15 +286,15 @@ func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 		return []graph.Vertex{{Kind: kind, Name: NewName}, {Kind: kind, Name: from.Name}}
 	}
 	result := make([]graph.Vertex, 0, 5)
-	for _, suffixes := range [][]string{names.ShootSecrets, names.ShootInternalSecrets, names.ShootConfigMaps} {
-		if shoot, found := names.CutShootSuffix(from.Name, suffixes); found {
+	for _, suffixes := range [][]string{wellknown.ShootSecrets, wellknown.ShootInternalSecrets, wellknown.ShootConfigMaps} {
+		if shoot, found := wellknown.CutShootSuffix(from.Name, suffixes); found {
 			result = append(result, graph.Vertex{Kind: kind, Namespace: from.Namespace, Name: shoot})
 		}
 	}
 	namespace := newNamespace(kind, from)
 	name := NewName
 	if kind == ServiceAccount { // Only those of bootstrapping gardenlets are watched.
-		name = names.BootstrapServiceAccount + NewName
+		name = wellknown.BootstrapServiceAccount + NewName
 	}
 	return append(result, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, graph.Vertex{Kind: kind, Namespace: namespace, Name: from.Name})
 }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
@@ -20,7 +20,7 @@ func drawn(t *testing.T, seed uint64) (*relation.Garden, gardengen.Gen) {
 	g := gardengen.New(seed)
 	garden := relation.NewGarden(testclock.NewFakePassiveClock(gardengen.Now))
 	for _, namespace := range gardengen.Namespaces {
-		garden.Set(relation.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{names.Project: "p"}}})
+		garden.Set(relation.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{wellknown.Project: "p"}}})
 	}
 	for range 3 + g.IntN(25) {
 		w := gardengen.One(g, relation.Watches)

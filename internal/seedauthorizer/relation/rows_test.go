@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -41,7 +41,7 @@ func TestRows(t *testing.T) {
 		"GE-7":                    {backupEntries, builders.BackupEntry("ns", "e", "").StillOnSeed("a"), []string{"BackupEntry:ns/e -> Seed:a"}},
 		"GE-8":                    {backupEntries, builders.BackupEntry("ns", "e", "").OwnedBy("Shoot", "s").OwnedBy("Shoot", "t"), []string{"BackupEntry:ns/e -> Shoot:ns/s"}},
 		"GE-9":                    {bastions, builders.Bastion("ns", "b").OnSeed("a"), []string{"Bastion:ns/b -> Seed:a"}},
-		"GE-10":                   {certificateSigningRequests, builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, clientUsages), []string{"CertificateSigningRequest:csr -> Seed:a"}},
+		"GE-10":                   {certificateSigningRequests, builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), []string{"CertificateSigningRequest:csr -> Seed:a"}},
 		"GE-12":                   {controllerDeployments, builders.ControllerDeployment("d").Pulls("p", "c"), []string{"Secret:garden/p -> ControllerDeployment:d", "Secret:garden/c -> ControllerDeployment:d"}},
 		"GE-13":                   {controllerDeployments, builders.ControllerDeployment("d").With("resources", resources), []string{"Secret:garden/r-Secret -> ControllerDeployment:d", "ConfigMap:garden/r-ConfigMap -> ControllerDeployment:d"}},
 		"GE-14 to GE-17":          {controllerInstallations, installation(), []string{"ControllerRegistration:r -> ControllerInstallation:i", "ControllerInstallation:i -> Seed:a", "ControllerDeployment:d -> ControllerInstallation:i", "ControllerInstallation:i -> Shoot:garden/s"}},
@@ -50,13 +50,13 @@ func TestRows(t *testing.T) {
 		"GE-18/BH-SA-32":          {credentialsBindings, builders.CredentialsBinding("ns", "c", identity), []string{"WorkloadIdentity:garden/x -> CredentialsBinding:ns/c"}},
 		"GE-19":                   {secretBindings, builders.SecretBinding("ns", "c", "other/x"), []string{"Secret:other/x -> SecretBinding:ns/c"}},
 		"GE-20, GE-21":            {gardenlets, gardenlet, []string{"Gardenlet:garden/a -> Seed:a", "Secret:garden/x -> Gardenlet:garden/a"}},
-		"GE-22":                   {gardenlets, gardenlet, []string{"Secret:kube-system/" + names.BootstrapTokenSecret("garden", "a") + " -> Gardenlet:garden/a"}},
+		"GE-22":                   {gardenlets, gardenlet, []string{"Secret:kube-system/" + wellknown.BootstrapTokenSecret("garden", "a") + " -> Gardenlet:garden/a"}},
 		"GE-23":                   {gardenlets, gardenlet, []string{"Secret:garden/p -> Gardenlet:garden/a", "Secret:garden/c -> Gardenlet:garden/a"}},
 		"GE-24, GE-25":            {managedSeeds, managed("None"), []string{"ManagedSeed:garden/m -> Shoot:garden/s", "Seed:m -> ManagedSeed:garden/m"}},
 		"GE-27":                   {managedSeeds, managed("None"), []string{"ManagedSeed:garden/m -> Seed:m"}},
 		"GE-26":                   {managedSeeds, managed("None").SeedSpec("backup.credentialsRef", secret), []string{"Secret:garden/x -> ManagedSeed:garden/m"}},
 		"GE-28":                   {managedSeeds, managed("None").SeedSpec("resources", resources), []string{"Secret:garden/r-Secret -> Seed:m", "ConfigMap:garden/r-ConfigMap -> Seed:m", "WorkloadIdentity:garden/r-WorkloadIdentity -> Seed:m"}},
-		"GE-29":                   {managedSeeds, managed("BootstrapToken"), []string{"Secret:kube-system/" + names.BootstrapTokenSecret("garden", "m") + " -> ManagedSeed:garden/m"}},
+		"GE-29":                   {managedSeeds, managed("BootstrapToken"), []string{"Secret:kube-system/" + wellknown.BootstrapTokenSecret("garden", "m") + " -> ManagedSeed:garden/m"}},
 		"GE-30, GE-31":            {managedSeeds, managed("ServiceAccount"), []string{"ServiceAccount:garden/gardenlet-bootstrap-m -> ManagedSeed:garden/m", "ClusterRoleBinding:gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-m -> ManagedSeed:garden/m"}},
 		"GE-32":                   {projects, builders.Project("p", "garden-p"), []string{"Project:p -> Namespace:garden-p"}},
 		"GE-33":                   {serviceAccounts, builders.ServiceAccount("ns", "gardenlet-bootstrap-x", "t"), []string{"Secret:ns/t -> ServiceAccount:ns/gardenlet-bootstrap-x"}},
@@ -86,11 +86,11 @@ func TestRows(t *testing.T) {
 		"GE-53":                   {shoots, shoot(), []string{"Secret:ns/s.ca-cluster -> Shoot:ns/s", "Secret:ns/s.ssh-keypair -> Shoot:ns/s", "Secret:ns/s.ssh-keypair.old -> Shoot:ns/s", "Secret:ns/s.monitoring -> Shoot:ns/s"}},
 		"GE-54, GE-55":            {shoots, shoot(), []string{"InternalSecret:ns/s.ca-client -> Shoot:ns/s", "ConfigMap:ns/s.ca-cluster -> Shoot:ns/s", "ConfigMap:ns/s.ca-kubelet -> Shoot:ns/s"}},
 		"GE-56":                   {shoots, shoot(), []string{"ShootState:ns/s -> Shoot:ns/s"}},
-		"GE-57":                   {shoots, shoot().UID("u").Annotated(names.Issuer, names.ManagedIssuer), []string{"Secret:gardener-system-shoot-issuer/p--u -> Shoot:ns/s"}},
+		"GE-57":                   {shoots, shoot().UID("u").Annotated(wellknown.Issuer, wellknown.ManagedIssuer), []string{"Secret:gardener-system-shoot-issuer/p--u -> Shoot:ns/s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGarden(t)
-			g.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{names.Project: "p"}}})
+			g.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{wellknown.Project: "p"}}})
 			g.set(seeds, builders.Seed("a"))
 			if c.watch == managedSeeds {
 				g.Delete(seeds, "", "a")

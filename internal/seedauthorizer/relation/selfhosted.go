@@ -10,10 +10,10 @@ import (
 
 	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
 	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 )
@@ -37,9 +37,9 @@ var SelfHosted = Table{
 		},
 		row[gardencorev1beta1.BackupBucket]{
 			Row{ID: "SHG-7", Joins: generatedBucket, From: kinds(Secret), To: kinds(BackupBucket), Fields: []string{"status.generatedSecretRef"}, Class: graph.Manages,
-				When: "Secret " + names.Garden + "/" + names.GeneratedBucketPrefix + "<name>, which the gardenlet writes"},
+				When: "Secret " + wellknown.Garden + "/" + wellknown.GeneratedBucketPrefix + "<name>, which the gardenlet writes"},
 			func(b *gardencorev1beta1.BackupBucket, add *collector, _ Facts) {
-				if ref := b.Status.GeneratedSecretRef; ref != nil && ref.Namespace == names.Garden && ref.Name == names.GeneratedBucketPrefix+b.Name {
+				if ref := b.Status.GeneratedSecretRef; ref != nil && ref.Namespace == wellknown.Garden && ref.Name == wellknown.GeneratedBucketPrefix+b.Name {
 					add.from(Secret, ref.Namespace, ref.Name)
 				}
 			},
@@ -71,9 +71,9 @@ var SelfHosted = Table{
 	derive[gardencorev1beta1.ControllerInstallation](controllerInstallations, []string{"GE-14", "GE-16", "GE-17"}),
 	derive[securityv1alpha1.CredentialsBinding](credentialsBindings, []string{"GE-18"}),
 	derive(gardenlets, nil, row[seedmanagementv1alpha1.Gardenlet]{
-		Row{ID: "SHG-3", Joins: ofShootGardenlet, From: kinds(Gardenlet), To: kinds(Shoot), When: "for a name that starts with " + names.SelfHostedShootPrefix + ", the Shoot that the rest names"},
+		Row{ID: "SHG-3", Joins: ofShootGardenlet, From: kinds(Gardenlet), To: kinds(Shoot), When: "for a name that starts with " + wellknown.SelfHostedShootPrefix + ", the Shoot that the rest names"},
 		func(g *seedmanagementv1alpha1.Gardenlet, add *collector, _ Facts) {
-			if shoot, found := strings.CutPrefix(g.Name, names.SelfHostedShootPrefix); found {
+			if shoot, found := strings.CutPrefix(g.Name, wellknown.SelfHostedShootPrefix); found {
 				add.to(Shoot, g.Namespace, shoot)
 			}
 		},
@@ -83,14 +83,14 @@ var SelfHosted = Table{
 			When: "the bootstrap token's Secret, with mode " + seedmanagementv1alpha1.BootstrapToken},
 		func(m *seedmanagementv1alpha1.ManagedSeed, add *collector, _ Facts) {
 			if m.Spec.Gardenlet != nil && deref(m.Spec.Gardenlet.Bootstrap) == seedmanagementv1alpha1.BootstrapToken {
-				add.from(Secret, names.KubeSystem, names.BootstrapTokenSecret(m.Namespace, m.Name))
+				add.from(Secret, wellknown.KubeSystem, wellknown.BootstrapTokenSecret(m.Namespace, m.Name))
 			}
 		},
 	}),
 	derive[gardencorev1beta1.Project](projects, []string{"GE-32"}),
 	derive(serviceAccounts, nil, row[corev1.ServiceAccount]{
 		Row{ID: "SHG-5", Joins: ofShootExtension, From: kinds(ServiceAccount), To: kinds(Shoot), Class: graph.Manages,
-			When: "ServiceAccounts named " + names.ExtensionOfShootPrefix + "<shoot>--…"},
+			When: "ServiceAccounts named " + wellknown.ExtensionOfShootPrefix + "<shoot>--…"},
 		func(s *corev1.ServiceAccount, add *collector, _ Facts) {
 			if extension, ok := identity.ExtensionOfShoot(s.Namespace, s.Name); ok {
 				add.to(Shoot, s.Namespace, extension.Name)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
@@ -47,12 +47,12 @@ func TestSelfHosted(t *testing.T) {
 		},
 		"SHG-1, GE-5":                     {BackupEntry, of(builders.BackupEntry("ns", "x", "b").OwnedBy("Shoot", "other")), []string{"BackupBucket:b -> BackupEntry:ns/x", "BackupEntry:ns/x -> Shoot:ns/s"}},
 		"SHG-2":                           {Bastion, of(builders.Bastion("ns", "x")), []string{"Bastion:ns/x -> Shoot:ns/s"}},
-		"GE-11":                           {CertificateSigningRequest, builders.CertificateRequest("csr", names.ShootUserPrefix+"ns:s", names.ShootsGroup, clientUsages), []string{"CertificateSigningRequest:csr -> Shoot:ns/s"}},
-		"GE-11/seeds":                     {CertificateSigningRequest, builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, clientUsages), nil},
+		"GE-11":                           {CertificateSigningRequest, builders.CertificateRequest("csr", wellknown.ShootUserPrefix+"ns:s", wellknown.ShootsGroup, clientUsages), []string{"CertificateSigningRequest:csr -> Shoot:ns/s"}},
+		"GE-11/seeds":                     {CertificateSigningRequest, builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), nil},
 		"GE-17":                           {ControllerInstallation, installation(), []string{"ControllerRegistration:r -> ControllerInstallation:i", "ControllerDeployment:d -> ControllerInstallation:i", "ControllerInstallation:i -> Shoot:garden/s"}},
 		"SHG-3":                           {Gardenlet, builders.Gardenlet("ns", gardenlet), []string{"Gardenlet:ns/self-hosted-shoot-s -> Shoot:ns/s"}},
 		"SHG-3/seeds":                     {Gardenlet, builders.Gardenlet("garden", "a"), nil},
-		"SHG-4, GE-24":                    {ManagedSeed, builders.ManagedSeed("ns", "m", "s").Bootstrap("BootstrapToken"), []string{"ManagedSeed:ns/m -> Shoot:ns/s", "Seed:m -> ManagedSeed:ns/m", "ManagedSeed:ns/m -> Seed:m", "Secret:kube-system/" + names.BootstrapTokenSecret("ns", "m") + " -> ManagedSeed:ns/m"}},
+		"SHG-4, GE-24":                    {ManagedSeed, builders.ManagedSeed("ns", "m", "s").Bootstrap("BootstrapToken"), []string{"ManagedSeed:ns/m -> Shoot:ns/s", "Seed:m -> ManagedSeed:ns/m", "ManagedSeed:ns/m -> Seed:m", "Secret:kube-system/" + wellknown.BootstrapTokenSecret("ns", "m") + " -> ManagedSeed:ns/m"}},
 		"SHG-5":                           {ServiceAccount, builders.ServiceAccount("garden-n", "extension-shoot--s--e", "t"), []string{"ServiceAccount:garden-n/extension-shoot--s--e -> Shoot:garden-n/s"}},
 		"SHG-5/no namespace of a project": {ServiceAccount, builders.ServiceAccount("ns", "extension-shoot--s--e"), nil},
 		"SHG-3/it follows nothing that its gardenlet writes": {
@@ -81,7 +81,7 @@ func TestSelfHosted(t *testing.T) {
 	}
 	g := NewState(graph.New(SelfHostedSchema), newGarden(t).clock, nil)
 	for kind, o := range map[graph.Kind]*builders.Object{
-		Shoot: web().Annotated(names.Issuer, "other").SelfHosted(), CredentialsBinding: builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "garden-dev/creds")),
+		Shoot: web().Annotated(wellknown.Issuer, "other").SelfHosted(), CredentialsBinding: builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "garden-dev/creds")),
 	} {
 		w := SelfHosted.Of(kind)
 		g.Set(w, seen(t, w, o))

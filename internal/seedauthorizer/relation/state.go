@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/clock"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -168,7 +168,7 @@ func (s *State) Expire() time.Time {
 func (s *State) SetNamespace(namespace *corev1.Namespace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.namespaceLocked(namespace.Name, namespace.Labels[names.Project])
+	s.namespaceLocked(namespace.Name, namespace.Labels[wellknown.Project])
 }
 
 // DeleteNamespace records that a namespace is gone.
@@ -213,13 +213,13 @@ func (s *State) issuerLocked(shoot *gardencorev1beta1.Shoot) {
 		s.issuers[shoot.Namespace] = map[string]*gardencorev1beta1.Shoot{}
 	}
 	if known := s.issuers[shoot.Namespace][shoot.Name]; known == nil || known.UID != shoot.UID {
-		s.issuers[shoot.Namespace][shoot.Name] = &gardencorev1beta1.Shoot{Object: meta.Object{
+		s.issuers[shoot.Namespace][shoot.Name] = &gardencorev1beta1.Shoot{Object: partialmeta.Object{
 			Namespace: shoot.Namespace, Name: shoot.Name, UID: shoot.UID, Annotations: managedIssuer,
 		}}
 	}
 }
 
-var managedIssuer = map[string]string{names.Issuer: names.ManagedIssuer}
+var managedIssuer = map[string]string{wellknown.Issuer: wellknown.ManagedIssuer}
 
 func (s *State) forgetIssuerLocked(namespace, name string) {
 	delete(s.issuers[namespace], name)
@@ -238,7 +238,7 @@ func (s *State) replaceRowLocked(shoot *gardencorev1beta1.Shoot) {
 	}
 	c := &collector{self: self, class: issuerRow.Class}
 	for _, e := range edges {
-		if e.From.Kind != Secret || e.From.Namespace != names.ShootIssuer {
+		if e.From.Kind != Secret || e.From.Namespace != wellknown.ShootIssuer {
 			c.edges = append(c.edges, e)
 		}
 	}

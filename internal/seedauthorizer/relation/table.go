@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -42,7 +42,7 @@ type Watch struct {
 	Resource schema.GroupVersionResource
 	// New returns an object to decode into, whose fields have the numbers of Message in Protocol Buffers; that is nil for Kubernetes' own kinds.
 	New     func() runtime.Object
-	Message wire.Message
+	Message protodecode.Message
 	Rows    []Row
 	// NotFollowed are fields of the slice that are read for other reasons, with the reason.
 	NotFollowed map[string]string
@@ -119,7 +119,7 @@ func (c *collector) to(kind graph.Kind, namespace, name string) {
 type watchOptions[T any] struct {
 	kind        graph.Kind
 	resource    schema.GroupVersionResource
-	message     wire.Message
+	message     protodecode.Message
 	identify    func(*T) (namespace, name string)
 	update      string
 	notFollowed map[string]string

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
@@ -105,7 +105,7 @@ func leaves(t reflect.Type, path string) []string {
 func samples() map[*Watch][]*builders.Object {
 	return map[*Watch][]*builders.Object{
 		seeds:                   {seedA(), childSeed("2026-11-21T13:00:00Z"), childSeed("2026-11-21T11:00:00Z"), builders.Seed("a")},
-		shoots:                  {web(), web().UID("5678"), web().OnSeed("child").Annotated(names.Issuer, ""), builders.Shoot("garden", "child-shoot").OnSeed("a").With("spec.exposureClassName", "internet")},
+		shoots:                  {web(), web().UID("5678"), web().OnSeed("child").Annotated(wellknown.Issuer, ""), builders.Shoot("garden", "child-shoot").OnSeed("a").With("spec.exposureClassName", "internet")},
 		backupBuckets:           {bucket(), builders.BackupBucket("b").OnSeed("child"), builders.BackupBucket("b").With("spec.shootRef", builders.At("garden-dev/web"))},
 		backupEntries:           {entry(), entry().StillOnSeed("child")},
 		bastions:                {builders.Bastion("garden-dev", "b").OnSeed("a")},
@@ -118,7 +118,7 @@ func samples() map[*Watch][]*builders.Object {
 		managedSeeds:            {child("BootstrapToken"), child("ServiceAccount")},
 		serviceAccounts:         {bootstrapping("child", "a"), bootstrapping("child")},
 		certificateSigningRequests: {
-			builders.CertificateRequest("csr", names.SeedUserPrefix+"a", names.SeedsGroup, clientUsages), builders.CertificateRequest("csr", names.SeedUserPrefix+"child", names.SeedsGroup, clientUsages),
+			builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"child", wellknown.SeedsGroup, clientUsages),
 		},
 	}
 }

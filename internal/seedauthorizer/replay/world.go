@@ -12,7 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
-	"github.com/espalier-project/espalier/internal/externalapi/slice"
+	"github.com/espalier-project/espalier/internal/externalapi/jsonprune"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
@@ -84,14 +84,14 @@ func (c *eventClock) Since(t time.Time) time.Duration { return c.now.Sub(t) }
 type followed struct {
 	kind  graph.Kind
 	fresh func() runtime.Object
-	shape *slice.Shape
+	shape *jsonprune.Shape
 }
 
 // kinds are all of them.
 var kinds = func() map[schema.GroupResource]followed {
 	all := map[schema.GroupResource]followed{}
 	add := func(kind graph.Kind, resource schema.GroupResource, fresh func() runtime.Object) {
-		all[resource] = followed{kind, fresh, slice.ShapeOf(reflect.TypeOf(fresh()).Elem())}
+		all[resource] = followed{kind, fresh, jsonprune.ShapeOf(reflect.TypeOf(fresh()).Elem())}
 	}
 	add(relation.Namespace, schema.GroupResource{Resource: "namespaces"}, func() runtime.Object { return &corev1.Namespace{} })
 	for _, w := range slices.Concat(relation.Watches, relation.SelfHosted) {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/reflector"
@@ -119,7 +119,7 @@ func (q *request) managedSeedBootstraps(ctx context.Context, namespace, name str
 
 // gardenletBootstraps wants the client's own Gardenlet, which still has to be bootstrapped (RES-27).
 func (q *request) gardenletBootstraps(ctx context.Context, namespace, name string) error {
-	if name != q.client.Seed || namespace != names.Garden {
+	if name != q.client.Seed || namespace != wellknown.Garden {
 		return refuse(http.StatusForbidden, "gardenlet %s/%s does not belong to seed %q", namespace, name, q.client.Seed)
 	}
 	g, err := read[seedmanagementv1alpha1.Gardenlet](ctx, q, seedmanagementv1alpha1.Resource("gardenlets"), namespace, name, absentIsForbidden)
@@ -141,8 +141,8 @@ func expired(seed *gardencorev1beta1.Seed, now time.Time) bool {
 	return expires != nil && expires.Before(&metav1.Time{Time: now})
 }
 
-func renews(object *meta.Object) bool {
-	return object.Annotations[names.Operation] == names.RenewKubeconfig
+func renews(object *partialmeta.Object) bool {
+	return object.Annotations[wellknown.Operation] == wellknown.RenewKubeconfig
 }
 
 // projectOf returns the project that the label of a namespace names.
@@ -151,7 +151,7 @@ func (q *request) projectOf(ctx context.Context, namespace string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return object.Labels[names.Project], nil
+	return object.Labels[wellknown.Project], nil
 }
 
 // isBackupSecret reports whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). The graph

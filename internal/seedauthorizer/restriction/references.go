@@ -12,7 +12,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
@@ -223,7 +223,7 @@ func named(w *relation.Watch, object runtime.Object) (references, error) {
 	}
 	switch typed := object.(type) {
 	case *gardencorev1beta1.BackupBucket:
-		result.generated = []graph.Vertex{{Kind: relation.Secret, Namespace: names.Garden, Name: names.GeneratedBucketPrefix + typed.Name}}
+		result.generated = []graph.Vertex{{Kind: relation.Secret, Namespace: wellknown.Garden, Name: wellknown.GeneratedBucketPrefix + typed.Name}}
 	case *gardencorev1beta1.Shoot:
 		for _, v := range relation.ControlPlaneBackups(typed) {
 			result.starts = append(result.starts, graph.Edge{From: v, To: w.Owner(object)}) // A BackupBucket names it afterwards.

@@ -126,7 +126,7 @@ func TestReferences(t *testing.T) {
 		"GE-45/what gardenlets write":             {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().Annotated("a", "b").With("spec.networking.nodes", "10.0.0.0/8"), "allowed"},
 		"GE-52/DNS":                               {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().DNSProvider(builders.Ref("Secret", "foreign")), foreign},
 		"RES-37/backup credentials of a pool":     {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().With("spec.provider.workers", pool(ref("foreign"))), foreign},
-		"RES-37/an old object that is unreadable": {anyMode, "G UPDATE shoots garden/s", builders.Shoot("garden", "s").With("spec.resources", "x"), shoot(), "500 the current object cannot be read: json: cannot unmarshal string into Go struct field ShootSpec.spec.resources of type []meta.NamedResource"},
+		"RES-37/an old object that is unreadable": {anyMode, "G UPDATE shoots garden/s", builders.Shoot("garden", "s").With("spec.resources", "x"), shoot(), "500 the current object cannot be read: json: cannot unmarshal string into Go struct field ShootSpec.spec.resources of type []partialmeta.NamedResource"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, checked := range []bool{false, true} {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 )
 
@@ -24,7 +24,7 @@ const (
 )
 
 // systemAccounts is the group of the garden's own controllers.
-const systemAccounts = "system:serviceaccounts:" + names.KubeSystem
+const systemAccounts = "system:serviceaccounts:" + wellknown.KubeSystem
 
 // Reserved admits ServiceAccounts with the name of an extension of a self-hosted shoot, and tokens of such ServiceAccounts, only if the Shoot's
 // gardenlet or the system asks for them (RSA-1 to RSA-4). Otherwise a member of a project would become an extension by the choice of a name.
@@ -94,7 +94,7 @@ func (s *tokenSecret) account() string {
 var reservedCondition = fmt.Sprintf(`request.resource.resource == 'secrets'
 ? has(object.type) && object.type == '%[1]s' && has(object.metadata.annotations) && '%[2]s' in object.metadata.annotations && object.metadata.annotations['%[2]s'].startsWith('%[3]s')
 : has(request.name) && request.name.startsWith('%[3]s') || has(object.metadata) && (has(object.metadata.name) && object.metadata.name.startsWith('%[3]s') || has(object.metadata.generateName) && object.metadata.generateName.startsWith('%[3]s'))`,
-	corev1.SecretTypeServiceAccountToken, corev1.ServiceAccountNameKey, names.ExtensionOfShootPrefix)
+	corev1.SecretTypeServiceAccountToken, corev1.ServiceAccountNameKey, wellknown.ExtensionOfShootPrefix)
 
 // ReservedRegistration is the entry of the webhook in a ValidatingWebhookConfiguration.
 func ReservedRegistration() admissionregistrationv1.ValidatingWebhook {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 )
@@ -72,7 +72,7 @@ func (q *request) createBackupEntry(ctx context.Context) error {
 	if err := q.belongs(entry.Spec.SeedName); err != nil {
 		return err
 	}
-	if strings.HasPrefix(entry.Name, names.SourceBackupEntryPrefix) {
+	if strings.HasPrefix(entry.Name, wellknown.SourceBackupEntryPrefix) {
 		return q.createSourceBackupEntry(ctx, entry)
 	}
 	bucket, err := q.backupBucket(ctx, entry.Spec.BucketName, absentIsError)
@@ -129,7 +129,7 @@ func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencore
 	if last := shoot.Status.LastOperation; last == nil || last.Type != "Restore" || last.State != "Processing" {
 		return refuse(http.StatusForbidden, "creation of source BackupEntry is only allowed during shoot Restore operation (shoot: %s)", owner)
 	}
-	name := strings.TrimPrefix(entry.Name, names.SourceBackupEntryPrefix+"-")
+	name := strings.TrimPrefix(entry.Name, wellknown.SourceBackupEntryPrefix+"-")
 	var original []byte
 	err = q.reading(ctx, func(ctx context.Context) (err error) {
 		original, err = q.Reader.GetRaw(ctx, gardencorev1beta1.Resource("backupentries"), q.Namespace, name)
@@ -197,31 +197,31 @@ func (q *request) createClusterRoleBinding(ctx context.Context) error {
 	if err := q.decode(binding); err != nil {
 		return err
 	}
-	namespace, name, ok := names.ParseBootstrapper(q.Name)
+	namespace, name, ok := wellknown.ParseBootstrapper(q.Name)
 	if !ok {
 		return q.foreign()
 	}
-	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.BootstrapperRole}); binding.RoleRef != want {
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wellknown.BootstrapperRole}); binding.RoleRef != want {
 		return refuse(http.StatusForbidden, "can only bindings referring to the bootstrapper role")
 	}
-	if want := (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: names.BootstrapServiceAccount + name}); !slices.Equal(binding.Subjects, []rbacv1.Subject{want}) {
-		return refuse(http.StatusForbidden, "can only bind ServiceAccount %s/%s%s", namespace, names.BootstrapServiceAccount, name)
+	if want := (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: wellknown.BootstrapServiceAccount + name}); !slices.Equal(binding.Subjects, []rbacv1.Subject{want}) {
+		return refuse(http.StatusForbidden, "can only bind ServiceAccount %s/%s%s", namespace, wellknown.BootstrapServiceAccount, name)
 	}
 	return q.managedSeedBootstraps(ctx, namespace, name)
 }
 
 // createConfigMap is RES-18.
 func (q *request) createConfigMap(ctx context.Context) error {
-	return q.createOfShoot(ctx, names.ShootConfigMaps)
+	return q.createOfShoot(ctx, wellknown.ShootConfigMaps)
 }
 
 // createInternalSecret is RES-20.
 func (q *request) createInternalSecret(ctx context.Context) error {
-	return q.createOfShoot(ctx, names.ShootInternalSecrets)
+	return q.createOfShoot(ctx, wellknown.ShootInternalSecrets)
 }
 
 func (q *request) createOfShoot(ctx context.Context, suffixes []string) error {
-	shoot, ok := names.CutShootSuffix(q.Name, suffixes)
+	shoot, ok := wellknown.CutShootSuffix(q.Name, suffixes)
 	if !ok {
 		return q.foreign()
 	}
@@ -230,8 +230,8 @@ func (q *request) createOfShoot(ctx context.Context, suffixes []string) error {
 
 // createGardenlet is RES-19.
 func (q *request) createGardenlet(context.Context) error {
-	if q.Namespace != names.Garden {
-		return refuse(http.StatusBadRequest, "object must be in namespace: %q", names.Garden)
+	if q.Namespace != wellknown.Garden {
+		return refuse(http.StatusBadRequest, "object must be in namespace: %q", wellknown.Garden)
 	}
 	return q.belongs(&q.Name)
 }
@@ -239,15 +239,15 @@ func (q *request) createGardenlet(context.Context) error {
 // createLease is RES-21.
 func (q *request) createLease(context.Context) error {
 	if q.client.Type == identity.Extension {
-		if q.Namespace != names.SeedNamespace(q.client.Seed) {
+		if q.Namespace != wellknown.SeedNamespace(q.client.Seed) {
 			return refuse(http.StatusForbidden, "extension client can only create leases in the namespace for seed %q", q.client.Seed)
 		}
 		return nil
 	}
 	switch {
-	case q.Name == names.GardenletLeaderElection:
+	case q.Name == wellknown.GardenletLeaderElection:
 		return nil
-	case q.Namespace == names.SeedLease:
+	case q.Namespace == wellknown.SeedLease:
 		return q.belongs(&q.Name)
 	}
 	return q.foreign()
@@ -274,7 +274,7 @@ func (q *request) deleteSeed(ctx context.Context) error {
 	if q.Name == "" {
 		return q.foreign()
 	}
-	m, err := q.managedSeed(ctx, names.Garden, q.Name)
+	m, err := q.managedSeed(ctx, wellknown.Garden, q.Name)
 	if err != nil {
 		if why, is := err.(*admission.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
 			return q.foreign()
@@ -292,10 +292,10 @@ func (q *request) createServiceAccount(ctx context.Context) error {
 	if err := q.notForExtensions("ServiceAccounts"); err != nil {
 		return err
 	}
-	if name, found := strings.CutPrefix(q.Name, names.BootstrapServiceAccount); found {
+	if name, found := strings.CutPrefix(q.Name, wellknown.BootstrapServiceAccount); found {
 		return q.managedSeedBootstraps(ctx, q.Namespace, name)
 	}
-	if q.Namespace == names.SeedNamespace(q.client.Seed) {
+	if q.Namespace == wellknown.SeedNamespace(q.client.Seed) {
 		return nil
 	}
 	return q.foreign()
@@ -304,7 +304,7 @@ func (q *request) createServiceAccount(ctx context.Context) error {
 // createShootState is RES-28.
 func (q *request) createShootState(ctx context.Context) error {
 	state := &struct {
-		Metadata meta.Object `json:"metadata"`
+		Metadata partialmeta.Object `json:"metadata"`
 	}{}
 	if err := q.decode(state); err != nil {
 		return err

@@ -8,26 +8,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
-var shootSecrets = append(slices.Clone(names.ShootSecrets), names.ShootKubeconfig)
+var shootSecrets = append(slices.Clone(wellknown.ShootSecrets), wellknown.ShootKubeconfig)
 
 // createSecret is section 7.3; the first case that fits decides.
 func (q *request) createSecret(ctx context.Context) error {
 	if err := q.isForNoServiceAccount(); err != nil {
 		return err
 	}
-	if bucket, found := strings.CutPrefix(q.Name, names.GeneratedBucketPrefix); found {
+	if bucket, found := strings.CutPrefix(q.Name, wellknown.GeneratedBucketPrefix); found {
 		return q.createBucketSecret(ctx, bucket)
 	}
-	if shoot, found := names.CutShootSuffix(q.Name, shootSecrets); found {
+	if shoot, found := wellknown.CutShootSuffix(q.Name, shootSecrets); found {
 		return q.shootBelongs(ctx, shoot) // A Secret that is named after a Shoot is that Shoot's (RES-30).
 	}
 	switch {
-	case q.Namespace == names.ShootIssuer:
+	case q.Namespace == wellknown.ShootIssuer:
 		return q.createIssuerSecret(ctx)
-	case q.Namespace == names.KubeSystem && strings.HasPrefix(q.Name, names.BootstrapTokenPrefix):
+	case q.Namespace == wellknown.KubeSystem && strings.HasPrefix(q.Name, wellknown.BootstrapTokenPrefix):
 		return q.createBootstrapToken(ctx)
 	}
 	return q.isBackupSecret(ctx)
@@ -54,7 +54,7 @@ func (q *request) createBucketSecret(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if q.Namespace != names.Garden {
+	if q.Namespace != wellknown.Garden {
 		return q.foreign()
 	}
 	return q.belongs(bucket.Spec.SeedName)
@@ -66,21 +66,21 @@ func (q *request) createIssuerSecret(ctx context.Context) error {
 	if err := q.decode(secret); err != nil {
 		return err
 	}
-	discovery := names.Discovery
+	discovery := wellknown.Discovery
 	if _, found := secret.Labels[discovery]; !found {
-		if _, found := secret.Labels[names.DiscoveryBefore]; found {
-			discovery = names.DiscoveryBefore // Older releases wrote another key (D-10).
+		if _, found := secret.Labels[wellknown.DiscoveryBefore]; found {
+			discovery = wellknown.DiscoveryBefore // Older releases wrote another key (D-10).
 		}
 	}
-	for _, key := range []string{names.ShootName, names.ShootNamespace, discovery} {
+	for _, key := range []string{wellknown.ShootName, wellknown.ShootNamespace, discovery} {
 		if _, found := secret.Labels[key]; !found {
 			return refuse(http.StatusUnprocessableEntity, "label %q is missing", key)
 		}
 	}
 	if secret.Labels[discovery] != "serviceaccount" {
-		return refuse(http.StatusUnprocessableEntity, "label %q value must be set to \"serviceaccount\"", names.Discovery)
+		return refuse(http.StatusUnprocessableEntity, "label %q value must be set to \"serviceaccount\"", wellknown.Discovery)
 	}
-	shoot, err := q.shoot(ctx, secret.Labels[names.ShootNamespace], secret.Labels[names.ShootName], absentIsForbidden)
+	shoot, err := q.shoot(ctx, secret.Labels[wellknown.ShootNamespace], secret.Labels[wellknown.ShootName], absentIsForbidden)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (q *request) createBootstrapToken(ctx context.Context) error {
 	if err := checkBootstrapToken(secret); err != nil {
 		return err
 	}
-	switch kind, namespace, name := names.ParseBootstrapDescription(string(secret.Data["description"])); kind {
+	switch kind, namespace, name := wellknown.ParseBootstrapDescription(string(secret.Data["description"])); kind {
 	case "ManagedSeed":
 		return q.managedSeedBootstraps(ctx, namespace, name)
 	case "Gardenlet":

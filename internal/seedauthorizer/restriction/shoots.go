@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
@@ -41,7 +41,7 @@ func (h SelfHosted) ofShoot(r *admissionv1.AdmissionRequest, client identity.Sho
 	}}
 	q.backup = q.backupOfShoot
 	// The ShootAuthorizer lets extensions do what extensions of the seed may do, under the same condition (SH-23).
-	if client.Type == identity.Extension && client.Namespace == names.Garden && h.Shoots.Check(relation.SeedVertex(client.Name), shoot).Reached {
+	if client.Type == identity.Extension && client.Namespace == wellknown.Garden && h.Shoots.Check(relation.SeedVertex(client.Name), shoot).Reached {
 		q.seed = h.ofSeed(r, identity.SeedClient{Seed: client.Name, Type: identity.Extension})
 		q.seed.of = q.of
 		// The shoot may write all that it reaches: it has no writeScope. So objects that the seed only reads do not count.
@@ -143,7 +143,7 @@ func (q *shootRequest) belongs(namespace, name string) error {
 	return q.foreign()
 }
 
-func (q *shootRequest) belongsByReference(reference *meta.Reference) error {
+func (q *shootRequest) belongsByReference(reference *partialmeta.Reference) error {
 	if reference == nil {
 		return q.foreign()
 	}
@@ -209,23 +209,23 @@ func (q *shootRequest) createCertificateSigningRequest(context.Context) error {
 }
 
 func (q *shootRequest) createConfigMap(context.Context) error {
-	return q.shootNameBelongs(names.ShootConfigMaps)
+	return q.shootNameBelongs(wellknown.ShootConfigMaps)
 }
 
 func (q *shootRequest) createInternalSecret(context.Context) error {
-	return q.shootNameBelongs(names.ShootInternalSecrets)
+	return q.shootNameBelongs(wellknown.ShootInternalSecrets)
 }
 
 func (q *shootRequest) shootNameBelongs(suffixes []string) error {
-	shoot, _ := names.CutShootSuffix(q.Name, suffixes)
+	shoot, _ := wellknown.CutShootSuffix(q.Name, suffixes)
 	return q.belongs(q.Namespace, shoot)
 }
 
 // createPrefixed is for objects with the name of the shoot after a prefix.
 func (q *shootRequest) createPrefixed(context.Context) error {
-	shoot, found := strings.CutPrefix(q.Name, names.SelfHostedShootPrefix)
+	shoot, found := strings.CutPrefix(q.Name, wellknown.SelfHostedShootPrefix)
 	if !found {
-		return refuse(http.StatusBadRequest, "the resource for self-hosted shoots must be prefixed with %q", names.SelfHostedShootPrefix)
+		return refuse(http.StatusBadRequest, "the resource for self-hosted shoots must be prefixed with %q", wellknown.SelfHostedShootPrefix)
 	}
 	return q.belongs(q.Namespace, shoot)
 }
@@ -267,15 +267,15 @@ func (q *shootRequest) createSecret(ctx context.Context) error {
 	if err := q.isForNoServiceAccount(); err != nil {
 		return err
 	}
-	if shoot, found := names.CutShootSuffix(q.Name, names.ShootSecrets); found {
+	if shoot, found := wellknown.CutShootSuffix(q.Name, wellknown.ShootSecrets); found {
 		return q.belongs(q.Namespace, shoot)
 	}
-	if name, found := strings.CutPrefix(q.Name, names.GeneratedBucketPrefix); found {
+	if name, found := strings.CutPrefix(q.Name, wellknown.GeneratedBucketPrefix); found {
 		bucket, err := q.backupBucket(ctx, name, absentIsForbidden)
 		if err != nil {
 			return err
 		}
-		if q.Namespace != names.Garden { // As RES-29: generated Secrets are in one namespace only.
+		if q.Namespace != wellknown.Garden { // As RES-29: generated Secrets are in one namespace only.
 			return q.foreign()
 		}
 		if bucket.Spec.ShootRef == nil {
@@ -283,7 +283,7 @@ func (q *shootRequest) createSecret(ctx context.Context) error {
 		}
 		return q.belongsByReference(bucket.Spec.ShootRef)
 	}
-	if q.Namespace == names.KubeSystem && strings.HasPrefix(q.Name, names.BootstrapTokenPrefix) {
+	if q.Namespace == wellknown.KubeSystem && strings.HasPrefix(q.Name, wellknown.BootstrapTokenPrefix) {
 		return q.createBootstrapToken(ctx)
 	}
 	return q.foreign()
@@ -301,12 +301,12 @@ func (q *shootRequest) createBootstrapToken(ctx context.Context) error {
 	if err := checkBootstrapToken(secret); err != nil {
 		return err
 	}
-	switch kind, namespace, name := names.ParseBootstrapDescription(string(secret.Data["description"])); kind {
+	switch kind, namespace, name := wellknown.ParseBootstrapDescription(string(secret.Data["description"])); kind {
 	case "ManagedSeed":
 		return q.ofManagedSeed(ctx, namespace, name)
 	case "Gardenlet":
 		// The Gardenlet of a seed may have the name of a Shoot; its token is no Shoot's.
-		if shoot, found := strings.CutPrefix(name, names.SelfHostedShootPrefix); found {
+		if shoot, found := strings.CutPrefix(name, wellknown.SelfHostedShootPrefix); found {
 			return q.belongs(namespace, shoot)
 		}
 	}
@@ -317,7 +317,7 @@ func (q *shootRequest) createServiceAccount(context.Context) error {
 	if q.client.Type == identity.Extension {
 		return refuse(http.StatusForbidden, "extension client may not create ServiceAccounts")
 	}
-	if q.Namespace == q.client.Namespace && strings.HasPrefix(q.Name, names.ExtensionOfShootPrefix+q.client.Name+"--") {
+	if q.Namespace == q.client.Namespace && strings.HasPrefix(q.Name, wellknown.ExtensionOfShootPrefix+q.client.Name+"--") {
 		return nil
 	}
 	return q.foreign()
@@ -345,8 +345,8 @@ func (q *shootRequest) createBinding(ctx context.Context) error {
 		return err
 	}
 	binding := &struct {
-		CredentialsRef *meta.Reference       `json:"credentialsRef"`
-		SecretRef      *meta.SecretReference `json:"secretRef"`
+		CredentialsRef *partialmeta.Reference       `json:"credentialsRef"`
+		SecretRef      *partialmeta.SecretReference `json:"secretRef"`
 	}{}
 	if err := q.decode(binding); err != nil {
 		return err

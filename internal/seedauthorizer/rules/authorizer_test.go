@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
@@ -402,7 +402,7 @@ func TestSelectors(t *testing.T) {
 
 func TestLive(t *testing.T) {
 	shoot := func(seed string) runtime.Object {
-		return &gardencorev1beta1.Shoot{Object: meta.Object{Namespace: "n", Name: "new"}, Spec: gardencorev1beta1.ShootSpec{SeedName: &seed}}
+		return &gardencorev1beta1.Shoot{Object: partialmeta.Object{Namespace: "n", Name: "new"}, Spec: gardencorev1beta1.ShootSpec{SeedName: &seed}}
 	}
 	for name, c := range map[string]struct {
 		question, want string
@@ -419,7 +419,7 @@ func TestLive(t *testing.T) {
 		"re-read/unreadable":                          {"G patch shoots n/new", "N(could not be looked up)", live{err: errFake}},
 		"T3-2/delete for a Seed that is not known":    {"G delete configmaps n/gone", "N(the client's seed or shoot is not known)", live{}},
 		"T3-2/get for a Seed that is not known":       {"E get shoots/status n/new", "N(the client's seed or shoot is not known)", live{}},
-		"T3-2/own Seed that is new":                   {"G patch seeds/status seed", "A", live{objects: map[string]runtime.Object{"seeds:/seed": &gardencorev1beta1.Seed{Object: meta.Object{Name: "seed"}}}}},
+		"T3-2/own Seed that is new":                   {"G patch seeds/status seed", "A", live{objects: map[string]runtime.Object{"seeds:/seed": &gardencorev1beta1.Seed{Object: partialmeta.Object{Name: "seed"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthorizer()

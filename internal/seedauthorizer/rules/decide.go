@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
@@ -63,7 +63,7 @@ func (q *request) allowIf(condition bool, step string) (verdict, bool) {
 func (q *request) noOpinion(step, reason string) verdict { return verdict{step: step, reason: reason} }
 
 func (q *request) inSeedNamespace() bool {
-	seed, found := strings.CutPrefix(q.namespace, names.SeedPrefix)
+	seed, found := strings.CutPrefix(q.namespace, wellknown.SeedPrefix)
 	return found && seed == q.client.Seed
 }
 
@@ -341,6 +341,6 @@ func (a *Authorizer) ask(from, to graph.Vertex, managed bool) graph.Verdict {
 
 // olderName knows Secrets that older releases wrote for a Shoot: they are the Shoot's, and have no vertex of their own (2.4).
 func olderName(v graph.Vertex) (graph.Vertex, bool) {
-	shoot, found := strings.CutSuffix(v.Name, names.ShootKubeconfig)
+	shoot, found := strings.CutSuffix(v.Name, wellknown.ShootKubeconfig)
 	return graph.Vertex{Kind: relation.Shoot, Namespace: v.Namespace, Name: shoot}, found && v.Kind == relation.Secret
 }

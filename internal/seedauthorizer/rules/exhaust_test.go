@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
@@ -28,15 +28,15 @@ var smallAskers = func() (result []*user.DefaultInfo) {
 		add("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	}
 	for _, seed := range []string{"a", "child"} {
-		add(names.SeedUserPrefix+seed, names.SeedsGroup)
+		add(wellknown.SeedUserPrefix+seed, wellknown.SeedsGroup)
 		account("seed-"+seed, "extension-x")
 	}
 	for _, shoot := range []string{"garden:child", "garden-n:t", "garden:new"} {
-		add(names.ShootUserPrefix+shoot, names.ShootsGroup)
-		add(names.GardenadmPrefix+shoot, names.ShootsGroup)
+		add(wellknown.ShootUserPrefix+shoot, wellknown.ShootsGroup)
+		add(wellknown.GardenadmPrefix+shoot, wellknown.ShootsGroup)
 	}
-	account(names.Garden, "extension-shoot--child--x")
-	account(names.Garden, "extension-shoot--child--t")
+	account(wellknown.Garden, "extension-shoot--child--x")
+	account(wellknown.Garden, "extension-shoot--child--t")
 	account("garden-n", "extension-shoot--t--x")
 	account("garden-n", "robot")
 	return result

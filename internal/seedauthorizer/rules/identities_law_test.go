@@ -15,13 +15,13 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
 // members may create ServiceAccounts, their tokens and Secrets in the namespace of a project, by a role of the project (serviceaccountmanager).
-var members = map[string]string{"alice": "garden-n", "operator": names.Garden}
+var members = map[string]string{"alice": "garden-n", "operator": wellknown.Garden}
 
 // ways lead to a token of a ServiceAccount: its creation, a request for a token, and a Secret into which kube-controller-manager writes a token.
 var ways = []string{"serviceaccounts", "serviceaccounts/token", "secrets"}
@@ -41,7 +41,7 @@ func TestLawOfIdentities(t *testing.T) {
 		w := worlds[at]
 		w.setting(rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "policy"))
 		creator := rapid.SampledFrom(append(slices.Clone(smallAskers), &user.DefaultInfo{Name: "alice"}, &user.DefaultInfo{Name: "operator"})).Draw(t, "creator")
-		namespace := rapid.SampledFrom([]string{names.Garden, "garden-n", "seed-a", "seed-child", names.KubeSystem}).Draw(t, "namespace")
+		namespace := rapid.SampledFrom([]string{wellknown.Garden, "garden-n", "seed-a", "seed-child", wellknown.KubeSystem}).Draw(t, "namespace")
 		name := accountName(t)
 		way := rapid.SampledFrom(ways).Draw(t, "way")
 		if !w.creates(readers[at], creator, way, namespace, name) {
@@ -130,6 +130,6 @@ func (w *smallWorld) isOwn(q authorizer.AttributesRecord, identity string, creat
 	if resourceOf(q) == "leases.coordination.k8s.io" && (strings.HasPrefix(q.Namespace, "seed-") || strings.HasPrefix(q.Name, "child--") || q.Name == "") {
 		return true
 	}
-	q.User = &user.DefaultInfo{Name: names.SeedUserPrefix + "child", Groups: []string{names.SeedsGroup}}
-	return creator.Name == names.ShootUserPrefix+"garden:child" && strings.Contains(identity, "extension-shoot--child--") && w.contract.shoots.leads("Seed:child", "Shoot:garden/child") && w.allows(q)
+	q.User = &user.DefaultInfo{Name: wellknown.SeedUserPrefix + "child", Groups: []string{wellknown.SeedsGroup}}
+	return creator.Name == wellknown.ShootUserPrefix+"garden:child" && strings.Contains(identity, "extension-shoot--child--") && w.contract.shoots.leads("Seed:child", "Shoot:garden/child") && w.allows(q)
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
@@ -65,9 +65,9 @@ func TestLawOfOwnHand(t *testing.T) {
 func drawCluster(g gardengen.Gen) []present {
 	var first []present
 	if g.IntN(2) == 0 {
-		m := g.ObjectNamed(relation.ManagedSeed, names.Garden, "child")
+		m := g.ObjectNamed(relation.ManagedSeed, wellknown.Garden, "child")
 		mustJSON(merge(jsonOf(m), jsonMap{"spec": jsonMap{"shoot": jsonMap{"name": "child"}}}), m)
-		first = append(drawSelfHosted(g, names.Garden, "child"), present{relation.ManagedSeed, m}, present{relation.Seed, g.ObjectNamed(relation.Seed, "", "child")})
+		first = append(drawSelfHosted(g, wellknown.Garden, "child"), present{relation.ManagedSeed, m}, present{relation.Seed, g.ObjectNamed(relation.Seed, "", "child")})
 	}
 	for _, o := range draw(g, 14) {
 		watch := relation.WatchOf(o.kind)
@@ -113,7 +113,7 @@ func (l *ownHandLaw) clusters() []*cluster {
 		c := &cluster{sinks: []sink{{l.seedState.Graph, relation.SeedVertex(seed)}}, clients: l.clientsOfSeed(seed)}
 		seeds[seed], result = c, append(result, c)
 	}
-	for _, shoot := range []graph.Vertex{{Kind: relation.Shoot, Namespace: "garden-n", Name: "s"}, {Kind: relation.Shoot, Namespace: names.Garden, Name: "child"}} {
+	for _, shoot := range []graph.Vertex{{Kind: relation.Shoot, Namespace: "garden-n", Name: "s"}, {Kind: relation.Shoot, Namespace: wellknown.Garden, Name: "child"}} {
 		c := &cluster{sinks: []sink{{l.shootState.Graph, shoot}}, clients: l.clientsOfShoot(shoot)}
 		for seed, other := range seeds {
 			if l.shootState.Graph.Check(relation.SeedVertex(seed), shoot).Reached {
@@ -147,9 +147,9 @@ func (c *cluster) byOwnName(v graph.Vertex) bool {
 		own := s.at.Name
 		if s.at.Kind == relation.Seed {
 			return slices.Contains([]graph.Vertex{
-				{Kind: relation.Namespace, Name: names.SeedNamespace(own)}, {Kind: relation.Lease, Namespace: names.SeedLease, Name: own},
-				{Kind: relation.ConfigMap, Namespace: names.KubeSystem, Name: names.ClusterIdentity},
-				{Kind: relation.Secret, Namespace: names.KubeSystem, Name: names.BootstrapTokenSecret(names.Garden, own)}, // GE-22
+				{Kind: relation.Namespace, Name: wellknown.SeedNamespace(own)}, {Kind: relation.Lease, Namespace: wellknown.SeedLease, Name: own},
+				{Kind: relation.ConfigMap, Namespace: wellknown.KubeSystem, Name: wellknown.ClusterIdentity},
+				{Kind: relation.Secret, Namespace: wellknown.KubeSystem, Name: wellknown.BootstrapTokenSecret(wellknown.Garden, own)}, // GE-22
 			}, v)
 		}
 		q := &request{client: client{Namespace: s.at.Namespace, Shoot: own}, namespace: v.Namespace, name: v.Name}
@@ -397,15 +397,15 @@ func mustJSON(from jsonMap, into runtime.Object) {
 
 func (w *world) clientsOfSeed(seed string) []lawClient {
 	return []lawClient{
-		{&user.DefaultInfo{Name: names.SeedUserPrefix + seed, Groups: []string{names.SeedsGroup}}, w.seeds},
+		{&user.DefaultInfo{Name: wellknown.SeedUserPrefix + seed, Groups: []string{wellknown.SeedsGroup}}, w.seeds},
 		{&user.DefaultInfo{Name: "system:serviceaccount:seed-" + seed + ":extension-x", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-" + seed}}, w.seeds},
 	}
 }
 
 func (w *world) clientsOfShoot(shoot graph.Vertex) []lawClient {
 	return []lawClient{
-		{&user.DefaultInfo{Name: names.ShootUserPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{names.ShootsGroup}}, w.shoots},
-		{&user.DefaultInfo{Name: gardenadmPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{names.ShootsGroup}}, w.shoots},
+		{&user.DefaultInfo{Name: wellknown.ShootUserPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{wellknown.ShootsGroup}}, w.shoots},
+		{&user.DefaultInfo{Name: gardenadmPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{wellknown.ShootsGroup}}, w.shoots},
 		{&user.DefaultInfo{
 			Name:   "system:serviceaccount:" + shoot.Namespace + ":extension-shoot--" + shoot.Name + "--" + extensionOf(shoot.Name),
 			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + shoot.Namespace},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
@@ -54,7 +54,7 @@ func draw(g gardengen.Gen, n int) (objects []present) {
 		objects = drawSelfHosted(g, "garden-n", "s")
 	}
 	if g.IntN(4) > 0 {
-		objects = append(objects, drawSelfHosted(g, names.Garden, "child")...)
+		objects = append(objects, drawSelfHosted(g, wellknown.Garden, "child")...)
 	}
 	seen := map[graph.Vertex]bool{}
 	for _, o := range objects {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
@@ -58,7 +58,7 @@ func shootTable() *table {
 		{id: "SH-11", group: "events.k8s.io", version: "v1", resource: "events", always: verbCreate | verbPatch, free: true},
 		{id: "SH-12", group: seedManagement, version: "v1alpha1", resource: "gardenlets", kind: relation.Gardenlet,
 			always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: shootNamespace,
-			selectors: ownShootField("metadata.name", names.SelfHostedShootPrefix)},
+			selectors: ownShootField("metadata.name", wellknown.SelfHostedShootPrefix)},
 		{id: "SH-13", group: core, version: "v1beta1", resource: "internalsecrets", kind: relation.InternalSecret,
 			always: verbCreate, path: reads | writes, referenced: true, specials: []special{byShootName}},
 		{id: "SH-14g", group: "coordination.k8s.io", version: "v1", resource: "leases", kind: relation.Lease,
@@ -130,17 +130,17 @@ var (
 		}
 		return q.allow("SH-14e"), true
 	}}
-	issuersOfShoots = special{"SH-16a", "list and watch in namespace garden with label " + names.Role + "=" + names.RoleIssuer + ", for gardenlets", func(q *request) (verdict, bool) {
-		if q.client.Type != identity.Gardenlet || q.namespace != names.Garden || q.name != "" || !q.verb.has(verbList|verbWatch) {
+	issuersOfShoots = special{"SH-16a", "list and watch in namespace garden with label " + wellknown.Role + "=" + wellknown.RoleIssuer + ", for gardenlets", func(q *request) (verdict, bool) {
+		if q.client.Type != identity.Gardenlet || q.namespace != wellknown.Garden || q.name != "" || !q.verb.has(verbList|verbWatch) {
 			return verdict{}, false
 		}
-		return q.allowIf(q.selectsLabel(ownLabel{key: names.Role, value: names.RoleIssuer}), "SH-16a")
+		return q.allowIf(q.selectsLabel(ownLabel{key: wellknown.Role, value: wellknown.RoleIssuer}), "SH-16a")
 	}}
 	seedOfShoot = special{"SH-17a", "get, list, watch without a name or of the Seed with the shoot's name", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && (q.name == "" || q.name == q.client.Shoot), "SH-17a")
 	}}
-	extensionsOfShoot = special{"SH-18a", "everything in the shoot's namespace for names that start with " + names.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (verdict, bool) {
-		return q.allowIf(q.namespace == q.client.Namespace && strings.HasPrefix(q.name, names.ExtensionOfShootPrefix+q.client.Shoot+"--"), "SH-18a")
+	extensionsOfShoot = special{"SH-18a", "everything in the shoot's namespace for names that start with " + wellknown.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (verdict, bool) {
+		return q.allowIf(q.namespace == q.client.Namespace && strings.HasPrefix(q.name, wellknown.ExtensionOfShootPrefix+q.client.Shoot+"--"), "SH-18a")
 	}}
 	itself = special{"SH-19a", "get, list, watch of the own Shoot", func(q *request) (verdict, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && q.namespace == q.client.Namespace && q.name == q.client.Shoot, "SH-19a")
@@ -153,13 +153,13 @@ func (q *request) belongsByName(kind graph.Kind) bool {
 		return false
 	}
 	suffixes := map[graph.Kind][]string{
-		relation.Secret: names.ShootSecrets, relation.InternalSecret: names.ShootInternalSecrets, relation.ConfigMap: names.ShootConfigMaps,
+		relation.Secret: wellknown.ShootSecrets, relation.InternalSecret: wellknown.ShootInternalSecrets, relation.ConfigMap: wellknown.ShootConfigMaps,
 	}[kind]
 	switch kind {
 	case relation.ShootState:
 		return q.name == q.client.Shoot
 	case relation.Lease:
-		return q.name == names.SelfHostedShootPrefix+q.client.Shoot
+		return q.name == wellknown.SelfHostedShootPrefix+q.client.Shoot
 	}
 	return slices.ContainsFunc(suffixes, func(suffix string) bool { return q.name == q.client.Shoot+suffix })
 }
@@ -169,10 +169,10 @@ const shootTokenLead = "Used for connecting the self-hosted Shoot "
 // bootstrapTokens decides about the tokens with which gardenlets start. They are read under the name that follows from the shoot's, and
 // deleted, by whom their description names; the name alone has 24 bits only, which another Shoot may share. Extensions have none.
 func bootstrapTokens(ctx context.Context, q *request) (verdict, bool, error) {
-	if q.namespace != names.KubeSystem || !strings.HasPrefix(q.name, names.BootstrapTokenPrefix) {
+	if q.namespace != wellknown.KubeSystem || !strings.HasPrefix(q.name, wellknown.BootstrapTokenPrefix) {
 		return verdict{}, false, nil
 	}
-	expected := names.BootstrapTokenSecret(q.client.Namespace, q.client.Shoot)
+	expected := wellknown.BootstrapTokenSecret(q.client.Namespace, q.client.Shoot)
 	switch {
 	case q.verb.has(reads) && q.name != expected:
 		return q.noOpinion("SH-16b", fmt.Sprintf("bootstrap token secret name %s does not match expected name %s for shoot %s", q.name, expected, q.client.name)), true, nil
@@ -228,11 +228,11 @@ func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, err
 // isOfOwnManagedSeed reports whether a token is for a ManagedSeed of the client's Shoot. The Shoot's gardenlet deploys the gardenlet of that seed, and looks
 // for a token before it makes one; the ManagedSeed usually has the Shoot's name, so that both have one name for their tokens.
 func (q *request) isOfOwnManagedSeed(description string) bool {
-	kind, namespace, name := names.ParseBootstrapDescription(description)
+	kind, namespace, name := wellknown.ParseBootstrapDescription(description)
 	leads := func(kind graph.Kind, namespace, name string) bool {
 		return q.authorizer.Graph.Check(graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, q.client.sink).Reached
 	}
-	return kind == "ManagedSeed" && q.name == names.BootstrapTokenSecret(namespace, name) &&
+	return kind == "ManagedSeed" && q.name == wellknown.BootstrapTokenSecret(namespace, name) &&
 		leads(relation.ManagedSeed, namespace, name) && leads(relation.Secret, q.namespace, q.name)
 }
 
@@ -242,8 +242,8 @@ func shootOfDescription(text string) (namespace, shoot string, known bool) {
 		namespace, shoot, known = strings.Cut(rest, "/")
 		return namespace, strings.TrimSuffix(shoot, "."), known
 	}
-	kind, namespace, name := names.ParseBootstrapDescription(text)
-	shoot, found := strings.CutPrefix(name, names.SelfHostedShootPrefix)
+	kind, namespace, name := wellknown.ParseBootstrapDescription(text)
+	shoot, found := strings.CutPrefix(name, wellknown.SelfHostedShootPrefix)
 	if !found {
 		shoot = "" // The Gardenlet of a seed is no Shoot's, whatever its name is.
 	}
@@ -258,10 +258,10 @@ func beforeShootTable(ctx context.Context, q *request) (verdict, bool, error) {
 	}
 	// A Seed may have the Shoot's name and be another cluster: only a ManagedSeed of this Shoot proves that the Shoot
 	// is the Seed (GE-24, GE-25).
-	if c.Type != identity.Extension || c.Namespace != names.Garden || a.seeds == nil || !a.Graph.Check(relation.SeedVertex(c.Shoot), c.sink).Reached {
+	if c.Type != identity.Extension || c.Namespace != wellknown.Garden || a.seeds == nil || !a.Graph.Check(relation.SeedVertex(c.Shoot), c.sink).Reached {
 		return verdict{}, false, nil
 	}
-	namespace := names.SeedNamespace(c.Shoot)
+	namespace := wellknown.SeedNamespace(c.Shoot)
 	decision, _, err := a.seeds.authorize(ctx, delegated{attributes, &user.DefaultInfo{
 		Name:   "system:serviceaccount:" + namespace + ":extension-delegated",
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},

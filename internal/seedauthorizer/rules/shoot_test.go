@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
@@ -21,7 +21,7 @@ import (
 func shootAuthorizer(l *live) *Authorizer {
 	options := Options{Graph: graph.New(relation.SelfHostedSchema), Watches: relation.SelfHosted, Facts: noFacts{}, Selectors: selectors{possible: true}, Live: l, Log: logr.Discard()}
 	a := NewShootAuthorizer(options, newAuthorizer())
-	for _, namespace := range []string{"n", "garden-n", names.Garden} {
+	for _, namespace := range []string{"n", "garden-n", wellknown.Garden} {
 		shoot := graph.Vertex{Kind: relation.Shoot, Namespace: namespace, Name: "s"}
 		edges := []graph.Edge{}
 		for _, v := range []graph.Vertex{
@@ -303,7 +303,7 @@ func TestCounting(t *testing.T) {
 				counts := slices.Contains(strings.Fields(c.counting), who)
 				for _, question := range []string{
 					"SG get internalsecrets garden-n/s.ca-client", "SG get secrets garden-trial/trial", "SG get secrets garden-n/own", "SG delete secrets garden-n/gone",
-					"SG get secrets kube-system/" + names.BootstrapTokenSecret("garden-n", "s"), "SG get configmaps kube-system/cluster-identity", "SG get bastions garden-n/new",
+					"SG get secrets kube-system/" + wellknown.BootstrapTokenSecret("garden-n", "s"), "SG get configmaps kube-system/cluster-identity", "SG get bastions garden-n/new",
 					"SG create secrets garden-n/", "SG list seeds", "SG get shoots garden-n/s", "SG patch shoots garden-n/s", "SG delete backupbuckets new",
 				} {
 					q := ask(t, question)

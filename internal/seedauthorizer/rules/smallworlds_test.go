@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
@@ -39,29 +39,29 @@ func (s small) object(kindName string, o *builders.Object) present {
 func (s small) bare(kind string) (result []*builders.Object) {
 	config := jsonMap{"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration"}
 	managed := func(mode string) *builders.Object {
-		return builders.ManagedSeed(names.Garden, "child", "child").Bootstrap(mode).With("spec.gardenlet.config", config).Annotated(names.Operation, names.RenewKubeconfig)
+		return builders.ManagedSeed(wellknown.Garden, "child", "child").Bootstrap(mode).With("spec.gardenlet.config", config).Annotated(wellknown.Operation, wellknown.RenewKubeconfig)
 	}
 	gardenlet := func(name string) *builders.Object {
-		return builders.Gardenlet(names.Garden, name).With("spec.config", config).Annotated(names.Operation, names.RenewKubeconfig)
+		return builders.Gardenlet(wellknown.Garden, name).With("spec.config", config).Annotated(wellknown.Operation, wellknown.RenewKubeconfig)
 	}
 	const usages = "key encipherment, digital signature, client auth"
 	switch kind {
 	case "Seed":
 		return []*builders.Object{builders.Seed("a"), builders.Seed("child")}
 	case "Shoot":
-		return []*builders.Object{s.ordinary(), builders.Shoot(names.Garden, "child").SelfHosted(), builders.Shoot(names.Garden, "child")}
+		return []*builders.Object{s.ordinary(), builders.Shoot(wellknown.Garden, "child").SelfHosted(), builders.Shoot(wellknown.Garden, "child")}
 	case "Gardenlet":
 		return []*builders.Object{gardenlet("a"), gardenlet("child"), gardenlet("self-hosted-shoot-child")}
 	case "ManagedSeed":
-		return []*builders.Object{managed("BootstrapToken"), managed("ServiceAccount"), managed("None"), builders.ManagedSeed(names.Garden, "a", "child")}
+		return []*builders.Object{managed("BootstrapToken"), managed("ServiceAccount"), managed("None"), builders.ManagedSeed(wellknown.Garden, "a", "child")}
 	case "ServiceAccount":
 		return []*builders.Object{
-			builders.ServiceAccount(names.Garden, "gardenlet-bootstrap-child"), builders.ServiceAccount(names.Garden, "extension-shoot--child--x"), builders.ServiceAccount(names.Garden, "x"),
+			builders.ServiceAccount(wellknown.Garden, "gardenlet-bootstrap-child"), builders.ServiceAccount(wellknown.Garden, "extension-shoot--child--x"), builders.ServiceAccount(wellknown.Garden, "x"),
 		}
 	case "CertificateSigningRequest":
 		return []*builders.Object{
-			builders.CertificateRequest("x", names.SeedUserPrefix+"a", names.SeedsGroup, usages), builders.CertificateRequest("x", names.SeedUserPrefix+"child", names.SeedsGroup, usages),
-			builders.CertificateRequest("x", names.ShootUserPrefix+"garden:child", names.ShootsGroup, usages), builders.CertificateRequest("x", names.SeedUserPrefix+"a", names.SeedsGroup, "client auth"),
+			builders.CertificateRequest("x", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, usages), builders.CertificateRequest("x", wellknown.SeedUserPrefix+"child", wellknown.SeedsGroup, usages),
+			builders.CertificateRequest("x", wellknown.ShootUserPrefix+"garden:child", wellknown.ShootsGroup, usages), builders.CertificateRequest("x", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, "client auth"),
 		}
 	case "ControllerInstallation":
 		return []*builders.Object{builders.ControllerInstallation("t", "x"), builders.ControllerInstallation("x", "x")}
@@ -70,7 +70,7 @@ func (s small) bare(kind string) (result []*builders.Object) {
 	if gardengen.IsClusterScoped(kindNamed(kind)) {
 		return []*builders.Object{builders.New(api, kind, "", "x")}
 	}
-	return []*builders.Object{builders.New(api, kind, "garden-n", "x"), builders.New(api, kind, names.Garden, "x")}
+	return []*builders.Object{builders.New(api, kind, "garden-n", "x"), builders.New(api, kind, wellknown.Garden, "x")}
 }
 
 func kindNamed(name string) graph.Kind {
@@ -79,17 +79,17 @@ func kindNamed(name string) graph.Kind {
 }
 
 func (small) ordinary() *builders.Object {
-	return builders.Shoot("garden-n", "t").UID("u").OnSeed("a").Annotated(names.Issuer, names.ManagedIssuer).Add("spec.provider.workers", jsonMap{})
+	return builders.Shoot("garden-n", "t").UID("u").OnSeed("a").Annotated(wellknown.Issuer, wellknown.ManagedIssuer).Add("spec.provider.workers", jsonMap{})
 }
 
 // bases are the gardens without a chain.
 func (s small) bases() [][]present {
 	seeds := []present{s.object("Seed", builders.Seed("a")), s.object("Seed", builders.Seed("child")), s.object("Shoot", s.ordinary())}
 	installed := s.object("ControllerInstallation", builders.ControllerInstallation("x", "x").With("spec.shootRef", builders.At("garden/child")))
-	selfHosted, managed := s.object("Shoot", builders.Shoot(names.Garden, "child").SelfHosted()), s.object("ManagedSeed", s.bare("ManagedSeed")[0])
+	selfHosted, managed := s.object("Shoot", builders.Shoot(wellknown.Garden, "child").SelfHosted()), s.object("ManagedSeed", s.bare("ManagedSeed")[0])
 	return [][]present{
 		append(slices.Clone(seeds), selfHosted, installed), append(slices.Clone(seeds), selfHosted, installed, managed), {seeds[2], selfHosted, managed},
-		append(slices.Clone(seeds), s.object("Shoot", builders.Shoot(names.Garden, "child")), installed), seeds,
+		append(slices.Clone(seeds), s.object("Shoot", builders.Shoot(wellknown.Garden, "child")), installed), seeds,
 	}
 }
 
@@ -177,7 +177,7 @@ func fill(words []string) (result []map[string]any) {
 		}
 		return all
 	}
-	for _, namespace := range []string{names.Garden, "garden-n"} {
+	for _, namespace := range []string{wellknown.Garden, "garden-n"} {
 		switch words[0] {
 		case "ref":
 			for _, reference := range references(namespace) {
@@ -195,7 +195,7 @@ func fill(words []string) (result []map[string]any) {
 			}
 			result = append(result, filled(set, words, namespace, "x"))
 			if strings.Contains(words[3], "generatedSecretRef") { // SHG-7
-				result = append(result, filled(set, words, namespace, names.GeneratedBucketPrefix+"x"))
+				result = append(result, filled(set, words, namespace, wellknown.GeneratedBucketPrefix+"x"))
 			}
 			if words[3] == ".spec.namespace" {
 				result = append(result, filled(set, words, "", namespace))

@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
 // TestOwnToken: the name of a bootstrap token has 24 bits of what it is for, its description all of it (SH-16b).
 func TestOwnToken(t *testing.T) {
-	token := names.BootstrapTokenSecret("n", "s")
+	token := wellknown.BootstrapTokenSecret("n", "s")
 	description := func(text string) *live {
 		return &live{objects: map[string]runtime.Object{"secrets:kube-system/" + token: &corev1.Secret{Data: map[string][]byte{"description": []byte(text)}}}}
 	}
@@ -58,7 +58,7 @@ func managedSeed(a *Authorizer, namespace, name, shoot string) {
 	m := graph.Vertex{Kind: relation.ManagedSeed, Namespace: namespace, Name: name}
 	a.Graph.Set(m, []graph.Edge{
 		{From: m, To: graph.Vertex{Kind: relation.Shoot, Namespace: namespace, Name: shoot}}, {From: relation.SeedVertex(name), To: m, Class: graph.Direct}, {From: m, To: relation.SeedVertex(name)},
-		{From: graph.Vertex{Kind: relation.Secret, Namespace: names.KubeSystem, Name: names.BootstrapTokenSecret(namespace, name)}, To: m, Class: graph.Manages},
+		{From: graph.Vertex{Kind: relation.Secret, Namespace: wellknown.KubeSystem, Name: wellknown.BootstrapTokenSecret(namespace, name)}, To: m, Class: graph.Manages},
 	})
 }
 
@@ -67,7 +67,7 @@ func managedSeed(a *Authorizer, namespace, name, shoot string) {
 // rules nor by those of the seed (SH-23, T3-5).
 func TestManagedSeedToken(t *testing.T) {
 	token := func(namespace string) string {
-		return "secrets kube-system/" + names.BootstrapTokenSecret(namespace, "s")
+		return "secrets kube-system/" + wellknown.BootstrapTokenSecret(namespace, "s")
 	}
 	text := func(kind, object string) string {
 		return "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1." + kind + " resource " + object + "."

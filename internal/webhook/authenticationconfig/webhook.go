@@ -23,7 +23,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
@@ -42,7 +42,7 @@ const (
 // Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read {
 	return append(configref.Reads(),
-		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Namespace: names.Garden, Form: feature.List},
+		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Namespace: wellknown.Garden, Form: feature.List},
 		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.Live})
 }
 
@@ -69,7 +69,7 @@ func relevant(now, old *gardencorev1beta1.Shoot) bool {
 }
 
 func managed(shoot *gardencorev1beta1.Shoot) bool {
-	return shoot.Annotations[names.Issuer] == names.ManagedIssuer
+	return shoot.Annotations[wellknown.Issuer] == wellknown.ManagedIssuer
 }
 
 // issuersOf is the set of issuers that a Shoot names itself, sorted.
@@ -181,7 +181,7 @@ func (c configurations) disallowed(ctx context.Context, users []*gardencorev1bet
 // issuerHost is the host of the landscape's issuer; empty if there is none.
 func (c configurations) issuerHost(ctx context.Context) (string, error) {
 	list := &corev1.SecretList{}
-	if err := c.live.List(ctx, list, client.InNamespace(names.Garden), client.MatchingLabels{"gardener.cloud/role": issuerRole}); err != nil {
+	if err := c.live.List(ctx, list, client.InNamespace(wellknown.Garden), client.MatchingLabels{"gardener.cloud/role": issuerRole}); err != nil {
 		return "", admission.Refuse(http.StatusInternalServerError, "failed to list service account issuer secrets: %s", err)
 	}
 	if len(list.Items) == 0 {
@@ -197,7 +197,7 @@ func (c configurations) project(ctx context.Context, name string) (string, error
 	if err := c.live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
 		return "", admission.Refuse(http.StatusInternalServerError, "failed to get namespace %s: %s", name, err)
 	}
-	return namespace.Labels[names.Project], nil
+	return namespace.Labels[wellknown.Project], nil
 }
 
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
@@ -64,8 +64,8 @@ type webhook struct{ garden client.Reader }
 
 // decide acts in the garden namespace and in those of seeds (IDS-1).
 func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
-	seed, ofSeed := strings.CutPrefix(r.Namespace, names.SeedPrefix)
-	if r.Namespace != names.Garden && !ofSeed {
+	seed, ofSeed := strings.CutPrefix(r.Namespace, wellknown.SeedPrefix)
+	if r.Namespace != wellknown.Garden && !ofSeed {
 		return nil
 	}
 	switch r.Operation {
@@ -153,7 +153,7 @@ func (w webhook) refuseIfUsed(ctx context.Context, r *admissionv1.AdmissionReque
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(shoots.GroupVersion().WithKind("ShootList"))
 	options := []client.ListOption{client.Limit(1)}
-	if r.Namespace != names.Garden {
+	if r.Namespace != wellknown.Garden {
 		options = append(options, client.MatchingFields{"spec.seedName": seed})
 	}
 	if err := w.garden.List(ctx, list, options...); err != nil {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
@@ -53,10 +53,10 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 		return nil
 	}
 	namespace, err := w.get(ctx, namespaces, r.Name)
-	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil || namespace.Labels[names.Project] == "" {
+	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil || namespace.Labels[wellknown.Project] == "" {
 		return err
 	}
-	project, err := w.get(ctx, projects, namespace.Labels[names.Project])
+	project, err := w.get(ctx, projects, namespace.Labels[wellknown.Project])
 	switch {
 	case err != nil || project == nil:
 		return err

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
 	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
@@ -88,8 +88,8 @@ var credentials = map[string]graph.Kind{
 func stripped(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
 	s := &gardencorev1beta1.Shoot{}
 	s.Namespace, s.Name, s.UID = shoot.Namespace, shoot.Name, shoot.UID
-	if issuer, found := shoot.Annotations[names.Issuer]; found {
-		s.Annotations = map[string]string{names.Issuer: issuer}
+	if issuer, found := shoot.Annotations[wellknown.Issuer]; found {
+		s.Annotations = map[string]string{wellknown.Issuer: issuer}
 	}
 	s.Spec.Kubernetes, s.Status.AdvertisedAddresses = shoot.Spec.Kubernetes, shoot.Status.AdvertisedAddresses
 	return s

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
 const (
@@ -41,7 +41,7 @@ func decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 		admission.Explain(ctx, "generic-garbage-collector is allowed to delete system resources")
 	case user == internal && r.Operation == admissionv1.Update:
 		admission.Explain(ctx, "%s is allowed to update system resources", internal)
-	case slices.Contains(r.UserInfo.Groups, names.SeedsGroup) || slices.Contains(r.UserInfo.Groups, names.ShootsGroup):
+	case slices.Contains(r.UserInfo.Groups, wellknown.SeedsGroup) || slices.Contains(r.UserInfo.Groups, wellknown.ShootsGroup):
 		admission.Explain(ctx, "gardenlet is allowed to modify system resources")
 	default:
 		return &admission.Refusal{

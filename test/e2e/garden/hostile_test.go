@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
 // TestSentSelectors: what kube-apiserver makes of the selectors of real requests shows a self-hosted shoot's gardenlet the Secrets of its role only
@@ -93,7 +93,7 @@ func TestTokensOfGardenlets(t *testing.T) {
 	create(t, "ManagedSeed "+ns+"/tok-child", "spec: {shoot: {name: on-"+seed+"}, gardenlet: {bootstrap: BootstrapToken, config: {apiVersion: gardenlet.config.gardener.cloud/v1alpha1, kind: GardenletConfiguration}}}")
 	of := "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource " + ns + "/tok-child."
 	const valid = "type: bootstrap.kubernetes.io/token\nstringData: {token-id: abcdef, token-secret: abcdef0123456789, usage-bootstrap-authentication: 'true', usage-bootstrap-signing: 'true', description: "
-	token := "Secret kube-system/" + names.BootstrapTokenSecret(ns, "tok-child")
+	token := "Secret kube-system/" + wellknown.BootstrapTokenSecret(ns, "tok-child")
 	e := extension(t, seed, "extension-tok")
 	walk(t, e, []step{{"RES-32", "create", token, valid + of + "}", "extension client may not create bootstrap tokens"}})
 	walk(t, gardenlet(t, seed), []step{

@@ -18,8 +18,8 @@ import (
 
 	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
 	operationsv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/operations/v1alpha1"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
 )
@@ -126,7 +126,7 @@ func properties(t reflect.Type) map[string]any {
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
-		case field.Type == reflect.TypeFor[metav1.TypeMeta](), field.Type == reflect.TypeFor[meta.Object]():
+		case field.Type == reflect.TypeFor[metav1.TypeMeta](), field.Type == reflect.TypeFor[partialmeta.Object]():
 		case name == "" && field.Anonymous:
 			for key, value := range properties(field.Type) {
 				result[key] = value

@@ -21,8 +21,8 @@ import (
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	gardenletv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/gardenlet/v1alpha1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/names"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
@@ -34,9 +34,9 @@ var Now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 // The pools. Seeds and the self-hosted shoots garden-n/s and garden/child have clients.
 var (
 	Seeds      = []string{"a", "b", "child"}
-	Namespaces = []string{names.Garden, "garden-n", "n"}
+	Namespaces = []string{wellknown.Garden, "garden-n", "n"}
 	Names      = []string{"s", "t", "x", "child", "a"}
-	references = []meta.Reference{
+	references = []partialmeta.Reference{
 		{APIVersion: "v1", Kind: "Secret"}, {APIVersion: "v1", Kind: "Secret"}, {APIVersion: "v1", Kind: "ConfigMap"},
 		{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity"}, {APIVersion: "core.gardener.cloud/v1beta1", Kind: "InternalSecret"},
 		{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}, {APIVersion: "v2", Kind: "Secret"}, {},
@@ -63,11 +63,11 @@ func NamesOf(kind graph.Kind) []string {
 	case relation.Seed:
 		return Seeds
 	case relation.Gardenlet:
-		return append([]string{names.SelfHostedShootPrefix + "s"}, Seeds...)
+		return append([]string{wellknown.SelfHostedShootPrefix + "s"}, Seeds...)
 	case relation.ManagedSeed:
 		return []string{"child", "b"}
 	case relation.ServiceAccount:
-		return []string{names.BootstrapServiceAccount + "child", names.ExtensionOfShootPrefix + "s--e", "x"}
+		return []string{wellknown.BootstrapServiceAccount + "child", wellknown.ExtensionOfShootPrefix + "s--e", "x"}
 	case relation.BackupEntry:
 		return []string{"x", "source-x"}
 	}
@@ -98,17 +98,17 @@ func (g Gen) ObjectNamed(kind graph.Kind, namespace, name string) runtime.Object
 		}
 	default:
 		g.fill(reflect.ValueOf(object).Elem(), "")
-		metadata := reflect.ValueOf(object).Elem().FieldByName("Object").Addr().Interface().(*meta.Object)
+		metadata := reflect.ValueOf(object).Elem().FieldByName("Object").Addr().Interface().(*partialmeta.Object)
 		if bucket, is := object.(*gardencorev1beta1.BackupBucket); is && g.IntN(2) == 0 {
-			bucket.Status.GeneratedSecretRef = &meta.SecretReference{Namespace: names.Garden, Name: names.GeneratedBucketPrefix + name}
+			bucket.Status.GeneratedSecretRef = &partialmeta.SecretReference{Namespace: wellknown.Garden, Name: wellknown.GeneratedBucketPrefix + name}
 		}
-		*metadata = meta.Object{Namespace: namespace, Name: name, UID: types.UID(One(g, []string{"u", "v", "x"})), Annotations: g.annotations(), OwnerReferences: g.owners()}
+		*metadata = partialmeta.Object{Namespace: namespace, Name: name, UID: types.UID(One(g, []string{"u", "v", "x"})), Annotations: g.annotations(), OwnerReferences: g.owners()}
 	}
 	return object
 }
 
 func (g Gen) annotations() map[string]string {
-	return One(g, []map[string]string{nil, nil, {names.Operation: names.RenewKubeconfig}, {names.Issuer: names.ManagedIssuer}})
+	return One(g, []map[string]string{nil, nil, {wellknown.Operation: wellknown.RenewKubeconfig}, {wellknown.Issuer: wellknown.ManagedIssuer}})
 }
 
 func (g Gen) owners() (owners []metav1.OwnerReference) {
@@ -121,13 +121,13 @@ func (g Gen) owners() (owners []metav1.OwnerReference) {
 // special draws values of types that need more than a text for each field.
 func (g Gen) special(t reflect.Type) (any, bool) {
 	switch t {
-	case reflect.TypeFor[meta.Object]():
-		return meta.Object{}, true
+	case reflect.TypeFor[partialmeta.Object]():
+		return partialmeta.Object{}, true
 	case reflect.TypeFor[metav1.TypeMeta]():
 		return metav1.TypeMeta{}, true
 	case reflect.TypeFor[metav1.Time]():
 		return metav1.NewTime(Now.Add(time.Duration(One(g, []int{-1, 1})) * time.Hour)), true
-	case reflect.TypeFor[meta.Reference]():
+	case reflect.TypeFor[partialmeta.Reference]():
 		r := One(g, references)
 		r.Namespace, r.Name = One(g, Namespaces), One(g, Names)
 		return r, true
@@ -204,8 +204,8 @@ func (g Gen) text(field string) string {
 var requests = sync.OnceValue(func() [][]byte {
 	result := [][]byte{[]byte("nonsense")}
 	for _, of := range [][2]string{
-		{names.SeedUserPrefix + "a", names.SeedsGroup}, {names.SeedUserPrefix + "b", names.SeedsGroup}, {names.SeedUserPrefix + "child", "other"},
-		{names.ShootUserPrefix + "garden-n:s", names.ShootsGroup}, {names.ShootUserPrefix + "n:t", names.ShootsGroup},
+		{wellknown.SeedUserPrefix + "a", wellknown.SeedsGroup}, {wellknown.SeedUserPrefix + "b", wellknown.SeedsGroup}, {wellknown.SeedUserPrefix + "child", "other"},
+		{wellknown.ShootUserPrefix + "garden-n:s", wellknown.ShootsGroup}, {wellknown.ShootUserPrefix + "n:t", wellknown.ShootsGroup},
 	} {
 		result = append(result, builders.Request(&x509.CertificateRequest{Subject: pkix.Name{CommonName: of[0], Organization: of[1:]}}))
 	}
@@ -227,33 +227,33 @@ func Universe() []graph.Vertex {
 		case relation.Secret:
 			for _, owner := range []string{"garden/a", "garden/child", "garden-n/b", "garden/b", "n/child"} {
 				namespace, name, _ := strings.Cut(owner, "/")
-				result = append(result, graph.Vertex{Kind: kind, Namespace: names.KubeSystem, Name: names.BootstrapTokenSecret(namespace, name)})
+				result = append(result, graph.Vertex{Kind: kind, Namespace: wellknown.KubeSystem, Name: wellknown.BootstrapTokenSecret(namespace, name)})
 			}
 			for _, project := range []string{"p", "q"} {
 				for _, uid := range []string{"u", "v", "x"} {
-					result = append(result, graph.Vertex{Kind: kind, Namespace: names.ShootIssuer, Name: project + "--" + uid})
+					result = append(result, graph.Vertex{Kind: kind, Namespace: wellknown.ShootIssuer, Name: project + "--" + uid})
 				}
 			}
 			for _, bucket := range Names {
-				result = append(result, graph.Vertex{Kind: kind, Namespace: names.Garden, Name: names.GeneratedBucketPrefix + bucket})
+				result = append(result, graph.Vertex{Kind: kind, Namespace: wellknown.Garden, Name: wellknown.GeneratedBucketPrefix + bucket})
 			}
-			for _, suffix := range names.ShootSecrets {
+			for _, suffix := range wellknown.ShootSecrets {
 				all = append(all, "s"+suffix, "t"+suffix)
 			}
 		case relation.ConfigMap:
-			result = append(result, graph.Vertex{Kind: kind, Namespace: names.KubeSystem, Name: names.ClusterIdentity})
+			result = append(result, graph.Vertex{Kind: kind, Namespace: wellknown.KubeSystem, Name: wellknown.ClusterIdentity})
 			all = append(all, "s.ca-cluster", "t.ca-kubelet")
 		case relation.InternalSecret:
 			all = append(all, "s.ca-client")
 		case relation.Lease:
 			for _, seed := range Seeds {
-				result = append(result, graph.Vertex{Kind: kind, Namespace: names.SeedLease, Name: seed})
+				result = append(result, graph.Vertex{Kind: kind, Namespace: wellknown.SeedLease, Name: seed})
 			}
-			all = append(all, names.SelfHostedShootPrefix+"s")
+			all = append(all, wellknown.SelfHostedShootPrefix+"s")
 		case relation.ClusterRoleBinding:
-			all = append(all, names.Bootstrapper(names.Garden, "child"), names.Bootstrapper("n", "child"))
+			all = append(all, wellknown.Bootstrapper(wellknown.Garden, "child"), wellknown.Bootstrapper("n", "child"))
 		case relation.ServiceAccount:
-			all = append(append([]string{}, all...), names.BootstrapServiceAccount+"b")
+			all = append(append([]string{}, all...), wellknown.BootstrapServiceAccount+"b")
 		}
 		for _, name := range all {
 			if IsClusterScoped(kind) {

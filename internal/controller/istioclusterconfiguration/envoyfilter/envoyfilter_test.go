@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 func space(name string, labels ...string) *corev1.Namespace {
@@ -39,7 +39,7 @@ func svc(namespace, name, exportTo string, ports ...corev1.ServicePort) *corev1.
 }
 
 func rule(t testing.TB, spec string) *Rule {
-	o := &istio.DestinationRule{Object: meta.Object{Namespace: "a", Name: "r"}}
+	o := &istio.DestinationRule{Object: partialmeta.Object{Namespace: "a", Name: "r"}}
 	if err := yaml.UnmarshalStrict([]byte(spec), &o.Spec); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func stored(o *unstructured.Unstructured) *istio.EnvoyFilter {
 	if err != nil {
 		panic(err)
 	}
-	return &istio.EnvoyFilter{Object: meta.Object{Namespace: o.GetNamespace(), Name: o.GetName(), Labels: o.GetLabels(), OwnerReferences: o.GetOwnerReferences()}, Spec: runtime.RawExtension{Raw: spec}}
+	return &istio.EnvoyFilter{Object: partialmeta.Object{Namespace: o.GetNamespace(), Name: o.GetName(), Labels: o.GetLabels(), OwnerReferences: o.GetOwnerReferences()}, Spec: runtime.RawExtension{Raw: spec}}
 }
 
 func (x *Index) where(source string) []string {

@@ -1,18 +1,18 @@
 package v1
 
 import (
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
 // Messages in Protocol Buffers, as gardener-apiserver has them.
 var (
 	// ControllerDeploymentMessage is that of ControllerDeployment.
-	ControllerDeploymentMessage = wire.Message{
-		"metadata":  {Number: 1, Of: meta.ObjectMessage},
-		"helm":      {Number: 2, Of: wire.Message{"ociRepository": {Number: 3, Of: OCIRepositoryMessage}}},
-		"resources": {Number: 4, Of: meta.NamedResourceMessage},
+	ControllerDeploymentMessage = protodecode.Message{
+		"metadata":  {Number: 1, Of: partialmeta.ObjectMessage},
+		"helm":      {Number: 2, Of: protodecode.Message{"ociRepository": {Number: 3, Of: OCIRepositoryMessage}}},
+		"resources": {Number: 4, Of: partialmeta.NamedResourceMessage},
 	}
 	// OCIRepositoryMessage is that of OCIRepository.
-	OCIRepositoryMessage = wire.Message{"pullSecretRef": {Number: 5, Of: meta.NameMessage}, "caBundleSecretRef": {Number: 6, Of: meta.NameMessage}}
+	OCIRepositoryMessage = protodecode.Message{"pullSecretRef": {Number: 5, Of: partialmeta.NameMessage}, "caBundleSecretRef": {Number: 6, Of: partialmeta.NameMessage}}
 )

@@ -3,17 +3,17 @@ package v1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // ControllerDeployment configures the deployment of an extension.
 //
 // +kubebuilder:object:root=true
 type ControllerDeployment struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Helm            *HelmDeployment      `json:"helm,omitempty"`
-	Resources       []meta.NamedResource `json:"resources,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Helm               *HelmDeployment             `json:"helm,omitempty"`
+	Resources          []partialmeta.NamedResource `json:"resources,omitempty"`
 }
 
 // HelmDeployment is a deployment by Helm chart.
@@ -23,6 +23,6 @@ type HelmDeployment struct {
 
 // OCIRepository is the place of a chart.
 type OCIRepository struct {
-	PullSecretRef     *meta.NameReference `json:"pullSecretRef,omitempty"`
-	CABundleSecretRef *meta.NameReference `json:"caBundleSecretRef,omitempty"`
+	PullSecretRef     *partialmeta.NameReference `json:"pullSecretRef,omitempty"`
+	CABundleSecretRef *partialmeta.NameReference `json:"caBundleSecretRef,omitempty"`
 }

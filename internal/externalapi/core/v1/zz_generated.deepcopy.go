@@ -5,7 +5,7 @@
 package v1
 
 import (
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -21,7 +21,7 @@ func (in *ControllerDeployment) DeepCopyInto(out *ControllerDeployment) {
 	}
 	if in.Resources != nil {
 		in, out := &in.Resources, &out.Resources
-		*out = make([]meta.NamedResource, len(*in))
+		*out = make([]partialmeta.NamedResource, len(*in))
 		copy(*out, *in)
 	}
 }
@@ -69,12 +69,12 @@ func (in *OCIRepository) DeepCopyInto(out *OCIRepository) {
 	*out = *in
 	if in.PullSecretRef != nil {
 		in, out := &in.PullSecretRef, &out.PullSecretRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 	if in.CABundleSecretRef != nil {
 		in, out := &in.CABundleSecretRef, &out.CABundleSecretRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 }

@@ -3,48 +3,48 @@ package v1beta1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // BackupBucket is a bucket for backups, of a seed or of a self-hosted shoot.
 //
 // +kubebuilder:object:root=true
 type BackupBucket struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            BackupBucketSpec   `json:"spec,omitempty"`
-	Status          BackupBucketStatus `json:"status,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               BackupBucketSpec   `json:"spec,omitempty"`
+	Status             BackupBucketStatus `json:"status,omitempty"`
 }
 
 // BackupBucketSpec is the specification of a BackupBucket.
 type BackupBucketSpec struct {
-	SeedName       *string         `json:"seedName,omitempty"`
-	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	SeedName       *string                `json:"seedName,omitempty"`
+	CredentialsRef *partialmeta.Reference `json:"credentialsRef,omitempty"`
 	// SecretRef is the predecessor of CredentialsRef.
-	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
-	ShootRef  *meta.Reference       `json:"shootRef,omitempty"`
+	SecretRef *partialmeta.SecretReference `json:"secretRef,omitempty"`
+	ShootRef  *partialmeta.Reference       `json:"shootRef,omitempty"`
 }
 
 // BackupBucketStatus is the status of a BackupBucket.
 type BackupBucketStatus struct {
-	GeneratedSecretRef *meta.SecretReference `json:"generatedSecretRef,omitempty"`
+	GeneratedSecretRef *partialmeta.SecretReference `json:"generatedSecretRef,omitempty"`
 }
 
 // BackupEntry is the place of a shoot's backups in a bucket.
 //
 // +kubebuilder:object:root=true
 type BackupEntry struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            BackupEntrySpec   `json:"spec,omitempty"`
-	Status          BackupEntryStatus `json:"status,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               BackupEntrySpec   `json:"spec,omitempty"`
+	Status             BackupEntryStatus `json:"status,omitempty"`
 }
 
 // BackupEntrySpec is the specification of a BackupEntry.
 type BackupEntrySpec struct {
-	BucketName string          `json:"bucketName,omitempty"`
-	SeedName   *string         `json:"seedName,omitempty"`
-	ShootRef   *meta.Reference `json:"shootRef,omitempty"`
+	BucketName string                 `json:"bucketName,omitempty"`
+	SeedName   *string                `json:"seedName,omitempty"`
+	ShootRef   *partialmeta.Reference `json:"shootRef,omitempty"`
 }
 
 // BackupEntryStatus is the status of a BackupEntry.
@@ -56,26 +56,26 @@ type BackupEntryStatus struct {
 //
 // +kubebuilder:object:root=true
 type ControllerInstallation struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            ControllerInstallationSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               ControllerInstallationSpec `json:"spec,omitempty"`
 }
 
 // ControllerInstallationSpec is the specification of a ControllerInstallation.
 type ControllerInstallationSpec struct {
-	RegistrationRef meta.NameReference  `json:"registrationRef,omitempty"`
-	SeedRef         *meta.NameReference `json:"seedRef,omitempty"`
-	DeploymentRef   *meta.NameReference `json:"deploymentRef,omitempty"`
-	ShootRef        *meta.Reference     `json:"shootRef,omitempty"`
+	RegistrationRef partialmeta.NameReference  `json:"registrationRef,omitempty"`
+	SeedRef         *partialmeta.NameReference `json:"seedRef,omitempty"`
+	DeploymentRef   *partialmeta.NameReference `json:"deploymentRef,omitempty"`
+	ShootRef        *partialmeta.Reference     `json:"shootRef,omitempty"`
 }
 
 // Project groups shoots in a namespace.
 //
 // +kubebuilder:object:root=true
 type Project struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            ProjectSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               ProjectSpec `json:"spec,omitempty"`
 }
 
 // ProjectSpec is the specification of a Project.
@@ -87,10 +87,10 @@ type ProjectSpec struct {
 //
 // +kubebuilder:object:root=true
 type SecretBinding struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	SecretRef       meta.SecretReference `json:"secretRef,omitempty"`
-	Provider        *BindingProvider     `json:"provider,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	SecretRef          partialmeta.SecretReference `json:"secretRef,omitempty"`
+	Provider           *BindingProvider            `json:"provider,omitempty"`
 }
 
 // BindingProvider is the provider that the credentials of a SecretBinding are for.
@@ -103,26 +103,26 @@ type BindingProvider struct {
 //
 // +kubebuilder:object:root=true
 type Seed struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            SeedSpec   `json:"spec,omitempty"`
-	Status          SeedStatus `json:"status,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               SeedSpec   `json:"spec,omitempty"`
+	Status             SeedStatus `json:"status,omitempty"`
 }
 
 // SeedSpec is the specification of a Seed.
 type SeedSpec struct {
-	Backup    *SeedBackup          `json:"backup,omitempty"`
-	DNS       SeedDNS              `json:"dns,omitempty"`
-	Resources []meta.NamedResource `json:"resources,omitempty"`
+	Backup    *SeedBackup                 `json:"backup,omitempty"`
+	DNS       SeedDNS                     `json:"dns,omitempty"`
+	Resources []partialmeta.NamedResource `json:"resources,omitempty"`
 	// SecretRef named a kubeconfig of the seed, long ago.
-	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
+	SecretRef *partialmeta.SecretReference `json:"secretRef,omitempty"`
 }
 
 // SeedBackup configures the backups of a seed or of a self-hosted shoot.
 type SeedBackup struct {
-	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	CredentialsRef *partialmeta.Reference `json:"credentialsRef,omitempty"`
 	// SecretRef is the predecessor of CredentialsRef.
-	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
+	SecretRef *partialmeta.SecretReference `json:"secretRef,omitempty"`
 }
 
 // SeedDNS configures the DNS of a seed.
@@ -134,9 +134,9 @@ type SeedDNS struct {
 
 // SeedDNSProvider is an account with a DNS provider.
 type SeedDNSProvider struct {
-	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	CredentialsRef *partialmeta.Reference `json:"credentialsRef,omitempty"`
 	// SecretRef is the predecessor of CredentialsRef.
-	SecretRef *meta.SecretReference `json:"secretRef,omitempty"`
+	SecretRef *partialmeta.SecretReference `json:"secretRef,omitempty"`
 }
 
 // SeedStatus is the status of a Seed.
@@ -148,24 +148,24 @@ type SeedStatus struct {
 //
 // +kubebuilder:object:root=true
 type Shoot struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            ShootSpec   `json:"spec,omitempty"`
-	Status          ShootStatus `json:"status,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               ShootSpec   `json:"spec,omitempty"`
+	Status             ShootStatus `json:"status,omitempty"`
 }
 
 // ShootSpec is the specification of a Shoot.
 type ShootSpec struct {
-	SeedName               *string                `json:"seedName,omitempty"`
-	SecretBindingName      *string                `json:"secretBindingName,omitempty"`
-	CredentialsBindingName *string                `json:"credentialsBindingName,omitempty"`
-	CloudProfileName       *string                `json:"cloudProfileName,omitempty"`
-	CloudProfile           *CloudProfileReference `json:"cloudProfile,omitempty"`
-	ExposureClassName      *string                `json:"exposureClassName,omitempty"`
-	Resources              []meta.NamedResource   `json:"resources,omitempty"`
-	DNS                    *ShootDNS              `json:"dns,omitempty"`
-	Kubernetes             ShootKubernetes        `json:"kubernetes,omitempty"`
-	Provider               ShootProvider          `json:"provider,omitempty"`
+	SeedName               *string                     `json:"seedName,omitempty"`
+	SecretBindingName      *string                     `json:"secretBindingName,omitempty"`
+	CredentialsBindingName *string                     `json:"credentialsBindingName,omitempty"`
+	CloudProfileName       *string                     `json:"cloudProfileName,omitempty"`
+	CloudProfile           *CloudProfileReference      `json:"cloudProfile,omitempty"`
+	ExposureClassName      *string                     `json:"exposureClassName,omitempty"`
+	Resources              []partialmeta.NamedResource `json:"resources,omitempty"`
+	DNS                    *ShootDNS                   `json:"dns,omitempty"`
+	Kubernetes             ShootKubernetes             `json:"kubernetes,omitempty"`
+	Provider               ShootProvider               `json:"provider,omitempty"`
 }
 
 // ShootProvider is the infrastructure of a shoot.
@@ -196,7 +196,7 @@ type ShootDNS struct {
 
 // ShootDNSProvider is an account with a DNS provider.
 type ShootDNSProvider struct {
-	CredentialsRef *meta.Reference `json:"credentialsRef,omitempty"`
+	CredentialsRef *partialmeta.Reference `json:"credentialsRef,omitempty"`
 	// SecretName is the predecessor of CredentialsRef.
 	SecretName *string `json:"secretName,omitempty"`
 }
@@ -236,7 +236,7 @@ type AuditConfig struct {
 
 // AuditPolicy refers to the audit policy of kube-apiserver.
 type AuditPolicy struct {
-	ConfigMapRef *meta.NameReference `json:"configMapRef,omitempty"`
+	ConfigMapRef *partialmeta.NameReference `json:"configMapRef,omitempty"`
 }
 
 // StructuredAuthentication is the authentication configuration.

@@ -5,7 +5,7 @@
 package v1beta1
 
 import (
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -69,7 +69,7 @@ func (in *AuditPolicy) DeepCopyInto(out *AuditPolicy) {
 	*out = *in
 	if in.ConfigMapRef != nil {
 		in, out := &in.ConfigMapRef, &out.ConfigMapRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 }
@@ -136,17 +136,17 @@ func (in *BackupBucketSpec) DeepCopyInto(out *BackupBucketSpec) {
 	}
 	if in.CredentialsRef != nil {
 		in, out := &in.CredentialsRef, &out.CredentialsRef
-		*out = new(meta.Reference)
+		*out = new(partialmeta.Reference)
 		**out = **in
 	}
 	if in.SecretRef != nil {
 		in, out := &in.SecretRef, &out.SecretRef
-		*out = new(meta.SecretReference)
+		*out = new(partialmeta.SecretReference)
 		**out = **in
 	}
 	if in.ShootRef != nil {
 		in, out := &in.ShootRef, &out.ShootRef
-		*out = new(meta.Reference)
+		*out = new(partialmeta.Reference)
 		**out = **in
 	}
 }
@@ -166,7 +166,7 @@ func (in *BackupBucketStatus) DeepCopyInto(out *BackupBucketStatus) {
 	*out = *in
 	if in.GeneratedSecretRef != nil {
 		in, out := &in.GeneratedSecretRef, &out.GeneratedSecretRef
-		*out = new(meta.SecretReference)
+		*out = new(partialmeta.SecretReference)
 		**out = **in
 	}
 }
@@ -218,7 +218,7 @@ func (in *BackupEntrySpec) DeepCopyInto(out *BackupEntrySpec) {
 	}
 	if in.ShootRef != nil {
 		in, out := &in.ShootRef, &out.ShootRef
-		*out = new(meta.Reference)
+		*out = new(partialmeta.Reference)
 		**out = **in
 	}
 }
@@ -315,17 +315,17 @@ func (in *ControllerInstallationSpec) DeepCopyInto(out *ControllerInstallationSp
 	out.RegistrationRef = in.RegistrationRef
 	if in.SeedRef != nil {
 		in, out := &in.SeedRef, &out.SeedRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 	if in.DeploymentRef != nil {
 		in, out := &in.DeploymentRef, &out.DeploymentRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 	if in.ShootRef != nil {
 		in, out := &in.ShootRef, &out.ShootRef
-		*out = new(meta.Reference)
+		*out = new(partialmeta.Reference)
 		**out = **in
 	}
 }
@@ -511,12 +511,12 @@ func (in *SeedBackup) DeepCopyInto(out *SeedBackup) {
 	*out = *in
 	if in.CredentialsRef != nil {
 		in, out := &in.CredentialsRef, &out.CredentialsRef
-		*out = new(meta.Reference)
+		*out = new(partialmeta.Reference)
 		**out = **in
 	}
 	if in.SecretRef != nil {
 		in, out := &in.SecretRef, &out.SecretRef
-		*out = new(meta.SecretReference)
+		*out = new(partialmeta.SecretReference)
 		**out = **in
 	}
 }
@@ -568,12 +568,12 @@ func (in *SeedDNSProvider) DeepCopyInto(out *SeedDNSProvider) {
 	*out = *in
 	if in.CredentialsRef != nil {
 		in, out := &in.CredentialsRef, &out.CredentialsRef
-		*out = new(meta.Reference)
+		*out = new(partialmeta.Reference)
 		**out = **in
 	}
 	if in.SecretRef != nil {
 		in, out := &in.SecretRef, &out.SecretRef
-		*out = new(meta.SecretReference)
+		*out = new(partialmeta.SecretReference)
 		**out = **in
 	}
 }
@@ -599,12 +599,12 @@ func (in *SeedSpec) DeepCopyInto(out *SeedSpec) {
 	in.DNS.DeepCopyInto(&out.DNS)
 	if in.Resources != nil {
 		in, out := &in.Resources, &out.Resources
-		*out = make([]meta.NamedResource, len(*in))
+		*out = make([]partialmeta.NamedResource, len(*in))
 		copy(*out, *in)
 	}
 	if in.SecretRef != nil {
 		in, out := &in.SecretRef, &out.SecretRef
-		*out = new(meta.SecretReference)
+		*out = new(partialmeta.SecretReference)
 		**out = **in
 	}
 }
@@ -737,7 +737,7 @@ func (in *ShootDNSProvider) DeepCopyInto(out *ShootDNSProvider) {
 	*out = *in
 	if in.CredentialsRef != nil {
 		in, out := &in.CredentialsRef, &out.CredentialsRef
-		*out = new(meta.Reference)
+		*out = new(partialmeta.Reference)
 		**out = **in
 	}
 	if in.SecretName != nil {
@@ -834,7 +834,7 @@ func (in *ShootSpec) DeepCopyInto(out *ShootSpec) {
 	}
 	if in.Resources != nil {
 		in, out := &in.Resources, &out.Resources
-		*out = make([]meta.NamedResource, len(*in))
+		*out = make([]partialmeta.NamedResource, len(*in))
 		copy(*out, *in)
 	}
 	if in.DNS != nil {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // Machines is the resource.
@@ -20,9 +20,9 @@ const NodeLabel = "node"
 //
 // +kubebuilder:object:root=true
 type Machine struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            MachineSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               MachineSpec `json:"spec,omitempty"`
 }
 
 // MachineSpec is the specification of a Machine.

@@ -5,7 +5,7 @@
 package v1alpha1
 
 import (
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -45,7 +45,7 @@ func (in *BastionSpec) DeepCopyInto(out *BastionSpec) {
 	}
 	if in.ShootRef != nil {
 		in, out := &in.ShootRef, &out.ShootRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 }

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 // Bootstrap modes of a ManagedSeed.
@@ -17,15 +17,15 @@ const (
 //
 // +kubebuilder:object:root=true
 type ManagedSeed struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            ManagedSeedSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               ManagedSeedSpec `json:"spec,omitempty"`
 }
 
 // ManagedSeedSpec is the specification of a ManagedSeed.
 type ManagedSeedSpec struct {
-	Shoot     *meta.NameReference `json:"shoot,omitempty"`
-	Gardenlet *GardenletConfig    `json:"gardenlet,omitempty"`
+	Shoot     *partialmeta.NameReference `json:"shoot,omitempty"`
+	Gardenlet *GardenletConfig           `json:"gardenlet,omitempty"`
 }
 
 // GardenletConfig configures the gardenlet of a ManagedSeed.
@@ -39,9 +39,9 @@ type GardenletConfig struct {
 //
 // +kubebuilder:object:root=true
 type Gardenlet struct {
-	metav1.TypeMeta `json:",inline"`
-	meta.Object     `json:"metadata,omitempty"`
-	Spec            GardenletSpec `json:"spec,omitempty"`
+	metav1.TypeMeta    `json:",inline"`
+	partialmeta.Object `json:"metadata,omitempty"`
+	Spec               GardenletSpec `json:"spec,omitempty"`
 }
 
 // GardenletSpec is the specification of a Gardenlet.
@@ -63,6 +63,6 @@ type GardenletHelm struct {
 
 // OCIRepository is the place of a chart.
 type OCIRepository struct {
-	PullSecretRef     *meta.NameReference `json:"pullSecretRef,omitempty"`
-	CABundleSecretRef *meta.NameReference `json:"caBundleSecretRef,omitempty"`
+	PullSecretRef     *partialmeta.NameReference `json:"pullSecretRef,omitempty"`
+	CABundleSecretRef *partialmeta.NameReference `json:"caBundleSecretRef,omitempty"`
 }

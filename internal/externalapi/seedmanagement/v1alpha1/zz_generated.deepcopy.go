@@ -5,7 +5,7 @@
 package v1alpha1
 
 import (
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -144,7 +144,7 @@ func (in *ManagedSeedSpec) DeepCopyInto(out *ManagedSeedSpec) {
 	*out = *in
 	if in.Shoot != nil {
 		in, out := &in.Shoot, &out.Shoot
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 	if in.Gardenlet != nil {
@@ -169,12 +169,12 @@ func (in *OCIRepository) DeepCopyInto(out *OCIRepository) {
 	*out = *in
 	if in.PullSecretRef != nil {
 		in, out := &in.PullSecretRef, &out.PullSecretRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 	if in.CABundleSecretRef != nil {
 		in, out := &in.CABundleSecretRef, &out.CABundleSecretRef
-		*out = new(meta.NameReference)
+		*out = new(partialmeta.NameReference)
 		**out = **in
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package protodecode
 
 import (
 	"errors"

@@ -1,10 +1,10 @@
-// Package meta holds the common parts of the slices of foreign APIs: the metadata that is read, and references.
+// Package partialmeta holds the common parts of the slices of foreign APIs: the metadata that is read, and references.
 //
 // A slice declares only the fields that are read, under their real names, so that it decodes from any version of the real thing,
 // costs little, and cannot be written back.
 //
 // +kubebuilder:object:generate=true
-package meta
+package partialmeta
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

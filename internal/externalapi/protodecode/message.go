@@ -1,10 +1,10 @@
-// Package wire decodes Protocol Buffers into the slices of foreign APIs, reading only the fields that a slice has.
+// Package protodecode decodes Protocol Buffers into the slices of foreign APIs, reading only the fields that a slice has.
 // gardener-apiserver sends its kinds in this form to clients that ask for it, in fewer bytes than JSON.
 //
 // A Message has the numbers of fields by their names in JSON, so that each Go type stays the only list of fields that
 // are read. All other fields are skipped undecoded. An object that is decoded from Protocol Buffers and the same
 // object decoded from JSON are equal.
-package wire
+package protodecode
 
 import (
 	"fmt"

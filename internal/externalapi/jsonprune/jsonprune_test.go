@@ -1,4 +1,4 @@
-package slice
+package jsonprune
 
 import (
 	"encoding/json"

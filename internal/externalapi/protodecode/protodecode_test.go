@@ -1,4 +1,4 @@
-package wire_test
+package protodecode_test
 
 import (
 	"encoding/json"
@@ -15,17 +15,17 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
-	"github.com/espalier-project/espalier/internal/externalapi/meta"
-	"github.com/espalier-project/espalier/internal/externalapi/wire"
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
 var (
-	metadataShape = wire.ShapeOf(reflect.TypeFor[meta.Object](), meta.ObjectMessage)
-	shootShape    = wire.ShapeOf(reflect.TypeFor[gardencorev1beta1.Shoot](), gardencorev1beta1.ShootMessage)
+	metadataShape = protodecode.ShapeOf(reflect.TypeFor[partialmeta.Object](), partialmeta.ObjectMessage)
+	shootShape    = protodecode.ShapeOf(reflect.TypeFor[gardencorev1beta1.Shoot](), gardencorev1beta1.ShootMessage)
 )
 
 // sliceOf is what a slice has of whole metadata, as JSON would have it.
-func sliceOf(t testing.TB, whole *metav1.ObjectMeta) (slice meta.Object) {
+func sliceOf(t testing.TB, whole *metav1.ObjectMeta) (slice partialmeta.Object) {
 	t.Helper()
 	raw, err := json.Marshal(whole)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestDecodeMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got meta.Object
+	var got partialmeta.Object
 	if err := metadataShape.Decode(raw, &got); err != nil {
 		t.Fatal(err)
 	}
@@ -116,14 +116,14 @@ func TestDecodeErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want %s…", name, err, c.want)
 		}
 	}
-	if err := shootShape.Decode(nil, &meta.Object{}); err == nil {
+	if err := shootShape.Decode(nil, &partialmeta.Object{}); err == nil {
 		t.Error("a Shoot is decoded into something else")
 	}
 }
 
 func TestMissing(t *testing.T) {
-	m := wire.Message{"metadata": {Number: 1, Of: meta.ObjectMessage.Only("name")}, "spec": {Number: 2, Of: gardencorev1beta1.ShootMessage["spec"].Of.Only("seedName", "dns")}, "status": {}}
-	missing := strings.Join(wire.Missing(reflect.TypeFor[gardencorev1beta1.Shoot](), m), " ")
+	m := protodecode.Message{"metadata": {Number: 1, Of: partialmeta.ObjectMessage.Only("name")}, "spec": {Number: 2, Of: gardencorev1beta1.ShootMessage["spec"].Of.Only("seedName", "dns")}, "status": {}}
+	missing := strings.Join(protodecode.Missing(reflect.TypeFor[gardencorev1beta1.Shoot](), m), " ")
 	if !strings.HasPrefix(missing, "metadata.annotations metadata.deletionTimestamp metadata.labels ") || !strings.Contains(missing, " spec.kubernetes ") || strings.Contains(missing, "spec.dns") || strings.Contains(missing, "status") {
 		t.Errorf("missing are %s", missing)
 	}
@@ -135,29 +135,29 @@ func TestEnvelope(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := append([]byte("k8s\x00"), object...)
-	if got, err := wire.Object(body); string(got) != "message" || err != nil {
+	if got, err := protodecode.Object(body); string(got) != "message" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
 	frame, err := (&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: body}}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kind, got, err := wire.Event(frame); kind != "ADDED" || string(got) != "message" || err != nil {
+	if kind, got, err := protodecode.Event(frame); kind != "ADDED" || string(got) != "message" || err != nil {
 		t.Errorf("got %q, %q, %v", kind, got, err)
 	}
 	for what, bad := range map[string][]byte{"JSON": []byte(`{"kind":"K"}`), "nothing": nil, "cut off": body[:len(body)-1], "a number": append([]byte("k8s\x00"), message(nil).number(2, 1)...)} {
-		if got, err := wire.Object(bad); err == nil {
+		if got, err := protodecode.Object(bad); err == nil {
 			t.Errorf("%s is taken for an object: %q", what, got)
 		}
-		if _, _, err := wire.List(bad); err == nil {
+		if _, _, err := protodecode.List(bad); err == nil {
 			t.Errorf("%s is taken for a list", what)
 		}
-		if _, _, err := wire.Event(message(nil).bytes(1, "ADDED").bytes(2, string(message(nil).bytes(1, string(bad))))); err == nil || !strings.HasPrefix(err.Error(), "object: ") && !strings.HasPrefix(err.Error(), "object.raw: ") {
+		if _, _, err := protodecode.Event(message(nil).bytes(1, "ADDED").bytes(2, string(message(nil).bytes(1, string(bad))))); err == nil || !strings.HasPrefix(err.Error(), "object: ") && !strings.HasPrefix(err.Error(), "object.raw: ") {
 			t.Errorf("%s is taken for an event, or the error does not name the object: %v", what, err)
 		}
 	}
 	list := append([]byte("k8s\x00"), message(nil).bytes(2, string(message(nil).bytes(1, "m").bytes(2, "a").number(7, 7).bytes(2, "b")))...)
-	if metadata, items, err := wire.List(list); string(metadata) != "m" || len(items) != 2 || string(items[1]) != "b" || err != nil {
+	if metadata, items, err := protodecode.List(list); string(metadata) != "m" || len(items) != 2 || string(items[1]) != "b" || err != nil {
 		t.Errorf("got %q, %q, %v", metadata, items, err)
 	}
 }
@@ -174,17 +174,17 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		yamltest.Bounded(t, len(in), func() {
 			_ = shootShape.Decode(in, &gardencorev1beta1.Shoot{})
-			_, _, _ = wire.Event(in)
-			_, _, _ = wire.List(in)
+			_, _, _ = protodecode.Event(in)
+			_, _, _ = protodecode.List(in)
 		})
 		var whole metav1.ObjectMeta
-		var got meta.Object
+		var got partialmeta.Object
 		ours, theirs := metadataShape.Decode(in, &got), whole.Unmarshal(in)
 		if ours != nil || theirs != nil {
 			return
 		}
 		want := sliceOf(t, &whole)
-		for _, m := range []*meta.Object{&want, &got} { // JSON has none of what is empty.
+		for _, m := range []*partialmeta.Object{&want, &got} { // JSON has none of what is empty.
 			if len(m.Labels) == 0 {
 				m.Labels = nil
 			}

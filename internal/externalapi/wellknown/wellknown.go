@@ -1,5 +1,5 @@
-// Package names knows the names that objects of a landscape have by agreement (section 2.4 of the authorization contract).
-package names
+// Package wellknown knows the names that objects of a landscape have by agreement (section 2.4 of the authorization contract).
+package wellknown
 
 import (
 	"crypto/sha256"
