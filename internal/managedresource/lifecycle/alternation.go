@@ -8,53 +8,52 @@ import (
 )
 
 const (
-	// quiet is how long the content must not have changed before its past changes are forgotten. It is the same time as
-	// for objects of the target.
+	// quiet is the period without changes after which past changes of the content are forgotten, as for objects of the
+	// target.
 	quiet = 10 * time.Minute
 	// slowest is the pause between two runs in a fight: two a minute, as for objects of the target (MRB-34).
 	slowest = 30 * time.Second
-	// handsInFight is how often the content must have changed hands: back and forth, so that a manager that takes over
-	// from another one is no fight.
+	// handsInFight is the number of changes of hands that make a fight: there and back, as a mere takeover by another
+	// manager is no fight.
 	handsInFight = 2
-	// calming is how many changes in a row by one manager end a fight. One or two happen in a fight, too, as a run need
-	// not see each content.
+	// calming is the number of changes in a row by one manager that end a fight. One or two happen during a fight,
+	// too, as a run need not see each content.
 	calming = 3
-	// freeReads limits how many looks at the writers may follow one another while there is no fight; then there is one in
-	// lookPause. A manager that changes its own content back and forth all the time costs no more requests than that.
+	// freeReads limits the reads of the writers in quick succession while there is no fight; further reads are
+	// lookPause apart. This bounds the requests for a manager that changes its own content back and forth all the
+	// time.
 	freeReads, lookPause = 6, time.Minute
-	// tellAgain is how often a fight that lasts is reported: the API server keeps an Event for an hour.
+	// tellAgain is the interval between reports of a fight that lasts: the API server keeps an Event for an hour.
 	tellAgain = 30 * time.Minute
 )
 
-// Alternation is how the content of a ManagedResource changed lately. It exists while the last change is less than ten
-// minutes ago.
+// Alternation is the recent history of a ManagedResource's content. It is dropped ten minutes after the last change.
 //
-// Content alternates if a change brings one of the last contents back. Then the writers are looked at, and if they take
+// Content alternates if a change brings one of the last contents back. Then the writers are read, and if they take
 // turns, they fight: runs for changed content begin after a pause that grows (MRB-41).
 //
-// It is replaced, never changed.
+// An Alternation is immutable.
 type Alternation struct {
-	// recent are the last contents, the present one first, and changed is when the last one came.
+	// recent has the last contents, the present one first; changed is the time of the last change.
 	recent  [4]uint64
 	changed time.Time
-	// returns is how often a change brought a former content back.
+	// returns counts the changes that brought a former content back.
 	returns int
 
-	// seen are the writers of the content that was looked at last, looked is when, and looks how often.
+	// seen are the writers that the last read found, seenContent is the content at that time; reads counts the reads.
 	seen        []meta.Writer
 	seenContent uint64
 	readAt      time.Time
 	reads       int
-	// hands is how often the content changed hands between two looks, and alone how many looks in a row found that it
-	// did not.
+	// hands counts the changes of hands between two reads, and alone the reads in a row without one.
 	hands, alone int
 
-	// fights are the objects that are fought over, and who does; none if there is no fight.
+	// fights names the objects that are fought over and their managers; it is empty if there is no fight.
 	fights []meta.SourceFight
-	// paused counts the runs that were paced, and until is when the next one may begin.
+	// paused counts the runs that were paced, and until is the earliest time of the next one.
 	paused int
 	until  time.Time
-	// told is when a fight was told of last.
+	// reportedAt is the time of the last report of a fight.
 	reportedAt time.Time
 }
 
@@ -63,8 +62,8 @@ func (a *Alternation) IsFight() bool { return a != nil && len(a.fights) > 0 }
 
 func (a *Alternation) isOver(now time.Time) bool { return a != nil && now.Sub(a.changed) > quiet }
 
-// isChange reports whether a content differs from the last one. former is the content of the last run that ended well, 0
-// if that is not known.
+// isChange reports whether the content differs from the last one. previous is the content of the last successful run,
+// 0 if that is not known.
 func (a *Alternation) isChange(previous, content uint64, now time.Time) bool {
 	if a != nil && !a.isOver(now) {
 		previous = a.recent[0]
@@ -72,7 +71,7 @@ func (a *Alternation) isChange(previous, content uint64, now time.Time) bool {
 	return previous != 0 && previous != content
 }
 
-// after returns the Alternation after a change of the content, which isChange.
+// after returns the Alternation after a change of the content, for which isChange holds.
 func (a *Alternation) after(previous, content uint64, now time.Time) *Alternation {
 	next := Alternation{recent: [4]uint64{previous}}
 	if a != nil && !a.isOver(now) {
@@ -90,13 +89,13 @@ func (a *Alternation) after(previous, content uint64, now time.Time) *Alternatio
 	return &next
 }
 
-// asksWhoWrote reports whether the writers of the present content are to be looked at.
+// asksWhoWrote reports whether the writers of the present content must be read.
 func (a *Alternation) asksWhoWrote(now time.Time) bool {
 	isAllowed := a.reads < freeReads || now.Sub(a.readAt) >= lookPause
 	return a.IsFight() || a.returns > 0 && a.seenContent != a.recent[0] && isAllowed
 }
 
-// read returns the Alternation after a look at the writers of the present content, or of a later one.
+// read returns the Alternation after the writers of the present content, or of a later one, were read.
 func (a *Alternation) read(writers []meta.Writer, later bool, now time.Time) *Alternation {
 	next := *a
 	exchanged := meta.ChangedHands(a.seen, writers)
@@ -117,12 +116,12 @@ func (a *Alternation) read(writers []meta.Writer, later bool, now time.Time) *Al
 	return &next
 }
 
-// isUntold reports whether a fight is to be told of now.
+// isUntold reports whether a fight is due to be reported.
 func (a *Alternation) isUntold(now time.Time) bool {
 	return a.IsFight() && now.Sub(a.reportedAt) >= tellAgain
 }
 
-// pause is how long the next run for another content has to wait.
+// pause returns the time that the next run for changed content has to wait.
 func (a *Alternation) pause(now time.Time) time.Duration {
 	if !a.IsFight() || a.isOver(now) {
 		return 0

@@ -9,9 +9,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Facts are what holds when an event is taken.
+// Facts are the circumstances of an event.
 type Facts struct {
-	// UID and Generation are those of the ManagedResource that the event is about.
+	// UID and Generation belong to the ManagedResource that the event is about.
 	UID        types.UID
 	Generation int64
 	Now        time.Time
@@ -58,59 +58,60 @@ type (
 	TakenUp struct{}
 	// OperationFound is sent next, with the annotation operation.
 	OperationFound struct{ Operation string }
-	// OperationChanged tells that the annotation operation was set since the last run, which may have found the same value
-	// before.
+	// OperationChanged means that the annotation operation was set since the last run, which may have found the same
+	// value before.
 	OperationChanged struct{}
-	// SpecChanged tells that a watch reported another generation.
+	// SpecChanged means that a watch reported another generation.
 	SpecChanged struct{}
-	// SecretChanged tells that a watch reported that a Secret was written, or is gone if the version is empty.
+	// SecretChanged means that a watch reported a new version of a Secret, or its deletion if Version is empty.
 	SecretChanged struct{ Name, Version string }
-	// SecretsMissed tells that changes of Secrets may have been missed, in a gap of their watch.
+	// SecretsMissed means that changes of Secrets may have been missed, in a gap of their watch.
 	SecretsMissed struct{}
-	// FullRequested tells that a user requested a full run.
+	// FullRequested means that a user requested a full run.
 	FullRequested struct{}
-	// PeriodEnded tells that alwaysUpdate asks for writes at the end of a sync period, to all objects or to those that no
-	// watch covers.
+	// PeriodEnded means that alwaysUpdate requires writes at the end of a sync period, to all objects or to those that
+	// no watch covers.
 	PeriodEnded struct{ All bool }
-	// RunBegins tells that a run for the present form of the ManagedResource is about to begin.
+	// RunBegins means that a run for the present form of the ManagedResource is about to begin.
 	RunBegins struct {
-		// Reported is true if the status is what the last run made of it.
+		// Reported is true if the status still shows the result of the last run.
 		Reported bool
-		// InSync is true if every object is known to be in sync, and a watch would tell if it was not.
+		// InSync is true if every object is known to be in sync, and a watch would report if it was not.
 		InSync bool
-		// Held is true if the run would find what the last one left: objects that are not gone, and nothing else to do.
+		// Held is true if the only work left for the run is to await objects that are not gone yet.
 		Held bool
 	}
-	// ContentRead tells which content the run read: Digest is the same for the same content.
+	// ContentRead means that the run has read its content. Equal contents have equal digests.
 	ContentRead struct{ Digest uint64 }
-	// WritersFound tells who owns the content that the run read, or a later one.
+	// WritersFound has the writers of the content that the run read, or of a later one.
 	WritersFound struct {
 		Writers []meta.Writer
 		Later   bool
 	}
-	// ObjectsVisited tells that the run has visited these objects, and need not do so again if it does not end well.
+	// ObjectsVisited means that the run has visited these objects. If it fails, the next run need not visit them
+	// again.
 	ObjectsVisited struct{ Objects map[plan.Key]struct{} }
-	// RunSucceeded tells that the run did all that was to be done.
+	// RunSucceeded means that the run finished all of its work.
 	RunSucceeded struct{ Completed Completed }
-	// DeletionsPending tells that the run ended, with or without success, while objects were being deleted.
+	// DeletionsPending means that the run ended, with or without success, while objects were being deleted.
 	DeletionsPending struct{ Pending Pending }
-	// RunFailed tells that the run could not do all that was to be done. Content is what it applied, empty if that could
-	// not be read. Refused is true if only other content, or a change of the objects, can end the failure.
+	// RunFailed means that the run could not finish its work. Content is the content it was to apply, empty if that
+	// could not be read. Refused is true if only other content, or a change of the objects, can end the failure.
 	RunFailed struct {
 		Content string
 		Refused bool
 	}
-	// RunSuperseded tells that the ManagedResource asks for something else than when it was taken up.
+	// RunSuperseded means that the ManagedResource changed after the run took it up.
 	RunSuperseded struct{}
-	// RunStopped tells that the run ended without a result.
+	// RunStopped means that the run ended without a result.
 	RunStopped struct{}
-	// PruneBegins tells that objects are about to be deleted.
+	// PruneBegins means that objects are about to be deleted.
 	PruneBegins struct{}
-	// DeletionBegins tells that the ManagedResource is being deleted, or went to another class.
+	// DeletionBegins means that the ManagedResource is being deleted, or went to another class.
 	DeletionBegins struct{}
-	// Swept tells that a sync period has passed.
+	// Swept means that a sync period has passed.
 	Swept struct{}
-	// Gone tells that the ManagedResource is gone, ignored, or not this instance's any more.
+	// Gone means that the ManagedResource is gone, ignored, or no longer in the class of this instance.
 	Gone struct{}
 )
 
@@ -136,7 +137,7 @@ func (DeletionBegins) kind() kind   { return deletionBegins }
 func (Swept) kind() kind            { return swept }
 func (Gone) kind() kind             { return gone }
 
-// Action is what a Command asks for.
+// Action is the action of a Command.
 type Action int
 
 const (
@@ -144,13 +145,13 @@ const (
 	Wake Action = iota
 	// ForgetPrevious forgets what is known of the objects of a former ManagedResource by the same name.
 	ForgetPrevious
-	// Pause does nothing, and looks again after a sync period.
+	// Pause does nothing, and checks again after a sync period.
 	Pause
 	// RemoveOperation removes the annotation operation.
 	RemoveOperation
 	// Rest ends the run, as there is nothing to do.
 	Rest
-	// AwaitDeletion ends the run, and looks again soon.
+	// AwaitDeletion ends the run, and checks again soon.
 	AwaitDeletion
 	// HoldBack ends the run, and begins another one after a pause.
 	HoldBack
@@ -158,9 +159,9 @@ const (
 	Begin
 	// FindWriters asks who owns the content that the run read.
 	FindWriters
-	// TellFight tells who overwrites the content in turn.
+	// TellFight reports the managers that overwrite the content in turn.
 	TellFight
-	// Measure observes how long a change took that is applied now.
+	// Measure observes the duration of a change that is applied now.
 	Measure
 	// RequeueAfter begins another run after a pause.
 	RequeueAfter
@@ -174,18 +175,18 @@ func (a Action) String() string {
 	return [...]string{"Wake", "ForgetFormer", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "HoldBack", "Begin", "FindWriters", "TellFight", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
 }
 
-// Command is what Step asks its caller to do.
+// Command is an action that the caller of Step must carry out.
 type Command struct {
 	Do Action
 	// After is the pause of HoldBack and RequeueAfter.
 	After time.Duration
-	// Fights are what TellFight is about.
+	// Fights are the fights that TellFight reports.
 	Fights []meta.SourceFight
-	// Since is when the change came that Measure is about.
+	// Since is the time of the change that Measure observes.
 	Since time.Time
 }
 
-// Commands are what Step asks its caller to do.
+// Commands are the actions that the caller of Step must carry out, in their order.
 type Commands []Command
 
 // Find returns the command for an action.
@@ -198,7 +199,7 @@ func (c Commands) Find(do Action) (Command, bool) {
 	return Command{}, false
 }
 
-// Has reports whether an action is asked for.
+// Has reports whether the commands have an action.
 func (c Commands) Has(do Action) bool {
 	_, found := c.Find(do)
 	return found

@@ -7,13 +7,13 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// condition is when a row of the table holds.
+// condition decides whether a row of the table holds.
 type condition struct {
 	text  string
 	holds func(State, Event, Facts) bool
 }
 
-// effect is how a row of the table changes what is remembered, apart from the phase.
+// effect changes the State for a row of the table, apart from the phase.
 type effect struct {
 	text  string
 	apply func(State, Event, Facts) State
@@ -88,7 +88,7 @@ var (
 	}}
 )
 
-// lastContent is the content of the last run that ended well, 0 if none did.
+// lastContent returns the content of the last successful run, 0 if there was none.
 func (s State) lastContent() uint64 {
 	if s.Last == nil {
 		return 0
@@ -96,7 +96,7 @@ func (s State) lastContent() uint64 {
 	return s.Last.Content
 }
 
-// told returns the version of a Secret that a watch told of last, if no run that ended well has settled that.
+// reportedAt returns the version of a Secret that a watch reported last, unless a successful run has settled it.
 func (s State) reportedAt(name string) (version string, found bool) {
 	if version, found = s.Inbox.Secrets[name]; !found && s.Run != nil {
 		version, found = s.Run.Secrets[name]
@@ -234,7 +234,7 @@ func (s State) requested() State {
 	return s
 }
 
-// putBack returns to the Inbox what a run took over, and asks for another run.
+// putBack returns the Inbox of the run to the State, and requests another run.
 func (s State) putBack() State {
 	if s.Run != nil {
 		s.Inbox, s.Run = s.Run.merged(s.Inbox), nil

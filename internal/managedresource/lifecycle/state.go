@@ -11,13 +11,13 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Phase says what a ManagedResource waits for.
+// Phase is a stage in the life of a ManagedResource.
 type Phase int
 
 const (
 	// Unseen means that no run began since the process started, or since the ManagedResource was ignored.
 	Unseen Phase = iota
-	// Due means that a run is needed. The Inbox says why.
+	// Due means that a run is needed. The Inbox has the reasons.
 	Due
 	// Running means that a run is under way, and has taken the Inbox over.
 	Running
@@ -40,7 +40,7 @@ func (p Phase) String() string {
 // State is everything that is remembered of one ManagedResource. It lives in memory only: after a restart the first run
 // visits every object.
 //
-// A State is a value: Step returns another one, and changes neither maps nor what pointers lead to.
+// A State is a value: Step returns a new one, and changes no map and no pointed-to value in place.
 //
 // Invariants: Run is set exactly in phase Running, and Pending exactly in phase AwaitingDeletion. The Inbox is empty in
 // phase Synced, and not empty in phases Due, AwaitingDeletion, Paused and Deleting. Last is not nil in phase Synced.
@@ -51,12 +51,12 @@ type State struct {
 	Replaces bool
 
 	Phase Phase
-	// Last is how the last run ended that ended well; nil if none did.
+	// Last is the result of the last successful run; nil without one.
 	Last *Completed
-	// Inbox is what happened since the last run that ended well, or since the present run began.
+	// Inbox has the requests since the last successful run, or since the present run began.
 	Inbox Inbox
 	Run   *Run
-	// Pending is what the last run waits for.
+	// Pending is the input of the last run while the objects that it deletes still exist.
 	Pending *Pending
 	Retry   Retry
 
@@ -64,35 +64,34 @@ type State struct {
 	Operation string
 	// Change measures how long a change of the content takes to be applied.
 	Change Change
-	// Pruned is what objects were deleted for last.
+	// Pruned identifies the request that objects were deleted for last.
 	Pruned Pruned
-	// Alternation is how the content changed lately; nil if it did not.
+	// Alternation is the recent history of the content; nil if it did not change.
 	Alternation *Alternation
 }
 
-// Inbox is what happened and asks for a run.
+// Inbox has the requests for a run.
 type Inbox struct {
-	// Recheck asks for a run for no other reason than that the last one did not end well.
+	// Recheck requests a run only because the last one did not succeed.
 	Recheck bool
-	// Full asks for a run that visits every object, whether it is known to be in sync or not.
+	// Full requests a run that visits every object, even if it is known to be in sync.
 	Full bool
 	// Requested is true if a user requested the full run: drift is repaired without delay.
 	Requested bool
-	// Periodic asks for the writes of a sync period to objects that no watch covers (MRC-3c: alwaysUpdate).
+	// Periodic requests the writes of a sync period to objects that no watch covers (MRC-3c: alwaysUpdate).
 	Periodic bool
 	// SecretsMissed is true if changes of Secrets may have been missed. A version that was read before proves nothing
-	// then: a restored source gives it to something else in time.
+	// then: a restored source may give the same version to other content.
 	SecretsMissed bool
-	// SecretDeleted is true if a watch told that a Secret is gone.
+	// SecretDeleted is true if a watch reported the deletion of a Secret.
 	SecretDeleted bool
-	// Secrets are the versions that a watch told of, by name; "" is a deleted Secret.
+	// Secrets are the versions that a watch reported, by name; "" is a deleted Secret.
 	Secrets map[string]string
-	// Visited are the objects that runs for Full have visited already, none of which ended well. It is replaced, never
-	// changed.
+	// Visited are the objects that unsuccessful runs for Full have visited. The map is replaced, never changed.
 	Visited map[plan.Key]struct{}
 }
 
-// Empty reports whether nothing asks for a run.
+// Empty reports whether nothing requests a run.
 func (i Inbox) Empty() bool {
 	return !i.Recheck && !i.Full && !i.Requested && !i.Periodic && !i.SecretsMissed && !i.SecretDeleted && len(i.Secrets) == 0
 }
@@ -109,7 +108,7 @@ func (i Inbox) merged(arrived Inbox) Inbox {
 		both.Secrets = with(both.Secrets, name, version)
 	}
 	if arrived.Full {
-		both.Visited = arrived.Visited // Every object is to be visited after the wish that arrived.
+		both.Visited = arrived.Visited // The request that arrived requires another visit of every object.
 	}
 	return both
 }
@@ -122,29 +121,29 @@ func with(secrets map[string]string, name, version string) map[string]string {
 	return next
 }
 
-// Run is what a run took over when it began.
+// Run is the input that a run took over when it began.
 type Run struct {
 	Inbox
-	// Last is how the last run ended that ended well; nil if this is the first.
+	// Last is the result of the last successful run; nil in the first run.
 	Last *Completed
 	// Failed is the content that could not be applied the last time.
 	Failed string
 }
 
-// VisitsUnknown reports whether the run has to look at every object that is not known to be in sync, and writes by
+// VisitsUnknown reports whether the run visits every object that is not known to be in sync, and makes the writes of
 // alwaysUpdate: it is the first one, or a full one.
 func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 
-// HasRead reports whether the last run that ended well was for this form of the ManagedResource, and read these versions
-// of Secrets, which have what they had then.
+// HasRead reports whether the last successful run was for this form of the ManagedResource, and read these versions of
+// Secrets, whose content is the same as then.
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
 	return !r.SecretsMissed && r.Last != nil && !r.Last.Previous && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
 }
 
-// Completed is how a run ended well.
+// Completed is the result of a successful run.
 type Completed struct {
 	Generation int64
-	// Secrets are the versions that were read, by name.
+	// Secrets are the versions that the run read, by name.
 	Secrets  map[string]string
 	Checksum string
 	// Content is the digest of the content that was read.
@@ -152,11 +151,11 @@ type Completed struct {
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64
-	// Previous is true if the run kept up the content of before, as a roll-out group holds back what the Secrets have now.
+	// Previous is true if the run kept up the previous content, as a roll-out group holds back the present one.
 	// Observed is the generation that the status has then.
 	Previous bool
 	Observed int64
-	// LeftAlone is true if the run left all objects alone, as the content of before is not there any more.
+	// LeftAlone is true if the run left all objects alone, as the previous content is no longer available.
 	LeftAlone bool
 }
 
@@ -167,9 +166,8 @@ func (c *Completed) observed() int64 {
 	return c.Generation
 }
 
-// Reported reports whether the status of a ManagedResource is still what the run wrote. A former leader may have begun a
-// run meanwhile without ending it, or ended a run with what it had read before. Another writer of the status may have
-// removed entries from the inventory, without which their objects would be left behind one day.
+// Reported reports whether the status still shows the result of the run. A former leader may have begun or ended
+// another run since. Another writer may have removed entries from the inventory, which would orphan their objects.
 func (c *Completed) Reported(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Status.ObservedGeneration == c.observed() && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == c.Checksum &&
 		shows(mr, c.Applied, c.Inventory)
@@ -187,23 +185,23 @@ func shows(mr *resourcesv1alpha1.ManagedResource, applied meta.ConditionChange, 
 // at most.
 type Pending struct {
 	Generation int64
-	// Applied and Inventory are what the run made of the status.
+	// Applied and Inventory are the results that the run wrote to the status.
 	Applied   meta.ConditionChange
 	Inventory uint64
 	Objects   []resourcesv1alpha1.ObjectReference
 	Until     time.Time
 }
 
-// IsCurrent reports whether a ManagedResource is still what the run left, and it is not time to look anyway.
+// IsCurrent reports whether the ManagedResource is as the run left it, and Until has not passed.
 func (p *Pending) IsCurrent(mr *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	return now.Before(p.Until) && p.Generation == mr.Generation && shows(mr, p.Applied, p.Inventory)
 }
 
-// Retry is what the next run after one that did not end well goes by.
+// Retry is the input of the run that follows an unsuccessful one.
 type Retry struct {
 	// Superseded counts the runs in a row that another form of the ManagedResource superseded, for the back-off.
 	Superseded int
-	// Failed is the content that could not be applied the last time.
+	// Failed is the content that the last run could not apply.
 	Failed string
 	// Refused counts the runs in a row whose failure only other content can end. The next one begins at Until, if nothing
 	// asks for it before.
@@ -212,13 +210,13 @@ type Retry struct {
 }
 
 const (
-	// firstRefused is how long after a refusal the next run begins; the pause doubles, up to lastRefused (MRB-52).
+	// firstRefused is the pause after the first refusal; it doubles, up to lastRefused (MRB-52).
 	firstRefused, lastRefused = 10 * time.Second, 10 * time.Minute
 )
 
 const (
-	// firstRetry is how long after a superseded run the next one begins; the pause doubles up to 2^(mostRetries-1) times
-	// that, some two seconds: a cache that lags need not be asked all the time.
+	// firstRetry is the pause after the first superseded run; it doubles up to 2^(mostRetries-1) times that, some two
+	// seconds, so that a cache that lags is not polled all the time.
 	firstRetry  = time.Millisecond
 	mostRetries = 12
 )
@@ -239,12 +237,11 @@ func (r Retry) superseded() Retry {
 	return r
 }
 
-// backOff is when the next run begins after a superseded one.
+// backOff returns the pause after a superseded run.
 func (r Retry) backOff() time.Duration { return firstRetry << (r.Superseded - 1) }
 
-// Change is how long it has been known that the content of a ManagedResource changed. It lasts until a run that ended
-// well has read all that was told. A change that failed is measured from the next change on, which may be what repairs
-// it.
+// Change measures the time from a change of the content to its application. It lasts until a successful run has read
+// all reported versions. After a failure, the next change restarts the measurement, as it may be the repair.
 type Change struct {
 	// Since is the zero time if nothing has changed.
 	Since      time.Time
@@ -260,15 +257,14 @@ func (c Change) comes(generation int64, now time.Time) Change {
 	return c
 }
 
-// Pruned is what objects were deleted for last.
+// Pruned identifies the request that objects were deleted for.
 type Pruned struct {
 	Generation int64
 	// Requested is true if a user requested a full run since.
 	Requested bool
 }
 
-// IsOutOfSync reports whether a run is needed, or under way that has not settled yet what it is for, though no object need
-// be out of sync.
+// IsOutOfSync reports whether a run is needed, or a run with requests is under way. Its objects may all be in sync.
 func (s State) IsOutOfSync() bool { return !s.Inbox.Empty() || s.Run != nil && !s.Run.Empty() }
 
 // AtRest reports whether no run is due for this generation of the ManagedResource.

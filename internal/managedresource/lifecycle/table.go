@@ -21,7 +21,7 @@ type transition struct {
 
 const stay Phase = -1
 
-// news are the events that ask for a run by what happened, and are noted in the Inbox.
+// requests are the events that request a run and are noted in the Inbox.
 var requests = []kind{fullRequested, secretChanged, secretsMissed, periodEnded}
 
 // table is the life of a ManagedResource.
@@ -29,8 +29,8 @@ var table = []transition{
 	// Another ManagedResource by the same name starts anew. Its objects are not those of the former one.
 	{on: kinds(takenUp), when: replaced, then: forget, to: Unseen, do: actions(ForgetPrevious)},
 
-	// Wishes of people. operation=reconcile stays in force until a full run ended well, though its annotation goes at
-	// once; migrate and restore stay as annotations, and ask once.
+	// Requests of users. operation=reconcile stays in force until a full run succeeds, though its annotation is
+	// removed at once; migrate and restore stay as annotations, and count once.
 	{on: kinds(operationFound), when: waitsForState, then: setAside, to: Paused, do: actions(Pause)},
 	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: Due, do: actions(RemoveOperation)},
 	{on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: stay, do: actions(RemoveOperation)},
@@ -39,7 +39,7 @@ var table = []transition{
 	{on: kinds(operationFound), then: noteOperation, to: stay},
 	{on: kinds(operationChanged), then: forgetOperation, to: stay},
 
-	// News go into the Inbox, which a run that is under way does not share.
+	// Requests go into the Inbox, which a run that is under way does not share.
 	{on: kinds(secretChanged), when: readAlready, to: stay},
 	{on: kinds(secretChanged), when: reportedAlready, then: noteChange, to: stay, do: actions(Wake)},
 	{on: kinds(periodEnded), when: askedAlready, to: stay},
@@ -52,7 +52,7 @@ var table = []transition{
 	{in: in(AwaitingDeletion), on: kinds(runBegins), when: stillHeld, to: stay, do: actions(AwaitDeletion)},
 	{in: in(Due, Synced, AwaitingDeletion), on: kinds(runBegins), when: isPaced, to: stay, do: actions(HoldBack)},
 	{on: kinds(runBegins), then: takeOver, to: Running, do: actions(Begin)},
-	// Writers of the content that take turns are named.
+	// Managers that write the content in turn are reported.
 	{on: kinds(contentRead), when: isAsBefore, to: stay},
 	{on: kinds(contentRead), when: asksWhoWrote, then: noteContent, to: stay, do: actions(FindWriters)},
 	{on: kinds(contentRead), then: noteContent, to: stay},
@@ -90,7 +90,7 @@ func kinds(kinds ...kind) []kind          { return kinds }
 func actions(actions ...Action) []Action  { return actions }
 func (t *transition) covers(p Phase) bool { return len(t.in) == 0 || slices.Contains(t.in, p) }
 
-// Step returns what is remembered of a ManagedResource after an event, and what its caller has to do about that.
+// Step returns the State after an event, and the actions that its caller must carry out.
 func Step(s State, e Event, f Facts) (State, Commands) {
 	if s.UID != f.UID {
 		if endsRun(e.kind()) {

@@ -35,7 +35,7 @@ type Claim struct {
 	// Entry is the key of the entry, and Object the object that it is about.
 	Entry  plan.Key
 	Object objects.Key
-	// Keeps is true if the ManagedResource is going to have the object still.
+	// Keeps is true if the ManagedResource goes on having the object.
 	Keeps bool
 	// Releases is true if a run that is under way deletes, hands over or releases the object.
 	Releases bool
@@ -44,7 +44,7 @@ type Claim struct {
 	CreateOnly, Ignored bool
 }
 
-// Source is where an origin is from.
+// Source is the source of an origin.
 type Source int
 
 // Sources of an origin.
@@ -59,12 +59,12 @@ const (
 	AnotherSource
 )
 
-// Origin is what the object says of its owner.
+// Origin is the owner that the object's annotation names.
 type Origin struct {
 	Source Source
-	// Owner is the ManagedResource that it names, if it is of this source or another one.
+	// Owner is the named ManagedResource, set for ThisSource and AnotherSource.
 	Owner types.NamespacedName
-	// Text is the annotation as it is.
+	// Text is the value of the annotation.
 	Text string
 }
 
@@ -76,7 +76,7 @@ func (o Origin) names(owner types.NamespacedName) bool {
 // isNamed reports whether the origin names any ManagedResource.
 func (o Origin) isNamed() bool { return o.Source == ThisSource || o.Source == AnotherSource }
 
-// How is how a ManagedResource applies an object.
+// How is the way in which a ManagedResource applies an object.
 type How int
 
 // Ways to apply an object.
@@ -146,7 +146,7 @@ type Left struct {
 	DeleteForeign bool
 }
 
-// Action is what becomes of an object.
+// Action is the decision about an object.
 type Action int
 
 // Actions. The zero value keeps the object.
@@ -161,25 +161,25 @@ const (
 	Delete
 )
 
-// Verdict is what becomes of an object that a ManagedResource leaves.
+// Verdict is the decision about an object that a ManagedResource leaves, with its reason.
 type Verdict struct {
 	Action Action
-	// To is whom the object is handed to.
+	// To is the claim that the object is handed over to.
 	To Claim
-	// Why says why the object stays.
+	// Why is the reason why the object stays.
 	Why string
 }
 
-// Decide says what becomes of an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is deleted only
-// if it is ours, and proven to be: it carries the origin of the ManagedResource, or it carries none and was created for
-// the ManagedResource.
+// Decide returns the verdict about an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is
+// deleted only if it is proven to be ours: it carries the origin of the ManagedResource, or it carries none and was
+// created for the ManagedResource.
 func Decide(left Left) Verdict {
 	next, inherited := NextOwner(left.Claims)
 	inherited = inherited && !left.DeleteForeign
 	own := left.Origin.names(left.By) || !left.Origin.isNamed() && left.Created
 	switch {
 	case inherited && own:
-		// The proof goes with this one: the entry of the next owner may be planned.
+		// The proof of ownership goes with this ManagedResource: the entry of the next owner may be planned only.
 		return Verdict{Action: HandOver, To: next, Why: hasIt(next)}
 	case left.KeepObject:
 		return Verdict{Why: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}
@@ -195,7 +195,7 @@ func Decide(left Left) Verdict {
 	return left.foreign()
 }
 
-// foreign is the verdict about an object that is not proven to be ours, and that no other ManagedResource keeps.
+// foreign returns the verdict about an object that is not proven to be ours, and that no other ManagedResource keeps.
 func (left Left) foreign() Verdict {
 	has, releases := false, true
 	for _, claim := range left.Claims {
@@ -209,7 +209,7 @@ func (left Left) foreign() Verdict {
 	case has:
 		return Verdict{Why: "it now belongs to ManagedResource " + left.Origin.Text}
 	case left.Origin.Source != NoOrigin:
-		return Verdict{Why: "its origin is " + left.Origin.Text} // Whoever created it, somebody else has it by now.
+		return Verdict{Why: "its origin is " + left.Origin.Text} // Another owner has it, whoever created it.
 	}
 	return Verdict{Why: "nothing proves that it was created for this ManagedResource: it carries no origin"}
 }

@@ -20,7 +20,7 @@ type Key struct {
 // String is <group>/<kind>/<namespace>/<name>; inventories are sorted by it.
 func (k Key) String() string { return k.Group + "/" + k.Kind + "/" + k.Namespace + "/" + k.Name }
 
-// GroupKind is the kind without the object.
+// GroupKind returns the kind without the object.
 func (k Key) GroupKind() metav1.GroupKind { return metav1.GroupKind{Group: k.Group, Kind: k.Kind} }
 
 // WithoutNamespace names an object of a kind that has no namespaces, whatever its entry says: the kind may have had
@@ -39,12 +39,12 @@ func newKey(gvk schema.GroupVersionKind, namespace, name string) Key {
 	return Key{gvk.Group, gvk.Kind, namespaceOrDefault(gvk.Kind, namespace), name}
 }
 
-// KeyOf is the key of an object.
+// KeyOf returns the key of an object.
 func KeyOf(object *unstructured.Unstructured) Key {
 	return newKey(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 }
 
-// KeyOfReference is the key of an entry of the inventory.
+// KeyOfReference returns the key of an entry of the inventory.
 func KeyOfReference(ref *corev1.ObjectReference) Key {
 	return newKey(ref.GroupVersionKind(), ref.Namespace, ref.Name)
 }

@@ -18,8 +18,8 @@ func labelsToInject(options Options) map[string]string {
 	return labels
 }
 
-// injectLabels puts labels on the object, its pod template and its volume claim templates (MRL-2); what is no mapping
-// is left as it is (MRB-13).
+// injectLabels puts labels on the object, its pod template and its volume claim templates (MRL-2). It skips a value
+// that is no mapping (MRB-13).
 func injectLabels(object map[string]any, labels map[string]string) {
 	injectInto(object, labels)
 	spec, ok := object["spec"].(map[string]any)
@@ -72,7 +72,7 @@ func foldStringData(object *unstructured.Unstructured) {
 	}
 	for _, value := range entries {
 		if _, ok := value.(string); !ok && value != nil {
-			return // The API server says what is wrong with it.
+			return // The API server rejects it with a reason.
 		}
 	}
 	data := ChildMap(object.Object, "data")

@@ -23,7 +23,7 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// Scope is where the objects of a kind live.
+// Scope is the scope of a kind.
 type Scope int
 
 // Scopes. An unknown one is that of a kind that the target does not serve (MRD-9).
@@ -38,11 +38,11 @@ type Options struct {
 	Spec                *resourcesv1alpha1.ManagedResourceSpec
 	Origin              string
 	ManagedByLabelValue string
-	// Scope tells the scope of a kind, unknown if the target does not serve it; an error is one of the object's.
+	// Scope returns the scope of a kind, unknown if the target does not serve it; an error is an error of the object.
 	Scope func(schema.GroupVersionKind) (Scope, error)
 }
 
-// Desired is an object as the target cluster is to have it, before it is merged with the live one.
+// Desired is an object as the target cluster should have it, before it is merged with the live one.
 type Desired struct {
 	*unstructured.Unstructured
 	Key   Key
@@ -64,7 +64,7 @@ type Desired struct {
 // Name names the object in messages.
 func (d *Desired) Name() string { return NameOf(d.Unstructured) }
 
-// Plan is what is to become of the objects of a ManagedResource.
+// Plan lists the changes to the objects of a ManagedResource.
 type Plan struct {
 	// Apply are the objects to create or update, in the order of MR-22.
 	Apply []*Desired
@@ -116,7 +116,7 @@ type planning struct {
 	options Options
 	scopes  scopes
 	index   *inventoryIndex
-	// places says where each object is described; those that are described twice are duplicates.
+	// places has the place where each object is described; duplicates are the objects that are described twice.
 	places     map[Key]decode.Place
 	duplicates map[Key]bool
 	// desired are the objects to apply, released are the objects to release; entriesOf has their entries of the inventory.
@@ -180,7 +180,7 @@ func (p *planning) assign() {
 	}
 }
 
-// scopes tells where the objects of kinds live; the target is asked once for each kind.
+// scopes returns the scopes of kinds, and asks the target once for each kind.
 type scopes struct {
 	ask     func(schema.GroupVersionKind) (Scope, error)
 	defined map[schema.GroupKind]Scope
@@ -204,8 +204,8 @@ func (s scopes) of(gvk schema.GroupVersionKind) (Scope, error) {
 	return answer.scope, answer.err
 }
 
-// definedScopes are the scopes of the kinds that the manifests themselves define: their objects are on record where
-// they are going to be, though the target does not serve the kind yet.
+// definedScopes returns the scopes of the kinds that the manifests themselves define, so that the inventory has the
+// later namespace of their objects before the target serves the kind.
 func definedScopes(objects []decode.Object) map[schema.GroupKind]Scope {
 	scopes := map[schema.GroupKind]Scope{}
 	for _, object := range objects {
@@ -224,24 +224,23 @@ func definedScopes(objects []decode.Object) map[schema.GroupKind]Scope {
 	return scopes
 }
 
-// recallCreation takes over what the inventory says of an object that is created only once: whether it was, and which
-// one it is.
+// recallCreation takes the record of an object that is created only once over from the inventory: whether it was
+// created, and its UID.
 func (d *Desired) recallCreation() {
 	if d.CreateOnly && d.Old != nil && meta.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
 		if d.Old.UID == "" && d.Old.Namespace != d.Reference.Namespace {
-			d.Reference = meta.AsTentative(d.Reference) // Without a UID it is about the place that it names, and its kind lives elsewhere by now.
+			d.Reference = meta.AsTentative(d.Reference) // Without a UID the entry names a place, and the scope of its kind has changed.
 		}
 	}
 }
 
-// Pending is the inventory to persist before the first write: all entries that were there and all entries that are
-// about to be. An entry that stays keeps its old labels and annotations until its object was applied (MRB-3), next to
-// the new ones, which the object may have from now on. A new entry of an object that carries no origin is tentative
-// until then: nothing else would tell who owns an object that may be there already. So is a new entry of an object that
-// other ManagedResources have: the record of the last owner must not change before the object was written.
+// Pending returns the inventory to persist before the first write: all present entries and all planned ones. A present
+// entry keeps its old labels and annotations until its object is applied (MRB-3), and has the new ones, too.
 //
-// Its branches are the cases of that sentence.
+// A new entry is tentative until then if its object carries no origin, as nothing else would name the owner of an
+// object that exists already, or if other ManagedResources have the object: their record must not change before the
+// write.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[Key]int, len(inventory))
@@ -253,7 +252,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 			if pending[i].Namespace != object.Reference.Namespace && pending[i].UID == "" && meta.Truthy(pending[i].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 				pending[i] = meta.AsTentative(pending[i]) // As in recallCreation.
 			}
-			pending[i].Namespace = object.Reference.Namespace // Its kind may live elsewhere by now, and that is where it will be.
+			pending[i].Namespace = object.Reference.Namespace // The scope of its kind may have changed.
 			if !object.CreateOnly {
 				pending[i].Labels = withMore(pending[i].Labels, object.Reference.Labels)
 				pending[i].Annotations = withMore(pending[i].Annotations, object.Reference.Annotations)
@@ -290,7 +289,7 @@ func withMore(present, more map[string]string) map[string]string {
 	return both
 }
 
-// Keys are the objects that are to be there.
+// Keys returns the keys of the objects to apply.
 func (p *Plan) Keys() []Key {
 	keys := make([]Key, len(p.Apply))
 	for i, object := range p.Apply {
@@ -299,8 +298,8 @@ func (p *Plan) Keys() []Key {
 	return keys
 }
 
-// CanExist reports whether any API server can have an object that is named like this: what can't exist is not there, and
-// need not be deleted.
+// CanExist reports whether an API server can have an object by this name. An object that cannot exist need not be
+// deleted.
 func CanExist(ref *corev1.ObjectReference) bool {
 	_, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && ref.APIVersion != "" && ref.Kind != "" && ref.Name != "" &&
@@ -426,7 +425,7 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 			continue
 		}
 		if twice {
-			index.taken[previous] = true // One entry speaks for the object, else the other one would have it deleted.
+			index.taken[previous] = true // A second entry would have the object deleted.
 		}
 		index.byKey[key] = i
 	}
@@ -451,8 +450,8 @@ func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 	return same
 }
 
-// recordElsewhere returns the entry that is the record that an object of a kind without namespaces was created, though
-// it names one; nil if there is none. It stays as it is: where it is looked for the plan has the object.
+// recordElsewhere returns the entry that records the creation of a cluster-scoped object under a namespace; nil if
+// there is none. It does not mark the entry as matched: the plan has the object that the entry leads to.
 func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectReference {
 	for i := range x.entries {
 		entry := &x.entries[i]
@@ -488,8 +487,8 @@ func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {
 	return rest
 }
 
-// NamedErrors is how many of many errors are named: as many as a reader can act on. A condition's message is limited to
-// 32 KiB.
+// NamedErrors limits the errors that a message names, to as many as a reader can act on. A condition's message is
+// limited to 32 KiB.
 const NamedErrors = 20
 
 // JoinNames joins at most that many texts by commas, and appends the number of those that it leaves out.

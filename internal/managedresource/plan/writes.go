@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Written is what a run did to an object, in the Event about all that it wrote (MRB-51).
+// Written is the change that a run made to an object, in the Event about all its changes (MRB-51).
 type Written string
 
 // All but deletions, which carry their reason.
