@@ -6,10 +6,10 @@ import (
 	"unique"
 )
 
-// Claimants returns the ManagedResources that have any of some objects on record, or are ignored and have them, and
-// those that may have more than what is on record. Where objects of a kind are on record both with and without a
-// namespace, as after its scope was changed, the kind and the name decide. The cost is in proportion to the keys, and
-// in that case to the objects of the kind.
+// Claimants returns the ManagedResources that have one of the objects on record, or have one while they are ignored,
+// and those whose inventories are not wholly on record. If objects of a kind are on record both with and without a
+// namespace, as after a change of its scope, kind and name decide; only then the cost depends on the objects of the
+// kind.
 func (l *Tracker) Claimants(keys []Key) []Owner {
 	l.mu.Lock()
 	defer l.mu.Unlock()

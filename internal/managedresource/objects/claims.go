@@ -6,11 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Created records that this process created the object for a ManagedResource: the proof of ownership, should the origin
-// be removed from the object. A write to the object proves nothing: a restored target may have the object as it was
-// before. An answer that is older than what is known of another object of that name is about an object that is gone,
-// and must not replace the record of what another run has created since. An answer that arrives after the object was
-// given up does not claim it again.
+// Created records that this process created the object for a ManagedResource: the proof of ownership, should the
+// origin be removed from the object. A later write proves nothing, as a restored target may have the object as it was
+// before.
+//
+// An answer that is older than the record of another object of that name must not replace what another run has created
+// since. An answer that arrives after the object was given up does not claim it again.
 func (l *Tracker) Created(owner Owner, s Observation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +66,8 @@ func (l *Tracker) CreatedFor(owner Owner, key Key) types.UID {
 	return r.created
 }
 
-// WriteOutcomeUnknown notes that a request of ours may have changed the object, or ended it, though no answer says so
-// yet: what it was compared with says nothing any more, and an event of it is no drift.
+// WriteOutcomeUnknown records that a request of ours may have changed or deleted the object, though no answer confirms
+// it yet: the last comparison is void, and an event of the object is no drift.
 func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +102,8 @@ func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	return r.desired == desired && (r.certainty == verified || r.certainty == stale && !r.retryPartial)
 }
 
-// Written ends what Writing began, after the answer was reported. If the object is in doubt then, the subscribers are
-// notified.
+// Written ends the write that Writing began, after the answer was reported. It notifies the subscribers if the object
+// is stale then.
 func (l *Tracker) Written(key Key) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		r.writes = max(r.writes, 1) - 1

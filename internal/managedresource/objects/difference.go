@@ -2,15 +2,16 @@ package objects
 
 import "slices"
 
-// Difference is what a list says of an object and the tracker does not know, or knows otherwise.
+// Difference is a disagreement between a list and the tracker about one object.
 type Difference struct {
 	Observation
 	// Present is false if the list does not have the object.
 	Present bool
 }
 
-// Compare reports an object of a list that is to change nothing but what it proves to be of a time that never was. It
-// returns what of it is not known yet, nil if all is, and whether any ManagedResource has the object.
+// Compare compares an object of a list with its record, and resets the record if the list proves that resource
+// versions were turned back. It returns the difference, nil if there is none, and whether any ManagedResource has the
+// object.
 func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool) {
 	x.tracker.update(func(notify *notices) { missing, tracked = x.compareLocked(s, notify) })
 	return missing, tracked
@@ -32,14 +33,14 @@ func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference
 	return nil, true
 }
 
-// concerns reports whether an object is in the scope for one of those who have it. That the list has it not proves less:
-// see record.tells.
+// concerns reports whether an object is in the scope for one of its owners. Its absence from the list proves less: see
+// authoritativeFor.
 func (x *ListSession) concerns(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
 }
 
-// Absent returns, after all objects of the list were compared, those that are known to be there and that it does not
-// have. Objects that it passes by are doubted.
+// Absent returns, after all objects of the list were compared, the objects that are present on record and absent from
+// the list. It marks objects whose absence the list cannot prove as stale.
 func (x *ListSession) Absent() []Difference {
 	l := x.tracker
 	var absent []Difference
@@ -58,7 +59,7 @@ func (x *ListSession) Absent() []Difference {
 	return absent
 }
 
-// CompleteDifference takes over a difference if it is still one, and reports whether it was.
+// CompleteDifference applies a difference if it still is one, and reports whether it was.
 func (l *Tracker) CompleteDifference(d Difference) (behind bool) {
 	l.updateObject(d.Key, func(r *record, notify *notices) {
 		behind = r.isBehind(d)
@@ -72,8 +73,8 @@ func (l *Tracker) CompleteDifference(d Difference) (behind bool) {
 	return behind
 }
 
-// isBehind reports whether the list knows more: the object in a later version than the latest that was told, or not at
-// all. An object that is on record as missing as of the version in which the list has it is there.
+// isBehind reports whether the list knows more than the record: a later version of the object, or its absence. If the
+// record is missing at the version in which the list has the object, the object exists.
 func (r *record) isBehind(d Difference) bool {
 	if !d.Present {
 		return r.state == present && !newer(r.resourceVersion, d.ResourceVersion)

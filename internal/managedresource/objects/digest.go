@@ -11,8 +11,8 @@ import (
 // seed makes digests differ from process to process; they never leave it.
 var seed = maphash.MakeSeed()
 
-// MetadataDigest stands for what decides about drift where the generation stands for the rest: generation, labels,
-// annotations and owners with their flags. It is never zero.
+// MetadataDigest returns a digest of the metadata that decides about drift where the generation covers the rest:
+// generation, labels, annotations and owners with their flags. It is never zero.
 func MetadataDigest(meta metav1.Object) uint64 {
 	sum := uint64(meta.GetGeneration()) * 0x9e3779b97f4a7c15
 	for key, value := range meta.GetLabels() {
@@ -27,7 +27,8 @@ func MetadataDigest(meta metav1.Object) uint64 {
 	return sum | 1
 }
 
-// ContentDigest stands for the whole object but for its status and what the API server counts. It is never zero.
+// ContentDigest returns a digest of the whole object except its status and the counters of the API server. It is never
+// zero.
 func ContentDigest(object map[string]any) uint64 {
 	var sum uint64
 	for key, value := range object {

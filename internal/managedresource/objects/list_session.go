@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ListSession is a complete list of a scope that is reported piece by piece. Nothing of it is kept: each record notes
-// the number of the latest listing that had it.
+// ListSession is a complete list of a scope that is reported piece by piece. It keeps no object: each record has the
+// number of the latest listing that had it.
 //
-// A complete list is of the latest state when it began, so that it proves when resource versions were turned back, as
-// by a restore of etcd: it is older than what was known before it began, or has an object in an older version than one
-// that it covers, or another object in that very version. Records that contradict the list are forgotten, and the
-// objects are read.
+// A complete list has the latest state when it began. It proves that resource versions were turned back, as by a
+// restore of etcd, if it is older than the state that was known before it began, or has an object in an older version
+// than a record that it covers, or another object in that very version. Records that contradict the list are
+// forgotten, and the objects are read.
 type ListSession struct {
 	tracker *Tracker
 	kind    kind
@@ -24,9 +24,9 @@ type ListSession struct {
 	versionsWentBackwards bool
 }
 
-// StartListSession begins a list of the objects of a kind for which inScope holds; it must not call the tracker. It
-// must be called before the list is asked for. since is the latest resource version that the scope's watch or last list
-// told of.
+// StartListSession begins a list of the objects of a kind for which inScope holds; inScope must not call the tracker.
+// It must be called before the list is requested. since is the latest resource version that the scope's watch or last
+// list reported.
 func (l *Tracker) StartListSession(gk schema.GroupKind, since string, inScope func(Ref) bool) *ListSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,8 +40,8 @@ func (l *Tracker) StartListSession(gk schema.GroupKind, since string, inScope fu
 	return x
 }
 
-// At tells the resource version of the list, as soon as its first piece is there. It reports whether resource versions
-// were turned back, so that everything in the scope must be looked at.
+// At sets the resource version of the list, as soon as its first piece arrives. It reports whether resource versions
+// were turned back, so that everything in the scope must be checked.
 func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
 	x.version = resourceVersion
 	if !newer(x.latest, resourceVersion) {
@@ -59,7 +59,7 @@ func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
 	return true
 }
 
-// ObservePresent reports an object of the list. It returns what is known of the object then.
+// ObservePresent reports an object of the list, and returns the object as it is on record then.
 func (x *ListSession) ObservePresent(s Observation) Object {
 	l := x.tracker
 	l.updateObject(s.Key, func(r *record, notify *notices) {
@@ -80,7 +80,7 @@ func (x *ListSession) proveLocked(r *record, s Observation, notify *notices) {
 	}
 	if r.missingFromList && !x.goesByLabel(r) {
 		if x.concerns(r) {
-			r.resourceVersion = "" // It was a list that went by the label which did not have it.
+			r.resourceVersion = "" // A list that selects by the label reported it as missing.
 		}
 		return
 	}
@@ -95,9 +95,8 @@ func (x *ListSession) goesByLabel(r *record) bool {
 	})
 }
 
-// cannotProveAbsence reports whether a list concludes nothing of an object that it does not have, and no other one of its
-// version does: it goes by the label, which an owner in another version does not put there. That version need not be
-// served.
+// cannotProveAbsence reports whether neither this list nor another one of its version proves that an object is absent:
+// they select by the label, which an owner in another version does not set. That version need not be served.
 func (x *ListSession) cannotProveAbsence(r *record) bool {
 	return r.unlabelled && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
 		return x.inScope(o.ref(r)) && !slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other.unlabels(r) && other.version(r) == o.version(r) })
@@ -105,8 +104,7 @@ func (x *ListSession) cannotProveAbsence(r *record) bool {
 }
 
 // End reports that the list was complete: objects in its scope that were not listed are gone. Objects that came into
-// the scope during the list are doubted, and so are objects that a later list had: it is not known whether this list
-// had them, too.
+// the scope during the list, or that a later list had, become stale: it is not known whether this list had them, too.
 func (x *ListSession) End() {
 	l := x.tracker
 	l.update(func(notify *notices) {
@@ -127,16 +125,15 @@ func (x *ListSession) End() {
 	})
 }
 
-// VersionsWentBackwards reports whether what was reported of the list so far proves that resource versions were turned
-// back.
+// VersionsWentBackwards reports whether the list so far proves that resource versions were turned back.
 func (x *ListSession) VersionsWentBackwards() bool {
 	x.tracker.mu.Lock()
 	defer x.tracker.mu.Unlock()
 	return x.versionsWentBackwards
 }
 
-// VersionsWentBackwards reports that resource versions were turned back, as by a restore of etcd: whatever is known may
-// be of a time that never was, and is looked at anew. The objects for which except holds were reported since.
+// VersionsWentBackwards reports that resource versions were turned back, as by a restore of etcd: every record may be
+// from a history that was undone, and is checked anew. The objects for which except holds were reported since.
 func (l *Tracker) VersionsWentBackwards(except func(Ref) bool) {
 	l.update(func(notify *notices) {
 		for _, byName := range l.records {
@@ -149,7 +146,7 @@ func (l *Tracker) VersionsWentBackwards(except func(Ref) bool) {
 	})
 }
 
-// resetLocked forgets when what is known was true.
+// resetLocked forgets the version of a record, and marks the record as stale.
 func (r *record) resetLocked(notify *notices) {
 	r.resourceVersion, r.digest = "", 0
 	r.era++

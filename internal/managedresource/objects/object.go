@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 )
 
-// Revision is what was on record of an object at a moment, as far as it tells whether anything was reported since.
+// Revision identifies the state of a record, so that a later comparison shows whether anything was reported since.
 type Revision struct {
 	resourceVersion string
 	uid             types.UID
@@ -14,7 +14,7 @@ type Revision struct {
 	era, asked      uint16
 }
 
-// Era is which of the times it was of in which what is known was not called into question.
+// Era returns the number of times that all knowledge of the object was called into question.
 func (m Revision) Era() uint16 { return m.era }
 
 // Object is the answer of Get and GetIn.
@@ -29,19 +29,20 @@ type Object struct {
 	// UnlabelledLive is true if a request found the object, though lists or watches had reported that it is not there:
 	// they may not report its changes.
 	UnlabelledLive bool
-	// OutOfSync is true if the object is about to be checked; InSync if it was found in sync and no change was seen since.
+	// OutOfSync is true if the object is due to be checked; InSync if it was found in sync and no change was seen
+	// since.
 	OutOfSync, InSync bool
-	// RetryPartial is true if the object is in doubt only because the API server kept a part of what was written, and may
+	// RetryPartial is true if the object is stale only because the API server kept a part of the last write, and may
 	// keep more now.
 	RetryPartial bool
-	// Terminating is true if its deletion was accepted and has not ended. The end is reported as drift.
+	// Terminating is true if the deletion was accepted and has not ended. The end is reported as drift.
 	Terminating     bool
 	UID             types.UID
 	ResourceVersion string
 	// Judged is true if the object was observed with its health in the requested version; Verdict is its health then.
 	Judged  bool
 	Verdict healthcheck.Verdict
-	// Revision is for answers to requests that are sent now.
+	// Revision is the Since of answers to requests that are sent now.
 	Revision Revision
 }
 
@@ -51,7 +52,7 @@ func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
 
-// Get returns what is known of an object, without its verdict.
+// Get returns the record of an object, without its verdict.
 func (l *Tracker) Get(key Key) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// The order of an object's owners decides which owner repairs the object. Claims say which objects a run applies or
-// drops, and end with the run; the order outlives runs, and so cannot be one of their flags:
+// The order of an object's owners decides which owner repairs the object. Claims list the objects that a run applies
+// or drops, and end with the run; the order outlives runs, and so cannot be one of their flags:
 //
-//	[owners that cannot look | owners to be asked | the owner that is notified]
+//	[owners that cannot check it | owners to be asked | the owner that is notified]
 //
-// The last owner is notified of drift: it verified the object last. If it cannot look, it goes to the front, and the
-// owner before it is notified. The first owners, as many as passed says, were notified since the object was last
-// verified, and could not look. Once all were notified, the next change begins anew.
+// The last owner is notified of drift: it verified the object last. If it cannot check the object, it moves to the
+// front, and the owner before it is notified. The first owners, as many as passed counts, were notified since the
+// object was last verified, and could not check it. Once all were notified, the next change begins anew.
 
-// Transfer records that keeper keeps an object that owner has, too: keeper checks the object from now on, at once if
-// it is in doubt. If keeper does not have the object on record, the next change raises a doubt anew.
+// Transfer makes next, another owner of an object, check the object from now on, at once if it is stale. If next does
+// not have the object on record, a later change makes the object stale again.
 func (l *Tracker) Transfer(next, owner Owner, key Key) { l.transfer(next, owner, key, Observation{}) }
 
-// TransferSeen is Transfer by an owner that has read the object: it does not take back changes that were seen since
-// that read.
+// TransferSeen is Transfer by an owner that has read the object: it does not take back changes that were reported
+// after that read.
 func (l *Tracker) TransferSeen(next, owner Owner, seen Observation) {
 	l.transfer(next, owner, seen.Key, seen)
 }
@@ -33,8 +33,8 @@ func (l *Tracker) transfer(next, owner Owner, key Key, seen Observation) {
 }
 
 // PassAllOutOfSync records that a ManagedResource cannot check objects at present, for example because one of its
-// Secrets is missing. It leaves the objects in doubt to other owners: each owner is asked once until one of them has
-// verified the object, so that owners which all cannot check it do not wake each other for ever.
+// Secrets is missing. It leaves its stale objects to their other owners: each owner is asked once until one of them
+// has verified the object, so that owners which all cannot check it do not wake each other for ever.
 func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(Key) bool) {
 	l.update(func(notify *notices) {
 		if o := l.owners[owner]; o != nil {
@@ -47,9 +47,8 @@ func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(Key) bool) {
 	})
 }
 
-// PassOutOfSync records that owner does not repair an object, after another owner has said that it cannot check the
-// object, or if keeper is not on record and another owner is left to be asked. Otherwise it does nothing, and returns
-// false.
+// PassOutOfSync records that owner does not repair an object, after another owner could not check it, or if next is
+// not on record and another owner is left to be asked. Otherwise it does nothing, and returns false.
 func (l *Tracker) PassOutOfSync(owner, next Owner, key Key) (passed bool) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		o, absent := l.owners[owner], !slices.Contains(r.owners, l.owners[next])
@@ -60,8 +59,8 @@ func (l *Tracker) PassOutOfSync(owner, next Owner, key Key) (passed bool) {
 	return passed
 }
 
-// KeepOutOfSync records that a ManagedResource is going to check an object later: it does not count as unable, so that
-// it keeps the doubt when another owner checks the object meanwhile, and leaves it.
+// KeepOutOfSync records that a ManagedResource is going to check an object later. It does not count as unable: if
+// another owner checks the object meanwhile, and leaves it, the object stays stale.
 func (l *Tracker) KeepOutOfSync(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,23 +69,23 @@ func (l *Tracker) KeepOutOfSync(owner Owner, key Key) {
 	}
 }
 
-// transferLocked takes a doubt from an owner, which has seen the object so, if at all, and gives it to the one that
-// keeps it, nil if that is not on record.
+// transferLocked moves a stale object from owner to next, nil if that is not on record. seen is the object as owner
+// read it, zero without a read.
 func (r *record) transferLocked(next, owner *ownerRecord, seen Observation, notify *notices) {
 	delete(owner.dirty, r)
 	if r.desired == 0 {
-		r.desired = seen.Desired // What happens to it next is drift, though its keeper has not compared it since the start.
+		r.desired = seen.Desired // Later changes are drift, though next has not compared the object since the start.
 	}
 	r.canLocked(owner)
 	last := len(r.owners) - 1
-	i := slices.Index(r.owners, next) // -1, and less than how many said that they cannot look, if it is not on record.
+	i := slices.Index(r.owners, next) // -1 if it is not on record, which is less than r.passed.
 	switch {
 	case i < 0 && r.owners[last] != owner:
 	case i < int(r.passed) && r.certainty == stale && r.outdates(seen):
-		r.lastLocked(owner) // Nobody else can look at what came since.
+		r.lastLocked(owner) // No other owner can check the later changes.
 		r.outOfSyncLocked(notify)
 	case i < int(r.passed):
-		// The keeper said that it cannot look, and another one did. The next change is asked about anew.
+		// The next owner could not check the object, and another one did. A later change begins anew.
 		r.lastLocked(next)
 		if r.certainty == stale {
 			r.certainty = unverified
@@ -113,7 +112,7 @@ func (r *record) lastLocked(o *ownerRecord) {
 	}
 }
 
-// canLocked removes an owner, which has checked the object or is going to, from the owners that cannot look.
+// canLocked removes an owner, which has checked the object or is going to, from the owners that cannot check it.
 func (r *record) canLocked(o *ownerRecord) {
 	if i := slices.Index(r.owners, o); i >= 0 && i < int(r.passed) {
 		r.passed--
@@ -121,15 +120,15 @@ func (r *record) canLocked(o *ownerRecord) {
 	}
 }
 
-// passLocked gives a doubt of an owner that cannot look to the next one, unless all were asked. Owners that were asked
-// stand at the front.
+// passLocked passes a stale object from an owner that cannot check it to the one before, unless all were asked. Owners
+// that were asked stand at the front.
 func (r *record) passLocked(o *ownerRecord, notify *notices) (passed bool) {
 	last := len(r.owners) - 1
 	if r.certainty != stale || r.owners[last] != o || int(r.passed) > last {
-		return false // Without a doubt there is nothing to pass on: two that look for another reason would wake each other for ever.
+		return false // Two owners that check the object for another reason would wake each other for ever.
 	}
 	if r.passed == math.MaxUint16 {
-		return false // So many that cannot look are told, and no more.
+		return false // The counter is full.
 	}
 	if r.passed++; int(r.passed) > last {
 		return false

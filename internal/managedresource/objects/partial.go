@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// notePartialLocked takes from a verification whether the API server kept the whole of what was written.
+// notePartialLocked records the time to write an object again, if the API server kept only a part of the write; else
+// zero.
 func (l *Tracker) notePartialLocked(r *record, again time.Time) {
 	r.retryPartial = false
 	if again.IsZero() {
@@ -16,7 +17,7 @@ func (l *Tracker) notePartialLocked(r *record, again time.Time) {
 	l.partial[r] = again
 }
 
-// RetryKind puts the objects of a kind into doubt of which the API server kept only a part, and notifies the
+// RetryKind marks the objects of a kind of which the API server kept only a part as stale, and notifies the
 // subscribers: it may keep more now.
 func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	l.update(func(notify *notices) {
@@ -28,8 +29,8 @@ func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	})
 }
 
-// RetryDue puts the objects into doubt of which the API server kept only a part, and whose time has come. It notifies
-// no subscriber: the caller looks for objects in doubt next. An object that is being written is left for another time.
+// RetryDue marks objects of which the API server kept only a part as stale, once their time has come. It notifies no
+// subscriber: the caller checks stale objects next. It skips an object that is being written.
 func (l *Tracker) RetryDue(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +41,7 @@ func (l *Tracker) RetryDue(now time.Time) {
 	}
 }
 
-// retryLocked marks an object to be written once more. An object that is in doubt already is read anyway.
+// retryLocked marks an object to be written once more. An object that is stale already is read anyway.
 func (l *Tracker) retryLocked(r *record) (doubted bool) {
 	if r.certainty == stale {
 		return false
@@ -51,8 +52,8 @@ func (l *Tracker) retryLocked(r *record) (doubted bool) {
 	return true
 }
 
-// Retries reports whether an object, as it was read, is in doubt only because it is to be written once more, and its
-// desired state is the same as before: it is the object on record, and no writer has changed it since.
+// Retries reports whether an object, as it was read, is stale only because its write is retried with the same desired
+// state: it is the object on record, and no writer has changed it since.
 func (l *Tracker) Retries(read Observation, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,34 +9,35 @@ import (
 )
 
 const (
-	// pendingRetry is how often an object is read that is terminating or can't be deleted: the watches report its end, and
-	// a read a minute is for objects that they do not cover, for annotations, and for the cause that refused its deletion.
+	// pendingRetry is the interval between reads of an object that is terminating or cannot be deleted. Watches report
+	// its end; the reads find the end of objects without a watch, new annotations, and the end of the cause of a
+	// refusal.
 	pendingRetry = time.Minute
-	// pendingTries is how often a deletion that failed, or finalizers whose time is up, are tried with each run before
-	// that: most faults pass within seconds.
+	// pendingTries is the number of runs in a row that retry a failed deletion, or expired finalizers, before that
+	// interval applies: most faults pass within seconds.
 	pendingTries = 3
 )
 
-// pendingDeletion is what a run of a ManagedResource found about an object that it had to delete: the object was
-// terminating, it could not be deleted, or no work remained. Waiting for the object then costs next to nothing.
+// pendingDeletion is the finding of a run about an object that it had to delete: the object was terminating, it could
+// not be deleted, or no work remained. Waiting for the object then costs next to nothing.
 //
-// Invariant: the pendingDeletion only saves requests, for a minute at most. It never proves that an object is gone, and
-// it is about the object with that UID. It ends with the claim of the ManagedResource, when the run need not delete the
-// object any more, and when a user requests a full run.
+// Invariant: a pendingDeletion only saves requests, for a minute at most. It never proves that an object is gone, and
+// is valid only for the object with that UID. It ends with the claim of the ManagedResource, when the run need not
+// delete the object any more, and when a user requests a full run.
 type pendingDeletion struct {
 	owner *ownerRecord
-	// uid is that of a terminating object, else "".
+	// uid is the UID of a terminating object, else empty.
 	uid types.UID
-	// next is when it may be looked at again; tries counts the times that more than waiting was tried.
+	// next is the earliest time of the next check; tries counts the attempts to do more than wait.
 	next  time.Time
 	tries int
-	// err is why it could not be deleted or finalized, nil if it only takes time.
+	// err is the reason why the object could not be deleted or finalized, nil if it only takes time.
 	err error
 	// holds are the finalizers and conditions that held it when it was read.
 	holds string
-	// events is what its Events said, nil if they were not read.
+	// events is the text of its Events, nil if they were not read.
 	events *string
-	// done is true if nothing remained to be done about it when it was read, and mark what was on record before.
+	// done is true if no work remained when the object was read; revision was on record before that read.
 	done     bool
 	revision Revision
 }
@@ -50,7 +51,7 @@ func (p *pendingDeletion) triedAt(now time.Time) {
 	}
 }
 
-// pendingLocked returns what a run of a ManagedResource found of an object, nil if nothing is known.
+// pendingLocked returns the pendingDeletion of an object for a ManagedResource, nil if there is none.
 func (l *Tracker) pendingLocked(owner Owner, key Key) *pendingDeletion {
 	r, o := l.findLocked(key), l.owners[owner]
 	if r == nil || r.rare == nil || o == nil {
@@ -64,7 +65,7 @@ func (l *Tracker) pendingLocked(owner Owner, key Key) *pendingDeletion {
 	return nil
 }
 
-// setPendingLocked replaces what is known; it is dropped for an object that the ManagedResource does not have.
+// setPendingLocked replaces the pendingDeletion of an object, unless the ManagedResource does not have the object.
 func (l *Tracker) setPendingLocked(owner Owner, key Key, p pendingDeletion) *pendingDeletion {
 	if known := l.pendingLocked(owner, key); known != nil {
 		p.owner = known.owner
@@ -89,8 +90,8 @@ func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 	l.completeRareLocked(r)
 }
 
-// Terminating notes that a run of a ManagedResource read an object that is terminating, and what holds it. due is when
-// its finalizers may be removed (MRX-9), zero for never.
+// Terminating records that a run of a ManagedResource read an object that is terminating, and its holds. due is the
+// time at which its finalizers may be removed (MRX-9), zero for never.
 func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID, holds string, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +109,7 @@ func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID
 	l.setPendingLocked(owner, key, p)
 }
 
-// DeletionFailed notes why an object could not be deleted, or finalized.
+// DeletionFailed records the reason why an object could not be deleted, or finalized.
 func (l *Tracker) DeletionFailed(owner Owner, key Key, now time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,17 +121,17 @@ func (l *Tracker) DeletionFailed(owner Owner, key Key, now time.Time, err error)
 	p.triedAt(now)
 }
 
-// DeletionCompleted notes that nothing remained to be done about an object that was read: it is gone, or stays. While
-// others hold up the run it is read once a minute, or when there is news of it; before anything is concluded from that,
-// it is read once more.
+// DeletionCompleted records that no work remained for an object that was read: it is gone, or stays. While other
+// objects hold up the run, it is read once a minute, or after a report about it, and once more before the run relies
+// on it.
 func (l *Tracker) DeletionCompleted(owner Owner, key Key, now time.Time, before Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.setPendingLocked(owner, key, pendingDeletion{done: true, revision: before, next: now.Add(pendingRetry)})
 }
 
-// IsDeletionCompleted reports whether nothing remained to be done about an object less than a minute ago, and nothing was
-// reported of it since.
+// IsDeletionCompleted reports whether no work remained for an object less than a minute ago, and nothing was reported
+// about it since.
 func (l *Tracker) IsDeletionCompleted(owner Owner, key Key, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,16 +139,15 @@ func (l *Tracker) IsDeletionCompleted(owner Owner, key Key, now time.Time) bool 
 	return p != nil && p.done && now.Before(p.next) && p.revision == l.findLocked(key).revision()
 }
 
-// PendingDeletion is what is known of an object whose deletion is pending, and that need not be looked at yet.
+// PendingDeletion is the pending deletion of an object that need not be checked yet.
 type PendingDeletion struct {
-	// UID is that of the object if it was terminating, else "".
+	// UID is the UID of the object if it was terminating, else empty.
 	UID types.UID
-	// Err is why it could not be deleted, nil if it only takes time.
+	// Err is the reason why the object could not be deleted, nil if it only takes time.
 	Err error
 }
 
-// DeletionPends returns what is known of an object that need not be looked at again yet; false if it is to be looked
-// at.
+// DeletionPends returns the pending deletion of an object that need not be checked yet; false if it must be.
 func (l *Tracker) DeletionPends(owner Owner, key Key, now time.Time) (PendingDeletion, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,8 @@ func (l *Tracker) IsTerminating(owner Owner, key Key) bool {
 	return p != nil && p.uid != ""
 }
 
-// NotTerminating notes that an object was read, and is not terminating: what is known of one that was is about another.
+// NotTerminating records that an object was read, and is not terminating: the record of a terminating one is about
+// another.
 func (l *Tracker) NotTerminating(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +176,7 @@ func (l *Tracker) NotTerminating(owner Owner, key Key) {
 	}
 }
 
-// DeletionAccepted notes that a deletion was accepted: what held the object before says nothing any more.
+// DeletionAccepted records that a deletion was accepted: earlier findings about the object are void.
 func (l *Tracker) DeletionAccepted(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,8 +195,8 @@ func (l *Tracker) Holds(owner Owner, key Key) string {
 	return ""
 }
 
-// EventsOf returns what the Events of an object said whose deletion is pending; false if they were not read since it
-// was noted.
+// EventsOf returns the text of the Events of an object whose deletion is pending; false if they were not read since
+// the deletion was recorded.
 func (l *Tracker) EventsOf(owner Owner, key Key) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +206,7 @@ func (l *Tracker) EventsOf(owner Owner, key Key) (string, bool) {
 	return "", false
 }
 
-// SetEvents notes what the Events of an object said.
+// SetEvents records the text of the Events of an object.
 func (l *Tracker) SetEvents(owner Owner, key Key, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,8 +240,8 @@ func (l *Tracker) ForgetDeletions(owner Owner, except ...Key) {
 	}
 }
 
-// pendingOfLocked are the objects of which a run of a ManagedResource found something. The search is in proportion to
-// its own objects.
+// pendingOfLocked yields the objects with a pendingDeletion for a ManagedResource. The search is in proportion to its
+// own objects.
 func (l *Tracker) pendingOfLocked(owner Owner) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		o := l.owners[owner]

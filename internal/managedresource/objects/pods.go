@@ -7,13 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PodSource is what told of Pods and ReplicaSets.
+// PodSource is a kind of watch that reports Pods and ReplicaSets.
 type PodSource uint8
 
 const (
-	// Labelled is a watch of those with the managed-by label: Deployments that are managed hand it on to theirs.
+	// Labelled is a watch of objects with the managed-by label: managed Deployments hand the label on to their
+	// ReplicaSets and Pods.
 	Labelled PodSource = iota
-	// Unfiltered is a watch of all of a namespace: those of a Deployment that is created only once have no label (MR-30).
+	// Unfiltered is a watch of a whole namespace: the Pods of a Deployment that is created only once have no label
+	// (MR-30).
 	Unfiltered
 	podSources
 )
@@ -116,7 +118,7 @@ func (l *Tracker) SetPod(from PodSource, namespace string, uid, replicaSet types
 	l.notify(owners)
 }
 
-// Pods returns how many Pods of a Deployment count, as far as the source of its Pods tells.
+// Pods returns the number of Pods of a Deployment that count, according to one source.
 func (l *Tracker) Pods(from PodSource, deployment types.UID) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,8 +130,8 @@ func (l *Tracker) Pods(from PodSource, deployment types.UID) int64 {
 	return count
 }
 
-// ForgetPods forgets the Pods of a namespace, of all of them if it is empty, that a complete list of the source does
-// not have.
+// ForgetPods forgets the Pods of a namespace, or of all namespaces if it is empty, that a complete list of the source
+// does not have.
 func (l *Tracker) ForgetPods(from PodSource, namespace string, listed map[types.UID]struct{}) {
 	l.mu.Lock()
 	known := &l.pods[from]

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// rare is what is known of few objects at a time. It is behind one pointer, so that the others pay eight bytes for it.
+// rare has the fields that few records need at a time. It is behind one pointer, which costs the others eight bytes.
 //
-// Invariant: an object has none of it if all of its fields are zero, and the tracker's set of rare records has exactly
-// those that have it.
+// Invariant: a record has no rare part whose fields are all zero, and the tracker's set of rare records has exactly
+// the records with a rare part.
 type rare struct {
 	repairs repairs
 	// deleting are the ManagedResources whose runs have sent a deletion of the object, to create it anew or for good: the
 	// end of the object is no drift, and nothing delays its creation. The list is emptied when the object was found in
 	// sync. A ManagedResource leaves the list when its deletion was refused, and when its claim ends.
 	deleting []*ownerRecord
-	// pending is what the runs of ManagedResources found that were to delete the object.
+	// pending are the findings of runs that were to delete the object.
 	pending []pendingDeletion
 	noop    noopWrite
-	// hold stands for the annotations by which the object is left alone, as it was seen last.
+	// hold is a digest of the annotations that exempt the object from repair, as they were seen last.
 	hold uint32
 }
 
@@ -43,7 +43,7 @@ func (l *Tracker) completeRareLocked(r *record) {
 	}
 }
 
-// Expire forgets, for all objects, what has had its time: repairs that are quiet, and no-op writes that are to be tried
+// Expire forgets expired state of all objects: repairs that are quiet, and no-op writes that are due to be tried
 // again.
 func (l *Tracker) Expire(now time.Time) {
 	l.mu.Lock()
@@ -59,19 +59,19 @@ func (l *Tracker) Expire(now time.Time) {
 	}
 }
 
-// Write stands for the contents of an object as it is and of what is written over it. Its status has no part in either,
-// so that it may change meanwhile.
+// Write has digests of the live object and of the merged object that replaces it. The status is part of neither, so
+// that it may change meanwhile.
 type Write struct{ Live, Merged uint64 }
 
-// noopWrite is a write that the API server took and answered with what was there before, and until when it is not
-// repeated. API servers drop fields whose features are switched off, and spell some values in a way that no table here
-// knows (MRB-8).
+// noopWrite is a write that the API server accepted without a change, and the time until which it is not repeated. API
+// servers drop fields whose features are switched off, and spell some values in a way that no table here knows
+// (MRB-8).
 type noopWrite struct {
 	Write
 	until time.Time
 }
 
-// WroteNothing notes a write of an object that changed nothing, and is not to be repeated before a time.
+// WroteNothing records a write of an object that changed nothing, and must not be repeated before a time.
 func (l *Tracker) WroteNothing(key Key, w Write, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +88,8 @@ func (l *Tracker) ChangesNothing(key Key, w Write, now time.Time) bool {
 	return r != nil && r.rare != nil && r.rare.noop.Write == w && now.Before(r.rare.noop.until)
 }
 
-// DeletionSent notes, before it is sent, that a run of a ManagedResource deletes an object, for good or to create it
-// anew.
+// DeletionSent records, before the request is sent, that a run of a ManagedResource deletes an object, for good or to
+// create it anew.
 func (l *Tracker) DeletionSent(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *Tracker) DeletionSent(owner Owner, key Key) {
 	}
 }
 
-// DeletionRefused notes that a deletion that a run of a ManagedResource had sent was not carried out.
+// DeletionRefused records that a deletion by a run of a ManagedResource was not carried out.
 func (l *Tracker) DeletionRefused(owner Owner, key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

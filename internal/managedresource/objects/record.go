@@ -14,18 +14,18 @@ import (
 type state uint8
 
 const (
-	unseen  state = iota // nobody has looked yet
-	present              // was there when last looked at
-	missing              // was not
+	unseen  state = iota // not read yet
+	present              // existed at the last read
+	missing              // did not exist then
 )
 
-// certainty reports whether an object is known to be as it should.
+// certainty is the knowledge whether an object is in sync.
 type certainty uint8
 
 const (
-	unverified certainty = iota // nobody knows, and nobody is to look
-	verified                    // it is as it should
-	stale                       // the last of its owners is to look
+	unverified certainty = iota // unknown, and no check is due
+	verified                    // in sync
+	stale                       // the last owner must check it
 )
 
 // kind and name are a Key in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
@@ -45,28 +45,30 @@ func split(key Key) (kind, name) {
 
 func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) }
 
-// record is what is known of one object. Invariants whenever the lock is free, which TestModel checks:
+// record is the knowledge about one object. Invariants whenever the lock is free, which TestModel checks:
 //
-//   - resourceVersion is the latest that was reported since the last reset; state, uid, digest, terminating
-//     and verdict describe the object at that version. A report that is older changes nothing, whatever the state.
-//   - certainty is verified: present, and what was compared with the desired state is the version at resourceVersion, or one with
-//     the same uid and digest. A verification that is older than that verifies nothing.
-//   - certainty is suspect: in the dirty set of the last of its owners.
-//   - missingFromList means missing, and resourceVersion that of a list that did not have it: the object may be there without the label that
-//     the list went by, in an older version.
-//   - unlabelledLive means present, because a request found the object though lists or watches had reported that it is not there: it may lack the label, so
-//     that no watch reports its changes.
-//   - verdicts has the latest reported health of the object for each version in which it was seen; its health in other versions
-//     is not known.
-//   - an object that was present, and is seen by other lists and watches than before, because a version or label has changed, is suspect.
-//   - an object that was present, and was seen to change or to go since it was last compared, is suspect.
-//   - retryPartial means suspect for no other reason than that the next write is to be sent, whatever is known of its result.
-//   - untold means that a doubt was raised while a write of ours was under way, and that no subscriber was notified: with no write under way,
-//     untold is false.
+//   - resourceVersion is the latest that was reported since the last reset; state, uid, digest, terminating and verdicts
+//     describe the object at that version. An older report changes nothing, whatever the state.
+//   - verified means present, and that the version that was compared with the desired state is the one at
+//     resourceVersion, or has the same uid and digest. A verification of an older version verifies nothing.
+//   - stale means that the record is in the dirty set of its last owner.
+//   - missingFromList means missing, as of the resourceVersion of a list by label: the object may exist without the
+//     label, in an older version.
+//   - unlabelledLive means present, because a request found the object though lists or watches had reported that it is
+//     gone: it may lack the label, so that no watch reports its changes.
+//   - verdicts has the latest reported health of the object for each version in which it was seen; its health in other
+//     versions is not known.
+//   - an object that was present, and is seen by other lists and watches than before, because a version or label has
+//     changed, is stale.
+//   - an object that was present, and was seen to change or to go since it was last compared, is stale.
+//   - retryPartial means stale for no other reason than a retry of the write, regardless of its known result.
+//   - untold means that the object became stale while a write of ours was under way, and that no subscriber was notified:
+//     with no write under way, untold is false.
 type record struct {
 	kind kind
 	name name
-	// version is the one in which the first owner had the object; the versions of an ownerRecord have the exceptions.
+	// version is the version in which the first owner had the object; the versions of an ownerRecord have the
+	// exceptions.
 	version unique.Handle[string]
 
 	state           state
@@ -75,37 +77,37 @@ type record struct {
 	terminating     bool
 	certainty       certainty
 	disowned        bool
-	// unlabelled is true while one of the owners does not put the label there, so that the object may be without.
+	// unlabelled is true while one of the owners does not set the label, so that the object may lack it.
 	unlabelled bool
-	// retryPartial is true from when the object is to be written once more, because the API server kept only a part of it,
-	// until a run checked the object or it was changed.
+	// retryPartial is true while the object must be written once more, because the API server kept only a part of it.
+	// It ends when a run has checked the object, or when the object is changed.
 	retryPartial bool
 	// writes counts the requests of ours that may change the object at present.
 	writes uint8
 	untold bool
-	// passed is how many of the owners said, since the object was last verified, that they cannot look at it: the first
-	// ones.
+	// passed counts the first owners, which could not check the object since it was last verified.
 	passed uint16
-	// era counts how often all that is known was called into question. Answers to earlier requests do not end a doubt.
+	// era counts the times that all knowledge was called into question. Answers to earlier requests leave the object
+	// stale.
 	era uint16
-	// asked counts the requests to check the object for a reason that no version of the object shows. A check that began
-	// before does not end that doubt.
+	// asked counts the requests to check the object for a reason that no version of the object shows. A check that
+	// began before such a request leaves the object stale.
 	asked uint16
-	// listed is the number of the latest listing that had the object, and since that of the latest that had begun when
-	// this was last moved.
+	// listed is the number of the latest listing that had the object; since is the number of the latest listing that
+	// had begun when the object came to its present lists.
 	listed, since uint32
 
 	uid             types.UID
 	resourceVersion string
 	digest          uint64
-	// desired is what the object was last compared with.
+	// desired is a digest of the desired state that the object was last compared with.
 	desired  uint64
 	verdicts []verdict
 	// created is the UID of the object that this process created, or gave up, if disowned is true: the answer to its
 	// creation may come later.
 	created types.UID
-	// creator is the ManagedResource that it was created for, or that has taken it over since: it alone may say that the
-	// object is its own.
+	// creator is the ManagedResource that the object was created for, or that has taken it over since: only the
+	// creator may claim the object as its own.
 	creator *ownerRecord
 	// rare is nil for most objects.
 	rare *rare
@@ -119,16 +121,17 @@ type ownerRecord struct {
 	owner   Owner
 	records []*record
 	dirty   map[*record]struct{}
-	// unlabelled are those without the managed-by label, as far as this ManagedResource knows.
+	// unlabelled are the records without the managed-by label, as far as this ManagedResource knows.
 	unlabelled map[*record]struct{}
-	// versions are of those that it has in another version than the record's.
+	// versions has the objects whose version here differs from the record's.
 	versions map[*record]unique.Handle[string]
-	// run is what a run that is under way claims, nil if there is none; dropped what the last plan had no more.
+	// run has the claims of a run that is under way, nil if there is none; dropped has the objects that the last plan
+	// left out.
 	run     *run
 	dropped dropped
 }
 
-// verdict is what an object says of itself in a version; nil is healthy and rolled out.
+// verdict is the health of an object in a version; nil is healthy and rolled out.
 type verdict struct {
 	version unique.Handle[string]
 	verdict *healthcheck.Verdict
@@ -138,15 +141,15 @@ func (r *record) key() Key {
 	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
 }
 
-// authoritativeFor reports whether lists of a scope report an object's absence, too. They do if one of those who have it
-// has it in the scope's version; and while one of them does not put the label there, those that go by the label do not.
+// authoritativeFor reports whether lists of a scope prove that an object is absent. They do if one of its owners has
+// it in the scope's version, except that lists by label do not while an owner does not set the label.
 func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
 		return inScope(Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
 	})
 }
 
-// ref is an object as one of those who have it knows it.
+// ref returns an object as one of its owners has it.
 func (o *ownerRecord) ref(r *record) Ref {
 	return Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: o.unlabels(r)}
 }
@@ -163,7 +166,7 @@ func (o *ownerRecord) unlabels(r *record) bool {
 	return unlabelled
 }
 
-// labelledLocked notes whether all who have the object label it.
+// labelledLocked records whether all owners of an object set the label.
 func (l *Tracker) labelledLocked(r *record, notify *notices) {
 	unlabelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })
 	if unlabelled != r.unlabelled {
@@ -172,15 +175,14 @@ func (l *Tracker) labelledLocked(r *record, notify *notices) {
 	}
 }
 
-// changedLocked doubts an object that other lists report from now on. If the object was deleted while no watch ran, the
-// former lists may have concluded nothing because it was not theirs any more, and the new lists because it was not
-// theirs yet. Answers to earlier requests do not end the doubt.
+// changedLocked marks an object as stale that other lists report from now on. If it was deleted while no watch ran,
+// neither the former lists nor the new ones may have noticed. Answers to earlier requests leave it stale.
 func (l *Tracker) changedLocked(r *record, notify *notices) {
 	r.since = l.listings
 	r.staleLocked(notify)
 }
 
-// staleLocked doubts an object that may not be there any more.
+// staleLocked marks an object as stale that may not exist any more.
 func (r *record) staleLocked(notify *notices) {
 	r.era++
 	if r.state == present && r.certainty != stale {
@@ -188,13 +190,13 @@ func (r *record) staleLocked(notify *notices) {
 	}
 }
 
-// changedLocked is outOfSyncLocked for a reason that is not one of ours.
+// changedLocked is outOfSyncLocked for a reason other than a retry of ours.
 func (r *record) changedLocked(notify *notices) {
 	r.retryPartial = false
 	r.outOfSyncLocked(notify)
 }
 
-// outOfSyncLocked takes back what was verified and notifies the ManagedResource that has to check, once no write of
+// outOfSyncLocked marks an object as stale, and notifies the ManagedResource that has to check it, once no write of
 // ours is under way.
 func (r *record) outOfSyncLocked(notify *notices) {
 	r.certainty = stale
@@ -202,7 +204,7 @@ func (r *record) outOfSyncLocked(notify *notices) {
 	r.tellLocked(notify)
 }
 
-// unverifyLocked takes back that the object is in sync; a doubt stays.
+// unverifyLocked takes back that the object is in sync; a stale object stays stale.
 func (r *record) unverifyLocked() {
 	if r.certainty == verified {
 		r.certainty = unverified
@@ -221,14 +223,15 @@ func (r *record) revision() Revision {
 	return Revision{r.resourceVersion, r.uid, r.state, r.era, r.asked}
 }
 
-// is reports whether what was on record at a mark still is.
+// is reports whether the record still has a revision.
 func (r *record) is(m Revision) bool {
 	m.asked = r.asked
 	return m == r.revision()
 }
 
-// turnBackLocked reports whether the answer to a request proves that what was on record when it was sent, and still is, is
-// of a time that never was. Other news on the way may be of that time, too: the next look settles it.
+// turnBackLocked reports whether the answer to a request proves that the record, unchanged since the request was sent,
+// is from a history that was undone. Other reports on the way may be from that history, too: the next check settles
+// it.
 func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 	if !r.is(s.Since) || r.missingFromList || !r.contradicts(s) {
 		return false
@@ -238,27 +241,27 @@ func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 	return true
 }
 
-// contradicts reports whether a later look than that which is on record can find an object like this only if resource
-// versions were turned back: it is older, or another one in the same version.
+// contradicts reports whether a read after the recorded state can find such an object only if resource versions were
+// turned back: it is older, or another one in the same version.
 func (r *record) contradicts(s Observation) bool {
 	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" && s.UID != "" && r.uid != s.UID
 	return another || newer(r.resourceVersion, s.ResourceVersion)
 }
 
-// foundLocked takes the answer to a request that was sent after a list did not have the object: it is there after all.
+// foundLocked takes the answer to a request that was sent after a list had missed the object: the object exists.
 func (r *record) foundLocked(s Observation) {
 	if r.missingFromList && r.is(s.Since) {
 		r.resourceVersion = ""
 	}
 }
 
-// outdates reports whether something may have happened to the object after the version that was compared.
+// outdates reports whether the object may have changed after the version that was compared.
 func (r *record) outdates(s Observation) bool {
 	if r.resourceVersion == "" || s.ResourceVersion == "" {
 		return false
 	}
 	if r.state == missing {
-		// A read that was sent since nothing was found, and finds it as it was, says that it is there after all.
+		// A read that was sent after the object was missed, and finds the same version, proves that it exists.
 		found := r.is(s.Since) && (r.missingFromList || s.ResourceVersion == r.resourceVersion)
 		return !found && !newer(s.ResourceVersion, r.resourceVersion)
 	}
@@ -268,7 +271,7 @@ func (r *record) outdates(s Observation) bool {
 	return r.uid != s.UID || s.Digest == 0 || s.Digest != r.digest
 }
 
-// setVerdict notes what a observation says of the object's health, if anything, and whether that is news.
+// setVerdict records the health in an observation, if it has one, and reports whether that changed.
 func (r *record) setVerdict(s Observation) (changed bool) {
 	if s.Verdict == nil {
 		return false
@@ -309,7 +312,7 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// ordered reports whether it is known which of two comes first; an aggregated API may count in its own way.
+// ordered reports whether two versions can be compared; an aggregated API may count in its own way.
 func ordered(a, b string) bool {
 	_, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil

@@ -3,16 +3,17 @@ package objects
 import "time"
 
 const (
-	// fightThreshold is after how many repairs the tracker concludes that another writer keeps changing the object.
+	// fightThreshold is the number of repairs after which the tracker concludes that another writer keeps changing the
+	// object.
 	fightThreshold = 10
 	// slowest is the pause between two repairs in a fight: two a minute (MRB-34).
 	slowest = 30 * time.Second
-	// quiet is how long nothing must have happened to an object before it is repaired at once again. It is longer than any
+	// quiet is the period without changes after which an object is repaired at once again. It is longer than any
 	// pause, so that waiting does not look like peace.
 	quiet = 10 * time.Minute
-	// burst limits how many immediate checks of an object may find nothing to repair, as when another writer keeps renewing an
-	// annotation; then the object is checked once in lookPause. Each lookPause without a check makes up for one of them:
-	// an object that changes less often is always checked at once.
+	// burst limits the immediate checks of an object that find nothing to repair, as when another writer keeps
+	// renewing an annotation; further checks are lookPause apart. Each lookPause without a check makes up for one of
+	// them: an object that changes less often is always checked at once.
 	burst, lookPause = 10, 10 * time.Second
 )
 
@@ -24,22 +25,22 @@ const (
 // further change of the object neither extends that nor counts. Only repairs make a fight, not changes that need none,
 // and only quiet ends it.
 type repairs struct {
-	// count is that of repairs since the last time of quiet, and last when something happened to the object.
+	// count is the number of repairs since the last period of quiet; last is the time of the latest change or repair.
 	count int
 	last  time.Time
-	// calm is when the looks that found nothing to repair are made up for.
+	// calm is the time at which the checks that found nothing to repair are made up for.
 	calm time.Time
-	// open is true while there is a drift; then it may be looked at from look on, until is its time, and told is true if
-	// it was told of.
+	// open is true while there is a drift. The object may then be checked from look on, and repaired from until on;
+	// notify is true if the drift was reported.
 	open, notify bool
 	look, until  time.Time
-	// atOnce is true from when a hold ended until a drift opens: nothing delays its repair.
+	// atOnce is true from the end of a hold until a drift opens: nothing delays its repair.
 	atOnce bool
 }
 
 func (p *repairs) isFight() bool { return p.count >= fightThreshold }
 
-// untold reports whether a drift is still to be told of: with a delay each one, else only that a fight has begun.
+// untold reports whether a drift must still be reported: with a delay each drift, else only the start of a fight.
 func (p *repairs) untold(delay time.Duration) bool {
 	return p.open && !p.notify && (delay > 0 || p.count == fightThreshold)
 }
@@ -63,7 +64,7 @@ func (p *repairs) opens(now time.Time, delay time.Duration) {
 	}
 }
 
-// unfounded ends a drift of which nothing was to be repaired: what happens next is a drift of its own.
+// unfounded ends a drift that needed no repair: the next change is a drift of its own.
 func (p *repairs) unfounded(now time.Time) {
 	if !p.open {
 		return
@@ -73,7 +74,7 @@ func (p *repairs) unfounded(now time.Time) {
 		p.calm = now
 	}
 	if p.calm = p.calm.Add(lookPause); p.calm.After(now.Add(burst * lookPause)) {
-		p.calm = now.Add(burst * lookPause) // Looks that somebody asked for are no reason to wait longer.
+		p.calm = now.Add(burst * lookPause) // Checks on request are no reason to wait longer.
 	}
 }
 
@@ -88,7 +89,7 @@ func (l *Tracker) isQuietLocked(p *repairs, now time.Time) bool {
 	return now.Sub(p.last) > quiet+l.repairDelay
 }
 
-// repairsLocked are those of an object to which something happens now.
+// repairsLocked returns the repairs of an object that is changed or repaired now.
 func (l *Tracker) repairsLocked(r *record, now time.Time) *repairs {
 	p := &l.rareLocked(r).repairs
 	if l.isQuietLocked(p, now) {
@@ -98,20 +99,20 @@ func (l *Tracker) repairsLocked(r *record, now time.Time) *repairs {
 	return p
 }
 
-// Drift is what is known of the drift of an object at a moment. Its zero value is that of an object without any.
+// Drift is the drift of an object at a moment. The zero value is an object without drift.
 type Drift struct {
 	// Open is true if a drift was noticed and not repaired yet.
 	Open bool
-	// Held is for how long it must not be repaired yet, or not be looked at to report it; zero or less if it may be.
+	// Held is the time until the object may be repaired, or checked to report the drift; zero or less if it may be.
 	Held time.Duration
-	// Due is after what time it is to be looked at: as soon as that is allowed, to report it, though it may be repaired
-	// later; in a fight, which was told of, when it is repaired.
+	// Due is the time until the object must be checked: as soon as the drift may be reported, though the repair may be
+	// later; in a fight, which was reported, at the time of the repair.
 	Due time.Duration
 	// Fight is true if another writer keeps changing the object.
 	Fight bool
-	// Untold is true if the repair is held, and the drift is to be reported now.
+	// Untold is true if the repair is held, and the drift must be reported now.
 	Untold bool
-	// Waited is how long its repair has been waited for since it is allowed.
+	// Waited is the time since the repair was allowed.
 	Waited time.Duration
 }
 
@@ -128,7 +129,7 @@ func (l *Tracker) NoticeDrift(key Key, now time.Time) Drift {
 	return p.drift(now, l.repairDelay)
 }
 
-// DriftOf returns what is known of the drift of an object.
+// DriftOf returns the drift of an object.
 func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,8 +140,8 @@ func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 	return r.rare.repairs.drift(now, l.repairDelay)
 }
 
-// HoldEnded doubts an object that was left alone until now. It is looked at and repaired at once, whatever paced its
-// repairs before.
+// HoldEnded marks an object as stale whose hold has ended. The object is checked and repaired at once, whatever paced
+// its repairs before.
 func (l *Tracker) HoldEnded(key Key) {
 	l.updateObject(key, func(r *record, notify *notices) { l.holdEndedLocked(r, notify) })
 }
@@ -151,8 +152,8 @@ func (l *Tracker) holdEndedLocked(r *record, notify *notices) {
 	r.changedLocked(notify)
 }
 
-// setHoldLocked notes the annotations by which an object is left alone. It returns whether others were there before, so
-// that less may be left alone now.
+// setHoldLocked records the hold on an object. It returns whether another hold was there before, so that less may be
+// exempt from repair now.
 func (l *Tracker) setHoldLocked(r *record, hold uint32) (ended bool) {
 	if hold == 0 && r.rare == nil {
 		return false
@@ -181,7 +182,7 @@ func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 	return d
 }
 
-// DriftReported notes that the present drift of an object was told of.
+// DriftReported records that the present drift of an object was reported.
 func (l *Tracker) DriftReported(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +191,7 @@ func (l *Tracker) DriftReported(key Key) {
 	}
 }
 
-// DriftUnfounded notes that nothing was to be repaired about an object.
+// DriftUnfounded records that an object needed no repair.
 func (l *Tracker) DriftUnfounded(key Key, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,8 +200,8 @@ func (l *Tracker) DriftUnfounded(key Key, now time.Time) {
 	}
 }
 
-// DriftRepaired notes that an object was repaired, and reports whether that is still to be told of: with a delay each
-// repair that was not told of before, else only the first one after a time of quiet.
+// DriftRepaired records that an object was repaired, and returns whether that must be reported: with a delay each
+// repair of an unreported drift, else only the first one after a period of quiet.
 func (l *Tracker) DriftRepaired(key Key, now time.Time) (tell bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

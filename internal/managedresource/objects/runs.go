@@ -6,33 +6,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// run is what a run of a ManagedResource is about to do with its objects: it applies some, and leaves others, which it
-// deletes, hands over or releases. A ManagedResource that leaves an object does not count as a keeper: else two that
-// leave it at the same time would each leave it to the other. A ManagedResource that applies an object counts as a
-// keeper, though its inventory does not have the object yet.
+// run has the claims of a ManagedResource's run on its objects: it applies some, and leaves others, which it deletes,
+// hands over or releases. A ManagedResource that leaves an object does not count as a keeper: else two that leave it
+// at the same time would each leave it to the other. A ManagedResource that applies an object counts as a keeper,
+// though its inventory does not have the object yet.
 //
 // Invariant: no object is deleted that another run claims at any time between its judgement and the answer to its
-// deletion. A run claims what it leaves before it looks who else has it, and what it applies before it writes its
-// inventory. The second of two runs learns of the first: a run that deletes is refused since another run wants the
-// object, and a run that claims an object whose deletion is under way is busy: it ends, and the answer wakes it. Nor is
-// an object handed to a ManagedResource from the moment on at which its run looks whose it is: the hand-over is
-// refused, or the run of the next owner is busy. No run waits for another one.
+// deletion. A run claims the objects that it leaves before it finds out who else has them, and the objects that it
+// applies before it writes its inventory. The second of two runs learns of the first: the deletion is refused if
+// another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and the
+// answer wakes it. Nor is an object handed over to a ManagedResource whose run leaves it: the hand-over is refused, or
+// that run is busy. No run waits for another one.
 type run struct {
 	applies  map[*record]struct{}
 	releases map[*record]*release
 }
 
-// leaving is an object that a run leaves.
+// release is the claim of a run on an object that it leaves.
 type release struct {
-	// wanted is true if another run has claimed it to apply it, since this one claimed it or before.
+	// wanted is true if another run has claimed to apply the object, before or after this claim.
 	wanted bool
 	// deleting is true while its deletion is under way.
 	deleting bool
 }
 
-// dropped is what the last plan for one form of a ManagedResource had no more, until a run ended well, it has another
-// form, or there is news of its Secrets. Its inventory may have these objects for as long as its runs fail; it keeps
-// them no more, and two that fail do not hand an object to each other for ever.
+// dropped has the objects that the last plan for one form of a ManagedResource left out, until a run succeeds, the
+// form changes, or a change of its Secrets is reported. While its runs fail, its inventory may still have these
+// objects, but it does not keep them: else two failing ManagedResources would hand an object to each other for ever.
 type dropped struct {
 	uid        types.UID
 	generation int64
@@ -45,7 +45,7 @@ type handOver struct {
 	key Key
 }
 
-// OnReady sets what is called, outside the lock, when a run that was busy may begin again.
+// OnReady sets the callback that is called, outside the lock, when a run that was busy may begin again.
 func (l *Tracker) OnReady(do func(Owner)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *Tracker) BeginRun(owner Owner, applies, releases []Key) (busy bool) {
 }
 
 // ReleaseAlso claims one more object that a run leaves, which need not be on record yet. It returns true, and claims
-// nothing, if the object is just being handed to the ManagedResource.
+// nothing, if the object is being handed to the ManagedResource.
 func (l *Tracker) ReleaseAlso(owner Owner, ref Ref) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *Tracker) ReleaseAlso(owner Owner, ref Ref) (busy bool) {
 	}
 	r := l.recordLocked(ref)
 	if !slices.Contains(r.owners, o) {
-		r.owners = slices.Insert(r.owners, min(int(r.passed), len(r.owners)), o) // It need not be told of drift.
+		r.owners = slices.Insert(r.owners, min(int(r.passed), len(r.owners)), o) // It needs no notice of drift.
 		o.records = append(o.records, r)
 	}
 	return l.releasesLocked(o, r)
@@ -107,7 +107,7 @@ func (l *Tracker) EndRun(owner Owner) {
 	}
 }
 
-// appliesLocked claims an object for a run that applies it, and reports whether another run is just deleting it.
+// appliesLocked claims an object for a run that applies it, and reports whether another run is deleting it.
 func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	o.run.applies[r] = struct{}{}
 	for _, other := range r.owners {
@@ -142,7 +142,7 @@ func (o *ownerRecord) applies(r *record) bool {
 	return applies
 }
 
-// leaves returns what a run that is under way leaves of an object; nil if it does not leave it.
+// releases returns the claim of a run that is under way and leaves an object; nil if there is none.
 func (o *ownerRecord) releases(r *record) *release {
 	if o == nil || o.run == nil || r == nil {
 		return nil
@@ -156,7 +156,7 @@ func (l *Tracker) waitLocked(owner Owner, key Key) {
 	}
 }
 
-// answered wakes the runs that were busy for the sake of an object.
+// answered wakes the runs that were busy because of an object.
 func (l *Tracker) answered(key Key, change func()) {
 	l.mu.Lock()
 	change()
@@ -168,8 +168,8 @@ func (l *Tracker) answered(key Key, change func()) {
 	}
 }
 
-// BeginDeletion reports whether a run may send the deletion of an object that it leaves, and that was judged since: not if
-// another run applies it. EndDeletion must follow once it was answered.
+// BeginDeletion reports whether a run may delete an object that it leaves, and that was judged since: not if another
+// run applies it. EndDeletion must follow once the request was answered.
 func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +181,7 @@ func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 	return true
 }
 
-// EndDeletion ends what BeginDeletion began.
+// EndDeletion ends the deletion that BeginDeletion began.
 func (l *Tracker) EndDeletion(owner Owner, key Key) {
 	l.answered(key, func() {
 		if left := l.owners[owner].releases(l.findLocked(key)); left != nil {
@@ -202,7 +202,7 @@ func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 	return true
 }
 
-// EndHandOver ends what BeginHandOver began.
+// EndHandOver ends the hand-over that BeginHandOver began.
 func (l *Tracker) EndHandOver(to Owner, key Key) {
 	l.answered(key, func() {
 		under := handOver{to, key}
@@ -219,7 +219,7 @@ func (l *Tracker) Releases(owner Owner, key Key) bool {
 	return l.owners[owner].releases(l.findLocked(key)) != nil
 }
 
-// Drop notes what a plan for a form of a ManagedResource has no more.
+// Drop records the objects that a plan for a form of a ManagedResource leaves out.
 func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,8 +236,8 @@ func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key)
 	}
 }
 
-// HasDropped reports whether an earlier plan for the same form of a ManagedResource had none of the objects either, and
-// still counts.
+// HasDropped reports whether an earlier plan for the same form of a ManagedResource left out all of the objects, too,
+// and is still valid.
 func (l *Tracker) HasDropped(owner Owner, uid types.UID, generation int64, keys []Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,7 +250,7 @@ func (d dropped) has(uid types.UID, generation int64, key Key) bool {
 	return dropped && d.uid == uid && d.generation == generation
 }
 
-// ForgetDropped ends what is remembered of the last plan for a ManagedResource.
+// ForgetDropped forgets the objects that the last plan for a ManagedResource left out.
 func (l *Tracker) ForgetDropped(owner Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +259,7 @@ func (l *Tracker) ForgetDropped(owner Owner) {
 	}
 }
 
-// Keeps reports whether a form of a ManagedResource that has an object in its inventory is going to have it still.
+// Keeps reports whether a form of a ManagedResource that has an object in its inventory is going to keep it.
 func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -267,8 +267,8 @@ func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) b
 	return o == nil || o.releases(l.findLocked(key)) == nil && !o.dropped.has(uid, generation, key)
 }
 
-// SetIgnored notes what a ManagedResource has that is ignored: it keeps its objects, and has none on record. It ends
-// when the ManagedResource has objects on record again, or with ForgetIgnored.
+// SetIgnored records the objects of an ignored ManagedResource: it keeps its objects, and has none on record. That
+// ends when the ManagedResource has objects on record again, or with ForgetIgnored.
 func (l *Tracker) SetIgnored(owner Owner, keys []Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

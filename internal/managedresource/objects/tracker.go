@@ -30,31 +30,31 @@ type Ref struct {
 	Unlabelled bool
 }
 
-// GVK is the kind of the object with its version.
+// GVK returns the kind of the object with its version.
 func (r Ref) GVK() schema.GroupVersionKind { return r.WithVersion(r.Version) }
 
-// Observation is what was seen of an object, by a watch or in the answer to a request.
+// Observation is an object as a watch or the answer to a request shows it.
 type Observation struct {
 	Key             Key
 	UID             types.UID
 	ResourceVersion string
-	// Since is what was on record when the request was sent whose answer this is; zero for what a list or a watch reports.
-	// An answer has the latest state, so that an answer older than what still is on record proves that resource versions
+	// Since is the revision on record when the request was sent; zero in reports of lists and watches. An answer has
+	// the latest state, so that an answer older than a record that has not changed since proves that resource versions
 	// were turned back.
 	Since Revision
-	// Digest stands for all that decides about drift; zero means that only equal resource versions prove sameness.
+	// Digest is a digest of all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
-	// Desired stands for what the object was compared with; only MarkInSync needs it.
+	// Desired is a digest of the desired state that the object was compared with; only MarkInSync needs it.
 	Desired uint64
-	// RetryPartial is when to write the object once more, if the API server is known to have kept only a part of what was
-	// written; else zero. Only MarkInSync needs it.
+	// RetryPartial is the time to write the object once more, if the API server is known to have kept only a part of
+	// the write; else zero. Only MarkInSync needs it.
 	RetryPartial time.Time
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
-	// Hold stands for the annotations by which the object is left alone; zero if there are none.
+	// Hold is a digest of the annotations that exempt the object from repair; zero if there are none.
 	Hold uint32
-	// Verdict is the object's own judgement, and Version that of its kind in which it was read (MRH-8); nil if the
-	// observation says nothing of it.
+	// Verdict is the health of the object, and Version the version of its kind in which it was read (MRH-8); nil if
+	// the observation has no health.
 	Verdict *healthcheck.Verdict
 	Version string
 }
@@ -71,15 +71,15 @@ type Tracker struct {
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
-	// partial has the records of which the API server kept only a part when they were last verified, and when that is
-	// tried again. Invariant: each is on record, and none has again.
+	// partial has the records of which the API server kept only a part when they were last verified, and the time of
+	// the next try. Invariant: each is on record, and none has retryPartial.
 	partial map[*record]time.Time
 	// rares are the records that have a rare part.
 	rares map[*record]struct{}
 	// repairDelay is managedResource.driftRepairDelay.
 	repairDelay time.Duration
-	// handOvers are those that are under way, and how many there are of each; waiting are the ManagedResources whose runs
-	// were busy, by the object.
+	// handOvers counts the hand-overs that are under way; waiting has the ManagedResources whose runs were busy, by
+	// object.
 	handOvers map[handOver]int
 	waiting   map[Key][]Owner
 	// ignored are the objects of ManagedResources that are ignored.
@@ -114,23 +114,24 @@ func New() *Tracker {
 	}
 }
 
-// Subscribe sets what is called, outside the lock, when an object of a ManagedResource may have drifted and when the
-// judgement about one changed. Earlier reports are not repeated.
+// Subscribe sets the callbacks that are called, outside the lock, when an object of a ManagedResource may have drifted
+// and when the verdict about one changed. Earlier reports are not repeated.
 func (l *Tracker) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onDrift, l.onVerdict = onDrift, onVerdict
 }
 
-// OnVersionsWentBackwards sets what is called, outside the lock, when an answer proves that resource versions were
-// turned back.
+// OnVersionsWentBackwards sets the callback that is called, outside the lock, when an answer proves that resource
+// versions were turned back.
 func (l *Tracker) OnVersionsWentBackwards(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onVersionsWentBackwards = do
 }
 
-// Track sets the objects of a ManagedResource; those that it no longer has are forgotten unless another one has them.
+// Track sets the objects of a ManagedResource; its former objects are forgotten unless another ManagedResource has
+// them.
 func (l *Tracker) Track(owner Owner, refs []Ref) {
 	l.update(func(notify *notices) { l.trackLocked(owner, refs, notify) })
 }
@@ -176,7 +177,7 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
 	}
 }
 
-// addLocked adds an object to a ManagedResource, which had the objects of before until now.
+// addLocked adds an object to a ManagedResource; before has the objects that it had until now.
 func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[string], before *ownerRecord, notify *notices) {
 	o.records = append(o.records, r)
 	if version != r.version {
@@ -227,7 +228,8 @@ func (l *Tracker) findLocked(key Key) *record {
 	return l.records[k][n]
 }
 
-// dropOwnerLocked takes a ManagedResource from an object; another one that inherits it must look at it.
+// dropOwnerLocked removes an owner from an object; if it was the last one, the owner that succeeds it must check the
+// object.
 func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
 	if at := slices.Index(r.owners, o); at >= 0 && at < int(r.passed) {
@@ -257,7 +259,7 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 }
 
 // MarkInSync reports that an object was found, or made, in sync. If a later version was seen that may differ, the
-// object stays in doubt, and its ManagedResource is notified.
+// object is stale, and its ManagedResource is notified.
 func (l *Tracker) MarkInSync(owner Owner, s Observation) {
 	l.updateObject(s.Key, func(r *record, notify *notices) { l.verifiedLocked(r, l.owners[owner], s, notify) })
 }
@@ -298,13 +300,13 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 	}
 }
 
-// ObservePresent reports what a watch saw, or what a read found that compared nothing.
+// ObservePresent reports an object that a watch, or a read without a comparison, found.
 func (l *Tracker) ObservePresent(s Observation) {
 	l.updateObject(s.Key, func(r *record, notify *notices) { l.seenLocked(r, s, notify) })
 }
 
-// seenLocked takes an observation that compared nothing. Each of its conditions reads what was on record before the
-// next line changes it, so that parts of it could not stand alone.
+// seenLocked takes an observation without a comparison. Each of its conditions reads the record before the next line
+// changes it, so that parts of it could not stand alone.
 func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	if r.turnBackLocked(s, notify) {
 		return
@@ -331,13 +333,13 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	}
 }
 
-// ObserveDeleted reports that an object is not there any more, as of a resource version; what was seen or verified
-// later counts more. Without a resource version only the object with the UID is meant.
+// ObserveDeleted reports that an object is gone as of a resource version; later observations count more. Without a
+// resource version only the object with the UID is meant.
 func (l *Tracker) ObserveDeleted(key Key, uid types.UID, resourceVersion string) {
 	l.updateObject(key, func(r *record, notify *notices) { l.goneLocked(r, uid, resourceVersion, notify) })
 }
 
-// unlistedLocked is goneLocked for what a complete list of a resource version that goes by the label does not have.
+// unlistedLocked is goneLocked for an object that a complete list by label of a resource version does not have.
 func (l *Tracker) unlistedLocked(r *record, resourceVersion string, notify *notices) {
 	l.goneLocked(r, "", resourceVersion, notify)
 	r.missingFromList = r.missingFromList || r.state == missing && r.resourceVersion == resourceVersion
@@ -364,8 +366,8 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, n
 	notify.judge(r)
 }
 
-// ObserveNotFound reports that a read found nothing. before is what Lookup said before the read: whatever was reported
-// since counts more than an answer that does not say when it was true.
+// ObserveNotFound reports that a read found nothing. before is the answer of Get from before the read: any report
+// since then counts more, as the answer of a read does not show when it was true.
 func (l *Tracker) ObserveNotFound(key Key, before Object) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		if r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
@@ -374,8 +376,8 @@ func (l *Tracker) ObserveNotFound(key Key, before Object) {
 	})
 }
 
-// MarkOutOfSync marks an object as one to look at, such as when an autoscaler came or went. A run that has begun does
-// not know of that.
+// MarkOutOfSync marks an object to be checked, for example when an autoscaler came or went. A run that has begun
+// already does not know of the change.
 func (l *Tracker) MarkOutOfSync(key Key) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		r.asked++
@@ -383,7 +385,7 @@ func (l *Tracker) MarkOutOfSync(key Key) {
 	})
 }
 
-// KindEnded reports that a kind is not served any more. No watch tells that its objects went with it, so that the
+// KindEnded reports that a kind is not served any more. No watch reports the end of its objects, so that the
 // ManagedResources that have some of a scope are judged anew.
 func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
 	l.update(func(notify *notices) {
@@ -395,7 +397,7 @@ func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
 	})
 }
 
-// update changes records under the lock, and tells subscribers of what follows once it is free.
+// update changes records under the lock, and notifies subscribers once the lock is free.
 func (l *Tracker) update(change func(notify *notices)) {
 	var notify notices
 	l.mu.Lock()
@@ -413,7 +415,7 @@ func (l *Tracker) updateObject(key Key, change func(r *record, notify *notices))
 	})
 }
 
-// OutOfSync returns the objects of a ManagedResource that must be looked at.
+// OutOfSync returns the objects of a ManagedResource that must be checked.
 func (l *Tracker) OutOfSync(owner Owner) []Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -428,7 +430,7 @@ func (l *Tracker) OutOfSync(owner Owner) []Key {
 	return keys
 }
 
-// InSync reports whether an object is known to be as it should, compared with the same desired state.
+// InSync reports whether an object is known to be in sync with the same desired state.
 func (l *Tracker) InSync(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -479,7 +481,7 @@ func (l *Tracker) Refs(owner Owner) []Ref {
 	return refs
 }
 
-// Size is the number of objects on record.
+// Size returns the number of objects on record.
 func (l *Tracker) Size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
