@@ -25,14 +25,14 @@ const maxNote = 1024
 type Events struct {
 	sender sender
 	clock  clock.PassiveClock
-	// spam limits what is told of one ManagedResource for one reason that is no fault.
+	// spam limits the Events about one ManagedResource for one reason that is no fault.
 	spam *record.EventSourceObjectSpamFilter
 
 	mu     sync.Mutex
 	failed map[types.NamespacedName]failure
 }
 
-// failure is what of one ManagedResource was told to have failed, and not to have recovered since. It ends with the
+// failure has the failures of one ManagedResource that were reported, and no recovery since. It ends with the
 // ManagedResource: a later one by its name has not failed.
 type failure struct {
 	uid   types.UID
@@ -49,7 +49,7 @@ func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Even
 	}
 }
 
-// Flush waits until all Events are created that were told, or the context ends.
+// Flush waits until all pending Events are created, or the context ends.
 func (e *Events) Flush(ctx context.Context) { e.sender.flush(ctx) }
 
 // End creates the pending Events within some seconds, and drops later Events. It is called when the process ends.
@@ -87,7 +87,7 @@ func (e *Events) isMarked(mr *resourcesv1alpha1.ManagedResource, conditionType r
 	return known.uid == mr.UID && known.types[conditionType]
 }
 
-// forget takes out a ManagedResource that is gone.
+// forget removes a ManagedResource that is gone.
 func (e *Events) forget(key types.NamespacedName) {
 	if e == nil {
 		return
@@ -122,8 +122,8 @@ func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource
 	e.create(ctx, mr, corev1.EventTypeWarning, reason, message)
 }
 
-// Tell records what people want to know, and that is no fault: of one ManagedResource and reason 25 Events at once, and
-// one in five minutes from then on, as client-go does.
+// Tell records an Event about no fault: of one ManagedResource and reason 25 Events at once, and one in five minutes
+// from then on, as client-go does.
 func (e *Events) Tell(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
 	if event := e.event(mr, corev1.EventTypeNormal, reason, message); !e.spam.Filter(event) {
 		e.sender.send(ctx, event)

@@ -12,8 +12,8 @@ import (
 // Reading reads Secrets that one ManagedResource names. Secrets that it reads one after the other may never have
 // existed together, and a Secret that a watch reported may be of a time before the ManagedResource named it.
 //
-// Invariant: once Confirm has said yes, there was a moment, not before the resource version that the reading began
-// with, at which each of the Secrets was as it was read, as long as resource versions go forward.
+// Invariant: once Confirm has returned true, there was a moment, not before the resource version that the reading
+// began with, at which each of the Secrets was as it was read, as long as resource versions go forward.
 type Reading struct {
 	secrets *Secrets
 	since   string
@@ -25,7 +25,7 @@ func (s *Secrets) Reading(since string) *Reading {
 	return &Reading{s, since, map[types.NamespacedName]latestSecret{}}
 }
 
-// Get is Get of Secrets; a Secret that was read already is what it was.
+// Get is Get of Secrets; a second call for a Secret returns the same answer.
 func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
 	secret, found := r.read[key]
 	if !found {
@@ -37,12 +37,12 @@ func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[s
 	return secret.data, secret.version, nil
 }
 
-// Writers returns who owns the data of a Secret as it was read.
+// Writers returns the owners of the data of a Secret as it was read.
 func (r *Reading) Writers(key types.NamespacedName) []meta.Writer {
 	return meta.WritersOf(meta.SourceObject{Kind: meta.KindSecret, Name: key.Name}, r.read[key].fields)
 }
 
-// moment is the first one that is known of at which all may have been as they were read.
+// moment returns the first known resource version at which all Secrets may have been as they were read.
 func (r *Reading) moment() string {
 	moment := r.since
 	for _, secret := range r.read {
@@ -51,8 +51,8 @@ func (r *Reading) moment() string {
 	return moment
 }
 
-// Confirm reports whether there was a moment at which all Secrets were as they were read. It asks the API server for the
-// Secrets of which that is not known; the watch reports their changes to subscribers sooner or later.
+// Confirm reports whether there was a moment at which all Secrets were as they were read. It reads the Secrets of
+// which that is not known from the API server; the watch reports their changes to subscribers sooner or later.
 func (r *Reading) Confirm(ctx context.Context) (bool, error) {
 	moment := r.moment()
 	for key, secret := range r.read {

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// freshFor is how long the data of a Secret that a watch delivered is held: its ManagedResource mostly follows at
-	// once.
+	// freshFor is the time for which the data of a Secret that a watch delivered is held: its ManagedResource mostly
+	// follows at once.
 	freshFor = 20 * time.Second
-	// freshBytes limits what is held: eight of the largest Secrets.
+	// freshBytes limits the held data: eight of the largest Secrets.
 	freshBytes = 8 << 20
-	// freshOverhead is what a held Secret costs in addition to its values (key, version, map), so that freshBytes limits
-	// empty Secrets, too.
+	// freshOverhead is the cost of a held Secret in addition to its values (key, version, map), so that freshBytes
+	// limits empty Secrets, too.
 	freshOverhead = 512
 	// requestTimeout limits one read or list: an API server that answers at all does so within its own minute, mostly
 	// within milliseconds, and the run that waits for the answer holds a worker.
@@ -67,9 +67,10 @@ type Secrets struct {
 	// positions are the resource versions that the watches have reached, by namespace: every word up to them has been
 	// reported.
 	positions map[string]string
-	// reads are those under way.
+	// reads are the requests that are under way.
 	reads map[*read]struct{}
-	// faults say, for each namespace, why it is not watched; started are those that have been watched.
+	// faults has, for each namespace, the reason why it is not watched; started has the namespaces that have been
+	// watched.
 	faults  map[string]error
 	started map[string]bool
 	ready   chan struct{}
@@ -94,7 +95,7 @@ type read struct {
 
 // NewSecrets returns Secrets of the given namespaces, all if there are none.
 func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock clock.PassiveClock, log logr.Logger) *Secrets {
-	// Each Secret has one watch, as one watch is what keeps the words on it in order.
+	// Each Secret has one watch, which keeps the words on it in order.
 	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
 		namespaces = []string{metav1.NamespaceAll}
@@ -122,8 +123,8 @@ func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version stri
 	}
 }
 
-// Get returns the data of a Secret, which must not be changed, and its version. An error is the API server's, the
-// context's, or says that the time limit of one request was exceeded.
+// Get returns the data of a Secret, which must not be changed, and its version. An error is from the API server or the
+// context, or reports that the time limit of one request was exceeded.
 func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
 	got, err := s.get(ctx, key, "")
 	return got.data, got.version, err
@@ -145,15 +146,15 @@ type latestSecret struct {
 	version, resourceVersion, asOf string
 }
 
-// reach notes what a watch has reached.
+// reach records the position of a watch.
 func (s *Secrets) reach(namespace, position string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.positions[namespace] = position
 }
 
-// read asks the API server until the answer is not older than the last word. An answer is of a moment after the request
-// was sent, and whatever had a resource version before that is older.
+// read asks the API server until the answer is not older than the last word. An answer is of a moment after the
+// request was sent, so that any earlier resource version is older.
 func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known string) (latestSecret, error) {
 	for range readAttempts {
 		under := s.begin(key)
@@ -192,7 +193,8 @@ func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Se
 	return secret, err
 }
 
-// held returns what the watch told of a moment ago; nil for nothing. Another word would have ended that.
+// held returns the Secret that the watch delivered a moment ago; nil if there is none. A later word would have ended
+// the holding.
 func (s *Secrets) held(key types.NamespacedName) *latestSecret {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +205,7 @@ func (s *Secrets) held(key types.NamespacedName) *latestSecret {
 	return &latestSecret{fresh.data, fresh.fields, fresh.version, fresh.resourceVersion, latest(fresh.resourceVersion, s.positionLocked(key.Namespace))}
 }
 
-// positionLocked is up to where everything was told that happened in a namespace.
+// positionLocked returns the position up to which all changes in a namespace were reported.
 func (s *Secrets) positionLocked(namespace string) string {
 	if s.namespaces[0] == metav1.NamespaceAll {
 		namespace = metav1.NamespaceAll
@@ -211,7 +213,7 @@ func (s *Secrets) positionLocked(namespace string) string {
 	return s.positions[namespace]
 }
 
-// begin notes that a read begins.
+// begin records that a read begins.
 func (s *Secrets) begin(key types.NamespacedName) *read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +229,7 @@ func (s *Secrets) end(under *read, secret *corev1.Secret, err error) bool {
 	delete(s.reads, under)
 	switch {
 	case apierrors.IsNotFound(err):
-		// An absence has no version: whatever was said meanwhile may be newer.
+		// An absence has no version: a word that came meanwhile may be newer.
 		if !under.overtaken {
 			s.forgetLocked(under.key)
 		}
@@ -275,7 +277,8 @@ func (s *Secrets) deleted(secret *corev1.Secret) {
 	}
 }
 
-// missed takes that words may have been lost. Resource versions may have turned back meanwhile, with a restored etcd.
+// missed records that words may have been lost. Resource versions may have turned back meanwhile, with a restored
+// etcd.
 func (s *Secrets) missed() {
 	s.mu.Lock()
 	s.overtakeLocked(func(*read) bool { return true }, "")
@@ -337,7 +340,7 @@ func notOlder(a, b string) bool {
 	return err == nil && order >= 0
 }
 
-// latest is the highest of some resource versions; those that cannot be compared do not count.
+// latest returns the highest of some resource versions; those that cannot be compared do not count.
 func latest(versions ...string) string {
 	highest := ""
 	for _, v := range versions {

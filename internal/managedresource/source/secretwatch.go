@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// watchTimeout is how long a watch lasts; an idle process then sends one request in that time.
+	// watchTimeout is the duration of a watch; an idle process then sends one request in that time.
 	watchTimeout = 90 * time.Minute
 	// restartDelay is the pause before a watch that failed, or ended within that time, is started again.
 	restartDelay = 2 * time.Second
-	// repeatFault is how often a fault that stays is logged.
+	// repeatFault is the interval at which a fault that stays is logged.
 	repeatFault = time.Minute
 )
 
@@ -164,7 +164,7 @@ func (s *Secrets) take(event watch.EventType, secret *corev1.Secret) {
 	}
 }
 
-// now returns the present resource version.
+// now returns the present resource version of a namespace.
 func (s *Secrets) now(ctx context.Context, namespace string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -202,7 +202,7 @@ type cancelling struct {
 
 func (c *cancelling) Stop() { c.Interface.Stop(); c.cancel() }
 
-// watching notes that a namespace is watched, and reports a gap unless nothing was missed.
+// watching records that a namespace is watched, and reports a gap unless nothing was missed.
 func (s *Secrets) watching(namespace string, resumed bool) {
 	s.mu.Lock()
 	first := !s.started[namespace]

@@ -30,15 +30,15 @@ const (
 // Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
 // ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
 //
-// Invariant: what is in written was read from or answered by the API server for that UID, and counts only until the
+// Invariant: each form in written was read from or answered by the API server for that UID. It counts only until the
 // cache has that version or a later one, and for no longer than a cache may lag; so no caller gets a form older than
-// one that was acted on, except after the source was restored to an older state. Then the form that the API server has
+// one that was acted on, except after the source was restored to an older state. Then the form of the API server
 // counts, and not the form in the cache.
 //
-// certain is, for each ManagedResource about which the API server has answered this process, and has answered every
-// write since, the first of these answers: what Get returned since then has all that was ever written for this
-// instance. Its other answers may lack a write whose answer was lost, or the last one of the process that was there
-// before.
+// certain has, for each ManagedResource about which the API server has answered this process, and has answered every
+// write since, the first of these answers: any form that Get returned since then has all that was ever written for
+// this instance. Other answers of Get may lack a write whose answer was lost, or the last write of the process before
+// this one.
 type Statuses struct {
 	// Readiness is true if the conditions of kstatus are written (T4-8).
 	Readiness bool
@@ -53,17 +53,17 @@ type Statuses struct {
 	turns   map[types.NamespacedName]*turn
 	written map[types.NamespacedName]written
 	certain map[types.NamespacedName]form
-	// lost are the writes that were not answered, until it is known what became of them: one, or some in a row, for a
+	// lost has the writes without an answer, until their outcome is known: one, or some in a row, for a
 	// ManagedResource.
 	lost map[types.NamespacedName]lostWrite
 	pace pace
 }
 
-// lostWrite is a write that may have been carried out or not.
+// lostWrite is a write with an unknown outcome.
 type lostWrite struct {
 	// before is the form that the write was to change: no Event has reported the change.
 	before *resourcesv1alpha1.ManagedResource
-	// asked is true if the API server has answered since with what is there, so that Get has it.
+	// asked is true if the API server has answered since with the present form, so that Get has it.
 	asked bool
 }
 
@@ -78,15 +78,15 @@ type written struct {
 	mr *resourcesv1alpha1.ManagedResource
 	at time.Time
 	// over is the version that the cache has from before a restore of the source; "" if it has none. Its watch may not
-	// report that: it may have been resumed from a version that the restored store took for one of its own.
+	// report the restore: it may have been resumed from a version that the restored store took for one of its own.
 	over string
 }
 
-// lag limits how long a cache may take to deliver what was written. Writes are bound to versions, so that a form that is
-// taken for the latest too long or too short costs a conflict and nothing else.
+// lag limits the time that a cache may take to deliver a write. Writes are bound to versions, so that a form that
+// counts as the latest for too long or too short costs a conflict and nothing else.
 const lag = 30 * time.Second
 
-// counts reports whether it is later than what the cache has.
+// counts reports whether the form is later than the cached one.
 func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	later := older(cached.ResourceVersion, w.mr.ResourceVersion) || w.over != "" && w.over == cached.ResourceVersion
 	return w.mr.UID == cached.UID && later && now.Sub(w.at) < lag
@@ -134,7 +134,7 @@ func VersionsWentBackwards(before, after *resourcesv1alpha1.ManagedResource) boo
 	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
 }
 
-// Written notes the answer to a write, so that Get does not go back behind it.
+// Written records the answer to a write, so that Get returns nothing older.
 func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +149,8 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// Observed takes the version that the cache has, so that nothing older than that is held any longer. It returns true if
-// Get goes on with a later form: the cache lags, or the source was restored.
+// Observed takes the version that the cache has, and drops a held form that is not later. It returns true if Get goes
+// on with a later form: the cache lags, or the source was restored.
 func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	return found
 }
 
-// Lag returns after what time Get returns what the cache has, however old that is; zero if it does so already.
+// Lag returns the time until Get returns the form in the cache, however old that is; zero if it does so already.
 func (s *Statuses) Lag(ctx context.Context, key types.NamespacedName) time.Duration {
 	s.mu.Lock()
 	known, found := s.written[key]
@@ -184,8 +184,8 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	delete(s.pace, key)
 }
 
-// Confirmed reports whether a form of a ManagedResource that Get returned has all that was written to it for this instance
-// until then.
+// Confirmed reports whether a form of a ManagedResource that Get returned has all that was written to it for this
+// instance until then.
 func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	return found && first.uid == mr.UID && !older(mr.ResourceVersion, first.version)
 }
 
-// answeredLocked notes that the API server has answered with a form of a ManagedResource.
+// answeredLocked records that the API server has answered with a form of a ManagedResource.
 func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
 	key := client.ObjectKeyFromObject(mr)
 	if first, found := s.certain[key]; !found || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
@@ -205,7 +205,7 @@ func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// unanswered notes that a write failed, so that what became of it may not be known.
+// unanswered records that a write failed, so that its outcome may be unknown.
 func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +222,8 @@ func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) 
 	s.lost[key] = known
 }
 
-// before is the form whose transitions are to be told of when a ManagedResource has a later one: that of the first
-// write that was not answered, if the present form shows what became of it, else the present one.
+// before returns the form from which transitions are reported when a ManagedResource has a later one: the form before
+// the first write without an answer, if the present form shows its outcome, else the present one.
 func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bool) *resourcesv1alpha1.ManagedResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,9 +276,8 @@ type Change struct {
 	Conditions []meta.ConditionChange
 	// Stalled is true if the content cannot be applied as it is, so that a failure lasts until there is new content.
 	Stalled bool
-	// Judgements are changes of the conditions of health, by what the objects are like. Each condition is written at most
-	// once a second for their sake (MRB-39): Later, which Update sets, is after what time those may be written that are
-	// not yet, zero if all are.
+	// Judgements are changes of the conditions of health. Each condition is written at most once a second for their
+	// sake (MRB-39): Update sets Later to the time until the remaining ones may be written, zero if there are none.
 	Judgements []meta.ConditionChange
 	Later      time.Duration
 	Resources  *[]resourcesv1alpha1.ObjectReference
@@ -298,8 +297,8 @@ var (
 	ErrGone = fmt.Errorf("the ManagedResource is gone")
 )
 
-// Update writes what change says of the latest form of the ManagedResource with the given UID; change may be called
-// several times and returns nil for nothing to write. It returns the ManagedResource as it is then.
+// Update writes the change for the latest form of the ManagedResource with the given UID; change may be called several
+// times and returns nil for nothing to write. Update returns the resulting ManagedResource.
 func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid types.UID,
 	change func(*resourcesv1alpha1.ManagedResource) *Change) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
@@ -337,9 +336,8 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 	}
 }
 
-// GetUncached reads a ManagedResource from the API server, and Get does not go back behind what it found. No status of
-// it is written by this process meanwhile, so that the answer counts, even one that is older than what is known: the
-// source was restored.
+// GetUncached reads a ManagedResource from the API server; Get then returns nothing older. This process writes no
+// status of it meanwhile, so that the answer counts, even if it is older than the known form: the source was restored.
 func (s *Statuses) GetUncached(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -351,7 +349,8 @@ func (s *Statuses) GetUncached(ctx context.Context, key types.NamespacedName) (*
 	return s.read(ctx, key)
 }
 
-// Writers asks the API server who owns the specification of a ManagedResource, and for its generation at that time.
+// Writers asks the API server for the owners of the specification of a ManagedResource, and for its generation at that
+// time.
 func (s *Statuses) Writers(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (writers []meta.Writer, generation int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -404,8 +403,9 @@ func (s *Statuses) conditions(before meta.Conditions, change *Change, changes []
 	return after, changed || derived
 }
 
-// write sends the differing fields only, bound to the resource version that they were computed from (MR-14). Only the
-// metadata of the answer is asked for: the patch is bound, so that the rest is known, and it may be a long inventory.
+// write sends the differing fields only, bound to the resource version that they were computed from (MR-14). It
+// requests only the metadata of the answer: the patch is bound, so that the rest is known, and it may be a long
+// inventory.
 //
 // Each field that differs is one branch, and what is sent and what is returned are changed together.
 func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource, change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
@@ -458,8 +458,8 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	return &next, true, nil
 }
 
-// sameForm returns a conflict if a write that was bound to a version met another form than the one that has it: a
-// restored source gives a version to something else in time.
+// sameForm returns a conflict if a write that was bound to a version met another form at that version: a restored
+// source may give a version to another form.
 func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
 	if answer.Generation == bound.Generation && answer.UID == bound.UID {
 		return nil
@@ -468,7 +468,7 @@ func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialOb
 		fmt.Errorf("it has generation %d at the version of generation %d", answer.Generation, bound.Generation))
 }
 
-// metadataOf is what takes an answer of which only the metadata is wanted.
+// metadataOf returns an object that decodes only the metadata of an answer.
 func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: mr.Namespace, Name: mr.Name}}
 	object.SetGroupVersionKind(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))

@@ -22,10 +22,10 @@ import (
 const (
 	// readTimeout limits one read for a check: a single slow kind must not use up the time of the others (MRB-35).
 	readTimeout = 10 * time.Second
-	// namedProblems is how many objects a condition names: as many as a reader can act on.
+	// namedProblems is the number of objects that a condition names: as many as a reader can act on.
 	namedProblems = 10
-	// confirmTime is how long missing objects are read once more, after the first of them is confirmed: under the
-	// client's limits the reads of hundreds would put off what all of them say together.
+	// confirmTime limits further reads of missing objects, after the first of them is confirmed: under the client's
+	// limits, the reads of hundreds would delay the message about all of them.
 	confirmTime = 500 * time.Millisecond
 )
 
@@ -59,16 +59,16 @@ type Assessment struct {
 
 type problem struct {
 	reason, message string
-	// service is the object if its Events are to be told, too.
+	// service is the object if its Events must be reported, too.
 	service *resourcesv1alpha1.ObjectReference
 }
 
-// KnownHealth judges by what is already known; it is not ok if anything would have to be read.
+// KnownHealth judges by the tracker alone; ok is false if a read is needed.
 func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
 	for i := range refs {
 		ref := objects.RefOf(&refs[i])
 		recorded, judged := a.known(ref)
-		// An object that isn't healthy now may be so in a moment: the controllers of health tell when it lasts.
+		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
 		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync || recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
 			(recorded.Verdict.CountPods && !a.podsMatch(ref, recorded)) {
 			return nil, false
@@ -93,7 +93,7 @@ func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 	return a.health(ctx, refs, judgement{Assessor: a, timedOut: map[schema.GroupKind]error{}})
 }
 
-// ConfirmedHealth is Health that reads what is missing though it was about to be put back (MRB-38).
+// ConfirmedHealth is Health that also reads missing objects that are about to be put back (MRB-38).
 func (a *Assessor) ConfirmedHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
 	return a.health(ctx, refs, judgement{Assessor: a, timedOut: map[schema.GroupKind]error{}, confirms: true})
 }
@@ -103,7 +103,7 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 	unsettled, missed, began := false, 0, a.clock.Now()
 	for i := range refs {
 		ref := &refs[i]
-		// The first ones that are missing make the condition False, whatever the others are.
+		// The first missing objects make the condition False, whatever the others are.
 		j.confirms = j.confirms && (missed == 0 || missed < namedProblems && a.clock.Since(began) < confirmTime)
 		recorded, noMatch, err := j.find(ctx, ref)
 		if err != nil {
@@ -149,7 +149,7 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 			return Assessment{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Namespace+"/"+ref.Name, err)
 		}
 		if !recorded.Present {
-			continue // The check of health tells (MRP-3).
+			continue // The check of health reports it (MRP-3).
 		}
 		waitsFor := recorded.Verdict.Progressing
 		if waitsFor == "" && recorded.Verdict.CountPods {
@@ -179,7 +179,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	})
 }
 
-// unwatched counts the objects whose end no watch will tell, though one reports their kind.
+// unwatched counts the objects whose end no watch will report, though one covers their kind.
 func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
 	for i := range refs {
 		if a.tracker.Get(objects.RefOf(&refs[i]).Key).UnlabelledLive {
@@ -189,8 +189,8 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 	return count
 }
 
-// known is what is on record of an object; judged is false if that does not say how it is in the version of its entry:
-// another ManagedResource may have it in another one, which is not checked or says something else (MRH-8).
+// known returns the record of an object; judged is false if the record has no health in the version of its entry:
+// another ManagedResource may have the object in another version, which is not checked or differs (MRH-8).
 func (a *Assessor) known(entry objects.Ref) (recorded objects.Object, judged bool) {
 	recorded = a.tracker.GetIn(entry)
 	return recorded, recorded.Judged || !a.watches.view.Whole(entry.GVK())
@@ -200,8 +200,8 @@ func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
 	return a.watches.PodsCovered(ref) && a.tracker.Pods(ref.PodSource(), recorded.UID) == recorded.Verdict.Pods
 }
 
-// oldPods reports whether a Deployment waits for Pods. Where watches count more than it wants nothing is read: it may have
-// thousands, that go one by one.
+// oldPods reports whether a Deployment waits for Pods. If watches count more than it wants, nothing is read: it may
+// have thousands, that go one by one.
 func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (waitsFor string, err error) {
 	if entry := objects.RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
 		switch counted := a.tracker.Pods(entry.PodSource(), recorded.UID); {
@@ -234,19 +234,19 @@ func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectR
 	return "", nil
 }
 
-// judgement is one of a ManagedResource.
+// judgement is one pass over the objects of a ManagedResource.
 type judgement struct {
 	*Assessor
-	// confirms is true if what is missing is read, though it is about to be put back.
+	// confirms is true if missing objects are read, though they are about to be put back.
 	confirms bool
-	// slow are the kinds of which a read took too long: the others are not tried, so that there is time for those of other
-	// kinds (MRB-35).
+	// timedOut has the kinds of which a read took too long: their other objects are not tried, so that there is time
+	// for other kinds (MRB-35).
 	timedOut map[schema.GroupKind]error
 }
 
-// find returns what is known of an object, after a read where the tracker does not know it or no watch keeps it up to
-// date. An object that is on record as missing is read again before anybody says so (MRB-38), and what lists and
-// watches that go by the label do not have is always.
+// find returns the record of an object, after a read if the tracker does not know it or no watch keeps it up to date.
+// An object that is on record as missing is read again before that is reported (MRB-38); an object that lists and
+// watches by label do not have is always read.
 func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := objects.RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
@@ -260,7 +260,7 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	return a.read(ctx, ref, recorded)
 }
 
-// read is find for an object that has to be read; finding is what was known before.
+// read is find for an object that has to be read; recorded is its record from before.
 func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (objects.Object, error, error) {
 	key := objects.RefOf(ref).Key
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
@@ -304,8 +304,8 @@ func unhealthy(ref *resourcesv1alpha1.ObjectReference, why string) problem {
 	return p
 }
 
-// addEvents adds to problems with Services what their Events say (MRX-13). All of them take no longer than one read
-// may: Events are often kept elsewhere than what they are about.
+// addEvents adds the Events of Services to their problems (MRX-13). All of them take no longer than one read may:
+// Events are often stored elsewhere than their objects.
 func (a *Assessor) addEvents(ctx context.Context, problems []problem) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -328,8 +328,8 @@ func join(problems []problem) string {
 	return message
 }
 
-// EventText is what the Warning events about an object say, newest five, oldest first (MRX-13); empty if there are none
-// or they can't be read.
+// EventText returns the text of the newest five Warning events about an object, oldest first (MRX-13); empty if there
+// are none or they cannot be read.
 func (a *Assessor) EventText(ctx context.Context, object *corev1.ObjectReference) string {
 	const newest = 5
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

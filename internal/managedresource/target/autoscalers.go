@@ -27,12 +27,12 @@ var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1"
 const (
 	// autoscalersWithin limits how long the list of autoscalers may take before a caller that needs it fails.
 	autoscalersWithin = 15 * time.Second
-	// autoscalerGrace is how long an object counts as scaled after its last autoscaler is gone: one that is deleted and
-	// created again, to change what can't be changed or by a tool that replaces it, must not cost the replicas that it had
-	// asked for.
+	// autoscalerGrace is the time for which an object counts as scaled after its last autoscaler is gone: an
+	// autoscaler that is deleted and created again, to change an immutable field or by a tool that replaces it, must
+	// not cost the replicas that it had asked for.
 	autoscalerGrace = time.Minute
-	// refusalCounts is how long a list of autoscalers that failed fails for all who need it: each of them would ask, and
-	// wait, for it anew.
+	// refusalCounts is the time for which a failed list of autoscalers fails for all callers: each of them would
+	// request it, and wait for it, anew.
 	refusalCounts = 5 * time.Second
 )
 
@@ -47,21 +47,21 @@ type Autoscalers struct {
 	watches *Watches
 	active  *activeWatch
 
-	// listed is when the last list began that a call of Ready requested; it is changed during lists only.
+	// listed is the start of the last list that a call of Ready requested; it is changed during lists only.
 	listed time.Time
 
-	// telling is held while an event or a list is recorded; told counts the events.
+	// telling is held while an event or a list is recorded; reported counts the events.
 	telling  sync.Mutex
 	reported uint64
 
 	mu      sync.Mutex
 	started bool
-	// refused is why the last caller that needed the autoscalers did not get them, and since when.
+	// refused is the error of the last caller that did not get the autoscalers, and its time.
 	refused struct {
 		err error
 		at  time.Time
 	}
-	// since is when all of them were known for the first time; zero before.
+	// since is the time at which all of them were known first; zero before.
 	since    time.Time
 	targetOf map[types.UID]plan.Key
 	count    map[plan.Key]int
@@ -73,7 +73,7 @@ func newAutoscalers(w *Watches) *Autoscalers {
 	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]plan.Key{}, count: map[plan.Key]int{}, leaving: map[plan.Key]*time.Timer{}}
 }
 
-// Ready waits until all autoscalers are known, or returns why they are not.
+// Ready waits until all autoscalers are known, or returns the reason why they are not.
 func (a *Autoscalers) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
 	defer cancel()
@@ -100,8 +100,8 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 	return a.known(ctx, resource)
 }
 
-// known waits until the watch covers, as long as the first list is under way. Where that has failed, or the watch has
-// ended, the API server is asked: its client may pause for long until it tries again.
+// known waits until the watch covers the autoscalers, as long as the first list is under way. If that has failed, or
+// the watch has ended, it asks the API server: the reflector may pause for long before its next attempt.
 func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterface) error {
 	for {
 		if a.active.await(ctx) {
@@ -121,7 +121,7 @@ func (a *Autoscalers) asked(ctx context.Context, resource dynamic.ResourceInterf
 	}
 	return a.active.list(ctx, func() error {
 		if a.listed.After(began) {
-			return nil // Somebody else has asked since.
+			return nil // Another caller has asked since.
 		}
 		if err := a.refusal(began); err != nil {
 			return err
@@ -133,13 +133,13 @@ func (a *Autoscalers) asked(ctx context.Context, resource dynamic.ResourceInterf
 			a.listed = now
 		case errors.Is(err, errOvertaken):
 		case ctx.Err() == nil || time.Since(now) >= refusalCounts:
-			a.refuse(err) // Somebody who has no time left, and asked a moment ago, says nothing about the API server.
+			a.refuse(err) // A caller whose time ends just after its request proves nothing about the API server.
 		}
 		return err
 	})
 }
 
-// refuse records why a caller that needs the autoscalers now does not get them.
+// refuse records the error of a caller that does not get the autoscalers.
 func (a *Autoscalers) refuse(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +198,7 @@ func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterfac
 	}
 }
 
-// autoscalerSink takes what lists and a watch of autoscalers deliver, as long as it is the one that follows them.
+// autoscalerSink records the results of lists and a watch of autoscalers, as long as its session is current.
 type autoscalerSink struct {
 	*Autoscalers
 	active watchSession
@@ -268,7 +268,7 @@ func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() boo
 	return version, a.listedAll(targets, reported)
 }
 
-// listedAll takes a complete list over, which began when so many events had been told.
+// listedAll records a complete list; reported is the count of events when the list began.
 func (a *Autoscalers) listedAll(targets map[types.UID]plan.Key, reported uint64) error {
 	a.telling.Lock()
 	defer a.telling.Unlock()
@@ -320,7 +320,7 @@ func (s *autoscalerSink) Delete(object any) error {
 	return nil
 }
 
-// tells takes an event over, if the sink is heeded.
+// apply records an event, if the session of the sink is current.
 func (s *autoscalerSink) apply(uid types.UID, target plan.Key) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
@@ -336,8 +336,8 @@ func (s *autoscalerSink) Replace([]any, string) error { return nil }
 // Resync implements cache.ReflectorStore.
 func (s *autoscalerSink) Resync() error { return nil }
 
-// target is what an autoscaler scales; empty for a malformed one, which must not keep everything else from being
-// applied (MRB-12).
+// target returns the object that an autoscaler scales; empty for a malformed one, which must not keep everything else
+// from being applied (MRB-12).
 func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) plan.Key {
 	target, err := targetOfAutoscaler(autoscaler)
 	if err != nil {
@@ -347,8 +347,8 @@ func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) plan.Key {
 	return target
 }
 
-// set notes the target of an autoscaler, none for an empty key. A target that gains its first one is looked at again,
-// and so is one that has none any more once the grace is over, since its replicas change hands.
+// set records the target of an autoscaler, none for an empty key. A target is checked again when it gains its first
+// autoscaler, and when the grace after its last one is over, since its replicas change hands.
 func (a *Autoscalers) set(uid types.UID, key plan.Key) {
 	a.mu.Lock()
 	before, had := a.targetOf[uid]
@@ -399,7 +399,7 @@ func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
 	a.leaving[key] = timer
 }
 
-// suspect marks the workload as out of sync, under each equivalent kind that its manifest may have.
+// recheck marks the workload as out of sync, under each equivalent kind that its manifest may have.
 func (a *Autoscalers) recheck(key plan.Key) {
 	for _, key := range plan.NewEquivalences(nil).Keys(key) {
 		a.watches.tracker.MarkOutOfSync(objects.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})

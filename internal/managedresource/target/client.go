@@ -47,8 +47,8 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	return NewIsolatedClient(config, httpClient, metrics, nil)
 }
 
-// NewIsolatedClient returns a client that tells what its own goroutines, and those of the watches, panic with, where
-// that must not end the process.
+// NewIsolatedClient returns a client that reports the panics of its own goroutines, and of those of the watches, where
+// a panic must not end the process.
 func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Metrics, panicked Panicked) (*Client, error) {
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -79,7 +79,7 @@ func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Me
 }
 
 // object returns the client for an object that is on record. If the object has a namespace and its kind is
-// cluster-scoped now, or the other way round, the object can't be there: what has that name is another object.
+// cluster-scoped now, or the other way round, the object cannot exist: an object by that name is another one.
 func (c *Client) object(served *mapping, namespace, name string) (dynamic.ResourceInterface, error) {
 	if served.namespaced != (namespace != "") {
 		return nil, apierrors.NewNotFound(served.resource.GroupResource(), name)
@@ -121,19 +121,19 @@ func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb 
 	})
 }
 
-// Answer is what an object is after a write.
+// Answer is the state of an object after a write.
 type Answer struct {
 	objects.Observation
-	// Object is the whole object; nil where the API server keeps all that it gets.
+	// Object is the whole object; nil for kinds of which the API server keeps every field.
 	Object *unstructured.Unstructured
 }
 
-// Create creates an object and returns what it is then.
+// Create creates an object and returns its new state.
 func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured, view View) (Answer, error) {
 	return c.write(ctx, "create", object, view)
 }
 
-// Update replaces an object, given its resourceVersion and UID, and returns what it is then.
+// Update replaces an object, given its resourceVersion and UID, and returns its new state.
 func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, view View) (Answer, error) {
 	return c.write(ctx, "update", object, view)
 }
@@ -161,8 +161,8 @@ func (c *Client) Resize(ctx context.Context, object *unstructured.Unstructured, 
 // way round. The object is not written to its new place, because no inventory has that place on record.
 var ErrMisplaced = errors.New("its kind is now served with another scope")
 
-// write sends an object. Where its metadata is all that is needed afterwards, only that is asked for: building, sending
-// and decoding the rest would be a third of the work on both sides.
+// write sends an object. If only its metadata is needed afterwards, only that is requested: building, sending and
+// decoding the rest would be a third of the work on both sides.
 func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (answer Answer, err error) {
 	ctx, collected := cluster.CollectWarnings(ctx)
 	defer func() { c.warned(ctx, object, collected) }()
@@ -221,7 +221,7 @@ func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unst
 	return observationOf(object.GroupVersionKind(), accessor), nil
 }
 
-// metadataOnly asks for the metadata of what was written, in the form that costs least.
+// metadataOnly requests the metadata of the written object, in the cheapest form.
 const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 func resourcePath(resource schema.GroupVersionResource, namespace string) []string {

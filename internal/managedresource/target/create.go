@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// answeredWithin limits how long a creation that was sent may take after its run has ended, as at the end of the process:
-// the process has four seconds to end, and records what was created.
+// answeredWithin bounds a creation that was sent before its run ended, as at the end of the process: the process has
+// four seconds to end, and records the created objects.
 const answeredWithin = 2 * time.Second
 
 // answering is the key of the context that a request has from the moment at which it is sent.
 type answering struct{}
 
-// outliving returns the context of a creation that is sent on behalf of run, and waits with ctx until then: its answer
-// is what tells that the object is ours, so that it is not thrown away a moment before it comes.
+// outliving returns the context of a creation that is sent on behalf of run, and waits with ctx until then. Only its
+// answer proves that the object is ours, so that the answer must not be thrown away a moment before it comes.
 func outliving(ctx, run context.Context) (context.Context, context.CancelFunc) {
 	sent, cancel := context.WithTimeout(context.WithoutCancel(run), requestTimeout)
 	stop := context.AfterFunc(run, func() { time.AfterFunc(answeredWithin, cancel) })
@@ -55,7 +55,7 @@ func (s sending) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := s.RoundTripper.RoundTrip(request.WithContext(sent))
 	if err != nil && waiting.Err() != nil {
-		return nil, waiting.Err() // As if it had not outlived it.
+		return nil, waiting.Err() // As without outliving.
 	}
 	return response, err
 }

@@ -14,20 +14,20 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// definitionsFor is how long the defaults of a kind are used again. All objects of a kind are compared within seconds,
-// at a start or in a full pass, and a definition that is changed in between counts from the next one on.
+// definitionsFor is the time for which the defaults of a kind are used again. All objects of a kind are compared
+// within seconds, at a start or in a full pass; a definition that changes in between counts from the next pass on.
 const definitionsFor = 10 * time.Second
 
 var definitionKind = customResourceDefinitions.WithVersion("v1")
 
-// definitions reads what CustomResourceDefinitions fill in, once for all that want to know at the same time.
+// definitions reads the defaults of CustomResourceDefinitions, once for all callers at the same time.
 //
-// Invariant: what it says is of a definition that was read less than definitionsFor ago, and not before a change that
-// was seen. A definition that could not be read fills in nothing.
+// Invariant: the defaults are from a definition that was read less than definitionsFor ago, and not before a change
+// that was seen. A definition that could not be read has no defaults.
 type definitions struct {
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*definition
-	// seen is the form in which the definition of a kind was seen last, as long as it is there.
+	// seen is the form of the definition of each kind that was seen last, as long as the definition exists.
 	seen map[schema.GroupKind]definitionForm
 }
 
@@ -42,8 +42,8 @@ type definition struct {
 	read     time.Time
 }
 
-// FilledIn reports whether live differs from what is to be written only by what the CustomResourceDefinition of its kind
-// fills in, so that a write would change nothing (MRB-8).
+// FilledIn reports whether live differs from merged only by defaults of the CustomResourceDefinition of its kind, so
+// that a write would change nothing (MRB-8).
 func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstructured) bool {
 	gvk := live.GroupVersionKind()
 	if !typed.IsCustom(gvk.Group) {
@@ -54,13 +54,13 @@ func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstru
 	return merge.Equal(live, filled)
 }
 
-// definitionTakes limits how long API servers may go on with the former definition of a kind after it was changed: each
-// learns of it by a watch.
+// definitionTakes is the longest time for which API servers go on with the former definition of a kind after a change:
+// each learns of it by a watch.
 const definitionTakes = 10 * time.Second
 
-// Defines takes an object that was read or written. If it is a CustomResourceDefinition in a form that was not seen
-// before, objects of its kind may get fields that were dropped: those are written once more now, and again as soon as
-// every API server knows the definition.
+// Defines takes an object that was read or written. If it is a CustomResourceDefinition in a new form, objects of its
+// kind may get fields that were dropped before: they are written once more now, and again as soon as every API server
+// knows the definition.
 func (w *Watches) Defines(object *unstructured.Unstructured) {
 	if object == nil || object.GroupVersionKind().GroupKind() != customResourceDefinitions {
 		return
@@ -73,7 +73,7 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 	w.after(definitionTakes, func() { w.tracker.RetryKind(kind) })
 }
 
-// renewed notes the form of a definition, and reports whether it is another one than before.
+// renewed records the form of a definition, and reports whether the form is new.
 func (d *definitions) renewed(kind schema.GroupKind, form definitionForm) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *Client) defaultsOf(ctx context.Context, gvk schema.GroupVersionKind) me
 	}
 }
 
-// readDefinition works for all that wait, so that it ends with none of their contexts.
+// readDefinition works for all waiting callers, so that it ends with none of their contexts.
 func (c *Client) readDefinition(gvk schema.GroupVersionKind, d *definition) {
 	defer c.panicked.caught()
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unservedRetry is how often a kind that the target does not serve is looked for (MRT-9).
+// unservedRetry is the interval between look-ups of a kind that the target does not serve (MRT-9).
 const unservedRetry = 10 * time.Second
 
 // lookForKinds looks for the kinds that watches wait for, and wakes the watches whose kinds are served now. It asks
@@ -25,7 +25,7 @@ func (w *Watches) lookForKinds(ctx context.Context) {
 	}
 }
 
-// waiting are the watches that wait for their kinds to be served.
+// waiting returns the watches that wait for their kinds to be served.
 func (w *Watches) waiting() map[schema.GroupVersion]map[schema.GroupVersionKind][]*activeWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +43,7 @@ func (w *Watches) waiting() map[schema.GroupVersion]map[schema.GroupVersionKind]
 	return all
 }
 
-// lookFor asks what kinds a group and version has. An unknown answer is asked for again after unservedRetry.
+// lookFor asks for the kinds of a group and version. After an error, the next request follows after unservedRetry.
 func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion, waiting map[schema.GroupVersionKind][]*activeWatch) {
 	defer w.panicked.caught()
 	answer, err := w.client.mappings.ask(ctx, gv)
@@ -60,7 +60,7 @@ func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion, waiting m
 	}
 }
 
-// wake has a watch that waits for its kind ask for it at once.
+// wake makes a watch that waits for its kind ask for it at once.
 func (a *activeWatch) wake() {
 	select {
 	case a.served <- struct{}{}:

@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// pageSize is how many objects one answer has. Five hundred objects of some kilobytes are a few megabytes in memory,
-	// and a hundred thousand objects take two hundred requests.
+	// pageSize is the number of objects in one answer. Five hundred objects of some kilobytes are a few megabytes in
+	// memory, and a hundred thousand objects take two hundred requests.
 	pageSize = 500
-	// listAttempts is how often a list is begun anew whose next page is not to be had any more; the last one is in one
-	// piece.
+	// listAttempts is the number of attempts at a list whose next page has expired; the last attempt is in one piece.
 	listAttempts = 3
 )
 
-// pageFunc asks for a page.
+// pageFunc requests a page.
 type pageFunc func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// paging is what becomes of a list that comes in pages: start is called before each attempt, begin when its first page
-// is there.
+// paging has the callbacks of a list in pages: start is called before each attempt, begin when its first page is
+// there.
 type paging struct {
 	start func()
 	begin func(resourceVersion string) error

@@ -17,36 +17,37 @@ import (
 )
 
 const (
-	// heldBytes limits what is kept of lists until it is compared. An object packs to 100 to 300 bytes next to another one
-	// of its kind, so that heldBytes is enough for a hundred thousand objects; objects that do not fit are read one by
-	// one.
+	// heldBytes limits the listed objects that are kept until they are compared. An object packs to 100 to 300 bytes
+	// next to another one of its kind, so that heldBytes is enough for a hundred thousand objects; objects that do not
+	// fit are read one by one.
 	heldBytes = 24 << 20
-	// heldFor is how long a list is kept: all ManagedResources run within seconds after a start, and an object that no run
-	// asks for until then belongs to a ManagedResource that waits for something.
+	// heldFor is the time for which a list is kept: all ManagedResources run within seconds after a start, and an
+	// object that no run reads until then belongs to a ManagedResource that waits for something.
 	heldFor = 10 * time.Minute
-	// entryBytes is what an object takes in addition to its packed form: the entry of the map and its overhead.
+	// entryBytes is the size of an object in addition to its packed form: the entry of the map and its overhead.
 	entryBytes = 100
-	// listedWithin is how long a comparison waits for the list of its kind before it reads the object: two hundred pages.
+	// listedWithin limits the wait of a comparison for the list of its kind, before it reads the object: two hundred
+	// pages.
 	listedWithin = 30 * time.Second
-	// wholeLists is how many lists of whole objects are under way at a time: a page of large objects takes megabytes.
+	// wholeLists is the number of lists of whole objects at a time: a page of large objects takes megabytes.
 	wholeLists = 2
-	// slowPage is after what time a list whose page does not come counts no longer among those: what hangs, as of a kind
-	// whose conversion webhook does not answer, takes no memory, and must not hold up the lists of other kinds for the
-	// minute that it may take.
+	// slowPage is the time after which a list that waits for a page no longer counts among those: a list that hangs,
+	// as of a kind whose conversion webhook does not answer, takes no memory, and must not hold up the lists of other
+	// kinds for the minute that it may take.
 	slowPage = 3 * time.Second
 )
 
 // live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not
 // one for each object.
 //
-// Invariants: an object is handed out once, and only while the watch of its scope covers, so that nothing can have
-// happened to it untold, and the tracker knows nothing later of it than the version that was listed, and has not called
-// that into question since. It is as good as one that was read at that moment: whatever is written because of it
-// carries its resource version. That an object is not here says nothing.
+// Invariants: an object is handed out once, and only while the watch of its scope covers, so that no change goes
+// unreported, and only if the tracker knows no later version than the listed one, and has not called that into
+// question since. It is as good as an object that was read at that moment: every write that is based on it carries its
+// resource version. The absence of an object proves nothing.
 type live struct {
 	mu sync.Mutex
-	// expected are the scopes whose next list is to be of whole objects, and when that list was last heard of: when it
-	// began, or a page of it came; zero before.
+	// expected has the scopes whose next list must have whole objects, with the time of the last progress of that
+	// list: its start, or a page; zero before.
 	expected map[scope]time.Time
 	packers  map[scope]*packer
 	held     map[types.UID]packed
@@ -62,15 +63,15 @@ type packed struct {
 	era        uint16
 }
 
-// size is what it takes of heldBytes.
+// size returns the object's share of heldBytes.
 func (p packed) size() int { return len(p.bytes) + entryBytes }
 
 func newLive() *live {
 	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, held: map[types.UID]packed{}, lists: make(chan struct{}, wholeLists)}
 }
 
-// expect asks for the next list of a scope to be of whole objects. Pods are not: there may be many, and hardly any are
-// managed.
+// expect requests that the next list of a scope has whole objects. Pods and ReplicaSets are left out: there may be
+// many, and hardly any are managed.
 func (l *live) expect(s scope) bool {
 	if s.gvk == podKind || s.gvk == replicaSetKind || s.name == allNames {
 		return false
@@ -90,18 +91,18 @@ func (l *live) wants(s scope) bool {
 	return expected
 }
 
-// until is until when a list of whole objects may be waited for that is expected of a scope.
+// until returns the time until which callers may wait for the list of whole objects that is expected of a scope.
 func (l *live) until(s scope) (_ time.Time, expected bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	heard, expected := l.expected[s]
 	if heard.IsZero() {
-		heard = time.Now() // It waits for others.
+		heard = time.Now() // The list waits for other lists.
 	}
 	return heard.Add(listedWithin), expected
 }
 
-// heard notes that the list of whole objects of a scope began, or that a page of it came.
+// heard records progress of the list of whole objects of a scope: its start, or a page.
 func (l *live) heard(s scope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +111,8 @@ func (l *live) heard(s scope) {
 	}
 }
 
-// begin waits until a list of whole objects may start, and returns how to ask for its pages; the caller must call end.
+// begin waits until a list of whole objects may start, and returns the function that requests its pages; the caller
+// must call end.
 func (l *live) begin(ctx context.Context, s scope, whole pageFunc) (page pageFunc, end func(), err error) {
 	select {
 	case l.lists <- struct{}{}:
@@ -151,8 +153,8 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// hold keeps an object of the list of a scope that is under way, which is of an era of the tracker's record. The
-// managers of its fields are not kept.
+// hold keeps an object of the list of a scope that is under way, with the era of the tracker's record. It drops the
+// managed fields.
 func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
@@ -194,7 +196,7 @@ func (l *live) packerOf(s scope, first []byte) *packer {
 	return p
 }
 
-// take hands out the object with a UID, nil if it is not here, or of another era.
+// take hands out the object with a UID, nil if it is not held, or of another era.
 func (l *live) take(uid types.UID, era uint16) *unstructured.Unstructured {
 	l.mu.Lock()
 	p, found := l.held[uid]
@@ -242,7 +244,7 @@ type packer struct {
 
 func newPacker(dictionary []byte) *packer {
 	const (
-		window = 32 << 10 // What the format can refer to.
+		window = 32 << 10 // The format can refer back that far.
 		level  = 2        // The fastest that uses a dictionary.
 	)
 	p := &packer{dictionary: bytes.Clone(dictionary[max(0, len(dictionary)-window):])}
@@ -258,8 +260,8 @@ func (p *packer) pack(content []byte) []byte {
 	return bytes.Clone(p.buffer.Bytes())
 }
 
-// Expect tells, before the watches start, which objects are about to be compared: their kinds are listed as whole
-// objects then, for Read.
+// Expect announces, before the watches start, the objects that are about to be compared: their kinds are listed as
+// whole objects then, for Read.
 func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	if !w.disabled {
 		for s := range w.scopesOf(refs) {
@@ -269,8 +271,8 @@ func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	w.Track(owner, refs)
 }
 
-// Read returns an object as a list of its kind had it, if a watch would have told what happened to it since and did
-// not, else it reads it. Each object is taken from a list once; whatever is written because of it must carry its
+// Read returns an object as a list of its kind had it, if a watch has covered the object since and reported no change,
+// else it reads the object. Each object is taken from a list once; every write that is based on it must carry its
 // resource version.
 func (w *Watches) Read(ctx context.Context, ref objects.Ref) (*unstructured.Unstructured, error) {
 	if object := w.fromList(ctx, ref); object != nil {

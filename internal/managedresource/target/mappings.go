@@ -22,7 +22,8 @@ import (
 // aggregated one that does not answer must not hold what others need.
 const discoveryTimeout = 10 * time.Second
 
-// mapping is where the objects of a kind are served. It is immutable: a kind that is served anew gets another one.
+// mapping is the place where the API server serves the objects of a kind. It is immutable: a kind that is served anew
+// gets another one.
 type mapping struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
@@ -44,7 +45,7 @@ func (m *mapping) readable(name string) error {
 	return &unreadableError{apierrors.NewNotFound(m.resource.GroupResource(), name)}
 }
 
-// unreadableError says that the API of a kind has no objects that can be read.
+// unreadableError means that the API of a kind has no objects that can be read.
 type unreadableError struct{ error }
 
 func (e *unreadableError) Error() string {
@@ -53,25 +54,26 @@ func (e *unreadableError) Error() string {
 
 func (e *unreadableError) Unwrap() error { return e.error }
 
-// mappings remembers where kinds are served, as discovery said it.
+// mappings remembers the mapping of each kind, as discovery reported it.
 //
-// Invariant: a mapping ends with what it was made from. An answer that the API server does not know its path ends it at
-// once, and so does a change of the CustomResourceDefinition that is seen, also if that comes before the answer of
-// discovery; what is not served is never remembered.
+// Invariant: a mapping ends with its source. An answer that the API server does not know its path ends it at once, and
+// so does a change of the CustomResourceDefinition that is seen, also if that comes before the answer of discovery; a
+// kind that is not served is never remembered.
 type mappings struct {
 	metrics *Metrics
 	client  rest.Interface
 
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*mapping
-	// asking are questions that are under way, so that many objects of a kind ask once.
+	// asking has the questions that are under way, so that many objects of a kind ask once.
 	asking map[schema.GroupVersion]*question
-	// panicked takes what a question panicked with.
+	// panicked reports the panic of a question.
 	panicked Panicked
 }
 
 type question struct {
-	// stale is true if a kind of the group was seen to change since it was asked: the answer may be of before.
+	// stale is true if a kind of the group was seen to change after the request was sent: the answer may be from
+	// before.
 	stale  bool
 	done   chan struct{}
 	answer *metav1.APIResourceList
@@ -82,10 +84,11 @@ func newMappings(client rest.Interface, metrics *Metrics, panicked Panicked) *ma
 	return &mappings{client: client, metrics: metrics, panicked: panicked, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
 }
 
-// outdatedAnswers is how often discovery is asked again because a kind was seen to change meanwhile.
+// outdatedAnswers limits the requests to discovery for one kind, which are repeated if the kind was seen to change
+// meanwhile.
 const outdatedAnswers = 3
 
-// of returns where a kind is served; apimeta.NoKindMatchError if it is not. Waiting ends with the context.
+// of returns the mapping of a kind; apimeta.NoKindMatchError if the kind is not served. Waiting ends with the context.
 func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mapping, error) {
 	m.mu.Lock()
 	known := m.byKind[gvk]
@@ -108,7 +111,8 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 	return nil, fmt.Errorf("the kinds of %s change faster than they can be discovered", gvk.GroupVersion())
 }
 
-// remember takes the answer to a question, unless it is outdated, and returns where a kind is served, nil if it is not.
+// remember takes the answer to a question, unless it is outdated, and returns the mapping of a kind, nil if the kind
+// is not served.
 func (m *mappings) remember(gvk schema.GroupVersionKind, q *question) (served *mapping, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,8 +140,8 @@ func notServed(gvk schema.GroupVersionKind) error {
 	return &apimeta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// ask asks for the kinds of a group and version, once for all that want to know at the same time. A group that is not
-// there has none.
+// ask requests the kinds of a group and version, once for all callers at the same time. A group that does not exist
+// has none.
 func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, error) {
 	m.mu.Lock()
 	q := m.asking[gv]
@@ -158,7 +162,7 @@ func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, 
 	}
 }
 
-// answer works for all that wait, so that it ends with none of their contexts.
+// answer works for all waiting callers, so that it ends with none of their contexts.
 func (m *mappings) answer(gv schema.GroupVersion, q *question) {
 	defer m.panicked.caught()
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
@@ -234,13 +238,13 @@ func (m *mappings) with(ctx context.Context, gvk schema.GroupVersionKind, do fun
 	return do(now)
 }
 
-// notServedYetError says that the API server names a kind and has nothing at its path, as it does for a moment when a
-// CustomResourceDefinition comes or goes. Whether an object is there can't be told.
+// notServedYetError means that discovery names a kind and the API server has nothing at its path, as for a moment when
+// a CustomResourceDefinition comes or goes. It is unknown whether an object exists.
 type notServedYetError struct{ error }
 
 func (e *notServedYetError) Unwrap() error { return e.error }
 
-// versions are the versions of a group that are served, the preferred one first; none if it is not there.
+// versions returns the served versions of a group, the preferred one first; none if the group does not exist.
 func (m *mappings) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
@@ -263,8 +267,8 @@ func (m *mappings) versions(ctx context.Context, group string) ([]string, error)
 	return versions, nil
 }
 
-// Served returns in what version a kind is served: in this one, if it is, else in another one, whose objects are the
-// same (MRD-13); apimeta.NoKindMatchError if it is not served at all.
+// Served returns the version in which a kind is served: the given one, if it is, else another one, whose objects are
+// the same (MRD-13); apimeta.NoKindMatchError if the kind is not served at all.
 func (c *Client) Served(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	_, err := c.mappings.of(ctx, gvk)
 	if !apimeta.IsNoMatchError(err) {
@@ -283,8 +287,7 @@ func (c *Client) Served(ctx context.Context, gvk schema.GroupVersionKind) (schem
 	return gvk, err
 }
 
-// Scope tells where the objects of a kind live; unknown if the target does not serve it (MRD-9). Waiting ends with the
-// context.
+// Scope returns the scope of a kind; unknown if the target does not serve it (MRD-9). Waiting ends with the context.
 func (c *Client) Scope(ctx context.Context, gvk schema.GroupVersionKind) (plan.Scope, error) {
 	served, err := c.mappings.of(ctx, gvk)
 	switch {

@@ -14,12 +14,13 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// View says how much of the objects of a kind is watched, and what of them decides about drift.
+// View decides how much of the objects of a kind is watched, and which parts of them decide about drift.
 type View struct {
 	Health healthcheck.Options
 }
 
-// wholeForDrift are kinds whose status changes while nothing that is managed does, and that have no generation to tell.
+// wholeForDrift are kinds whose status changes while no managed field does, and that have no generation to tell the
+// two apart.
 var wholeForDrift = map[runtimeschema.GroupKind]bool{
 	{Kind: "Service"}: true, {Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,
 	{Kind: "Pod"}: true, {Kind: "ResourceQuota"}: true, {Kind: "ReplicationController"}: true, {Kind: "Node"}: true,
@@ -28,8 +29,8 @@ var wholeForDrift = map[runtimeschema.GroupKind]bool{
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: true,
 }
 
-// generationCovers are the groups of Kubernetes' own whose kinds count every change of what is managed in their
-// generation. In the others some kinds have none, and some have one that stays 1.
+// generationCovers are the API groups whose kinds count every change of a managed field in their generation. In other
+// groups some kinds have no generation, and some have one that stays 1.
 var generationCovers = map[string]bool{
 	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true, "admissionregistration.k8s.io": true,
 }
@@ -39,7 +40,7 @@ func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
 	return wholeForDrift[gvk.GroupKind()] || v.Health.NeedsWholeObject(gvk)
 }
 
-// Observation is what a whole object says.
+// Observation returns the observation of a whole object.
 func (v View) Observation(object *unstructured.Unstructured) objects.Observation {
 	gvk := object.GroupVersionKind()
 	observation := observationOf(gvk, object)
@@ -51,7 +52,7 @@ func (v View) Observation(object *unstructured.Unstructured) objects.Observation
 	return observation
 }
 
-// observationOf is what the metadata of an object say.
+// observationOf returns the observation of an object's metadata.
 func observationOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Observation {
 	observation := objects.Observation{
 		Key:             objects.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
@@ -66,8 +67,7 @@ func observationOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) obj
 	return observation
 }
 
-// content is what of an object decides about drift: all but its status, also the one that merging leaves alone in
-// annotations.
+// content returns an object without the annotations that merging treats as status, which do not decide about drift.
 func content(gvk runtimeschema.GroupVersionKind, object map[string]any) map[string]any {
 	status := merge.StatusAnnotations(gvk.GroupKind())
 	annotations, _, _ := unstructured.NestedFieldNoCopy(object, "metadata", "annotations")

@@ -2,11 +2,11 @@ package target
 
 import "k8s.io/client-go/tools/cache"
 
-// Panicked takes what a goroutine or a timer of this package panicked with, where one process serves many targets: that
-// target's share of the process ends then. Without it a panic ends the process, as everywhere else.
+// Panicked is called with the panic of a goroutine or a timer of this package, where one process serves many targets:
+// that target's share of the process ends then. Without it a panic ends the process, as everywhere else.
 type Panicked func(cause any)
 
-// caught is deferred by whatever runs on its own.
+// caught is deferred by each goroutine.
 func (p Panicked) caught() {
 	if p == nil {
 		return

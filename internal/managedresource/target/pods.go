@@ -21,7 +21,7 @@ var (
 // that reports them.
 const countedPods = "#"
 
-// podScopes are the watches that count the Pods of a Deployment.
+// podScopes returns the scopes of the watches that count the Pods of a Deployment.
 func (w *Watches) podScopes(deployment objects.Ref) [2]scope {
 	var scopes [2]scope
 	for i, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
@@ -64,7 +64,7 @@ func (s scope) counts() (objects.PodSource, bool) {
 	return objects.Labelled, s.name == ""
 }
 
-// forgetPods removes what a complete list of the scope no longer has, all of it if there is no list any more.
+// forgetPods removes the Pods that a complete list of the scope no longer has, all of them if listed is nil.
 func (s scope) forgetPods(l *objects.Tracker, listed map[types.UID]struct{}) {
 	source, counts := s.counts()
 	switch {
@@ -76,8 +76,8 @@ func (s scope) forgetPods(l *objects.Tracker, listed map[types.UID]struct{}) {
 	}
 }
 
-// podObservation is what a Pod says if it is managed itself; its content is not compared in this form, so that every
-// new resource version is looked at.
+// podObservation returns the observation of a Pod that is managed itself. It has no digest of the content, so that
+// every new resource version is checked.
 func (w *Watches) podObservation(pod *corev1.Pod) objects.Observation {
 	observation := observationOf(podKind, pod)
 	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(pod.Status.Phase)}}}

@@ -17,9 +17,9 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
-// requests are how a scope is listed and watched.
+// scopeRequests are the requests that list and watch a scope.
 type scopeRequests struct {
-	// whole lists whole objects; list those that are enough for the watch.
+	// whole lists whole objects; list lists them in the form that the watch needs.
 	whole, list pageFunc
 	watch       func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	expected    runtime.Object
@@ -53,19 +53,19 @@ func pagesOf[L runtime.Object](metrics *Metrics, list func(context.Context, meta
 	}
 }
 
-// listWatch is what a reflector asks. Lists are reported page by page and handed to it empty: it keeps nothing, and
-// watches from where they ended.
+// listWatch is the source of a reflector. It reports lists page by page and returns them empty: the reflector keeps
+// nothing, and watches from the end of the list.
 type listWatch struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what reflectors ask: a stream of initial events would be kept by them until its
+// IsWatchListSemanticsUnSupported keeps reflectors from a stream of initial events, which they would hold until its
 // end.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// opened is called when a watch goes on from where all that came before it was reported, with a context that ends with
-// the watch. The function that it returns is called at the end of the watch.
+// opened is called when a watch resumes after everything before it was reported, with a context that ends with the
+// watch. The function that it returns is called at the end of the watch.
 type opened = func(context.Context) (ended func(atTimeout bool))
 
-// newListWatch reports what the watch's requests say of its coverage: failed is called with each error.
+// newListWatch returns a listWatch that calls failed with each error, and resumed when a watch has opened.
 func newListWatch(list func(context.Context) (string, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 	failed func(error), resumed opened) listWatch {
 	return listWatch{&cache.ListWatch{
@@ -90,7 +90,7 @@ func newListWatch(list func(context.Context) (string, error), follow func(contex
 	}}
 }
 
-// openWatch opens a watch. That it opens is limited in time; then it ends with its context.
+// openWatch opens a watch within a time limit; the watch then ends with its context.
 func openWatch(ctx context.Context, options metav1.ListOptions,
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), failed func(error), resumed opened) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -17,8 +17,8 @@ import (
 const (
 	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
 	linger = 30 * time.Second
-	// fewByName is how many create-only objects of a kind are watched one by one. More have one watch for all objects of
-	// their kind, which costs the API server about as much as three others.
+	// fewByName is the number of create-only objects of a kind that are watched one by one. More have one watch for
+	// all objects of their kind, which costs the API server about as much as three others.
 	fewByName = 3
 	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends next to nothing.
 	minWatchTimeout = time.Hour
@@ -27,7 +27,7 @@ const (
 // allNames is the name in the scope of a watch that sees all objects of a kind, with the managed-by label or without.
 const allNames = "*"
 
-// scope is what one watch covers: the labelled objects of a kind in all namespaces or in one, a single object, or all
+// scope is the range of one watch: the labelled objects of a kind in all namespaces or in one, a single object, or all
 // objects (allNames, countedPods).
 type scope struct {
 	gvk       schema.GroupVersionKind
@@ -106,10 +106,10 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// View returns what decides about drift and health.
+// View returns the View that decides about drift and health.
 func (w *Watches) View() View { return w.view }
 
-// Autoscalers returns the index of what is scaled horizontally.
+// Autoscalers returns the index of horizontally scaled objects.
 func (w *Watches) Autoscalers() *Autoscalers { return w.autoscalers }
 
 // Track sets the objects of a ManagedResource, in the tracker and for the watches.
@@ -137,7 +137,7 @@ func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
 	}
 }
 
-// scopesOf returns the scopes that report objects, and of the Pods of those that are Deployments.
+// scopesOf returns the scopes that report objects, and the Pods of Deployments among them.
 func (w *Watches) scopesOf(refs []objects.Ref) map[scope]struct{} {
 	wanted := map[scope]struct{}{}
 	for _, ref := range refs {
@@ -151,7 +151,7 @@ func (w *Watches) scopesOf(refs []objects.Ref) map[scope]struct{} {
 	return wanted
 }
 
-// Served tells that an object of a kind was just written, so that there is no need to wait for the kind any longer.
+// Served reports that an object of a kind was just written, so that a watch need not wait for the kind any longer.
 func (w *Watches) Served(ref objects.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,7 +202,7 @@ func (w *Watches) scopeOf(ref objects.Ref) scope {
 	return s
 }
 
-// watchedIn is the namespace of the watch that reports a namespace, empty for that of all of them.
+// watchedIn returns the namespace of the watch that reports a namespace, empty for the watch of all namespaces.
 func (w *Watches) watchedIn(namespace string) string {
 	if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
 		// Only namespaces with managed objects are watched, configured ones and others alike (MRB-37).
