@@ -27,7 +27,7 @@ import (
 const (
 	// updateAttempts limits how often a conflicting write is answered by merging anew.
 	updateAttempts = 4
-	// servedWithin is how long a custom resource waits for its CRD of the same ManagedResource (MR-31).
+	// servedWithin limits the wait of a custom resource for its CRD of the same ManagedResource (MR-31).
 	servedWithin = 5 * time.Second
 )
 
@@ -40,13 +40,13 @@ type applier struct {
 	// are known to be in sync, too. asked is true if a user requested that: then drift is repaired without delay. periodic
 	// is true if a sync period asks for updates of objects that no watch covers.
 	full, all, asked, periodic bool
-	// visitedBefore are those that an earlier run has visited for the same reason.
+	// visitedBefore are the objects that an earlier run has visited for the same reason.
 	visitedBefore map[plan.Key]struct{}
-	// scales are the custom kinds of the plan, and whether they have the subresource scale.
+	// scales has the custom kinds of the plan, and whether they have the subresource scale.
 	scales map[schema.GroupVersionKind]bool
 
-	// lease knows what the plan was made from; recorded makes sure of that before the first write, and that the inventory
-	// has all objects.
+	// lease proves that the plan is still current; recorded checks that before a write, and that the inventory has all
+	// objects.
 	lease    *lease
 	recorded func() error
 
@@ -58,13 +58,13 @@ type applier struct {
 	errs             []error
 	failedNamespaces map[string]bool
 	failedKinds      map[metav1.GroupKind]bool
-	// replan is true if an object was left to the next run, which plans it where it belongs.
+	// replan is true if an object was left to the next run, which plans it at its present place.
 	replan bool
 	// failing are the objects that could not be applied, or were skipped. They are kept for other ManagedResources, which
 	// may be able to apply them.
 	failing map[objects.Key]struct{}
-	// written has the outcome of each object that is in sync now; held is after what time the first of the delayed repairs
-	// is due; news is what to report about drift.
+	// written has the outcome of each object that is in sync now; held is the time until the first of the delayed
+	// repairs; events are the reports about drift.
 	written map[plan.Key]outcome
 	held    time.Duration
 	events  []string
@@ -77,18 +77,19 @@ const skipped = "skipped"
 // leftAway is the result for an object that is gone and is not created while its ManagedResource is left alone.
 const leftAway = "left away"
 
-// outcome is what was done about one object.
+// outcome is the result of a run for one object.
 type outcome struct {
 	// result is created, updated, unchanged or skipped.
 	result      string
 	observation objects.Observation
-	// since is what was on record before the first request.
+	// since is the revision of the object before the first request.
 	since objects.Revision
-	// before is the object as it was found, nil if it was not there.
+	// before is the object as it was found, nil if it did not exist.
 	before, after *unstructured.Unstructured
-	// held is what was left alone of it.
+	// held has the holds on the object.
 	held held
-	// desired stands for what it was compared with, if that is not what the run began with.
+	// desired is the digest of the desired state that the object was compared with, if it differs from the one at the
+	// start of the run.
 	desired uint64
 	// keptBy is the other ManagedResource whose origin it keeps; anothers is true if its origin named another
 	// ManagedResource, of whatever source.
@@ -105,7 +106,7 @@ func (o outcome) gainedOrigin() bool {
 	return o.result == "created" || o.result == "updated" && o.anothers && !o.isKept()
 }
 
-// newApplier returns what carries out a plan, in a run that took over what taken says.
+// newApplier returns the applier of a plan, in a run with the input taken.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run, lease *lease) *applier {
 	return &applier{
 		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
@@ -209,8 +210,8 @@ func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) clai
 	return others
 }
 
-// inSync reports whether an object is known to be in sync, compared with the digest of what this ManagedResource wants,
-// or of the same with the origin of another one that owns the object.
+// inSync reports whether an object is known to be in sync with the digest of this ManagedResource's desired state, or
+// with the same state and the origin of another owner.
 func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64, others claims) (as uint64, inSync bool) {
 	key := desired.Ref.Key
 	if as, inSync = digest, a.Tracker.InSync(key, digest); !inSync {
@@ -223,8 +224,8 @@ func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest ui
 	return as, inSync && a.Watches.Covered(desired.Ref)
 }
 
-// digestsOfOwners returns the digests of what this ManagedResource wants of an object with the origins of others that
-// keep the object.
+// digestsOfOwners returns the digests of the desired state of an object with the origins of other ManagedResources
+// that keep the object.
 func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, others claims) (digests []uint64) {
 	for _, claim := range others.on(desired.Key, a.Tracker) {
 		if claim.Keeps {
@@ -251,7 +252,7 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others cla
 		return nil
 	}
 	drift := a.Tracker.DriftOf(desired.Ref.Key, a.Clock.Now())
-	// A run that was asked for takes part in no fight either: it may be one that can't be completed.
+	// A requested run takes part in no fight either: it may be unable to complete.
 	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(desired.Ref.Key) {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
@@ -272,7 +273,7 @@ func (a *applier) options(desired *plan.Desired) merge.Options {
 	}
 }
 
-// desiredDigest stands for all that decides what an object is to be.
+// desiredDigest returns a digest of everything that decides about the desired state of an object.
 func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 	digest := objects.ContentDigest(desired.Object) ^ objects.ContentDigest(map[string]any{"origin": options.Origin})<<4
 	for i, flag := range []bool{options.ForceOverwriteLabels, options.ForceOverwriteAnnotations, options.HorizontallyScaled} {
@@ -305,20 +306,20 @@ func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options me
 		return true
 	}
 	if desired.Old == nil || meta.Tentative(desired.Old) {
-		return false // It takes it over.
+		return false // The run takes the object over.
 	}
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return a.Tracker.Drifted(desired.Ref.Key, as) })
 }
 
-// skip notes an object that is not even looked at.
+// skip records an object that is not checked.
 func (a *applier) skip(desired *plan.Desired) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failing[desired.Ref.Key] = struct{}{}
 }
 
-// passOn leaves what the run was not to look at, or could not, to other ManagedResources that have it.
+// passOn leaves the objects that the run did not check, or could not, to other ManagedResources that have them.
 func (a *applier) passOn() {
 	a.Tracker.PassAllOutOfSync(ownerOf(a.mr), func(key objects.Key) bool {
 		_, failing := a.failing[key]
@@ -326,8 +327,8 @@ func (a *applier) passOn() {
 	})
 }
 
-// look begins a look at an object, for which others of its tier may have taken their time: what is on record, and after
-// that what the merge goes by, so that a doubt about that which comes from now on is not settled by this look.
+// look returns the record of an object, and then the present inputs of its merge, which may have changed while others
+// of its tier were applied. Inputs that change after that leave the object stale.
 func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
 	recorded := a.Tracker.Get(desired.Ref.Key)
 	if now := a.options(desired); now != options {
@@ -362,8 +363,8 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	a.recordApplied(ctx, desired, done, digest, compared)
 }
 
-// visited are the objects that a full run need not visit once more, unless one is in doubt: also those that it skipped,
-// as they were visited before.
+// visited returns the objects that a full run need not visit once more, unless one is stale: also those that it
+// skipped, as they were visited before.
 func (a *applier) visited() map[plan.Key]struct{} {
 	visited := make(map[plan.Key]struct{}, len(a.written))
 	for key := range a.written {
@@ -383,9 +384,9 @@ func (a *applier) newerStateSeen() bool {
 	return false
 }
 
-// planAnew notes an object that is planned anew before it is written: its kind is served with another scope than it was
-// when the plan was made, so that its entry in the inventory is about another place, or the ManagedResource is not what
-// the plan was made from.
+// planAnew records that an object must be planned anew before it is written: its kind is served with another scope
+// than at the time of the plan, so that its entry in the inventory is about another place, or the ManagedResource has
+// changed since.
 func (a *applier) planAnew() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -419,7 +420,7 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	}
 }
 
-// completeError already says which object it is about.
+// completeError is an error that already names its object.
 type completeError struct{ error }
 
 func (e *completeError) Unwrap() error { return e.error }

@@ -16,19 +16,20 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// claims are those of other ManagedResources on objects, by their inventories.
+// claims are the claims of other ManagedResources on objects, by their inventories.
 type claims struct {
-	// byKey has them by key and name of the object.
+	// byKey has the claims by the key that keyed returns for the object.
 	byKey map[plan.Key][]ownership.Claim
 	// clusterScoped are kinds that have no namespaces though some of these entries name one; their objects are found by
 	// keys without namespaces.
 	clusterScoped map[metav1.GroupKind]bool
-	// unknown has, for keys without namespaces, why it is not known whether another ManagedResource has such an object.
+	// unknown has, for keys without namespaces, the error that hides whether another ManagedResource has such an
+	// object.
 	unknown map[plan.Key]error
 }
 
-// claimsOn looks for objects in the inventories of other ManagedResources that this instance has to do with. The
-// tracker tells which those are, so that the cost is in proportion to the objects, and not to all ManagedResources.
+// claimsOn finds objects in the inventories of other ManagedResources that this instance has to do with. The tracker
+// names these ManagedResources, so that the cost is in proportion to the objects, and not to all ManagedResources.
 func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []resourcesv1alpha1.ObjectReference) (claims, error) {
 	if len(refs) == 0 {
 		return claims{}, nil
@@ -99,7 +100,7 @@ func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.O
 	return scope == plan.ScopeCluster, err
 }
 
-// keyed is the key by which an object is found.
+// keyed returns the key by which an object is found.
 func (c claims) keyed(key plan.Key) plan.Key {
 	if c.clusterScoped[key.GroupKind()] {
 		return key.WithoutNamespace()
@@ -113,12 +114,12 @@ func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.DeletionTimestamp == nil && r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr)
 }
 
-// keepsObject reports whether a ManagedResource that has an object in its inventory is going to have it still.
+// keepsObject reports whether a ManagedResource that has an object in its inventory goes on having it.
 func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object objects.Key) bool {
 	return r.keeps(mr) && r.Tracker.Keeps(ownerOf(mr), mr.UID, mr.Generation, object)
 }
 
-// on are the claims on an object. Whether a run leaves the object is as of now.
+// on returns the claims on an object, with the present value of Releases.
 func (c claims) on(key plan.Key, tracker *objects.Tracker) []ownership.Claim {
 	all := slices.Clone(c.byKey[c.keyed(key)])
 	for i := range all {
@@ -127,7 +128,7 @@ func (c claims) on(key plan.Key, tracker *objects.Tracker) []ownership.Claim {
 	return all
 }
 
-// originOf is what an object says of its owner. isOfSource says of an origin whether it is of this source.
+// originOf returns the owner that an object names. isOfSource reports whether an origin is of this source.
 func originOf(object *unstructured.Unstructured, isOfSource func(meta.Origin) bool) ownership.Origin {
 	text, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	if !found {

@@ -1,8 +1,8 @@
-// Package controller is the controller that applies ManagedResources: read, decode, plan, prune, release, apply,
-// report. Each step is in a file of its own; what is to be written is decided in packages plan and merge.
+// Package controller applies ManagedResources: read, decode, plan, prune, release, apply, report. Each step is in a
+// file of its own; packages plan and merge decide what is written.
 //
-// A run does what is needed and no more: after a run that found every object in sync, only the objects that the tracker
-// doubts are read again, and without doubts no object is.
+// A run does what is needed and no more: after a run that found every object in sync, only stale objects are read
+// again, and without stale objects none is.
 package controller
 
 import (
@@ -34,17 +34,17 @@ import (
 // Name is the controller's name, in logs and metrics (MRC-11).
 const Name = "managedresource"
 
-// pendingRetry is how long a pending deletion is left alone if nothing reports its end (MRT-5).
+// pendingRetry is the interval between checks of a pending deletion whose end nothing reports (MRT-5).
 const pendingRetry = 5 * time.Second
 
-// Options are all that a reconciler needs; each is required, unless it says otherwise.
+// Options has the dependencies of a reconciler; each is required, unless its comment says otherwise.
 type Options struct {
 	Config   config.ManagedResourceControllerConfig
 	Class    meta.Class
 	Identity string
 	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
 	GarbageCollector bool
-	// Marked acquits what an object refers to that is about to be written (GC-20). Nil means that nothing is collected.
+	// Marked acquits the objects that a written object refers to (GC-20). Nil means that nothing is collected.
 	Marked *marked.Set
 	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise
 	// (MRF-15).
@@ -91,8 +91,8 @@ func New(o Options) *Reconciler {
 	return r
 }
 
-// Reconcile brings the target cluster to what one ManagedResource says. While the cache has not delivered what was
-// written, it is to be called again: a source that was restored never will (MRB-47).
+// Reconcile applies one ManagedResource to the target cluster. It requeues itself while the cache lags behind a write:
+// the cache of a source that was restored never catches up (MRB-47).
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, request)
 	if err != nil {
@@ -121,13 +121,14 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // Neither our class nor our finalizer (MRB-23).
 	}
 	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetPrevious) {
-		// No run for the former one says whose its objects are now: the others that have them look.
+		// No run of the former ManagedResource finds the next owners of its objects: the others that have them check
+		// them.
 		r.forgetObjects(ownerOf(mr))
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
 		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)    // Other ManagedResources may repair the objects that they have, too.
-		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), and looked at again (MRB-22).
+		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), until the next check (MRB-22).
 	}
 	if commands.Has(lifecycle.RemoveOperation) {
 		if mr, err = r.removeOperation(ctx, mr); err != nil || mr == nil {
@@ -146,7 +147,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// run does what one form of a ManagedResource asks for. It ends with errSuperseded as soon as there is another one.
+// run handles one form of a ManagedResource. It ends with errSuperseded as soon as there is another form.
 func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	deletes := mr.DeletionTimestamp != nil || r.Class.MovedAway(mr)
 	switch {
@@ -170,14 +171,14 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 
 func everything(objects.Key) bool { return true }
 
-// FirstRunPending reports whether a run that looks at the objects is still to come, so that the tracker does not know them
-// yet.
+// FirstRunPending reports whether a run that checks the objects is still to come, so that the tracker does not know
+// them yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	owner := ownerOf(mr)
 	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(owner) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr) && !r.isStopped(owner)
 }
 
-// nothingToDo reports whether the status is what the last run made of it, no run is due, and every object is in sync.
+// nothingToDo reports whether the status shows the result of the last run, no run is due, and every object is in sync.
 func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := r.states.get(mr)
 	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // It is to be removed.
@@ -232,26 +233,27 @@ func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 	return meta.Origin{ClusterID: r.Identity, Key: ownerOf(mr)}.String()
 }
 
-// period is the sync period with up to a tenth more or less, so that ManagedResources do not march in step (OPB-16).
+// period returns the sync period with up to a tenth more or less, so that ManagedResources do not march in step
+// (OPB-16).
 func (r *Reconciler) period() time.Duration {
 	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
-// nextSync is when everything that no watch reports is checked again, at the latest.
+// nextSync returns the latest time of the next check of everything that no watch reports.
 func (r *Reconciler) nextSync() time.Time { return r.Clock.Now().Add(r.Config.SyncPeriod.Duration) }
 
-// spread is a part of the sync period, so that what the sweep wakes does not come all at once (OPB-16).
+// spread returns a part of the sync period, so that the sweep does not wake all ManagedResources at once (OPB-16).
 func (r *Reconciler) spread() time.Duration {
 	return time.Duration(rand.Int64N(int64(r.Config.SyncPeriod.Duration/5) + 1))
 }
 
-// dropState drops all that is known of a ManagedResource.
+// dropState forgets a ManagedResource and its objects.
 func (r *Reconciler) dropState(owner objects.Owner) {
 	r.states.forget(owner)
 	r.forgetObjects(owner)
 }
 
-// forgetObjects drops what is known of the objects of a ManagedResource.
+// forgetObjects forgets the objects of a ManagedResource.
 func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	r.Tracker.ForgetIgnored(owner)
 	r.Watches.Track(owner, nil)
@@ -261,7 +263,7 @@ func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	setGauge(r.Metrics.ignoredFields, owner, 0)
 }
 
-// refsOf are entries as the tracker knows them.
+// refsOf returns the objects of entries, with the versions of their kinds.
 func refsOf(entries []resourcesv1alpha1.ObjectReference) []objects.Ref {
 	refs := make([]objects.Ref, len(entries))
 	for i := range entries {
@@ -270,7 +272,7 @@ func refsOf(entries []resourcesv1alpha1.ObjectReference) []objects.Ref {
 	return refs
 }
 
-// keysOf are the objects of entries.
+// keysOf returns the objects of entries.
 func keysOf(refs []resourcesv1alpha1.ObjectReference) []objects.Key {
 	keys := make([]objects.Key, len(refs))
 	for i := range refs {

@@ -36,7 +36,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		return
 	}
 	if held, err := p.isHeld(ownerOf(p.mr), entry); held {
-		p.wait(ref, err) // Nothing is different from a moment ago, as far as anybody told.
+		p.wait(ref, err) // Nothing has changed since a moment ago, as far as is known.
 		return
 	}
 	kind := plan.KeyOfReference(&ref.ObjectReference).GroupKind()
@@ -59,15 +59,15 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	p.wait(ref, err)
 }
 
-// isTransient reports whether an error says nothing about the object: the next run may find another one.
+// isTransient reports whether an error proves nothing about the object: the next run may have another result.
 func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || errors.Is(err, errSuperseded) || errors.Is(err, errOwnershipPending)
 }
 
-// tryDelete reads an object and deletes it. gone is true if nothing remains to be done about it; else err says why not,
-// nil if its deletion was accepted and it may still be there.
+// tryDelete reads an object and deletes it. gone is true if no work remains; else err is the reason, nil if the
+// deletion was accepted and the object may still exist.
 //
-// It is one list of guards, each of which may end it: their order is what makes a deletion safe.
+// It is one list of guards, each of which may end it: their order makes a deletion safe.
 func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
 	if !plan.CanExist(&ref.ObjectReference) {
 		return true, nil
@@ -167,8 +167,8 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	return false, err
 }
 
-// place returns an entry with the present place of its object, and who else has it there; nil if the plan has it there,
-// so that the entry is about nothing any more.
+// place returns an entry with the present place of its object, and the claims of others there; nil if the plan has the
+// object there, so that the entry is void.
 func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
 	placed := *ref
 	placed.Namespace = namespace
@@ -180,7 +180,7 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 		return nil, claims{}, nil
 	}
 	if placed.UID == "" {
-		placed = meta.AsTentative(placed) // What it says of its creation is about the place that it names.
+		placed = meta.AsTentative(placed) // The record of creation is about the place that the entry names.
 	}
 	if p.Tracker.ReleaseAlso(ownerOf(p.mr), objects.RefOf(&placed)) {
 		return ref, claims{}, errOwnershipPending
@@ -189,8 +189,8 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	return &placed, others, err
 }
 
-// leftToAnotherEntry reports whether another entry about the object of this one, by an equivalent kind, is to hand it
-// over: this one is about nothing more.
+// leftToAnotherEntry reports whether another entry for the same object, by an equivalent kind, hands the object over:
+// then this entry is void.
 func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	if *p.Config.DeleteForeignObjects {
 		return false, nil
@@ -214,7 +214,8 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 	return false, nil
 }
 
-// noteTerminating notes an object that was read and is terminating, and when its finalizers may be removed (MRX-9).
+// noteTerminating records an object that was read and is terminating, and the time at which its finalizers may be
+// removed (MRX-9).
 func (p *pruner) noteTerminating(key objects.Key, live *unstructured.Unstructured) {
 	var due time.Time
 	if after, err := p.finalizeAfter(live); err == nil && after != 0 {
@@ -232,7 +233,8 @@ func holdsOf(live *unstructured.Unstructured) string {
 	return strings.Join(holds, "; ")
 }
 
-// propagation is Foreground for workloads, so that their Pods are gone with them, else the API server's choice (MRX-8).
+// propagation returns Foreground for workloads, so that their Pods are gone with them, else the API server's choice
+// (MRX-8).
 func propagation(group string) metav1.DeletionPropagation {
 	switch group {
 	case "apps", "extensions", "batch":
@@ -241,7 +243,8 @@ func propagation(group string) metav1.DeletionPropagation {
 	return ""
 }
 
-// finalizeAfter is how long after its deletion the finalizers of an object are removed; zero is never (MRX-9).
+// finalizeAfter returns the time from the deletion of an object until its finalizers are removed; zero is never
+// (MRX-9).
 func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
 	if !found {

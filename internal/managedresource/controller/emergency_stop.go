@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// stopRetry is the pause after which a stopped ManagedResource is looked at again; nothing is requested until the stop ends.
+	// stopRetry is the pause between checks of a stopped ManagedResource; nothing is requested until the stop ends.
 	stopRetry = 10 * time.Second
 	// namedDrift is the number of objects that the condition of a stopped ManagedResource names.
 	namedDrift = 10
@@ -27,8 +27,7 @@ func (r *Reconciler) isStopped(owner objects.Owner) bool {
 	return r.Stopped != nil && r.Stopped(owner.Namespace)
 }
 
-// stop leaves a ManagedResource as it is, and reports that if there is something to do for it (MRX-26, MRX-27). Its
-// Inbox keeps what is to be done.
+// stop leaves a ManagedResource as it is, and reports pending work (MRX-26, MRX-27). Its Inbox keeps the requests.
 func (r *Reconciler) stop(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	owner := ownerOf(mr)
 	if mr.DeletionTimestamp == nil && r.nothingToDo(mr) {

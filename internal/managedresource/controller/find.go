@@ -24,7 +24,7 @@ func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefe
 	if !target.Gone(err) {
 		return live, namespace, err
 	}
-	now, elsewhere, placeErr := r.placeOf(ctx, ref) // The answer may have told that the kind is served in another way.
+	now, elsewhere, placeErr := r.placeOf(ctx, ref) // The answer may have shown that the kind is served in another way.
 	if placeErr != nil || now == gvk && elsewhere == namespace {
 		return nil, namespace, cmp.Or(placeErr, err)
 	}
@@ -32,9 +32,9 @@ func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefe
 	return live, elsewhere, err
 }
 
-// placeOf returns where an entry's object is: the entry may be older than the kind's present scope and versions. If the
-// kind is namespaced now, an entry without a namespace means the namespace "default", as it does wherever entries are
-// compared. The origin tells whose object it is.
+// placeOf returns the present place of an entry's object: the entry may be older than the kind's present scope and
+// versions. If the kind is namespaced now, an entry without a namespace means the namespace "default", as it does
+// wherever entries are compared. The origin names the owner of the object there.
 func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
 	gvk, scope, err := r.kindOf(ctx, ref)
 	switch {

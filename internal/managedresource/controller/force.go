@@ -23,8 +23,8 @@ type requestError struct{ error }
 
 func (e requestError) Unwrap() error { return e.error }
 
-// isUnreachable reports whether an object could not be reached: its API server gave no answer, or none that tells about
-// the object.
+// isUnreachable reports whether an object could not be reached: its API server gave no answer, or none about the
+// object.
 func isUnreachable(err error) bool {
 	var request requestError
 	return errors.Is(err, errNotTried) || errors.As(err, &request) && !meta.Refused(err) && !errors.Is(err, context.Canceled)
@@ -57,8 +57,8 @@ func (p *pruner) finalizeAfter(live *unstructured.Unstructured) (time.Duration, 
 	return min(own, p.force), nil
 }
 
-// giveUp has the run wait no more for objects that cannot be reached, once the grace period of a forced deletion is
-// over (MRX-25).
+// giveUp ends the wait for objects that cannot be reached, once the grace period of a forced deletion is over
+// (MRX-25).
 func (p *pruner) giveUp(ctx context.Context) {
 	if p.force == 0 || p.Clock.Now().Before(p.mr.DeletionTimestamp.Add(p.force)) {
 		return

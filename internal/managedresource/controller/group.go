@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 )
 
-// completeGroup has the condition RolloutHeld say what is known of it without a look at the Secrets.
+// completeGroup updates the condition RolloutHeld, as far as that needs no Secrets.
 func (r *Reconciler) completeGroup(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.RolloutHeld)
 	var change *meta.ConditionChange
@@ -40,7 +40,7 @@ func (r *Reconciler) inGroup(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Turns != nil && rollout.GroupOf(mr) != ""
 }
 
-// groupChanged reports whether a ManagedResource went to another roll-out group, or out of one: it is looked at then.
+// groupChanged reports whether a ManagedResource went to another roll-out group, or out of one, which requires a run.
 func (r *Reconciler) groupChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	changed := r.Turns != nil && rollout.GroupOf(before) != rollout.GroupOf(after)
 	if changed {
@@ -58,8 +58,8 @@ func (t *Triggers) Turn(owner types.NamespacedName, isTurn bool) {
 	t.add(owner, 0)
 }
 
-// heedGroup goes by the roll-out group of the ManagedResource. Until the turn of the content that was read has come,
-// the run is about what was applied last: drift of that is repaired, and nothing else changes.
+// heedGroup follows the roll-out group of the ManagedResource. Until the turn of the content that was read, the run
+// keeps up the content that was applied last: its drift is repaired, and nothing else changes.
 func (r *normalRun) heedGroup(ctx context.Context) error {
 	if !r.inGroup(r.mr) {
 		return nil
@@ -81,7 +81,7 @@ func (r *normalRun) heedGroup(ctx context.Context) error {
 	if answer.Condition != nil {
 		r.letGo = record.Revision
 	}
-	return r.annotate(ctx, annotations) // Before anything of the content is written: the next leader knows that it was let go.
+	return r.annotate(ctx, annotations) // Before the first write of the content, so that the next leader knows that it was let go.
 }
 
 // groupChanges returns the condition of a member whose content was let go. Until all objects have had that content, the
@@ -120,8 +120,8 @@ func (r *normalRun) annotate(ctx context.Context, annotations map[string]any) er
 // collector.
 const previousPrefix = resourcesv1alpha1.AnnotationReferencePrefix + "secret-rollout-"
 
-// keepPrevious reports that the content is held back, and goes on with what was applied last, if that is there.
-// Otherwise the objects are left alone.
+// keepPrevious reports that the content is held back, and goes on with the content that was applied last, if that
+// exists. Otherwise the objects are left alone.
 func (r *normalRun) keepPrevious(ctx context.Context, condition *meta.ConditionChange) error {
 	names := r.previousSecrets()
 	if err := r.annotate(ctx, r.references(names)); err != nil {
@@ -156,8 +156,8 @@ func (r *normalRun) keepPrevious(ctx context.Context, condition *meta.ConditionC
 	return nil
 }
 
-// awaitTurn ends the run, which left the objects alone: until its turn, or other news, nothing is asked. A process that
-// has not compared the objects yet has no result to keep.
+// awaitTurn ends a run that left the objects alone: nothing is requested until its turn, or another event. A process
+// that has not compared the objects yet has no result to keep.
 func (r *normalRun) awaitTurn() {
 	last, status := r.taken.Last, r.mr.Status
 	condition := meta.Conditions(status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
@@ -171,7 +171,7 @@ func (r *normalRun) awaitTurn() {
 	}})
 }
 
-// previousSecrets are the names of the Secrets with the content that was applied last, none if they are not known.
+// previousSecrets returns the names of the Secrets with the content that was applied last, none if they are not known.
 func (r *normalRun) previousSecrets() []string {
 	applied := r.mr.Status.SecretsDataChecksum
 	if applied == nil {
@@ -186,7 +186,7 @@ func (r *normalRun) previousSecrets() []string {
 	return nil
 }
 
-// references are the annotations that keep Secrets from the garbage collector, as far as they are not there.
+// references returns the missing annotations that keep Secrets from the garbage collector.
 func (r *normalRun) references(names []string) map[string]any {
 	missing := map[string]any{}
 	present := slices.Collect(maps.Values(r.mr.Annotations))

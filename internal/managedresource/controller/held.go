@@ -30,7 +30,7 @@ const (
 	reasonHoldRefused  = "HoldRefused"
 )
 
-// held is what the annotations on an object, as it was read, and on its ManagedResource exempt from repair.
+// held has the holds on an object, as it was read, and on its ManagedResource.
 type held struct {
 	// own is the hold on the object itself; none if the object must not have a hold.
 	own hold.Hold
@@ -108,7 +108,7 @@ func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outc
 	}
 }
 
-// where says what was repaired, without content.
+// where returns the place of a repair, without content.
 func where(desired *plan.Desired, done outcome) string {
 	without := done.before.DeepCopy()
 	for _, name := range hold.Annotations {
@@ -140,8 +140,8 @@ func (r *Reconciler) tellHold(ctx context.Context, mr *resourcesv1alpha1.Managed
 	r.Events.Tell(ctx, mr, reason, message)
 }
 
-// completeHold notes what the ManagedResource itself has left alone, and removes the annotations of a hold that has
-// ended, or that is refused. It returns nil if the ManagedResource is gone.
+// completeHold records the hold of the ManagedResource itself, and removes the annotations of a hold that has ended,
+// or that is refused. It returns nil if the ManagedResource is gone.
 func (r *Reconciler) completeHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	owner, h := ownerOf(mr), holdOf(mr, r.Clock.Now())
 	switch h.State {
@@ -183,7 +183,7 @@ func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.Manag
 	return next, nil
 }
 
-// reviewHolds looks anew at all that is left alone of a ManagedResource, whose annotations say something else now.
+// reviewHolds marks all held objects of a ManagedResource to be checked, after its annotations changed.
 func (r *Reconciler) reviewHolds(owner objects.Owner) {
 	for _, key := range r.holds.of(owner) {
 		if key != noObject {
@@ -192,8 +192,8 @@ func (r *Reconciler) reviewHolds(owner objects.Owner) {
 	}
 }
 
-// endHolds looks at what is left alone no more, and returns how long it is until the next hold ends; zero if there is
-// none.
+// endHolds marks the objects whose holds have ended to be checked, and returns the time until the next hold ends; zero
+// if there is none.
 func (t *Triggers) endHolds() time.Duration {
 	r := t.reconciler
 	due, next := r.holds.due(r.Clock.Now())
@@ -206,10 +206,10 @@ func (t *Triggers) endHolds() time.Duration {
 	return next
 }
 
-// namedHolds is how many objects that are left alone a condition names.
+// namedHolds is the number of held objects that a condition names.
 const namedHolds = 10
 
-// leftAlone says in a condition what is left alone; empty if nothing is.
+// leftAlone returns the part of a condition's message about held objects; empty if there are none.
 func (r *Reconciler) leftAlone(owner objects.Owner) string {
 	var names []string
 	for _, key := range r.holds.of(owner) {

@@ -10,25 +10,24 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// noObject stands for a ManagedResource itself among what is held of it.
+// noObject is the key of the hold on a ManagedResource itself.
 var noObject objects.Key
 
-// holdEntry is what is remembered of a hold in force.
+// holdEntry is a hold in force.
 type holdEntry struct {
-	// look is when the object is to be looked at again, as the first of the holds on it ends.
+	// look is the time of the next check of the object, at which the first of its holds ends.
 	look time.Time
-	// own is when the hold ends whose annotations the object itself has; zero if only its ManagedResource has some.
+	// own is the end of the hold by the annotations of the object itself; zero if only its ManagedResource has some.
 	own time.Time
 }
 
-// holds remembers which holds are in force, to look at their objects when they end, and to report each once. The
-// annotations alone say what is in force: nothing is left alone because of an entry here. It is safe for concurrent
-// use.
+// holds remembers the holds in force, to check their objects when they end, and to report each once. The annotations
+// alone decide which holds are in force: no entry here exempts an object. It is safe for concurrent use.
 //
 // Invariant: an object that a run left alone because of a hold is here until the hold ends, or a run finds none on it.
 type holds struct {
 	count, ends *prometheus.GaugeVec
-	// changed has a value when the next end may be another one.
+	// changed has a value when the next end may have changed.
 	changed chan struct{}
 
 	mu      sync.Mutex
@@ -39,8 +38,8 @@ func newHolds(metrics *Metrics) *holds {
 	return &holds{count: metrics.held, ends: metrics.heldUntil, changed: make(chan struct{}, 1), byOwner: map[objects.Owner]map[objects.Key]holdEntry{}}
 }
 
-// are notes a hold, and reports whether its annotations on the object, or on the ManagedResource itself, are new to this
-// process.
+// are records a hold, and reports whether its annotations on the object, or on the ManagedResource itself, are new to
+// this process.
 func (x *holds) are(owner objects.Owner, key objects.Key, entry holdEntry) (isNew bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -62,7 +61,7 @@ func (x *holds) are(owner objects.Owner, key objects.Key, entry holdEntry) (isNe
 	return !entry.own.IsZero() && !before.own.Equal(entry.own)
 }
 
-// end forgets a hold, and returns what was remembered of it.
+// end forgets a hold, and returns it.
 func (x *holds) end(owner objects.Owner, key objects.Key) holdEntry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,7 +80,7 @@ func (x *holds) dropLocked(owner objects.Owner, key objects.Key) {
 	x.showLocked(owner)
 }
 
-// of returns what is held of a ManagedResource, in no order.
+// of returns the held objects of a ManagedResource, in no order.
 func (x *holds) of(owner objects.Owner) []objects.Key {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,7 +114,7 @@ type heldObject struct {
 	key   objects.Key
 }
 
-// due forgets the holds that have ended, and returns their objects and how long it is until the next one ends; zero if
+// due forgets the holds that have ended, and returns their objects and the time until the next hold ends; zero if
 // there is none.
 func (x *holds) due(now time.Time) (due []heldObject, next time.Duration) {
 	x.mu.Lock()
@@ -136,7 +135,7 @@ func (x *holds) due(now time.Time) (due []heldObject, next time.Duration) {
 	return due, next
 }
 
-// showLocked brings the series of a ManagedResource up to date.
+// showLocked updates the series of a ManagedResource.
 func (x *holds) showLocked(owner objects.Owner) {
 	var ends []time.Time
 	for _, entry := range x.byOwner[owner] {

@@ -13,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// ignoredSince returns since when a ManagedResource is ignored, as its condition says it (MRS-12); the zero time if it
-// is not.
+// ignoredSince returns the time since which a ManagedResource is ignored, from its condition (MRS-12); the zero time
+// if it is not.
 func ignoredSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
 	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
 	if !meta.Ignored(mr) || condition == nil || condition.Reason != resourcesv1alpha1.ReasonIgnored {
@@ -35,8 +35,8 @@ func ignoredOf(objects []decode.Object) (n int) {
 	return n
 }
 
-// ignoredObjects are the series of the ManagedResources with ignored objects, of which no API object says since when
-// they are.
+// ignoredObjects are the series of the ManagedResources with ignored objects. No API object has the time since which
+// objects are ignored.
 type ignoredObjects struct {
 	count, since *prometheus.GaugeVec
 
@@ -54,7 +54,7 @@ func newIgnoredObjects() ignoredObjects {
 	}
 }
 
-// are notes how many objects of a ManagedResource are ignored.
+// are records the number of ignored objects of a ManagedResource.
 func (x ignoredObjects) are(owner objects.Owner, n int, now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

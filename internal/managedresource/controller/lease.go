@@ -14,36 +14,35 @@ import (
 )
 
 const (
-	// readsPerRun is how many times a run looks, while it writes, whether that is still asked for. One look for each
-	// object is not needed: the next run corrects what was written too much.
+	// readsPerRun is the number of checks of the cache by a run while it writes. A check for each object is not
+	// needed: the next run corrects superfluous writes.
 	readsPerRun = 32
-	// readEvery is after what time it looks in any case.
+	// readEvery is the time after which the next write checks the cache in any case.
 	readEvery = time.Second
-	// liveFor is for how long an answer of the API server counts: the watches may be late, as in a process that stood
-	// still and does not lead any more.
+	// liveFor is the time for which an answer of the API server counts: the watches may be late, as in a process that
+	// stood still and does not lead any more.
 	liveFor = 2 * time.Second
 )
 
-// certainty is how sure a run must be that what it does is still asked for.
+// certainty is the proof that a run needs before a step.
 type certainty int
 
 const (
-	// Cheap is for writes, and costs no request: the cache is looked at now and then. A write by an older Secret does no
-	// harm: the next run follows at once, and writes what differs.
+	// Cheap is for writes, and costs no request: the cache is read now and then. A write from an older Secret does no
+	// harm: the next run follows at once, and corrects it.
 	Cheap certainty = iota
-	// Cached is for what cannot be undone, once Live was asked in the same breath, and costs no request: the cache is
-	// looked at, and whether a watch told of newer Secrets.
+	// Cached is for irreversible steps directly after a Live check, and costs no request: it reads the cache, and
+	// checks whether a watch reported newer Secrets.
 	Cached
-	// Live is for deletions: the API server is asked, unless it was within liveFor.
+	// Live is for deletions: it asks the API server, unless its last answer still counts (liveFor).
 	Live
 )
 
-// lease tells a run whether what it does is still asked for: the ManagedResource was not changed so that another task
-// follows (MRT-7, MRA-4), and nothing newer is known of the Secrets that the run was planned from. It is safe for
-// concurrent use.
+// lease checks that a run is still current: its ManagedResource has the same task (MRT-7, MRA-4), and nothing newer is
+// known of the Secrets that the run was planned from. It is safe for concurrent use.
 //
-// Invariant: seen is the resource version of a form that asks for the task of mr, and nothing follows from it about any
-// other form. Once the lease has ended it stays so.
+// Invariant: seen is the resource version of a form that has the task of mr, and proves nothing about any other form.
+// Once the lease has ended it stays so.
 type lease struct {
 	*Reconciler
 	mr *resourcesv1alpha1.ManagedResource
@@ -57,8 +56,8 @@ type lease struct {
 	ended  bool
 	writes int
 	readAt time.Time
-	// asked is when the API server was asked last; zero if it was not. first is the first proof of a deletion, proof the
-	// present one.
+	// asked is the time of the last request to the API server; zero without one. first is the first proof for a
+	// deletion, proof the present one.
 	asked        time.Time
 	first, proof func() error
 }
@@ -70,7 +69,7 @@ func (r *Reconciler) newLease(ctx context.Context, mr *resourcesv1alpha1.Managed
 	return l
 }
 
-// Check returns errSuperseded if what the run does is not asked for any more, and another error if that cannot be told.
+// Check returns errSuperseded if the run is no longer current, and another error if that cannot be checked.
 func (l *lease) Check(ctx context.Context, how certainty) error {
 	if l.isStopped(ownerOf(l.mr)) {
 		return errSuperseded // The next run reports the emergency stop.
@@ -93,7 +92,7 @@ func (l *lease) Check(ctx context.Context, how certainty) error {
 	return l.look(ctx)
 }
 
-// isDue reports whether it is time to look at the cache for the sake of a write.
+// isDue reports whether a write must check the cache first.
 func (l *lease) isDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +132,7 @@ func (l *lease) look(ctx context.Context) error {
 // time.
 func (l *lease) announced(mr *resourcesv1alpha1.ManagedResource) { l.mr, l.seen = mr, "" }
 
-// confirmOwner asks the API server whether the ManagedResource still is what the run is about.
+// confirmOwner checks with the API server that the ManagedResource still has the task of the run.
 func (l *lease) confirmOwner(ctx context.Context) error {
 	l.mu.Lock()
 	l.asked = l.Clock.Now()
@@ -143,7 +142,7 @@ func (l *lease) confirmOwner(ctx context.Context) error {
 }
 
 // live asks the API server for the ManagedResource, and at the first time whether it had the Secrets at one moment,
-// later in which versions they are: the watch may have stood still. Each answer counts for liveFor, for all who ask.
+// later for their versions: the watch may have stood still. Each answer counts for liveFor, for all callers.
 func (l *lease) live(ctx context.Context) error {
 	l.mu.Lock()
 	switch now := l.Clock.Now(); {
@@ -181,11 +180,11 @@ func (l *lease) live(ctx context.Context) error {
 // inputs are the Secrets that a run was planned from. The zero value is none.
 type inputs struct {
 	reading *source.Reading
-	// versions are those that were read, by name.
+	// versions are the versions that were read, by name.
 	versions map[string]string
 	secrets  *source.Secrets
 	states   *states
-	// namespace is that of the Secrets.
+	// namespace is the namespace of the Secrets.
 	namespace string
 }
 
@@ -204,12 +203,12 @@ func (i inputs) confirm(ctx context.Context) error {
 	return nil
 }
 
-// newer reports whether a watch told of newer Secrets since.
+// newer reports whether a watch has reported newer Secrets since.
 func (i inputs) newer(mr *resourcesv1alpha1.ManagedResource) bool {
 	return i.reading != nil && i.states.newer(mr, i.versions)
 }
 
-// unchanged asks the API server whether the Secrets still are in the versions that were read.
+// unchanged checks with the API server that the Secrets still have the versions that were read.
 func (i inputs) unchanged(ctx context.Context) error {
 	for name, read := range i.versions {
 		version, err := i.secrets.Version(ctx, types.NamespacedName{Namespace: i.namespace, Name: name})

@@ -63,7 +63,8 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	return errDone
 }
 
-// endConfirmation removes the confirmation once nothing is left to delete: it is not one of a later deletion of the same objects (MRX-22).
+// endConfirmation removes the confirmation once nothing is left to delete: it does not cover a later deletion of the
+// same objects (MRX-22).
 func (r *normalRun) endConfirmation(ctx context.Context) error {
 	if _, found := r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]; !found || len(r.planned.Unmatched) > 0 {
 		return nil
@@ -71,8 +72,8 @@ func (r *normalRun) endConfirmation(ctx context.Context) error {
 	return r.annotate(ctx, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: nil})
 }
 
-// deletion is what the run would delete. It leaves out objects that no deletion is for: of other ManagedResources, of
-// the garbage collector, kept ones, and those that were never written.
+// deletion returns the deletion that the run would make. It leaves out objects that are not deleted: those of other
+// ManagedResources and of the garbage collector, kept ones, and those that were never written.
 func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	stays := func(ref resourcesv1alpha1.ObjectReference) bool {
 		return meta.Tentative(&ref) || meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationKeepObject) ||
@@ -98,7 +99,7 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	return d, nil
 }
 
-// waited reports whether the status says already that the deletion waits, and for how long.
+// waited reports whether the status already shows that the deletion waits, and returns the time since then.
 func (r *normalRun) waited(change meta.ConditionChange) (isHeld bool, waited time.Duration) {
 	condition := meta.Conditions(r.mr.Status.Conditions).Get(change.Type)
 	if condition == nil || condition.Reason != change.Reason || condition.Message != change.Message {

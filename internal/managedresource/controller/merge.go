@@ -11,10 +11,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// merge is an object as it is to be, with the origin of the one that keeps it, if it is another one.
+// merge returns the desired form of a live object, with the origin of another ManagedResource that keeps it, if there
+// is one.
 func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, keptBy objects.Owner, origin string) *unstructured.Unstructured {
 	if desired.CreateOnly && keptBy != (objects.Owner{}) {
-		return live // The description on it is the other one's.
+		return live // Its description is from the other ManagedResource.
 	}
 	options.Origin = cmp.Or(origin, options.Origin)
 	return merge.Merge(desired, live, options)
@@ -22,14 +23,14 @@ func (a *applier) merge(desired *plan.Desired, live *unstructured.Unstructured, 
 
 // inherit returns the merge options for an object that is about to be written. If an autoscaler scaled the object and
 // went while another process led, the replicas are left alone for as long as that process would leave them. digest is
-// that of the desired state then; zero if nothing is inherited.
+// the digest of the desired state then; zero if nothing is inherited.
 func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, keptBy objects.Owner, origin string) (_ merge.Options, digest uint64, _ error) {
 	autoscalers := a.Watches.Autoscalers()
 	if !a.isScalable(desired) || options.HorizontallyScaled || !autoscalers.InStartupGrace() || replicasOf(a.merge(desired, live, options, keptBy, origin)) == replicasOf(live) {
 		return options, 0, nil
 	}
 	written := live
-	if len(live.GetManagedFields()) == 0 { // It is from a list, of which they are not kept.
+	if len(live.GetManagedFields()) == 0 { // It is from a list, which keeps no managed fields.
 		var err error
 		if written, err = a.get(ctx, desired); err != nil {
 			return options, 0, err

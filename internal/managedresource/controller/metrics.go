@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // the scraped Pod, and renames one that a metric has.
 const labelNamespace = "managedresource_namespace"
 
-// Metrics are those of the controller.
+// Metrics are the metrics of the controller.
 type Metrics struct {
 	objects *prometheus.CounterVec
 	// sourceFights counts by the kind of the object that is fought over, Secret or ManagedResource.
@@ -33,7 +33,7 @@ type Metrics struct {
 	EmergencyStop prometheus.Gauge
 }
 
-// NewMetrics returns metrics that a registry knows.
+// NewMetrics returns metrics that are registered with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		objects: counters("espalier_managedresource_objects_total",

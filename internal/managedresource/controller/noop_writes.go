@@ -14,17 +14,18 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// noopRetry is how long a write that changed nothing, or of which the API server kept only a part, is not repeated,
-// spread over noopRetry … 2×noopRetry: what the API server makes of a write may change with its version, its features
-// and its webhooks, which nothing here sees.
+// noopRetry is the time for which a write that changed nothing, or of which the API server kept only a part, is not
+// repeated, spread over noopRetry … 2×noopRetry: its result may change with the version, the features and the webhooks
+// of the API server, which nothing here sees.
 const noopRetry = 30 * time.Minute
 
 func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 	return objects.Write{Live: objects.ContentDigest(live.Object), Merged: objects.ContentDigest(merged.Object)}
 }
 
-// same reports whether writing merged over live is known to change nothing, and when to try all the same: zero if the
-// object is in sync. A run that a user requested asks the API server anew, and so does a run for which again is true.
+// same reports whether writing merged over live is known to change nothing. next is the time to write all the same:
+// zero if the object is in sync. A run that a user requested asks the API server anew, and so does a run for which
+// again is true.
 func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, again bool) (same bool, next time.Time) {
 	if merge.Equal(live, merged) {
 		return true, time.Time{}
@@ -35,7 +36,7 @@ func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged 
 	return a.Target.FilledIn(ctx, live, merged), time.Time{}
 }
 
-// seen is a observation of an object that is not written, until the next try.
+// seen returns the observation of an object that is not written until the next try.
 func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects.Observation {
 	observation := a.Watches.View().Observation(live)
 	observation.RetryPartial = again
@@ -44,7 +45,7 @@ func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects
 
 type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
 
-// created is the outcome of a creation.
+// created returns the outcome of a creation.
 func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer, before objects.Object) outcome {
 	done := outcome{result: "created", observation: answer.Observation, since: before.Revision}
 	done.observation.RetryPartial = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
@@ -67,8 +68,8 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 	return done
 }
 
-// invalid handles that the API server refuses to change an object to its desired state. An object that nobody changed,
-// and that is written again only because the API server may keep more of it now, stays as it is: replacing it would
+// invalid handles the API server's refusal to change an object to its desired state. An object that no writer changed,
+// and that is written again only because the API server may keep more of it now, stays as it is: a replacement would
 // have the same result, again and again.
 func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
@@ -83,7 +84,7 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 	return outcome{}, a.replace(ctx, desired, done.before, done.after, cause)
 }
 
-// kept returns zero if the API server kept what was written; otherwise when to write it once more, because the API
+// kept returns zero if the API server kept the whole write; otherwise the time to write it once more, because the API
 // server may take it later. It returns zero for an object that is created only once.
 func (a *applier) kept(ctx context.Context, desired *plan.Desired, written *unstructured.Unstructured, mergeLive mergeInto) time.Time {
 	a.Watches.Defines(written)

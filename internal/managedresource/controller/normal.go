@@ -21,7 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
-// reconcileNormal makes the target cluster be what the Secrets say (MR-6 … MR-13).
+// reconcileNormal applies the manifests in the Secrets to the target cluster (MR-6 … MR-13).
 func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	reading := r.Secrets.Reading(mr.ResourceVersion) // Of the form that named them: the finalizer makes no difference.
 	mr, err := r.ensureFinalizer(ctx, mr)
@@ -42,17 +42,17 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 	defer run.close()
 	for _, step := range []func(context.Context) error{
 		run.readSecrets,    // The manifests, in one form for all steps.
-		run.heedGroup,      // Content whose turn has not come is not applied: the run is about what was applied last.
+		run.heedGroup,      // Content whose turn has not come is not applied: the run keeps up the previous content.
 		run.noticeFight,    // Managers that overwrite the content in turn are named, and the next run waits.
-		run.makePlan,       // What is to be applied, deleted and released.
+		run.makePlan,       // The objects to apply, to delete and to release.
 		run.holdDeletion,   // A deletion that may be an accident waits, and with it the run.
 		run.confirmLost,    // Nothing is taken out of the plan by Secrets that were not there together.
-		run.claimObjects,   // Drift is told from now on; other ManagedResources see what this one keeps, and what it leaves.
+		run.claimObjects,   // From now on drift is reported, and other ManagedResources see which objects this one keeps and leaves.
 		run.announce,       // The inventory has every object before the first write (MR-9).
 		run.deleteOld,      // Nothing new before the old is gone (MR-10), unless the configuration says so.
-		run.releaseIgnored, // What is to be ignored loses its origin.
+		run.releaseIgnored, // Objects that are ignored from now on lose their origin.
 		run.applyObjects,   // Writes, kind after kind.
-		run.reportApplied,  // The status says so, bound to the form that the run is about.
+		run.reportApplied,  // The status shows the result, bound to the form that the run is about.
 	} {
 		switch err := step(ctx); {
 		case errors.Is(err, errDone):
@@ -67,20 +67,20 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 // errDone ends a run that has nothing more to do.
 var errDone = errors.New("the run has nothing more to do")
 
-// normalRun is a run that applies the manifests of a ManagedResource. Each of its steps goes by what those before have
-// left here.
+// normalRun is a run that applies the manifests of a ManagedResource. Its steps communicate through these fields, in
+// order.
 type normalRun struct {
 	*Reconciler
 	// mr is the form that the run is about, with the inventory that it announced.
 	mr *resourcesv1alpha1.ManagedResource
-	// taken is what the run took over from the Inbox.
+	// taken is the input that the run took over from the Inbox.
 	taken   *lifecycle.Run
 	reading *source.Reading
-	// decoded is what the manifests have, until it is planned.
+	// decoded has the objects of the manifests, until they are planned.
 	decoded decode.Result
 	content content
-	// former is true if the content is what was applied last, as a roll-out group holds back the present one. letGo is the
-	// content that it does not.
+	// previous is true if the run keeps up the content that was applied last, as a roll-out group holds back the
+	// present content. letGo is the revision that the group has let go.
 	previous bool
 	letGo    rollout.Revision
 	planned  *plan.Plan
@@ -102,8 +102,8 @@ func (r *normalRun) close() {
 	}
 }
 
-// begin takes over what is to be done for a ManagedResource. If that is nothing, it returns nil, and when to look
-// again.
+// begin takes over the requests for a ManagedResource. If there is nothing to do, it returns nil, and the time of the
+// next check.
 func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
 	rests, pending := r.nothingToDo(mr), r.states.get(mr).Pending
 	event := lifecycle.RunBegins{Reported: rests, InSync: rests, Held: pending != nil && r.stillHeld(mr, pending)}
@@ -117,7 +117,7 @@ func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Ru
 		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: command.After}
 	}
-	return taken, reconcile.Result{} // Without a run the sweep tells when there is something to do.
+	return taken, reconcile.Result{} // Without a run, the sweep finds the next reason for one.
 }
 
 // readSecrets reads the manifests.
@@ -147,8 +147,9 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 	return nil
 }
 
-// confirmLost makes sure that the manifests had all that the plan has at one moment, if there are objects that it has
-// no more: other ManagedResources go by what this one is said to keep. Only what it did not say before is confirmed.
+// confirmLost makes sure, if the plan leaves objects out, that the manifests had the planned objects at one moment:
+// other ManagedResources rely on the objects that this one keeps. Only objects that were not left out before are
+// confirmed with the API server.
 func (r *normalRun) confirmLost(ctx context.Context) error {
 	owner, drops := ownerOf(r.mr), withoutPreviousPlaces(r.mr, r.planned, r.lost)
 	if len(r.lost) > 0 {
@@ -166,8 +167,8 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 	return nil
 }
 
-// withoutPreviousPlaces leaves out the entries that are about what the plan has where its kind has no namespaces: they
-// keep it until the plan is on record.
+// withoutPreviousPlaces leaves out the entries for objects that the plan has as cluster-scoped: these entries keep the
+// objects until the plan is on record.
 func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	if len(lost) == 0 {
 		return nil
@@ -199,8 +200,8 @@ func (r *normalRun) claimObjects(context.Context) error {
 	return nil
 }
 
-// deleteOld deletes what no manifest has any more. While that is not gone, the run ends here, or reports it at the
-// end, so that the condition does not flip with each run.
+// deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
+// it at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	r.Tracker.ForgetDeletions(ownerOf(r.mr), keysOf(r.planned.Delete)...)
 	if r.pending, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys); err != nil || r.pending == nil {
@@ -221,8 +222,8 @@ func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	return errDone
 }
 
-// awaitDeletion ends the run, which made this of the status, until the old objects may be gone: no watch need tell when
-// that is possible.
+// awaitDeletion ends the run, with its results for the status, until the old objects may be gone, which no watch need
+// report.
 func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64) {
 	r.states.stepPresent(r.mr, lifecycle.DeletionsPending{Pending: lifecycle.Pending{
 		Generation: r.mr.Generation, Applied: applied, Inventory: inventory, Objects: r.planned.Delete, Until: r.nextSync(),
@@ -230,7 +231,7 @@ func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64
 	r.result.RequeueAfter = pendingRetry
 }
 
-// releaseIgnored lets go of the objects that are to be ignored from now on.
+// releaseIgnored releases the objects that are ignored from now on.
 func (r *normalRun) releaseIgnored(ctx context.Context) error {
 	err := r.release(ctx, r.mr, r.planned.Release, r.lease)
 	if err == nil || errors.Is(err, errSuperseded) {
@@ -242,7 +243,7 @@ func (r *normalRun) releaseIgnored(ctx context.Context) error {
 // applyObjects creates and updates objects.
 func (r *normalRun) applyObjects(ctx context.Context) error {
 	go func() {
-		defer func() { _ = recover() }() // It panics once more when the run asks.
+		defer func() { _ = recover() }() // The run's own call panics again.
 		r.content.checksum()             // It is needed at the end, and the requests leave time for it.
 	}()
 	r.applier = r.newApplier(r.mr, r.planned, r.taken, r.lease)
@@ -256,8 +257,8 @@ func (r *normalRun) applyObjects(ctx context.Context) error {
 	return r.recordIfSuperseded(ctx, err)
 }
 
-// reportApplied reports what was applied. Objects that wait for their repair, or for their deletion, have the
-// ManagedResource looked at again.
+// reportApplied reports the result. Objects that wait for their repair, or for their deletion, requeue the
+// ManagedResource.
 func (r *normalRun) reportApplied(ctx context.Context) error {
 	completed, err := r.finish(ctx)
 	if err != nil {
@@ -267,12 +268,12 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 		r.awaitDeletion(completed.Applied, completed.Inventory)
 		return nil
 	}
-	r.Tracker.ForgetDropped(ownerOf(r.mr)) // The inventory has nothing more that the plan has not.
+	r.Tracker.ForgetDropped(ownerOf(r.mr)) // The inventory has no object that the plan does not have.
 	r.result.RequeueAfter = r.applier.held
 	return r.endConfirmation(ctx)
 }
 
-// track has the watches report the objects of a plan and of an inventory.
+// track makes the watches report the objects of a plan and of an inventory.
 func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []resourcesv1alpha1.ObjectReference) {
 	refs := make([]objects.Ref, 0, len(planned.Apply)+len(inventory))
 	for _, desired := range planned.Apply {
@@ -284,7 +285,7 @@ func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []
 // fail reports an error in the condition and returns it, so that the queue backs off.
 func (r *normalRun) fail(ctx context.Context, reason string, cause error) error {
 	mr, done := r.mr, r.applier                    // It is nil if the run wrote nothing.
-	ends := errors.Is(ctx.Err(), context.Canceled) // The process is told to end: that says nothing about the ManagedResource.
+	ends := errors.Is(ctx.Err(), context.Canceled) // The process ends, which proves nothing about the ManagedResource.
 	if !ends {
 		r.Metrics.failures.WithLabelValues(reason).Inc()
 	}
@@ -293,7 +294,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	}
 	refused := !ends && reason == resourcesv1alpha1.ReasonApplyFailed && isRefusal(cause)
 	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation), Refused: refused})
-	// Another ManagedResource that has the objects which are not even tried may be able to repair them.
+	// Another ManagedResource that has the objects which were not tried may be able to repair them.
 	if done == nil {
 		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 	} else {
@@ -311,7 +312,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 		return change
 	})
 	if errors.Is(err, errSuperseded) {
-		return err // What failed is not wanted any more.
+		return err // The content that failed is outdated.
 	}
 	if refused && err == nil {
 		r.Triggers.add(ownerOf(mr), r.states.get(mr).Retry.Until.Sub(r.Clock.Now()))
@@ -329,8 +330,8 @@ func isRefusal(err error) bool {
 	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !errors.Is(err, errRecreated)
 }
 
-// recordIfSuperseded puts on record what a superseded run wrote: the next one takes away what no manifest has any more,
-// and knows of that by the inventory alone. It returns the error that the run ends with.
+// recordIfSuperseded records the writes of a superseded run: only the inventory shows the next run which objects to
+// remove once no manifest has them. It returns err.
 func (r *normalRun) recordIfSuperseded(ctx context.Context, err error) error {
 	if errors.Is(err, errSuperseded) {
 		r.recordPartialInventory(ctx, r.mr, r.applier)

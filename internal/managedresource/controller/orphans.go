@@ -69,8 +69,8 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, orphan target.Orphan) erro
 	return r.deleteOrphan(ctx, mr, live, names)
 }
 
-// ownerOfOrphan is the ManagedResource that a stray object names; nil if it says nothing about objects that no
-// inventory has, or may do so soon.
+// ownerOfOrphan returns the ManagedResource that a stray object names; nil if its state proves nothing about objects
+// that no inventory has, or may soon change.
 func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*resourcesv1alpha1.ManagedResource, error) {
 	origin, err := meta.ParseOrigin(orphan.Origin)
 	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
@@ -84,13 +84,12 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*
 		return nil, err
 	}
 	if !r.states.get(mr).AtRest(mr.Generation) {
-		return nil, nil // Its next run may be about this object. The next audit looks again.
+		return nil, nil // Its next run may be about this object. The next audit checks again.
 	}
 	return mr, nil
 }
 
-// orphan returns a stray object as it is, if no inventory has it and it is proven to be the ManagedResource's; else
-// nil.
+// orphan returns a stray object, if no inventory has it and it is proven to be the ManagedResource's; else nil.
 //
 // It is one list of proofs: without any of them the object stays.
 func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, orphan target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
@@ -140,8 +139,8 @@ func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.Man
 	return nil
 }
 
-// namesOf are the entries that an inventory may have for an object: by its kind, and by those that are equivalent for
-// its ManagedResource (MRD-13).
+// namesOf returns the entries that an inventory may have for an object: by its kind, and by those that are equivalent
+// for its ManagedResource (MRD-13).
 func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	var names []resourcesv1alpha1.ObjectReference
 	for _, key := range plan.NewEquivalences(mr.Spec.Equivalences).Keys(plan.KeyOfReference(&ref.ObjectReference)) {
@@ -154,8 +153,8 @@ func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resource
 	return names
 }
 
-// confirmOrphan reads the ManagedResource that an orphan names once more: caches may lag behind with what another
-// process has made of it.
+// confirmOrphan reads the ManagedResource that an orphan names once more: caches may lag behind the changes by another
+// process.
 func (r *Reconciler) confirmOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, names []resourcesv1alpha1.ObjectReference) (bool, error) {
 	latest, err := r.confirm(ctx, mr)
 	if errors.Is(err, errSuperseded) {

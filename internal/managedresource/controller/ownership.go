@@ -17,11 +17,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// errOwnershipPending is why an object waits that another ManagedResource is about to release: which of the two deletes
-// the object, or whether a third one gets it, is decided in a moment.
+// errOwnershipPending is the error of an object that another ManagedResource is about to release: it is decided in a
+// moment which of the two deletes the object, or whether a third one gets it.
 var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
 
-// judge says what is to become of an object that a ManagedResource leaves.
+// judge returns the verdict about an object that a ManagedResource leaves.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others claims) (ownership.Verdict, error) {
 	key := plan.KeyOfReference(&ref.ObjectReference)
 	if err := others.unknown[key.WithoutNamespace()]; err != nil {
@@ -52,8 +52,8 @@ func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *reso
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
-// isOfThisSource reports whether an origin is about a ManagedResource of this source. One without an identity is from
-// before there was one.
+// isOfThisSource reports whether an origin is about a ManagedResource of this source. An origin without an identity is
+// from before the source had one.
 func (r *Reconciler) isOfThisSource(origin meta.Origin) bool {
 	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
 }
@@ -85,7 +85,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 		return err
 	}
 	if err != nil {
-		return errOwnershipPending // It went since.
+		return errOwnershipPending // The next owner is gone.
 	}
 	if _, has := r.entry(latest, to.Entry, false); !has {
 		return errOwnershipPending
@@ -100,7 +100,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	return nil
 }
 
-// entry is that of an object in the inventory of a ManagedResource that keeps it.
+// entry returns the entry of an object in the inventory of a ManagedResource that keeps it.
 func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
 	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
 		own := plan.KeyOfReference(&entry.ObjectReference)
@@ -117,7 +117,7 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, 
 func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.Desired, seen objects.Observation) {
 	owner := ownerOf(a.mr)
 	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.Key) {
-		return // It would not put it right.
+		return // The other ManagedResource would not repair it.
 	}
 	a.Tracker.TransferSeen(next, owner, seen)
 	latest, err := a.Statuses.Get(ctx, next)
@@ -172,7 +172,7 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live
 	return next, value, err
 }
 
-// nextOwnerOf is ownerOfOrigin for a run that only looks.
+// nextOwnerOf is ownerOfOrigin without the report of a takeover.
 func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
 	if desired.CreateOnly {
 		owner, err := a.ownerOfShared(ctx, desired, live)
@@ -181,7 +181,7 @@ func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *
 	origin := originOf(live, a.isKnownSource)
 	recorded := desired.Old != nil && !meta.Tentative(desired.Old)
 	if !recorded || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
-		return objects.Owner{}, "", nil // Nobody else's, whatever others claim: they are not looked for.
+		return objects.Owner{}, "", nil // The object is our own: claims of others are not read.
 	}
 	owner, err := a.otherOwner(ctx, desired, origin, ownership.AsRecorded)
 	if owner == (objects.Owner{}) {
@@ -190,12 +190,12 @@ func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *
 	return owner, origin.Text, nil
 }
 
-// ownerOfShared is another ManagedResource that repairs an object which this one is to create only once.
+// ownerOfShared returns another ManagedResource that repairs an object which this one creates only once.
 func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, error) {
 	origin := originOf(live, a.isKnownSource)
 	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
 	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), desired.Ref.Key) {
-		return objects.Owner{}, nil // After a start not all are on record yet; then the origin tells.
+		return objects.Owner{}, nil // After a start not all claims are on record yet; then the origin decides.
 	}
 	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// stillHeld reports whether a run would find what the last one left, which ended while objects were being deleted: one of
-// them at least is not gone, and nothing else is to be done.
+// stillHeld reports whether the only work left is to await the objects that the last run deletes: at least one still
+// exists.
 func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
 	owner := ownerOf(mr)
 	if *r.Config.ApplyWhileDeletionPending && len(r.Tracker.OutOfSync(owner)) > 0 {
@@ -16,7 +16,7 @@ func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *l
 	return pending.IsCurrent(mr, r.Clock.Now()) && r.arePutOff(owner, pending.Objects)
 }
 
-// arePutOff reports whether a run would read none of the objects, and at least one of them is not gone.
+// arePutOff reports whether a run would read none of the objects, and at least one still exists.
 func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.ObjectReference) bool {
 	found := false
 	for i := range refs {
@@ -32,8 +32,8 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 	return found
 }
 
-// isHeld reports whether an object that is to go was there less than a minute ago and no watch has reported a change
-// since, and why it is still there.
+// isHeld reports whether an object that is being deleted existed less than a minute ago and no watch has reported a
+// change since. err is the reason why it could not be deleted.
 func (r *Reconciler) isHeld(owner objects.Owner, entry objects.Ref) (held bool, err error) {
 	pending, held := r.Tracker.DeletionPends(owner, entry.Key, r.Clock.Now())
 	if !held {

@@ -8,9 +8,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// PreloadInventories tells the watches of the target, before they start, of every object that is in an inventory. Their
-// first lists bring what the first runs compare, and what health is judged by, so that a restart costs requests for
-// each kind and not for each object.
+// PreloadInventories passes every object that is in an inventory to the watches of the target, before they start.
+// Their first lists deliver the objects that the first runs compare, and their health, so that a restart costs
+// requests for each kind and not for each object.
 func (r *Reconciler) PreloadInventories(ctx context.Context) error {
 	err := r.Statuses.All(ctx, func(mr *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Handles(mr) || r.Class.WaitsForHandOver(mr) {

@@ -24,8 +24,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// reconcileDelete deletes the objects of a ManagedResource that is going, or went to another class, and lets it go
-// (MRX-1 … MRX-4).
+// reconcileDelete deletes the objects of a ManagedResource that is being deleted, or went to another class, and
+// removes its finalizer (MRX-1 … MRX-4).
 func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
@@ -46,7 +46,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
-			r.Tracker.PassAllOutOfSync(ownerOf(mr), everything) // What others have, too, they look at.
+			r.Tracker.PassAllOutOfSync(ownerOf(mr), everything) // Other ManagedResources that have an object, too, check it from here on.
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
@@ -122,9 +122,9 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 	return err
 }
 
-// prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one error
-// for each that is not gone (MRX-17 … MRX-12). An error of its own means that it is not known whether they are to be
-// deleted: the lease tells. planned are the objects that the run is to apply.
+// prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one
+// error for each that is not gone (MRX-17 … MRX-12). An error of its own means that the lease does not prove that they
+// must be deleted. planned are the objects that the run applies.
 func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) (pending []error, err error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -152,7 +152,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		}
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
-		return nil, err // The process is told to end: what is not gone is not known.
+		return nil, err // The process ends: it is unknown which objects remain.
 	}
 	if len(p.waiting) == 0 {
 		r.Tracker.ForgetDeletions(ownerOf(mr))
@@ -192,7 +192,7 @@ func (p *pruner) deleteAll(ctx context.Context) error {
 	return p.complete(ctx)
 }
 
-// deleteSkipped looks at the objects that were skipped.
+// deleteSkipped visits the objects that were skipped.
 func (p *pruner) deleteSkipped(ctx context.Context) error {
 	skipped := p.skipped
 	p.last = true
@@ -203,7 +203,7 @@ func (p *pruner) deleteSkipped(ctx context.Context) error {
 	return p.complete(ctx)
 }
 
-// settle waits for the deleted objects to go, unless a newer form of the ManagedResource supersedes the run.
+// complete waits for the deleted objects to go, unless a newer form of the ManagedResource supersedes the run.
 func (p *pruner) complete(ctx context.Context) error {
 	for _, err := range p.waiting {
 		if errors.Is(err, errSuperseded) {
@@ -215,11 +215,11 @@ func (p *pruner) complete(ctx context.Context) error {
 	return nil
 }
 
-// detailsWithin limits how long a run may take to read what holds objects whose deletion is pending.
+// detailsWithin limits the time in which a run reads the reasons of pending deletions.
 const detailsWithin = 10 * time.Second
 
 // pending returns the messages about the objects that are not gone, sorted. For objects that a condition names, it
-// reads what holds them.
+// reads the reasons of their pending deletions.
 func (p *pruner) pending(ctx context.Context) []error {
 	details, cancel := context.WithTimeout(ctx, detailsWithin)
 	defer cancel()
@@ -246,15 +246,15 @@ type pruner struct {
 	*Reconciler
 	mr    *resourcesv1alpha1.ManagedResource
 	lease *lease
-	// planned are the objects that the run is to apply.
+	// planned are the objects that the run applies.
 	planned []plan.Key
 	// force is the grace period of a forced deletion, zero for any other (MRX-24).
 	force time.Duration
-	// others are those who have the objects, after the first findOthers.
+	// others has the claims of other ManagedResources on the objects, after the first findOthers.
 	others     claims
 	findOthers func() error
 	breaker    breaker
-	// sorted are the entries that it deletes the objects of, in their order, and refs the same by their keys.
+	// sorted are the entries whose objects are deleted, in their order; refs has the same entries by key.
 	sorted []resourcesv1alpha1.ObjectReference
 	refs   map[plan.Key]*resourcesv1alpha1.ObjectReference
 
@@ -263,7 +263,7 @@ type pruner struct {
 	waiting map[*resourcesv1alpha1.ObjectReference]error
 	// accepted are the objects as they were when their deletion was accepted.
 	accepted map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured
-	// skipped are those that needed nothing a moment ago and were not looked at; with last they are.
+	// skipped are the objects that needed nothing a moment ago and were not checked; with last they are.
 	skipped []*resourcesv1alpha1.ObjectReference
 	last    bool
 }
@@ -280,9 +280,9 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 	p.waiting[ref] = err
 }
 
-// endsAtOnce reports whether what the watches told of an object proves that it is gone: it ended after its deletion was
-// accepted, and nothing held it then. A held object may leave the filter of a watch while it still exists, by a change
-// of its labels.
+// endsAtOnce reports whether the watches prove that an object is gone: it ended after its deletion was accepted, and
+// nothing held it then. A held object may leave the filter of a watch while it still exists, by a change of its
+// labels.
 func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) bool {
 	live := p.accepted[ref]
 	if live == nil || !recorded.GoneSince(live.GetResourceVersion()) {
@@ -292,9 +292,9 @@ func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded obj
 	return len(live.GetFinalizers())+len(content) == 0 && propagation(live.GroupVersionKind().Group) == ""
 }
 
-// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). The watches
-// tell; objects that none covers, and those that may only have left their filter, are read twice. The watches, or the
-// next run, report the end of the others.
+// awaitGone waits a moment for the objects whose deletion was accepted: most are gone at once (MRB-33). Watches report
+// their end; objects without a watch, and those that may only have left the filter of one, are read twice. The
+// watches, or the next run, report the end of the others.
 func (p *pruner) awaitGone(ctx context.Context) {
 	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 		unknown, open := p.notGone(round%2 == 1)
@@ -316,8 +316,8 @@ func (p *pruner) awaitGone(ctx context.Context) {
 	}
 }
 
-// notGone takes out the objects that the watches prove to be gone. It returns those that are to be read, if it is time
-// to read, and whether there are others whose deletion was accepted.
+// notGone removes the objects that the watches prove to be gone. It returns the objects to read, if it is time to
+// read, and whether there are others whose deletion was accepted.
 func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
 	for ref, err := range p.waiting {
 		entry := objects.RefOf(ref)
@@ -336,8 +336,8 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 	return unknown, open
 }
 
-// detail is what holds an object that is not gone: finalizers and conditions, if nothing else is known to, and what the
-// Events of a Service say (MRX-12). An Event that can't be read in time is left out.
+// detail explains why an object still exists: its finalizers and conditions, if no other cause is known, and the
+// Events of a Service (MRX-12). An Event that cannot be read in time is left out.
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
 	owner, key := ownerOf(p.mr), objects.RefOf(ref).Key
 	if p.waiting[ref] == nil {

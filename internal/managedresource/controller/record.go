@@ -58,8 +58,8 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 	case compared && changed:
 		a.repaired(ctx, desired, done)
 	case done.isKept() && changed:
-		// Two that do not own the object write different contents while the owner cannot look: that counts as a fight, so
-		// that it is rate-limited.
+		// Two ManagedResources that do not own the object write different contents while the owner cannot check it:
+		// that counts as a fight, so that it is rate-limited.
 		a.Tracker.DriftRepaired(desired.Ref.Key, a.Clock.Now())
 	case !done.isKept():
 		a.Tracker.DriftUnfounded(desired.Ref.Key, a.Clock.Now()) // Before Verified, which may report a later drift.

@@ -21,10 +21,10 @@ import (
 // reasonDrift is the reason of the Event about objects that another writer changed.
 const reasonDrift = "ObjectChanged"
 
-// lookAgain is after what time a held object is read once more, if it could not be read to report what changed.
+// lookAgain is the retry interval if a held object could not be read to report its change.
 const lookAgain = time.Minute
 
-// delay notes that an object is not repaired before its time.
+// delay records that an object is not repaired before its time.
 func (a *applier) delay(wait time.Duration) {
 	a.Metrics.objectsHeld.Inc()
 	a.mu.Lock()
@@ -83,7 +83,7 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 	}
 }
 
-// tell notes the report about an object: who changed it, and where. live is nil for one that was deleted.
+// tell records the report about an object: who changed it, and where. live is nil if the object was deleted.
 func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, what string) {
 	events := desired.Name() + " was deleted"
 	if live != nil {
@@ -131,8 +131,7 @@ func (a *applier) recordEvents(ctx context.Context) {
 	a.warn(ctx, a.mr, reasonDrift, a.events)
 }
 
-// warn records one Event for what is to be told of some objects, which says it of the first few. Without any there is
-// none.
+// warn records one Event about several objects, with the reports about the first few. Without reports there is none.
 func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, events []string) {
 	const named = 3
 	if len(events) == 0 {
@@ -146,7 +145,7 @@ func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 	r.Events.Warn(ctx, mr, reason, message)
 }
 
-// lastWriter names who else wrote an object last, as far as its managed fields tell.
+// lastWriter returns the other manager that wrote an object last, by its managed fields.
 func lastWriter(fields []metav1.ManagedFieldsEntry, own string) string {
 	who, when := "", time.Time{}
 	for _, entry := range fields {

@@ -38,7 +38,7 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 		}
 	}
 	if err := a.lease.Check(ctx, Cached); err != nil {
-		return err // Nobody would create it anew.
+		return err // No run would create it again.
 	}
 	a.Tracker.DeletionSent(ownerOf(a.mr), desired.Ref.Key)
 	a.Tracker.WriteOutcomeUnknown(desired.Ref.Key)

@@ -21,11 +21,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// errSuperseded ends a run whose ManagedResource asks for something else; the next one begins at once.
+// errSuperseded ends a run whose ManagedResource has another task now; the next run begins at once.
 var errSuperseded = errors.New("the ManagedResource was changed meanwhile")
 
-// update writes to the status of the ManagedResource that a run is about, unless it asks for something else: one run
-// is about one form of it. It returns the form after that, and nil if it is gone.
+// update writes the status of the ManagedResource that a run is about, unless it has another task now: one run is
+// about one form of it. It returns the form after that, and nil if it is gone.
 func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
 	superseded := false
@@ -46,7 +46,7 @@ func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return next, nil
 }
 
-// confirm reads the ManagedResource once more, before anything is deleted for its sake.
+// confirm reads the ManagedResource once more, before a deletion on its behalf.
 func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	live, err := r.Statuses.GetUncached(ctx, ownerOf(mr))
 	switch {
@@ -60,8 +60,8 @@ func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return live, nil
 }
 
-// confirmInventory reads the ManagedResource once more, before anything is written for its sake, if a write to it may
-// not be known of: that one may have taken objects out of its inventory which the plan counts as being in it.
+// confirmInventory reads the ManagedResource once more, before the first write on its behalf, if there may be an
+// unknown write to it: that write may have removed objects from its inventory which the plan counts as being in it.
 func (a *applier) confirmInventory(ctx context.Context) error {
 	live, err := a.confirm(ctx, a.mr)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 	})
 }
 
-// longInventory is from what size on an inventory is named as the reason if it can't be written: etcd takes 1.5 MiB
+// longInventory is the size from which an inventory is named as the reason if it cannot be written: etcd takes 1.5 MiB
 // with a write, and the ManagedResource has more than its inventory.
 const longInventory = 1 << 20
 
@@ -141,17 +141,17 @@ func unannounced(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, caus
 		" spread the objects over several ManagedResources, or take long annotations away: %w", len(inventory), float64(len(text))/(1<<20), cause)
 }
 
-// content is what was read from the Secrets.
+// content is the content of the Secrets, as it was read.
 type content struct {
 	errors   []*decode.Error
 	versions map[string]string
-	// checksum is computed when it is asked for, once.
+	// checksum is computed once, at its first call.
 	checksum func() string
 	// ignored counts the objects that are ignored.
 	ignored int
 }
 
-// name stands for the content among those of one ManagedResource; it is empty if nothing was read.
+// name identifies the content among the contents of one ManagedResource; it is empty if nothing was read.
 func (c content) name(generation int64) string {
 	if c.versions == nil {
 		return ""
@@ -159,8 +159,8 @@ func (c content) name(generation int64) string {
 	return fmt.Sprint(generation, c.versions)
 }
 
-// finish reports success, or which documents could not be decoded (MR-13), or which old objects are not gone (MRS-8),
-// and the health if it is known already.
+// finish reports success, or the documents that could not be decoded (MR-13), or the old objects that are not gone
+// (MRS-8), and the health if it is known already.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	mr, owner, inventory := r.mr, ownerOf(r.mr), r.applier.inventory()
 	r.holds.keep(owner, func(key objects.Key) bool { return describes(r.planned, key) })
@@ -185,7 +185,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	})
 	switch {
 	case newer:
-		return lifecycle.Completed{}, errSuperseded // The next run looks at it.
+		return lifecycle.Completed{}, errSuperseded // The next run checks the object.
 	case err != nil:
 		return lifecycle.Completed{}, err
 	case next == nil:
@@ -205,7 +205,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	return completed, nil
 }
 
-// reconciled is the generation that the status is to name: that of before, if its content was kept up.
+// reconciled returns the generation that the status names: the previous one, if its content was kept up.
 func (r *normalRun) reconciled() int64 {
 	if r.previous {
 		return r.mr.Status.ObservedGeneration
@@ -213,7 +213,7 @@ func (r *normalRun) reconciled() int64 {
 	return r.mr.Generation
 }
 
-// appliedChange is the condition that the run ends with.
+// appliedChange returns the condition that the run ends with.
 func (r *normalRun) appliedChange() meta.ConditionChange {
 	switch {
 	case len(r.content.errors) > 0:
@@ -225,7 +225,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied+r.leftAlone(ownerOf(r.mr)))
 }
 
-// succeeded settles what the run took over, and reports it.
+// succeeded records the result of the run, and reports it.
 func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
 	owner, now := ownerOf(r.mr), r.Clock.Now()
 	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
@@ -245,7 +245,7 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 	}
 }
 
-// inventory is what is on record once the run has ended: what is planned still is until it was written.
+// inventory returns the inventory at the end of the run: planned entries stay planned until their objects are written.
 //
 // Its branches are the ways in which an object that is created only once may have come about.
 func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
@@ -267,16 +267,16 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		}
 		done, found := a.written[key]
 		if done.result == skipped {
-			done.observation.UID = a.Tracker.Get(desired.Ref.Key).UID // A run before may have created it, and not have come to say so.
+			done.observation.UID = a.Tracker.Get(desired.Ref.Key).UID // An earlier run may have created it without recording that.
 		}
 		switch {
-		case done.anothers: // The object was handed over or taken over since: were its new owner to release it, the record would prove what is not so.
+		case done.anothers: // The object has a new owner since: if that releases the object, the record would be a false proof.
 			inventory[i] = meta.AsTentative(inventory[i])
 		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), desired.Ref.Key) == done.observation.UID && done.observation.UID != ""):
-			// Also if an earlier run created it, which did not come to say so.
+			// Also if an earlier run created it without recording that.
 			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
 		case desired.Old == nil || !createdOnce(desired.Old):
-			inventory[i] = meta.AsTentative(inventory[i]) // It was there before: it stays somebody else's, or its origin tells whose it is.
+			inventory[i] = meta.AsTentative(inventory[i]) // The object existed before: it stays another owner's, or its origin names the owner.
 		}
 	}
 	return inventory
@@ -322,8 +322,8 @@ func byKey(inventory []resourcesv1alpha1.ObjectReference) map[plan.Key]resources
 	return entries
 }
 
-// recordPartialInventory puts on record what a run wrote that ends without saying more, as its ManagedResource is not
-// what it was.
+// recordPartialInventory records the writes of a run that ends without another report, as its ManagedResource has
+// changed.
 func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
 	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := done.afterSuperseded(current.Status.Resources)
@@ -337,7 +337,7 @@ func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1
 	}
 }
 
-// pendingChange is the condition while objects are being deleted (MRS-8).
+// pendingChange returns the condition while objects are being deleted (MRS-8).
 func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {
 	return target.WithoutRepeats(meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,
 		combined("Could not clean all old resources", pending)), mr.Status.Conditions)

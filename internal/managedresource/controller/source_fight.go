@@ -12,14 +12,14 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// mostRead bounds the Secrets whose writers one run looks at. A fight is mostly about one.
+// mostRead limits the Secrets whose writers one run reads. A fight is mostly about one.
 const mostRead = 8
 
-// noticeFight notes which content the run read. If that alternates, it looks at who wrote it, and reports managers
-// that overwrite the Secrets or the specification in turn (MRB-41).
+// noticeFight records the content that the run read. If the content alternates, it reads the writers, and reports
+// managers that overwrite the Secrets or the specification in turn (MRB-41).
 func (r *normalRun) noticeFight(ctx context.Context) error {
 	if r.previous || r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {
-		return nil // It has nothing that is known to have changed.
+		return nil // Nothing is known to have changed.
 	}
 	read := lifecycle.ContentRead{Digest: meta.ContentDigest(&r.mr.Spec, r.content.checksum())}
 	if !r.states.stepPresent(r.mr, read).Has(lifecycle.FindWriters) {
@@ -44,8 +44,8 @@ func (r *normalRun) noticeFight(ctx context.Context) error {
 	return nil
 }
 
-// findWriters returns who owns what has changed since the last run that ended well. Secrets were read with their
-// writers; of the ManagedResource the cache has none.
+// findWriters returns the owners of the content that has changed since the last successful run. Secrets were read with
+// their writers; the cache has no writers of the ManagedResource.
 func (r *normalRun) findWriters(ctx context.Context) (found lifecycle.WritersFound, err error) {
 	changed := slices.DeleteFunc(slices.Sorted(maps.Keys(r.content.versions)), func(name string) bool {
 		return r.content.versions[name] == r.taken.Last.Secrets[name]

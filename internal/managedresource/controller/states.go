@@ -11,11 +11,10 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// states holds what is remembered of each ManagedResource; nothing else here remembers one. It is safe for concurrent
-// use.
+// states has the State of each ManagedResource; nothing else here remembers one. It is safe for concurrent use.
 //
 // Invariant: a Secret that a run is going to read is in readers before it is read, so that each change is either read
-// or told. No cache of ManagedResources is asked who reads a Secret: it may lag behind.
+// or reported. The cache of ManagedResources is not asked for the readers of a Secret: it may lag behind.
 type states struct {
 	// clock measures changes; without one they are not measured.
 	clock clock.PassiveClock
@@ -27,15 +26,15 @@ type states struct {
 	readers map[types.NamespacedName]map[objects.Owner]struct{}
 }
 
-// step takes an event of a ManagedResource that a run, or an event of its watch, is about.
+// step applies an event of a run for a ManagedResource, or of its watch.
 func (s *states) step(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stepLocked(ownerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
 }
 
-// begin takes the event that begins a run, which is going to read the Secrets that the ManagedResource names, and
-// returns what the run took over; nil if there is nothing to run for.
+// begin applies the event that begins a run, which is going to read the Secrets that the ManagedResource names, and
+// returns the input of the run; nil if there is nothing to do.
 func (s *states) begin(mr *resourcesv1alpha1.ManagedResource, event lifecycle.RunBegins) (*lifecycle.Run, lifecycle.Commands) {
 	names := make([]string, 0, len(mr.Spec.SecretRefs))
 	for _, ref := range mr.Spec.SecretRefs {
@@ -49,7 +48,7 @@ func (s *states) begin(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Ru
 	return s.byOwner[owner].Run, commands
 }
 
-// stepKnown takes an event of a ManagedResource that is remembered, whatever its UID.
+// stepKnown applies an event of a ManagedResource that is remembered, whatever its UID.
 func (s *states) stepKnown(owner objects.Owner, event lifecycle.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +96,8 @@ func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts li
 	return commands
 }
 
-// get returns what is remembered of a ManagedResource, the zero State if nothing is. It changes nothing: who only looks
-// may be late.
+// get returns the State of a ManagedResource, the zero State if there is none. It changes nothing, as its caller may
+// be late.
 func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +108,8 @@ func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	return known
 }
 
-// newer reports whether a watch told, since the present run for a ManagedResource began, of other versions of Secrets than
-// those that it read.
+// newer reports whether a watch has reported, since the present run for a ManagedResource began, other versions of
+// Secrets than those that the run read.
 func (s *states) newer(mr *resourcesv1alpha1.ManagedResource, read map[string]string) bool {
 	known := s.get(mr)
 	return known.Run == nil || known.Newer(read)
@@ -130,7 +129,7 @@ func (s *states) isRefused(owner objects.Owner) bool {
 	return s.clock != nil && s.clock.Now().Before(s.byOwner[owner].Retry.Until)
 }
 
-// releasesObjects reports whether the last run that ended well left all objects of a ManagedResource alone.
+// releasesObjects reports whether the last successful run left all objects of a ManagedResource alone.
 func (s *states) releasesObjects(owner objects.Owner) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +137,7 @@ func (s *states) releasesObjects(owner objects.Owner) bool {
 	return last != nil && last.LeftAlone
 }
 
-// contradicts reports whether a ManagedResource that no run is due for says something else than the last run that ended
-// well.
+// contradicts reports whether a ManagedResource without a due run differs from the result of the last successful run.
 func (s *states) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := s.get(mr)
 	return known.AtRest(mr.Generation) && !known.Last.Reported(mr) // A long inventory takes its time: not under the lock.
@@ -158,7 +156,7 @@ func (s *states) applied() []objects.Owner {
 	return owners
 }
 
-// readsLocked notes the names of the Secrets that a run is going to read.
+// readsLocked records the names of the Secrets that a run is going to read.
 func (s *states) readsLocked(owner objects.Owner, names []string) {
 	for _, name := range s.secrets[owner] {
 		key := types.NamespacedName{Namespace: owner.Namespace, Name: name}
@@ -184,8 +182,8 @@ func (s *states) readsLocked(owner objects.Owner, names []string) {
 	}
 }
 
-// secretChanged tells the ManagedResources that read a Secret of its version, empty if it is gone, and returns those to
-// wake.
+// secretChanged passes the version of a Secret, empty if it is gone, to the ManagedResources that read it, and returns
+// those to wake.
 func (s *states) secretChanged(secret types.NamespacedName, version string) []objects.Owner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +196,8 @@ func (s *states) secretChanged(secret types.NamespacedName, version string) []ob
 	return owners
 }
 
-// secretsMissed tells every ManagedResource that changes of Secrets may have been missed, and returns those to wake.
+// secretsMissed records for every ManagedResource that changes of Secrets may have been missed, and returns those to
+// wake.
 func (s *states) secretsMissed() []objects.Owner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +210,7 @@ func (s *states) secretsMissed() []objects.Owner {
 	return owners
 }
 
-// sweep drops what is no longer needed of ManagedResources that are at rest.
+// sweep drops state that ManagedResources at rest no longer need.
 func (s *states) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,5 +219,5 @@ func (s *states) sweep() {
 	}
 }
 
-// forget drops what is remembered of a ManagedResource.
+// forget drops the State of a ManagedResource.
 func (s *states) forget(owner objects.Owner) { s.stepKnown(owner, lifecycle.Gone{}) }

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tooManyTimeouts is after how many requests of a run that took too long, with none in between that succeeded, the
-// other objects of their kind are not tried: a webhook that hangs costs each of them half a minute.
+// tooManyTimeouts is the number of timeouts for a kind in one run, with no success in between, after which its other
+// objects are not tried: a webhook that hangs costs each of them half a minute.
 const tooManyTimeouts = 3
 
-// errNotTried is why an object is not tried.
+// errNotTried is the error of an object that is not tried.
 var errNotTried = errors.New("not tried, as requests for other objects of its kind took too long")
 
-// slow counts, in one run, the requests for objects of a kind that took too long.
+// breaker counts, in one run, the requests for objects of a kind that took too long.
 type breaker struct {
 	mu     sync.Mutex
 	byKind map[metav1.GroupKind]int
@@ -29,7 +29,7 @@ func (s *breaker) is(kind metav1.GroupKind) bool {
 	return s.byKind[kind] >= tooManyTimeouts
 }
 
-// answered takes how a request ended.
+// answered records the result of a request.
 func (s *breaker) answered(kind metav1.GroupKind, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

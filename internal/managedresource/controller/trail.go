@@ -29,7 +29,7 @@ const (
 type trail struct {
 	mu    sync.Mutex
 	names map[plan.Written][]string
-	// checksum returns that of the Secrets; it is nil if none were read.
+	// checksum returns the checksum of the Secrets; it is nil if none were read.
 	checksum func() string
 }
 
@@ -41,14 +41,14 @@ func withTrail(ctx context.Context) (context.Context, *trail) {
 	return context.WithValue(ctx, trailKey{}, t), t
 }
 
-// setChecksum tells how the checksum of the Secrets is had, before the first write.
+// setChecksum sets the function that returns the checksum of the Secrets, before the first write.
 func setChecksum(ctx context.Context, checksum func() string) {
 	if t, found := ctx.Value(trailKey{}).(*trail); found {
 		t.checksum = checksum
 	}
 }
 
-// wrote notes an object that was written.
+// wrote records an object that was written.
 func wrote(ctx context.Context, what plan.Written, name string) {
 	if t, found := ctx.Value(trailKey{}).(*trail); found {
 		t.mu.Lock()
@@ -57,13 +57,13 @@ func wrote(ctx context.Context, what plan.Written, name string) {
 	}
 }
 
-// deleted logs and notes an object whose deletion was accepted.
+// deleted logs and records an object whose deletion was accepted.
 func deleted(ctx context.Context, name, reason string) {
 	log.FromContext(ctx).WithName(meta.DeletionLogger).Info("Deleted an object", "resource", name, "reason", reason)
 	wrote(ctx, plan.Deleted(reason), name)
 }
 
-// deletionReason is the reason for which a run prunes.
+// deletionReason returns the reason for which a run prunes.
 func (r *Reconciler) deletionReason(mr *resourcesv1alpha1.ManagedResource) string {
 	switch {
 	case mr.DeletionTimestamp != nil:
@@ -74,7 +74,7 @@ func (r *Reconciler) deletionReason(mr *resourcesv1alpha1.ManagedResource) strin
 	return manifestGone
 }
 
-// tellWrites leaves the log line and the Event of a run that wrote something.
+// tellWrites writes the log line and the Event of a run that wrote something.
 func (r *Reconciler) tellWrites(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *trail) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

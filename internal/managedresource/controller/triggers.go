@@ -69,8 +69,8 @@ func (r *Reconciler) predicate() predicate.Predicate {
 	}
 }
 
-// onManagedResourceChanged takes that a watch told of a newer form of a ManagedResource, and reports whether a run is
-// needed.
+// onManagedResourceChanged handles a newer form of a ManagedResource that a watch reported, and reports whether a run
+// is needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	r.Tracker.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
 	lags := r.Statuses != nil && r.Statuses.Observed(after)
@@ -83,17 +83,17 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 		r.onManagedResourceGone(before)
 	}
 	if source.VersionsWentBackwards(before, after) {
-		// As after a restore of etcd: what is remembered of it may be about a form that it no longer has.
+		// As after a restore of etcd: its State may be about a form that it no longer has.
 		r.states.step(after, lifecycle.FullRequested{})
 		return concerns
 	}
 	return isLost || concerns && (r.asksForRun(before, after) || lags)
 }
 
-// onManagedResourceGone takes that a ManagedResource is gone, or that this instance has nothing to do with it any more.
-// Others may have objects of its inventory, and it may be the origin of that without being on record, as one that was
-// ignored, or by the name of another one: the others look whose it is now. An object that it created only once, and
-// left behind, is not ours any more, as if it was released.
+// onManagedResourceGone handles a ManagedResource that is gone, or no longer this instance's. Other ManagedResources
+// that have objects of its inventory check who owns them now: it may be the origin of an object without having it on
+// record, as an ignored one, or by the name of another one. An object that it created only once, and left behind, is
+// not ours any more, as if it was released.
 func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
@@ -112,7 +112,7 @@ func isRespecified(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after)
 }
 
-// asksForRun reports whether a ManagedResource asks for something else than before.
+// asksForRun reports whether a change of a ManagedResource requires a run.
 func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
 	wasIgnored, isIgnored := meta.Ignored(before), meta.Ignored(after)
 	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
@@ -126,16 +126,16 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
 		operationAsks,
-		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Somebody took our finalizer away.
+		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Another writer removed our finalizer.
 		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
 		confirmsDeletion(before, after),
-		r.states.contradicts(after): // By one that was the leader before.
+		r.states.contradicts(after): // By a former leader.
 		return true
 	}
 	return becameUnhealthy(before, after)
 }
 
-// holdChanged reports whether something else is left alone than before, and looks anew at what was.
+// holdChanged reports whether a hold has changed, and marks the held objects to be checked if so.
 func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	changed := !meta.SameHold(before, after)
 	if changed {
@@ -144,7 +144,7 @@ func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResourc
 	return changed
 }
 
-// operationAsks reports whether the annotation operation asks for a run, or forbids none any more.
+// operationAsks reports whether the annotation operation requests a run, or no longer forbids one.
 func (r *Reconciler) operationAsks(before, after *resourcesv1alpha1.ManagedResource) bool {
 	was, is := before.Annotations[resourcesv1alpha1.AnnotationOperation], after.Annotations[resourcesv1alpha1.AnnotationOperation]
 	if was == is {
@@ -192,9 +192,9 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
 	t.add(owner, r.Tracker.NoticeDrift(key, r.Clock.Now()).Due)
 }
 
-// Sweep looks at objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that
-// are in doubt, that the API server kept a part of only some time ago, or that no watch covers. The others are not even
-// looked at: with a queue entry each, an idle process would spend all its time on finding nothing to do.
+// Sweep checks objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that
+// are stale, that the API server kept only a part of some time ago, or that no watch covers. The others are skipped:
+// with a queue entry each, an idle process would spend all its time on finding nothing to do.
 func (t *Triggers) Sweep(ctx context.Context) error {
 	r := t.reconciler
 	ticker := time.NewTicker(r.Config.SyncPeriod.Duration)

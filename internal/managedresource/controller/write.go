@@ -19,8 +19,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// write makes one object be as it should and returns what was done and the object as it is then (MR-25, MR-26). An
-// object that has never been there, or is known to be gone, is created without a look; any other is read first.
+// write brings one object to its desired state and returns the outcome (MR-25, MR-26). An object that never existed,
+// or is known to be gone, is created without a read; any other is read first.
 //
 // It is one loop, as each answer decides whether the next attempt creates or updates.
 func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, recorded objects.Object) (outcome, error) {
@@ -52,7 +52,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 		expectAbsent = false
 		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, recorded)
 		if isOutdated && attempt < updateAttempts {
-			continue // Somebody else was faster: merge into what is there now.
+			continue // Another writer was faster: merge into the present object.
 		}
 		return done, err
 	}
@@ -116,10 +116,10 @@ func (a *applier) resize(ctx context.Context, desired *plan.Desired, resized *un
 	return a.answered(ctx, desired, options, done, answer, err, mergeLive)
 }
 
-// errResized is the error of an attempt that changed the resources of a Pod, but not what else is to be changed.
+// errResized is the error of an attempt that changed the resources of a Pod, but made no other change.
 var errResized = errors.New("the resources of the Pod were changed, but it was changed by others before the rest was written")
 
-// answered goes on after an update.
+// answered handles the answer to an update.
 func (a *applier) answered(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, answer target.Answer, err error,
 	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
 	a.unanswered(desired, err)
@@ -135,15 +135,15 @@ func (a *applier) answered(ctx context.Context, desired *plan.Desired, options m
 	return outcome{}, false, err
 }
 
-// unanswered notes a write that may have been carried out, though its answer does not say so.
+// unanswered records a write that may have been carried out, though its answer does not confirm it.
 func (a *applier) unanswered(desired *plan.Desired, err error) {
 	if err != nil && !meta.Refused(err) {
 		a.Tracker.WriteOutcomeUnknown(desired.Ref.Key)
 	}
 }
 
-// live returns the object as it is. At the first attempt, after a restart, that is what the list of its kind had a
-// moment ago; an update carries its resource version, so that a conflict tells if it is out of date.
+// live returns the live object. At the first attempt, after a restart, that is the object from the list of its kind;
+// an update carries its resource version, so that a conflict shows if it is out of date.
 func (a *applier) live(ctx context.Context, desired *plan.Desired, attempt int) (*unstructured.Unstructured, error) {
 	if attempt == 0 {
 		return a.Watches.Read(ctx, desired.Ref)
