@@ -35,8 +35,8 @@ func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.Manage
 	return nil
 }
 
-// ForEachOther calls visit with some ManagedResources, and with those of which it was not known what became of a write,
-// but for one, in their latest known forms. They must not be changed.
+// ForEachOther calls visit with the ManagedResources of keys, and with those that have a write with an unknown
+// outcome, except for one, in their latest known forms. They must not be changed.
 func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName, keys []types.NamespacedName, visit func(*resourcesv1alpha1.ManagedResource)) error {
 	lost, err := s.confirmLost(ctx, except)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName
 	return nil
 }
 
-// confirmLost asks the API server for the ManagedResources of which it is not known what became of a write, and returns
+// confirmLost reads the ManagedResources that have a write with an unknown outcome from the API server, and returns
 // them.
 func (s *Statuses) confirmLost(ctx context.Context, except types.NamespacedName) ([]types.NamespacedName, error) {
 	lost := s.unknown()
@@ -75,7 +75,7 @@ func (s *Statuses) confirmLost(ctx context.Context, except types.NamespacedName)
 	return lost, nil
 }
 
-// unknown are the ManagedResources of which it is not known what became of a write.
+// unknown returns the ManagedResources that have a write with an unknown outcome.
 func (s *Statuses) unknown() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()

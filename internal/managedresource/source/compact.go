@@ -8,12 +8,12 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Compact has ManagedResources in the cache share what their inventory repeats. Objects of one ManagedResource mostly
-// have the same kind, namespace and labels, and a decoder makes new strings and a new map of some 400 bytes for each of
-// them: most of what a cached ManagedResource takes.
+// Compact makes ManagedResources in the cache share repeated parts of their inventory. Objects of one ManagedResource
+// mostly have the same kind, namespace and labels, and a decoder makes new strings and a new map of some 400 bytes for
+// each of them: most of the memory of a cached ManagedResource.
 var Compact = feature.Stripping(compact)
 
-// compact changes no value. Maps are shared between entries: what a cache has is read only.
+// compact changes no value. Maps are shared between entries: cached objects are read only.
 func compact(mr *resourcesv1alpha1.ManagedResource) {
 	texts, shared := map[string]string{}, []map[string]string{}
 	text := func(s *string) {
@@ -35,7 +35,7 @@ func compact(mr *resourcesv1alpha1.ManagedResource) {
 			shared = append(shared, *m)
 		}
 	}
-	// A decoder doubles what a list has room for.
+	// A decoder doubles the capacity of a list.
 	mr.Status.Resources = append([]resourcesv1alpha1.ObjectReference(nil), mr.Status.Resources...)
 	for i := range mr.Status.Resources {
 		entry := &mr.Status.Resources[i]
@@ -47,6 +47,6 @@ func compact(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// mostShared bounds with how many maps each is compared: an inventory of thousands of objects has few that repeat, or
-// none.
+// mostShared limits the maps that each map is compared with: an inventory of thousands of objects has few that repeat,
+// or none.
 const mostShared = 8

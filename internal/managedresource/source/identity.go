@@ -23,7 +23,7 @@ func (e *IdentityError) Error() string { return e.err.Error() }
 func (e *IdentityError) Unwrap() error { return e.err }
 
 // ClusterID returns the identity that a configured value stands for (MRC-6, MRC-7). It reads around any cache, so that
-// no restriction to namespaces stands in the way (MRB-25).
+// a restriction to namespaces does not matter (MRB-25).
 func ClusterID(ctx context.Context, client corev1client.ConfigMapsGetter, configured string) (string, error) {
 	if configured != config.ClusterIDFromCluster && configured != config.ClusterIDDefault {
 		return configured, nil

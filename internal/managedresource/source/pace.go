@@ -15,13 +15,13 @@ import (
 // change that lasts for less than a second.
 const judgementPause = time.Second
 
-// pace says when a judgement of a condition may be written.
+// pace has the times at which judgements of conditions were written.
 //
 // Invariant: an entry is needed for judgementPause only, and each write drops those that are older, so that there are
 // no more entries than ManagedResources whose health was written in the last second before the last write.
 type pace map[types.NamespacedName]map[resourcesv1alpha1.ConditionType]time.Time
 
-// due returns the judgements that change a condition and may be written now, and after what time the others may be,
+// due returns the judgements that change a condition and may be written now, and the time until the others may be,
 // zero if there are no others. The first judgement of new content is never held back. If one judgement is due, the
 // others share its write.
 func (p pace) due(key types.NamespacedName, conditions meta.Conditions, judgements []meta.ConditionChange,
@@ -45,7 +45,7 @@ func (p pace) due(key types.NamespacedName, conditions meta.Conditions, judgemen
 	return nil, later
 }
 
-// wrote notes judgements that were written.
+// wrote records judgements that were written.
 func (p pace) wrote(key types.NamespacedName, judgements []meta.ConditionChange, now time.Time) {
 	if len(judgements) == 0 {
 		return

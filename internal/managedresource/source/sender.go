@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// sendWithin limits how long one Event may take. Events have an etcd of their own in many clusters: while that one is
-	// away, the API server would hold each for a minute.
+	// sendWithin limits the time of one Event. Events have an etcd of their own in many clusters: without it, the API
+	// server would hold each request for a minute.
 	sendWithin = 5 * time.Second
-	// mostUnsent limits how many Events may wait. With 1 KiB of message and some hundred bytes around it they are a few
+	// mostUnsent limits the Events that wait. With 1 KiB of message and some hundred bytes around it they are a few
 	// megabytes, and each ManagedResource of a large cluster may begin to fail at the same time.
 	mostUnsent = 2000
 )
 
-// sender creates Events one after the other, in the order in which they were told. Its callers wait for none.
+// sender creates Events one after the other, in the order of the calls of send. Its callers do not wait.
 //
 // Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it ends,
 // and nil if there is none. It ends by itself, so that a sender with nothing to send holds nothing.
@@ -34,18 +34,18 @@ type sender struct {
 	idle   chan struct{}
 	// cancel ends the request that is under way.
 	cancel context.CancelFunc
-	// dropped are those for which there was no room, since the last one for which there was.
+	// dropped counts the Events without room since the last one that had room.
 	dropped int
 	ended   bool
 }
 
-// unsent is an Event with the log of who told it.
+// unsent is an Event with the logger of its caller.
 type unsent struct {
 	event *corev1.Event
 	log   logr.Logger
 }
 
-// send has an Event created when its turn comes. It is dropped if there is no room for it.
+// send queues an Event. The Event is dropped if there is no room for it.
 func (s *sender) send(ctx context.Context, event *corev1.Event) {
 	next := unsent{event, log.FromContext(ctx)}
 	s.mu.Lock()
@@ -112,7 +112,7 @@ func (u unsent) failed(err error) {
 	u.log.V(1).Info("Could not record an event", "reason", err.Error())
 }
 
-// flush waits until nothing is to be sent any more, or the context ends.
+// flush waits until the queue is empty, or the context ends.
 func (s *sender) flush(ctx context.Context) {
 	for {
 		s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *sender) flush(ctx context.Context) {
 	}
 }
 
-// end lets what waits be sent for a while, gives the rest up and takes no more.
+// end sends queued Events for a while, drops the others, and accepts no more.
 func (s *sender) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), sendWithin)
 	defer cancel()

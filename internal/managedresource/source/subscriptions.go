@@ -10,8 +10,8 @@ type subscriber struct {
 	onGap    func()
 }
 
-// SubscribeNamespace is Subscribe for the Secrets of one namespace, by as many as like: one watch then serves many
-// targets. The returned function ends it; a call that is under way then may still come.
+// SubscribeNamespace is Subscribe for the Secrets of one namespace, for any number of subscribers: one watch then
+// serves many targets. The returned function ends the subscription; a call that is under way then may still come.
 func (s *Secrets) SubscribeNamespace(namespace string, onChange func(key types.NamespacedName, version string), onGap func()) (unsubscribe func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// allObjectsKinds are the kinds that are watched with all their objects. It has a lock of its own, as scopes are asked
-// for while the tracker is locked.
+// allObjectsKinds are the kinds that are watched with all their objects. It has a lock of its own, as the tracker asks
+// for scopes while it is locked.
 type allObjectsKinds struct {
 	mu    sync.RWMutex
 	kinds map[schema.GroupVersionKind]struct{}
@@ -38,7 +38,7 @@ func (k *allObjectsKinds) set(gvk schema.GroupVersionKind, wide bool) {
 // byName reports whether the scope is a single object.
 func (s scope) byName() bool { return s.name != "" && s.name != allNames && s.name != countedPods }
 
-// widenLocked gives kinds one watch for all their objects where too many are watched one by one.
+// widenLocked gives a kind one watch for all its objects if too many are watched one by one.
 func (w *Watches) widenLocked(refs []objects.Ref) {
 	byName := map[schema.GroupVersionKind]map[scope]struct{}{}
 	for _, ref := range refs {

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// auditGrace limits how long a watch may be behind a list before what differs counts as missed.
+// auditGrace limits the lag of a watch behind a list before a difference counts as missed.
 const auditGrace = 5 * time.Second
 
 // Orphan is an object that names a ManagedResource as its origin and that the tracker has no record of. A process like
@@ -121,7 +121,7 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) (*compar
 		return nil, err
 	}
 	if c.session.VersionsWentBackwards() && !c.reported {
-		w.versionsWentBackwards(nil) // A watch that went on from a version which a restored store took for its own tells nothing of that.
+		w.versionsWentBackwards(nil) // A watch that resumed across the restore does not report it.
 	}
 	c.differing = slices.Concat(c.differing, c.session.Absent())
 	return c, nil
@@ -134,7 +134,7 @@ type comparison struct {
 	active  *activeWatch
 	session *objects.ListSession
 	version string
-	// reported is true if it was told that versions were turned back.
+	// reported is true if the list has already reported that versions were turned back.
 	reported  bool
 	differing []objects.Difference
 	orphans   []Orphan

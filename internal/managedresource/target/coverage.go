@@ -17,35 +17,35 @@ type activeWatch struct {
 	users  int
 	cancel context.CancelFunc
 	stop   *time.Timer
-	// served wakes a watch that waits for its kind to be served; waits is true while it does.
+	// served wakes a watch that waits for its kind; waits is true while it waits.
 	served chan struct{}
 	waits  atomic.Bool
 
-	// listing excludes that a list and an audit of the scope are under way at the same time.
+	// listing prevents that a list and an audit of the scope run at the same time.
 	listing chan struct{}
 
 	mu sync.Mutex
-	// watchSession is the number of the one that is heeded.
+	// watchSession is the number of the current session.
 	watchSession int
-	// restart ends what follows the scope at present, so that it begins anew.
+	// restart ends the current follower of the scope, so that it begins anew.
 	restart context.CancelFunc
-	// began is when the first list was about to be asked for; zero if it is not.
+	// began is the time at which the scope was first followed; zero before.
 	began time.Time
-	// complete is true if a list was reported completely since the kind is served where it is.
+	// complete is true if a list was reported completely since the kind was last found served.
 	complete bool
 	covered  bool
-	// opened is the number of the watch that was opened last.
+	// opened counts the opened watches.
 	opened int
-	// latest is the latest resource version that a list or the watch told of.
+	// latest is the latest resource version that a list or the watch reported.
 	latest string
 	// failed is true if nothing was reported completely yet, and the last attempt failed.
 	failed bool
-	// doubtful is true if the next watch is to be rechecked: it is the first one after a list, or the last one did not
-	// last until its timeout.
+	// doubtful is true if the next watch must be rechecked: it is the first one after a list, or the last one ended
+	// before its timeout.
 	doubtful bool
 	// recheckPause is the pause before the next recheck.
 	recheckPause time.Duration
-	// news is closed, and replaced, when any of these changes.
+	// changed is closed, and replaced, when any of these changes.
 	changed chan struct{}
 }
 
@@ -69,8 +69,8 @@ func (a *activeWatch) tellLocked() {
 	a.changed = make(chan struct{})
 }
 
-// await waits until the watch covers, was listed and has ended, has failed, or the context ends, and reports whether it
-// covers.
+// await waits until the watch covers the scope, has ended after a complete list, or has failed, or until the context
+// ends, and reports whether it covers the scope.
 func (a *activeWatch) await(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
@@ -93,7 +93,7 @@ func (a *activeWatch) begins() {
 	a.began = time.Now()
 }
 
-// firstListUntil is until when the first list may be waited for.
+// firstListUntil returns the time until which callers may wait for the first list.
 func (a *activeWatch) firstListUntil() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,10 +106,11 @@ func (a *activeWatch) covers() bool {
 	return a.covered
 }
 
-// endedLocked reports whether all was reported up to the end of a watch, and the next one is still to be opened.
+// endedLocked reports whether everything was reported up to the end of a watch, and the next one has not been opened
+// yet.
 func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && !a.failed }
 
-// lost tells that the scope can't be followed.
+// lost records that the scope cannot be followed.
 func (a *activeWatch) lost() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,13 +122,13 @@ func (a *activeWatch) lostLocked() {
 	a.tellLocked()
 }
 
-// watchSession follows a scope. Its news count until the next one begins, or the scope is renewed.
+// watchSession follows a scope. Its reports count until the next session begins, or the scope is renewed.
 type watchSession struct {
 	*activeWatch
 	number int
 }
 
-// follows tells how to end what follows the scope from now on.
+// follows begins a session; restart ends it.
 func (a *activeWatch) follows(restart context.CancelFunc) watchSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,14 +137,14 @@ func (a *activeWatch) follows(restart context.CancelFunc) watchSession {
 	return watchSession{a, a.watchSession}
 }
 
-// isCurrent reports whether what the watchSession tells counts.
+// isCurrent reports whether the reports of the session count.
 func (f watchSession) isCurrent() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.watchSession == f.number
 }
 
-// tells changes what is known, and wakes those who wait for that, if the watchSession is heeded.
+// apply changes the state of the watch, and wakes its waiters, if the session is current.
 func (f watchSession) apply(change func()) (heeded bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,19 +156,19 @@ func (f watchSession) apply(change func()) (heeded bool) {
 	return true
 }
 
-// listed reports a complete list, and reports whether it counts.
+// listed reports a complete list, and returns whether it counts.
 func (f watchSession) listed(resourceVersion string) bool {
 	return f.apply(func() {
 		f.complete, f.covered, f.failed, f.doubtful, f.latest = true, true, false, true, resourceVersion
 	})
 }
 
-// lost tells that a request failed.
+// lost records that a request failed.
 func (f watchSession) lost() { f.apply(func() { f.covered, f.failed, f.doubtful = false, true, true }) }
 
-// resumed tells that a watch goes on from where the last report ended, and returns whether the watch is to be
-// rechecked. The function that it returns tells that the watch has ended. The follower mostly opens the next one at
-// once, but a client may try that again for a while before it says that it failed.
+// resumed records that a watch resumes from the last report, and returns whether the watch must be rechecked, and a
+// function to call when the watch has ended. The follower mostly opens the next watch at once, but a client may retry
+// for a while before it reports a failure.
 func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 	number := 0
 	f.apply(func() {
@@ -184,7 +185,7 @@ func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 	}
 }
 
-// end tells that the scope is no longer followed.
+// end records that the scope is no longer followed.
 func (f watchSession) end() { f.apply(func() { f.complete, f.covered, f.failed = false, false, true }) }
 
 // reached reports an event or a bookmark.
@@ -196,13 +197,13 @@ func (f watchSession) reached(resourceVersion string) {
 	}
 }
 
-// renew ends what follows the scope, and has it begin anew at once.
+// renew ends the follower of the scope, and makes it begin anew at once.
 func (a *activeWatch) renew() {
 	a.giveUp()
 	a.beginAnew()
 }
 
-// giveUp has what follows the scope not be heeded any more. It goes on until the scope is begun anew.
+// giveUp ends the current session: its reports no longer count. The follower goes on until beginAnew.
 func (a *activeWatch) giveUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -212,7 +213,7 @@ func (a *activeWatch) giveUp() {
 	a.lostLocked()
 }
 
-// beginAnew ends what follows the scope, if it was ever followed, and has it begin at once.
+// beginAnew ends the follower of the scope, if there ever was one, and makes it begin at once.
 func (a *activeWatch) beginAnew() {
 	a.mu.Lock()
 	restart := a.restart

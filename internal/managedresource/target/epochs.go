@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// eraPause is the least time between two times at which everything is listed anew because resource versions were
-	// turned back. An aggregated API that counts backwards all the time must not cost more than a list of each kind in
-	// that time, and it doubles while proofs go on, up to eraPauseMost.
+	// eraPause is the shortest time between two complete lists of everything because resource versions were turned
+	// back. It doubles while proofs go on, up to eraPauseMost: an aggregated API that counts backwards all the time
+	// must not cost more than a list of each kind in that time.
 	eraPause     = time.Minute
 	eraPauseMost = time.Hour
 )
 
-// eras are the times between restores of the target. That resource versions were turned back is proven for a scope by
-// its list, and for an object by the answer to a request. It is true of all: a watch that was resumed from a version
-// which the restored store took for one of its own tells nothing of what was lost, and no list of that kind that comes
-// later need contradict what is known.
+// eras are the times between restores of the target. The list of a scope, or the answer to a request for an object,
+// proves that resource versions were turned back. The proof counts for all scopes: a watch that was resumed from a
+// version which the restored store took for one of its own does not report the lost changes, and no later list of its
+// kind need contradict the records.
 //
 // Invariant: after a proof each scope is listed from nothing, in a list that began after the proof, within the pause;
-// proofs by what was known before that prove nothing more.
+// proofs from earlier records prove nothing more.
 type eras struct {
 	mu    sync.Mutex
 	began time.Time
@@ -30,7 +30,7 @@ type eras struct {
 	due *time.Timer
 }
 
-// versionsWentBackwards takes the proof that resource versions were turned back. prover is the scope that is looked at
+// versionsWentBackwards handles the proof that resource versions were turned back. prover is the scope that is listed
 // anew already; nil for none.
 func (w *Watches) versionsWentBackwards(prover *scope) {
 	if w.eras.prove(w.panicked.guarding(func() { w.renew(nil) })) {
@@ -38,7 +38,7 @@ func (w *Watches) versionsWentBackwards(prover *scope) {
 	}
 }
 
-// prove reports whether an era begins now; else one is due that begins with later.
+// prove reports whether an era begins now; else the next era begins after a pause, with later.
 func (e *eras) prove(later func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,9 +68,9 @@ func (e *eras) beginLocked() {
 	e.began = time.Now()
 }
 
-// renew begins an era: whatever is known is in doubt, and each scope is listed from nothing. It is forgotten when that
-// was true after what followed the scopes is heeded no more, as that reports the former era, and before they are
-// listed: what the lists tell is of this one.
+// renew begins an era: every record becomes stale, and each scope is listed from nothing. The records are reset after
+// the former sessions of the scopes have ended, as those report the former era, and before the scopes are listed: the
+// lists report the new era.
 func (w *Watches) renew(prover *scope) {
 	w.log.Info("Resource versions of the target went backwards; listing all kinds again")
 	followed := []*activeWatch{w.autoscalers.active}

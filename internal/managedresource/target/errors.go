@@ -14,10 +14,10 @@ var replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Reso
 
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// apiError is the error that an event of a watch brings.
+// apiError returns the error in an event of a watch.
 func apiError(object runtime.Object) error { return apierrors.FromObject(object) }
 
-// unserved reports whether it is not an object that was not found, but the whole resource.
+// unserved reports whether the whole resource was not found, and not only an object.
 func unserved(err error) bool {
 	var status apierrors.APIStatus
 	return isNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")

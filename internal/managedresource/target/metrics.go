@@ -2,7 +2,7 @@ package target
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are those of the requests to a target and of its watches.
+// Metrics are the metrics of the requests to a target and of its watches.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	watching prometheus.Gauge
@@ -10,7 +10,7 @@ type Metrics struct {
 	warnings *prometheus.CounterVec
 }
 
-// NewMetrics returns metrics that a registry knows.
+// NewMetrics returns metrics that are registered with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -11,18 +11,18 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// managerOf is the name by which API servers note what a client has written.
+// managerOf returns the field manager that API servers record for a client.
 func managerOf(config *rest.Config) string {
 	name, _, _ := strings.Cut(cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent()), "/")
 	return name
 }
 
-// Manager is the name by which the API server notes what this process, or one like it, has written.
+// Manager returns the field manager of this process, and of its former and later leaders.
 func (c *Client) Manager() string { return c.manager }
 
-// WroteOrigin reports whether a process like this one wrote the origin of an object. Other controllers copy annotations,
-// for example from Deployments to ReplicaSets, or from Secrets to their copies in other Namespaces: the copies are not
-// ours, as the managed fields show. Without them nothing is proven.
+// WroteOrigin reports whether a process like this one wrote the origin of an object. Other controllers copy
+// annotations, for example from Deployments to ReplicaSets, or from Secrets to copies in other Namespaces: by the
+// managed fields, the copies are not ours. Without managed fields nothing is proven.
 func (c *Client) WroteOrigin(object metav1.Object) bool {
 	if metav1.GetControllerOf(object) != nil {
 		return false // Its controller made it, and will make it again.

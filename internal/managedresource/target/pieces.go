@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster/answers"
 )
 
-// page is a page of whole objects, each of which is decoded when it is looked at: its memory is that of its text and of
-// one object. The dynamic client decodes the page, and then each object once more.
+// page is a page of whole objects, each of which is decoded on access: it takes the memory of its text and of one
+// object. The dynamic client decodes the page, and then each object once more.
 type page struct {
 	unstructured.UnstructuredList
 	text []byte
@@ -41,7 +41,7 @@ func (p *page) EachListItem(each func(runtime.Object) error) error {
 	return nil
 }
 
-// listInPieces returns how pages of whole objects are asked for.
+// listInPieces returns the function that requests pages of whole objects.
 func (c *Client) listInPieces(served *mapping, namespace string) func(context.Context, metav1.ListOptions) (*page, error) {
 	path := resourcePath(served.resource, namespace)
 	return func(ctx context.Context, options metav1.ListOptions) (*page, error) {

@@ -16,8 +16,8 @@ const (
 
 // recheck lists a scope once more soon after its watch has begun (MRB-47). kube-apiserver accepts a watch from a
 // revision that a restored etcd has not reached yet, and etcd has lost events of watches that began: the list shows
-// both. A list that is no newer than the begin of the watch may be the answer of a store that lags, and is repeated;
-// where nothing at all is written, that ends with the pause.
+// both. A list that is no newer than the begin of the watch may be the answer of a store that lags, and is repeated,
+// at most until the pause has grown to recheckAtMost.
 func (w *Watches) recheck(ctx context.Context, s scope, a *activeWatch, begun string) {
 	defer w.panicked.caught()
 	for pause := a.nextRecheck(); ; pause *= 2 {

@@ -9,15 +9,15 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// InStartupGrace reports whether the autoscalers are known for less than autoscalerGrace: one that went since then, or
-// shortly before, may be on no record.
+// InStartupGrace reports whether the autoscalers have been known for less than autoscalerGrace: an autoscaler that
+// went since then, or shortly before, may not be on record.
 func (a *Autoscalers) InStartupGrace() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.inheritedLocked() > 0
 }
 
-// inheritedLocked is for how long an object may be in the grace that began while another process led.
+// inheritedLocked returns the rest of the grace that may have begun while another process led.
 func (a *Autoscalers) inheritedLocked() time.Duration {
 	if a.since.IsZero() {
 		return 0
@@ -25,9 +25,9 @@ func (a *Autoscalers) inheritedLocked() time.Duration {
 	return autoscalerGrace - time.Since(a.since)
 }
 
-// Inherits reports whether an object counts as scaled, as its last autoscaler may have gone while another process led: the
-// autoscalers are young, and its replicas were last set as autoscalers do it. It does until the grace ends, and is
-// looked at again then.
+// Inherits reports whether an object counts as scaled, as its last autoscaler may have gone while another process led:
+// the autoscalers are not known for long, and its replicas were last set through the subresource scale. That ends with
+// the grace, and the object is checked again then.
 func (a *Autoscalers) Inherits(key plan.Key, live metav1.Object) bool {
 	if !isScaled(live) {
 		return false
@@ -44,7 +44,7 @@ func (a *Autoscalers) Inherits(key plan.Key, live metav1.Object) bool {
 	return true
 }
 
-// isScaled reports whether the replicas of an object were last set through its subresource for that.
+// isScaled reports whether the replicas of an object were last set through its subresource scale.
 func isScaled(object metav1.Object) bool {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource != "scale" || entry.FieldsV1 == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// sink takes what lists and watches of a scope deliver and reports it to the tracker; it stores nothing.
+// sink reports the lists and watches of a scope to the tracker; it stores nothing.
 type sink struct {
 	watches *Watches
 	scope   scope
@@ -102,8 +102,8 @@ var (
 	errRenewed = errors.New("the scope is listed anew")
 )
 
-// list reports the complete scope: at the start, and after every gap. The first list after the start, and the one that
-// finds everything turned back, is of whole objects: they are about to be compared.
+// list reports the complete scope: at the start, and after every gap. The first list after the start, and a list that
+// proves that versions were turned back, have whole objects: they are about to be compared.
 func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error) {
 	version := ""
 	err := s.active.list(ctx, func() (err error) {
@@ -148,9 +148,9 @@ type scopeList struct {
 	*sink
 	whole   bool
 	session *objects.ListSession
-	// uids are those of Pods and ReplicaSets only.
+	// uids are the UIDs of Pods and ReplicaSets only.
 	uids map[types.UID]struct{}
-	// told is true if it was told that versions were turned back.
+	// reported is true if the list has already reported that versions were turned back.
 	reported bool
 }
 
@@ -191,11 +191,11 @@ func (l *scopeList) each(object runtime.Object) error {
 	return nil
 }
 
-// end takes that the list is complete.
+// end reports that the list is complete.
 func (l *scopeList) end() {
 	l.session.End()
 	if l.session.VersionsWentBackwards() && !l.reported {
-		l.watches.versionsWentBackwards(nil) // Of the others of the scope it had those that look the same.
+		l.watches.versionsWentBackwards(nil) // Other objects of the scope may look the same as before the restore.
 	}
 	l.scope.forgetPods(l.watches.tracker, l.uids)
 }
@@ -237,7 +237,7 @@ func (s *sink) setReplicaSet(object metav1.Object) {
 	if !counts || s.scope.gvk != replicaSetKind {
 		return
 	}
-	var owner types.UID // None, once its Deployment has let it go.
+	var owner types.UID // None, once its Deployment has released it.
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
 		owner = controller.UID
 	}

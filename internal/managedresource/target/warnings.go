@@ -20,7 +20,7 @@ const (
 	warnsOfField       warning = "field"
 	warnsOfDeprecation warning = "deprecation"
 	warnsOfPodSecurity warning = "podsecurity"
-	// warnsOfOther are the warnings of webhooks and policies, whose texts are theirs.
+	// warnsOfOther has the warnings of webhooks and policies, which choose their texts.
 	warnsOfOther warning = "other"
 )
 
@@ -43,13 +43,13 @@ func kindOf(text string) (kind warning, field string) {
 
 type warnedKey struct{}
 
-// WarningsTo returns a context whose writes give tell a message for each object that the API server warns of: the names
-// of the fields that it drops, and of other warnings their kinds. A text may quote a value, and only the log has it.
+// WarningsTo returns a context whose writes call tell for each object that the API server warns about, with the names
+// of the fields that it drops, and with the kinds of other warnings. A text may quote a value, and is only logged.
 func WarningsTo(ctx context.Context, tell func(message string)) context.Context {
 	return context.WithValue(ctx, warnedKey{}, tell)
 }
 
-// warned counts the warnings about a write, and tells those that are due (CCH-5).
+// warned counts the warnings about a write, and reports those that are due (CCH-5).
 func (c *Client) warned(ctx context.Context, object *unstructured.Unstructured, collected *cluster.Collected) {
 	name := fmt.Sprintf("%s %q", object.GetKind(), strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"))
 	var fields, kinds []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// mostClauses limits the clauses that stand for a noun in comments of the product. No room has any.
+// mostClauses limits the clauses that stand for a noun in comments of the product: there are none.
 const mostClauses = 0
 
 // A clause stands for a noun in "X is what …", "X are those that …", "X says whether …"; a comment names the noun.
