@@ -36,9 +36,9 @@ type applier struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *plan.Plan
-	// full is true for the first run, and for a run that visits all objects. all is true if the run visits objects that
-	// are known to be in sync, too. asked is true if a user requested that: then drift is repaired without delay. periodic
-	// is true if a sync period asks for updates of objects that no watch covers.
+	// full is true for the first run, and for a run that visits all objects. all is true if the run visits objects
+	// that are known to be in sync, too. asked is true if a user requested that: then drift is repaired without delay.
+	// periodic is true if a sync period asks for updates of objects that no watch covers.
 	full, all, asked, periodic bool
 	// visitedBefore are the objects that an earlier run has visited for the same reason.
 	visitedBefore map[plan.Key]struct{}
@@ -118,7 +118,7 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 }
 
 // run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object
-// is tried but those that need a Namespace or a CRD that failed (MRB-4).
+// is tried except those that need a Namespace or a CRD that failed (MRB-4).
 func (a *applier) run(ctx context.Context) error {
 	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.recorded = func() error {
@@ -299,8 +299,8 @@ func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 }
 
 // drifted reports whether another writer has changed an object since it was compared with the same manifest. This
-// ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the other
-// one, and this ManagedResource acts in its place.
+// ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the
+// other one, and this ManagedResource acts in its place.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
 	if a.Tracker.Drifted(desired.Ref.Key, digest) {
 		return true

@@ -64,8 +64,8 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 	return r.sortClaims(ctx, found, wanted, wantedAt), nil
 }
 
-// sortClaims leaves out the claims on objects that have the name of a wanted object but another namespace, unless their
-// kind is cluster-scoped now.
+// sortClaims leaves out the claims on objects that have the name of a wanted object but another namespace, unless
+// their kind is cluster-scoped now.
 func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wanted map[plan.Key]struct{}, wantedAt map[plan.Key]*resourcesv1alpha1.ObjectReference) claims {
 	all := claims{byKey: map[plan.Key][]ownership.Claim{}, clusterScoped: map[metav1.GroupKind]bool{}, unknown: map[plan.Key]error{}}
 	failed := map[metav1.GroupKind]error{}
@@ -90,8 +90,8 @@ func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wa
 	return all
 }
 
-// clusterScoped reports whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects in
-// any scope.
+// clusterScoped reports whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects
+// in any scope.
 func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
 	_, scope, err := r.kindOf(ctx, ref)
 	if target.Gone(err) {

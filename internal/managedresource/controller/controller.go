@@ -181,7 +181,7 @@ func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool
 // nothingToDo reports whether the status shows the result of the last run, no run is due, and every object is in sync.
 func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := r.states.get(mr)
-	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // It is to be removed.
+	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // The run removes it.
 	return !isConfirmed && known.AtRest(mr.Generation) && known.Last.Reported(mr) && r.allInSync(ownerOf(mr))
 }
 

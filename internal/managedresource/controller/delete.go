@@ -110,7 +110,8 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	return p.delete(ctx, ref, live)
 }
 
-// leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next owner.
+// leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next
+// owner.
 func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, verdict ownership.Verdict) (gone bool, err error) {
 	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.Why)
 	if verdict.Action == ownership.HandOver {

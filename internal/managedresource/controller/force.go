@@ -44,8 +44,8 @@ func forceAfter(mr *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	return max(after, 1), nil
 }
 
-// finalizeAfter returns the time from the deletion of an object until its finalizers are removed, by its own annotation
-// (MRX-9) or because the deletion of its ManagedResource is forced (MRX-24); zero is never.
+// finalizeAfter returns the time from the deletion of an object until its finalizers are removed, by its own
+// annotation (MRX-9) or because the deletion of its ManagedResource is forced (MRX-24); zero is never.
 func (p *pruner) finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	own, err := finalizeAfter(live)
 	if p.force == 0 {

@@ -84,8 +84,8 @@ func (r *normalRun) heedGroup(ctx context.Context) error {
 	return r.annotate(ctx, annotations) // Before the first write of the content, so that the next leader knows that it was let go.
 }
 
-// groupChanges returns the condition of a member whose content was let go. Until all objects have had that content, the
-// member does not pass the gate.
+// groupChanges returns the condition of a member whose content was let go. Until all objects have had that content,
+// the member does not pass the gate.
 func (r *normalRun) groupChanges(complete bool) []meta.ConditionChange {
 	if r.letGo == "" {
 		return nil

@@ -66,8 +66,8 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.AllowHolds
 }
 
-// staysMissing reports whether an object that is gone stays gone, because its ManagedResource is left alone as a whole: a
-// user may have deleted the object on purpose. An object that no inventory had is created.
+// staysMissing reports whether an object that is gone stays gone, because its ManagedResource is left alone as a
+// whole: a user may have deleted the object on purpose. An object that no inventory had is created.
 func (a *applier) staysMissing(desired *plan.Desired) bool {
 	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).IsWhole()
 }

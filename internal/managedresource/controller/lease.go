@@ -222,7 +222,7 @@ func (i inputs) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// waitsForState reports whether nothing is to be done for a ManagedResource, not even deletion (MRT-7).
+// waitsForState reports whether the operation annotation forbids every step, even deletion (MRT-7).
 func waitsForState(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.Annotations[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
 }

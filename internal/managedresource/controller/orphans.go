@@ -30,8 +30,8 @@ const reasonOrphan = "OrphanFound"
 // reasonWarning is the reason of Events about warnings of the API server.
 const reasonWarning = "APIWarning"
 
-// Orphan judges an object whose origin is a ManagedResource of this source, and which the tracker has no record of. The
-// object is an orphan if its ManagedResource is applied completely and no inventory names the object, as after a
+// Orphan judges an object whose origin is a ManagedResource of this source, and which the tracker has no record of.
+// The object is an orphan if its ManagedResource is applied completely and no inventory names the object, as after a
 // restore of etcd or an answer that was lost. An orphan is counted and reported; it is deleted only if that is
 // configured, and if it is proven to be ours.
 func (r *Reconciler) Orphan(ctx context.Context, orphan target.Orphan) {

@@ -44,9 +44,9 @@ func isCollectable(apiVersion, kind string, labels map[string]string) bool {
 	return apiVersion == "v1" && (kind == "ConfigMap" || kind == "Secret") && meta.Truthy(labels, resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
-// isCreation reports whether an object whose origin names no owner was created for a ManagedResource that has this entry.
-// Either this process created it, or the object carries no origin because it is created only once, and the entry is the
-// record: by its UID or, if it has none, by its namespace.
+// isCreation reports whether an object whose origin names no owner was created for a ManagedResource that has this
+// entry. Either this process created it, or the object carries no origin because it is created only once, and the
+// entry is the record: by its UID or, if it has none, by its namespace.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
 	return r.Tracker.CreatedFor(ownerOf(mr), objects.RefOf(ref).Key) == live.GetUID() ||
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
@@ -141,9 +141,9 @@ func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstruc
 	return r.Target.Patch(ctx, live, patch)
 }
 
-// mayReplace reports whether an object may be deleted so that it can be created anew: its origin names a ManagedResource
-// of this source; or it has no valid origin, and this process created it, or the inventory says that it was created for
-// this ManagedResource.
+// mayReplace reports whether an object may be deleted so that it can be created anew: its origin names a
+// ManagedResource of this source; or it has no valid origin, and this process created it, or the inventory says that
+// it was created for this ManagedResource.
 func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructured) bool {
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
@@ -158,9 +158,9 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 
 // ownerOfOrigin returns the other ManagedResource that keeps an object though this one has it, too: the one whose
 // inventory got the object last, which the origin names. The object is written as this manifest says, but its origin
-// stays. Without this rule a restart would give the object back to its former owner, which deletes it once its manifest
-// no longer has it. An object that this ManagedResource creates only once is kept by any other ManagedResource that has
-// it.
+// stays. Without this rule a restart would give the object back to its former owner, which deletes it once its
+// manifest no longer has it. An object that this ManagedResource creates only once is kept by any other
+// ManagedResource that has it.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
 	next, value, err := a.nextOwnerOf(ctx, desired, live)
 	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly && value == "" {

@@ -18,8 +18,8 @@ const (
 )
 
 // parallel does n pieces of work side by side, within the limits of a run and of all runs, and returns how many were
-// begun: fewer than n only if the context ended. A panic of one piece is its error, which panicked takes; the others go
-// on (MRC-12).
+// begun: fewer than n only if the context ended. A panic of one piece is its error, which panicked takes; the others
+// go on (MRC-12).
 func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panicked func(int, error)) int {
 	var running sync.WaitGroup
 	defer running.Wait()

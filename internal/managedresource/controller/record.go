@@ -108,7 +108,8 @@ func (a *applier) succeeded(desired *plan.Desired, done outcome) {
 	}
 }
 
-// namesAnother returns the origin of an object if it names another ManagedResource, of whatever source. nil names none.
+// namesAnother returns the origin of an object if it names another ManagedResource, of whatever source. nil names
+// none.
 func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownership.Origin, another bool) {
 	if live == nil {
 		return ownership.Origin{}, false
@@ -117,8 +118,8 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
 }
 
-// disown handles an object whose origin names another ManagedResource than the one that it was created for: from now on
-// neither this process nor an inventory proves that the object belongs to the latter.
+// disown handles an object whose origin names another ManagedResource than the one that it was created for: from now
+// on neither this process nor an inventory proves that the object belongs to the latter.
 func (a *applier) disown(key objects.Key, uid types.UID, origin ownership.Origin) {
 	if origin.Source == ownership.ThisSource {
 		a.Tracker.TakenOver(origin.Owner, key, uid)

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// release lets go of objects that are to be ignored from now on: they stay, without origin and description (MRO-2,
+// release releases the objects that are ignored from now on: they stay, without origin and description (MRO-2,
 // MRO-3).
 func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease) error {
 	var mu sync.Mutex

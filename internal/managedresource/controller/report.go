@@ -79,8 +79,8 @@ func (a *applier) confirmInventory(ctx context.Context) error {
 	return nil
 }
 
-// announce writes, before anything is written to the target, that new content is being worked on, and every object that
-// may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
+// announce writes, before anything is written to the target, that new content is being worked on, and every object
+// that may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
 func (r *normalRun) announce(ctx context.Context) error {
 	status := &r.mr.Status
 	if meta.SameInventory(status.Resources, r.planned.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == r.content.checksum() {
@@ -89,8 +89,8 @@ func (r *normalRun) announce(ctx context.Context) error {
 	next, err := r.putOnRecord(ctx)
 	switch {
 	case err != nil && !errors.Is(err, errSuperseded) && !apierrors.IsConflict(err):
-		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another task, and
-		// not what failed.
+		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another
+		// task, and not what failed.
 		return r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, unannounced(r.mr, r.planned, err))
 	case err != nil:
 		return err

@@ -107,7 +107,7 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 	}
 }
 
-// isRespecified reports whether a change of the specification is one of the content that is to be applied.
+// isRespecified reports whether a change of the specification changes the content to apply.
 func isRespecified(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after)
 }

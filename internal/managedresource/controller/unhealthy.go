@@ -13,8 +13,8 @@ type unhealthy struct {
 	since  float64
 }
 
-// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. A condition that is not known
-// yet is none of them, so that there are as many series as failures.
+// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. A condition that is not
+// known yet is none of them, so that there are as many series as failures.
 func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	var all []unhealthy
 	for _, c := range mr.Status.Conditions {

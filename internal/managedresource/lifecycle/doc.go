@@ -1,5 +1,6 @@
 // Package lifecycle is the state machine of one ManagedResource: State is all that the process remembers of it, and
-// Step changes the State for an event, by a table of phases and events (table.go), which docs/internals/engine.md shows.
+// Step changes the State for an event, by a table of phases and events (table.go), which docs/internals/engine.md
+// shows.
 //
 // Its one idea is the Inbox, which records every request for a run. A run takes the whole Inbox over when it begins,
 // and a new Inbox records the requests that arrive meanwhile. A successful run drops the requests that it took over; a

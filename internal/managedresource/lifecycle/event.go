@@ -143,7 +143,7 @@ type Action int
 const (
 	// Wake puts the ManagedResource into the queue.
 	Wake Action = iota
-	// ForgetPrevious forgets what is known of the objects of a former ManagedResource by the same name.
+	// ForgetPrevious forgets the objects of a former ManagedResource by the same name.
 	ForgetPrevious
 	// Pause does nothing, and checks again after a sync period.
 	Pause

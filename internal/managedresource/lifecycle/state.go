@@ -37,17 +37,18 @@ func (p Phase) String() string {
 	return [...]string{"Unseen", "Due", "Running", "Synced", "AwaitingDeletion", "Paused", "Deleting"}[p]
 }
 
-// State is everything that is remembered of one ManagedResource. It lives in memory only: after a restart the first run
-// visits every object.
+// State is everything that is remembered of one ManagedResource. It lives in memory only: after a restart the first
+// run visits every object.
 //
 // A State is a value: Step returns a new one, and changes no map and no pointed-to value in place.
 //
-// Invariants: Run is set exactly in phase Running, and Pending exactly in phase AwaitingDeletion. The Inbox is empty in
-// phase Synced, and not empty in phases Due, AwaitingDeletion, Paused and Deleting. Last is not nil in phase Synced.
+// Invariants: Run is set exactly in phase Running, and Pending exactly in phase AwaitingDeletion. The Inbox is empty
+// in phase Synced, and not empty in phases Due, AwaitingDeletion, Paused and Deleting. Last is not nil in phase
+// Synced.
 type State struct {
 	// UID is the ManagedResource's: another one by the same name starts anew.
 	UID types.UID
-	// Replaces is true until what is known of the objects of a former ManagedResource by the same name is forgotten.
+	// Replaces is true until the objects of a former ManagedResource by the same name are forgotten.
 	Replaces bool
 
 	Phase Phase
@@ -272,7 +273,8 @@ func (s State) AtRest(generation int64) bool {
 	return s.Last != nil && s.Last.Generation == generation && !s.IsOutOfSync()
 }
 
-// Newer reports whether a watch has reported, since the run began, other versions of Secrets than those that the run read.
+// Newer reports whether a watch has reported, since the run began, other versions of Secrets than those that the run
+// read.
 func (s State) Newer(read map[string]string) bool {
 	if s.Inbox.SecretDeleted {
 		return true

@@ -12,7 +12,7 @@ type transition struct {
 	on []kind
 	// when is nil if there is no condition.
 	when *condition
-	// then changes what is remembered, apart from the phase; nil changes nothing.
+	// then changes the State, apart from the phase; nil changes nothing.
 	then *effect
 	// to is the phase after that; stay leaves it.
 	to Phase

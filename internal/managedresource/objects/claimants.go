@@ -44,8 +44,8 @@ func (l *Tracker) Claimants(keys []Key) []Owner {
 	return slices.Collect(maps.Keys(found))
 }
 
-// isElsewhereLocked reports whether an object may be on record at another place than the key's: with a namespace where the
-// key has none, or without one.
+// isElsewhereLocked reports whether an object may be on record at another place than the key's: with a namespace where
+// the key has none, or without one.
 func (l *Tracker) isElsewhereLocked(k kind, key Key) bool {
 	if key.Namespace == "" {
 		return l.namespaced[k] > 0
@@ -94,8 +94,8 @@ func (l *Tracker) recordedLocked(owner Owner) {
 	}
 }
 
-// isRecordedLocked reports whether an object is on record for a ManagedResource, or among those that it has while it is
-// ignored.
+// isRecordedLocked reports whether an object is on record for a ManagedResource, or among those that it has while it
+// is ignored.
 func (l *Tracker) isRecordedLocked(owner Owner, key Key) bool {
 	if _, has := l.ignored[owner][key]; has {
 		return true

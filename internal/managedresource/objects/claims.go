@@ -35,8 +35,8 @@ func (l *Tracker) TakenOver(owner Owner, key Key, uid types.UID) {
 	}
 }
 
-// DisownCreation records that the object with this UID is not ours any more, regardless of who created it. An object of
-// the same name that this process has created since stays ours.
+// DisownCreation records that the object with this UID is not ours any more, regardless of who created it. An object
+// of the same name that this process has created since stays ours.
 func (l *Tracker) DisownCreation(key Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,8 @@ func (l *Tracker) DisownCreation(key Key, uid types.UID) {
 	r.created, r.disowned, r.creator = uid, true, nil
 }
 
-// IsOurs reports whether this process created the object with this UID for any ManagedResource, and has not given it up.
+// IsOurs reports whether this process created the object with this UID for any ManagedResource, and has not given it
+// up.
 func (l *Tracker) IsOurs(key Key, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +78,8 @@ func (l *Tracker) WriteOutcomeUnknown(key Key) {
 	}
 }
 
-// Drifted reports whether another writer has changed an object since it was compared with the same desired state: a write
-// is then a repair, and not the roll-out of a new manifest.
+// Drifted reports whether another writer has changed an object since it was compared with the same desired state: a
+// write is then a repair, and not the roll-out of a new manifest.
 func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,9 +87,9 @@ func (l *Tracker) Drifted(key Key, desired uint64) bool {
 	return r != nil && r.certainty == stale && !r.retryPartial && r.desired == desired
 }
 
-// Writing records that requests are about to be sent that may change or create an object: a watch may report the change
-// before the answer arrives, and subscribers are not notified of it until Written is called. Writing returns whether
-// the requests repair drift: the object was compared with the same desired state before.
+// Writing records that requests are about to be sent that may change or create an object: a watch may report the
+// change before the answer arrives, and subscribers are not notified of it until Written is called. Writing returns
+// whether the requests repair drift: the object was compared with the same desired state before.
 func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

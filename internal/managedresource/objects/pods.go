@@ -176,7 +176,7 @@ func (l *Tracker) ownersByUIDLocked(uids ...types.UID) []Owner {
 	return owners
 }
 
-// setUIDLocked notes the identity of an object.
+// setUIDLocked records the identity of an object.
 func (l *Tracker) setUIDLocked(r *record, uid types.UID) {
 	if r.uid == uid {
 		return

@@ -137,7 +137,7 @@ func (l *Tracker) Applied(key Key) {
 	}
 }
 
-// claimEndsLocked removes what is recorded about an object on behalf of a ManagedResource that no longer has it.
+// claimEndsLocked removes the entries about an object for a ManagedResource that no longer has it.
 func (l *Tracker) claimEndsLocked(r *record, o *ownerRecord) {
 	if o.run != nil {
 		delete(o.run.applies, r)

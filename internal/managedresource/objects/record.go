@@ -47,8 +47,8 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 
 // record is the knowledge about one object. Invariants whenever the lock is free, which TestModel checks:
 //
-//   - resourceVersion is the latest that was reported since the last reset; state, uid, digest, terminating and verdicts
-//     describe the object at that version. An older report changes nothing, whatever the state.
+//   - resourceVersion is the latest that was reported since the last reset; state, uid, digest, terminating and
+//     verdicts describe the object at that version. An older report changes nothing, whatever the state.
 //   - verified means present, and that the version that was compared with the desired state is the one at
 //     resourceVersion, or has the same uid and digest. A verification of an older version verifies nothing.
 //   - stale means that the record is in the dirty set of its last owner.
@@ -62,8 +62,8 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //     changed, is stale.
 //   - an object that was present, and was seen to change or to go since it was last compared, is stale.
 //   - retryPartial means stale for no other reason than a retry of the write, regardless of its known result.
-//   - untold means that the object became stale while a write of ours was under way, and that no subscriber was notified:
-//     with no write under way, untold is false.
+//   - untold means that the object became stale while a write of ours was under way, and that no subscriber was
+//     notified: with no write under way, untold is false.
 type record struct {
 	kind kind
 	name name
@@ -112,8 +112,8 @@ type record struct {
 	// rare is nil for most objects.
 	rare *rare
 
-	// owners ends with the owner that began to track or verified the object last: this owner is notified of drift, so that
-	// two owners do not fight (MRB-16). There is always at least one owner.
+	// owners ends with the owner that began to track or verified the object last: this owner is notified of drift, so
+	// that two owners do not fight (MRB-16). There is always at least one owner.
 	owners []*ownerRecord
 }
 

@@ -17,9 +17,9 @@ const (
 	burst, lookPause = 10, 10 * time.Second
 )
 
-// repairs paces the repairs of one object that another writer changes: a repair follows after the configured delay, and
-// later each time if the object is changed again after each repair. An object that keeps changing without a need for
-// repair is not checked after each change.
+// repairs paces the repairs of one object that another writer changes: a repair follows after the configured delay,
+// and later each time if the object is changed again after each repair. An object that keeps changing without a need
+// for repair is not checked after each change.
 //
 // Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a
 // further change of the object neither extends that nor counts. Only repairs make a fight, not changes that need none,

@@ -52,8 +52,8 @@ func (l *Tracker) OnReady(do func(Owner)) {
 	l.onReady = do
 }
 
-// BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true if
-// the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
+// BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true
+// if the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
 // leaves. The answer to that request wakes the run.
 func (l *Tracker) BeginRun(owner Owner, applies, releases []Key) (busy bool) {
 	l.mu.Lock()
@@ -190,8 +190,8 @@ func (l *Tracker) EndDeletion(owner Owner, key Key) {
 	})
 }
 
-// BeginHandOver reports whether an object may be handed to a ManagedResource: not if a run of that ManagedResource leaves
-// the object. If it returns true, EndHandOver must follow once the request was answered.
+// BeginHandOver reports whether an object may be handed to a ManagedResource: not if a run of that ManagedResource
+// leaves the object. If it returns true, EndHandOver must follow once the request was answered.
 func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -457,8 +457,8 @@ func (l *Tracker) othersHaveLocked(owner Owner, key Key) bool {
 	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }
 
-// AllKnown reports whether a read or a watch has looked for every object of a ManagedResource, so that its health can be
-// judged.
+// AllKnown reports whether a read or a watch has looked for every object of a ManagedResource, so that its health can
+// be judged.
 func (l *Tracker) AllKnown(owner Owner) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

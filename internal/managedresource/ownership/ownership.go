@@ -13,8 +13,8 @@
 //	 it is created only once (MR-30), and another one keeps and repairs it         | the next owner
 //	 otherwise                                                                     | the ManagedResource itself
 //
-// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs it
-// comes before a claim that creates it only once; a claim that is not ignored comes before an ignored one; then the
+// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs
+// it comes before a claim that creates it only once; a claim that is not ignored comes before an ignored one; then the
 // first by name.
 package ownership
 
@@ -140,7 +140,8 @@ type Left struct {
 	// Created is true if it is proven in another way than by an origin that the object was created for the
 	// ManagedResource: this process did it, or the inventory is the record (MR-30).
 	Created bool
-	// KeepObject is true if the object must not be deleted (MRX-5), Collected if the garbage collector deletes it (MRX-6).
+	// KeepObject is true if the object must not be deleted (MRX-5), Collected if the garbage collector deletes it
+	// (MRX-6).
 	KeepObject, Collected bool
 	// DeleteForeign is true if objects are deleted regardless of their owner (MRC-3).
 	DeleteForeign bool

@@ -61,7 +61,8 @@ func ChildMap(object map[string]any, key string) map[string]any {
 	return child
 }
 
-// foldStringData does what the API server does with a Secret's stringData, so that desired and live compare (MRB-8).
+// foldStringData merges a Secret's stringData into its data, as the API server does, so that desired and live compare
+// (MRB-8).
 func foldStringData(object *unstructured.Unstructured) {
 	if object.GetKind() != "Secret" || object.GetAPIVersion() != "v1" {
 		return

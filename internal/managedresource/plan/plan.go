@@ -68,7 +68,7 @@ func (d *Desired) Name() string { return NameOf(d.Unstructured) }
 type Plan struct {
 	// Apply are the objects to create or update, in the order of MR-22.
 	Apply []*Desired
-	// Release are entries of the inventory whose objects are to be released (mode Ignore, MRO-2).
+	// Release are entries of the inventory whose objects must be released (mode Ignore, MRO-2).
 	Release []resourcesv1alpha1.ObjectReference
 	// Delete are entries of the inventory that no manifest has any more (MR-10).
 	Delete []resourcesv1alpha1.ObjectReference
@@ -119,7 +119,8 @@ type planning struct {
 	// places has the place where each object is described; duplicates are the objects that are described twice.
 	places     map[Key]decode.Place
 	duplicates map[Key]bool
-	// desired are the objects to apply, released are the objects to release; entriesOf has their entries of the inventory.
+	// desired are the objects to apply, released are the objects to release; entriesOf has their entries of the
+	// inventory.
 	desired, released []*Desired
 	entriesOf         map[*Desired][]resourcesv1alpha1.ObjectReference
 }
@@ -390,8 +391,8 @@ func (d *Desired) dropHold() {
 	}
 }
 
-// ignoreFields reads which fields of the object are to be left alone. With a pointer that cannot be read, or that must
-// not be, nothing is written to the object: the field that is meant might be overwritten.
+// ignoreFields reads the pointers to the fields that repairs leave alone. With a pointer that cannot be read, or that
+// must not be, nothing is written to the object: the field that is meant might be overwritten.
 func (d *Desired) ignoreFields() error {
 	text, found := d.GetAnnotations()[resourcesv1alpha1.AnnotationIgnoreFields]
 	if !found {

@@ -12,8 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// All calls visit with every ManagedResource of the source, of whatever class, in its latest known form. It must not be
-// changed.
+// All calls visit with every ManagedResource of the source, of whatever class, in its latest known form. It must not
+// be changed.
 func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.ManagedResource)) error {
 	if _, err := s.confirmLost(ctx, types.NamespacedName{}); err != nil {
 		return err

@@ -1,3 +1,3 @@
-// Package source is the source cluster as the controllers of ManagedResources see it: Secrets read when they are needed
-// and watched without being kept, statuses written only where they change, and the identity of the cluster.
+// Package source is the source cluster as the controllers of ManagedResources see it: Secrets read when they are
+// needed and watched without being kept, statuses written only where they change, and the identity of the cluster.
 package source

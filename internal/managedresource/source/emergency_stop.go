@@ -21,17 +21,21 @@ import (
 )
 
 const (
-	// AnnotationEmergencyStop is the annotation by which Gardener stops the reconciliation of a seed's shoots; only the value true counts, as there.
+	// AnnotationEmergencyStop is the annotation by which Gardener stops the reconciliation of a seed's shoots; only
+	// the value true counts, as there.
 	AnnotationEmergencyStop = "shoot.gardener.cloud/emergency-stop-reconciliations"
 	// EmergencyStopNamespace is the Namespace of the source with that annotation.
 	EmergencyStopNamespace = "garden"
-	// shootNamespacePrefix begins the names of all control planes' namespaces, also of those from before the double hyphen.
+	// shootNamespacePrefix begins the names of all control planes' namespaces, also of those from before the double
+	// hyphen.
 	shootNamespacePrefix = "shoot-"
-	// refusedRetry is the pause before a refused request is repeated: a process without the right is not to fill audit logs.
+	// refusedRetry is the pause before a refused request is repeated: a process without the right is not to fill audit
+	// logs.
 	refusedRetry = 10 * time.Minute
 )
 
-// EmergencyStop follows the annotation on a Namespace of the source that stops the ManagedResources of all shoots (MRX-26). Nil never stops anything.
+// EmergencyStop follows the annotation on a Namespace of the source that stops the ManagedResources of all shoots
+// (MRX-26). Nil never stops anything.
 type EmergencyStop struct {
 	source kubernetes.Interface
 	// gauge is 1 while the stop is in force.
@@ -54,7 +58,8 @@ func (s *EmergencyStop) Stops(namespace string) bool {
 	return s != nil && s.active.Load() && strings.HasPrefix(namespace, shootNamespacePrefix)
 }
 
-// Wait waits until the Namespace is known, so that no run begins before its stop is seen. It does not wait for a missing right.
+// Wait waits until the Namespace is known, so that no run begins before its stop is seen. It does not wait for a
+// missing right.
 func (s *EmergencyStop) Wait(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -110,7 +115,8 @@ func (s *EmergencyStop) Start(ctx context.Context) error {
 	return nil
 }
 
-// unlessRefused sends a request, and repeats it as long as the right is missing. A missing right is logged once, and nothing waits for it.
+// unlessRefused sends a request, and repeats it as long as the right is missing. A missing right is logged once, and
+// nothing waits for it.
 func (s *EmergencyStop) unlessRefused(ctx context.Context, request func() error) error {
 	for {
 		err := request()

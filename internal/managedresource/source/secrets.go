@@ -36,16 +36,17 @@ const (
 	readAttempts = 4
 )
 
-// Secrets reads Secrets and reports their changes. It keeps only Secrets that have just changed, and those for moments:
-// a source cluster may hold any number of Secrets that no ManagedResource names.
+// Secrets reads Secrets and reports their changes. It keeps only Secrets that have just changed, and those for
+// moments: a source cluster may hold any number of Secrets that no ManagedResource names.
 //
-// The watch's word on a Secret is the latest event about it; a gap in the watch is a word about all of them. Invariant:
-// the data that Get returns is never older than any word that counted when it returned, nor than the data that a Get
-// had returned when it began, as long as resource versions go forward. It holds because
+// The watch's word on a Secret is the latest event about it; a gap in the watch is a word about all of them.
+// Invariant: the data that Get returns is never older than any word that counted when it returned, nor than the data
+// that a Get had returned when it began, as long as resource versions go forward. It holds because
 //   - reads ask for the latest state, so that only what comes while one is under way can be newer than its answer;
 //   - an answer that is older than such a word is thrown away, and asked for again;
-//   - a word that is older than any answer so far is reported, but not held, and an answer that is newer than the held Secret ends the holding;
-//   - subscribers are notified after a word counts, and of every word: they know themselves whether it is news to them.
+//   - a word that is older than any answer so far is reported, but not held, and an answer that is newer than the held
+//     Secret ends the holding;
+//   - subscribers are notified after a word counts, and of every word: they decide whether it is news to them.
 type Secrets struct {
 	client     corev1client.SecretsGetter
 	namespaces []string
@@ -109,9 +110,9 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock cl
 }
 
 // Subscribe sets the functions that are called for every change, and when changes may have been missed. onChange gets
-// the name of the Secret and its version, which differs whenever the Secret differs, also if it was deleted and created
-// again; an empty version means that the Secret was deleted. Earlier changes are not reported; a nil function leaves
-// the former one in place.
+// the name of the Secret and its version, which differs whenever the Secret differs, also if it was deleted and
+// created again; an empty version means that the Secret was deleted. Earlier changes are not reported; a nil function
+// leaves the former one in place.
 func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version string), onGap func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ const (
 
 // sender creates Events one after the other, in the order of the calls of send. Its callers do not wait.
 //
-// Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it ends,
-// and nil if there is none. It ends by itself, so that a sender with nothing to send holds nothing.
+// Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it
+// ends, and nil if there is none. It ends by itself, so that a sender with nothing to send holds nothing.
 type sender struct {
 	client corev1client.EventsGetter
 

@@ -101,8 +101,8 @@ func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.P
 	}
 }
 
-// Get returns the latest known form of a ManagedResource: that of the cache, or of the last write if the cache does not
-// have that yet. It must not be changed.
+// Get returns the latest known form of a ManagedResource: that of the cache, or of the last write if the cache does
+// not have that yet. It must not be changed.
 func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := s.reader.Get(ctx, key, mr); err != nil {
@@ -128,8 +128,8 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// VersionsWentBackwards reports whether a ManagedResource was seen in an older form after a newer one, as after a restore
-// of etcd.
+// VersionsWentBackwards reports whether a ManagedResource was seen in an older form after a newer one, as after a
+// restore of etcd.
 func VersionsWentBackwards(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
 }
@@ -475,7 +475,8 @@ func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMeta
 	return object
 }
 
-// PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later version.
+// PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later
+// version.
 func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, metadata map[string]any, bound bool) (*resourcesv1alpha1.ManagedResource, error) {
 	if bound {
 		metadata["resourceVersion"] = mr.ResourceVersion

@@ -29,8 +29,8 @@ const (
 	confirmTime = 500 * time.Millisecond
 )
 
-// Assessor judges the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by reading
-// them.
+// Assessor judges the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by
+// reading them.
 type Assessor struct {
 	client  *Client
 	tracker *objects.Tracker

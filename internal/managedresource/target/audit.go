@@ -176,7 +176,8 @@ func (c *comparison) each(object runtime.Object) error {
 	return nil
 }
 
-// complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are any.
+// complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are
+// any.
 func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Difference) (missed bool) {
 	number := 0
 	for _, difference := range differing {

@@ -40,8 +40,8 @@ const (
 // watches all autoscalers, regardless of who manages them, and keeps their targets only.
 //
 // Invariant: an object that any autoscaler on record names is scaled, and so is an object whose last autoscaler went
-// less than autoscalerGrace ago. Ready reports whether the record is complete. Autoscalers that went before the first list
-// of this process are not on record: see Inherits. A list changes nothing if the watch reported an event since it
+// less than autoscalerGrace ago. Ready reports whether the record is complete. Autoscalers that went before the first
+// list of this process are not on record: see Inherits. A list changes nothing if the watch reported an event since it
 // began: it is not known which of the two is later.
 type Autoscalers struct {
 	watches *Watches
@@ -208,7 +208,7 @@ func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch 
 	return newListWatch(func(ctx context.Context) (string, error) {
 		defer s.watches.panicked.caught()
 		version := ""
-		// A session that was given up ends before the next one begins: what it tells is older.
+		// A session that was given up ends before the next one begins: its reports are older.
 		err := s.active.list(ctx, func() (err error) {
 			version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.isCurrent)
 			return err

@@ -106,8 +106,8 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return object, nil
 }
 
-// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the context
-// for a moment.
+// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the
+// context for a moment.
 func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string, send func(context.Context, *mapping) error) error {
 	return c.mappings.with(ctx, gvk, func(served *mapping) error {
 		c.metrics.count(verb)

@@ -10,9 +10,9 @@ import (
 // activeWatch is the watch of a scope.
 //
 // Invariant: covered is true only while every change is reported: from the end of a complete list on, and until a list
-// or a watch fails, or a watch ends. A watch that continues from the last reported version covers the scope again. Only
-// the present session changes covered: requests that it has given up may still be answered, and the former watch may
-// end late.
+// or a watch fails, or a watch ends. A watch that continues from the last reported version covers the scope again.
+// Only the present session changes covered: requests that it has given up may still be answered, and the former watch
+// may end late.
 type activeWatch struct {
 	users  int
 	cancel context.CancelFunc

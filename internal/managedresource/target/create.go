@@ -24,9 +24,9 @@ func outliving(ctx, run context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// sending sends requests. The steps before that, such as the wait for a rate limit, end with the context of the request
-// in any case. A creation that waits for a connection when the run ends may still go out within the two seconds: it is
-// on record.
+// sending sends requests. The steps before that, such as the wait for a rate limit, end with the context of the
+// request in any case. A creation that waits for a connection when the run ends may still go out within the two
+// seconds: it is on record.
 type sending struct{ http.RoundTripper }
 
 // outlivingClient returns a client that heeds outliving.

@@ -2,6 +2,6 @@
 // watches that report to the tracker.
 //
 // One watch a kind in use, filtered by the managed-by label, of metadata only unless a decision needs more; it starts
-// with the first object of the kind and ends with the last. No object is kept: what a watch delivers becomes a few
+// with the first object of the kind and ends with the last. No object is kept: a report of a watch becomes a few
 // words in the tracker.
 package target

@@ -222,7 +222,7 @@ func (l *live) take(uid types.UID, era uint16) *unstructured.Unstructured {
 	return object
 }
 
-// readers are used again: a new one costs more than what it reads.
+// readers are used again: a new one costs more than its input.
 var readers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
 func (p packed) unpack() ([]byte, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// discoveryTimeout limits one question for the kinds of a group and version: the API server answers from memory, and an
-// aggregated one that does not answer must not hold what others need.
+// discoveryTimeout limits one question for the kinds of a group and version: the API server answers from memory, and
+// an aggregated one that does not answer must not hold what others need.
 const discoveryTimeout = 10 * time.Second
 
 // mapping is the place where the API server serves the objects of a kind. It is immutable: a kind that is served anew

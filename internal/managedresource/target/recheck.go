@@ -37,7 +37,8 @@ func (w *Watches) recheck(ctx context.Context, s scope, a *activeWatch, begun st
 	}
 }
 
-// isLater returns false if a list is known to be no newer than the begin of its watch. An aggregated API may count in its own way.
+// isLater returns false if a list is known to be no newer than the begin of its watch. An aggregated API may count in
+// its own way.
 func isLater(list, begun string) bool {
 	order, err := resourceversion.CompareResourceVersion(list, begun)
 	return err != nil || order > 0
