@@ -111,8 +111,8 @@ mutate: ## Put small defects into packages PKG, or into the functions, with LINE
 	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold|Rollout)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/internals/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/internals/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) $(if $(filter 1,$(LINES)),-lines) . $(MUTATED)
 
 .PHONY: bench
-bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/performance.md.
-	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/performance.md$(COMMA)docs/internals/performance-garden.md)
+bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/internals/performance.md.
+	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/internals/performance.md$(COMMA)docs/internals/performance-garden.md)
 
 .PHONY: versus
 versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.

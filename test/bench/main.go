@@ -2,7 +2,7 @@
 // there is something to compare with, the ratio to it.
 //
 //	make bench                         everything, some minutes
-//	make bench UPDATE=1                the same, and writes the tables into docs/performance.md
+//	make bench UPDATE=1                the same, and writes the tables into docs/internals/performance.md
 //	go run ./test/bench -bin bin -only drift
 //
 // Absolute figures move with the machine. Ratios "to the reference" are to figures measured once on a machine with two

@@ -13,7 +13,7 @@ import (
 )
 
 // measurements is the page that has the figures; others repeat some of them, rounded.
-const measurements = "docs/performance.md"
+const measurements = "docs/internals/performance.md"
 
 // copied are figures that a page repeats: its text, with {} for each number, and for each number an expression whose group finds it among the
 // measurements, once.
