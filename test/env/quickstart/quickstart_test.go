@@ -99,9 +99,10 @@ func TestManyTargets(t *testing.T) {
 	follow(t, []string{"resource-manager"}, withFreePorts("18301", "18302", "18303", "18304", "18305", "18306"), "docs/operations/many-targets.md")
 }
 
-// TestWalkthrough installs all executables by their charts, breaks them, and finds the way back.
+// TestWalkthrough installs all executables by their charts, removes and installs them again, breaks them, and finds the way back.
 func TestWalkthrough(t *testing.T) {
-	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer", "helm"}, nil, "docs/walkthrough.md")
+	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer", "helm"}, nil,
+		"docs/walkthrough.md", "test/env/quickstart/testdata/faults.md")
 }
 
 // TestGuides follows the guides of operators. They work with the same files.
