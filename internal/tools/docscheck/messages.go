@@ -188,8 +188,8 @@ func documentedKeys(p *page) map[string]bool {
 	return all
 }
 
-// messageRow is a row of a table of messages: the messages in the first cell, the cells after it.
-var messageRow = regexp.MustCompile("^\\| (`[^|]*`) \\| [^|]+ \\| [^|]+ \\|$")
+// messageRow is a row of a table of messages: the messages in the first cell, and the meaning or the action after it.
+var messageRow = regexp.MustCompile("^\\| (`[^|]*`) \\| [^|]+ \\|$")
 
 // documentedMessages are the messages that the page about logs has in its tables of messages, with their lines.
 func documentedMessages(p *page) map[string]line {

@@ -9,7 +9,7 @@ import (
 
 // TestMessages: each constant message at error and info is on the page about logs, and the page has no other.
 func TestMessages(t *testing.T) {
-	const content = "# Logs\n\n| key | value |\n|---|---|\n| `gone` | of | no message |\n\n| message | of | do |\n|---|---|---|\n| `Reconciler error`, `Went well` | all | nothing |\n"
+	const content = "# Logs\n\n| key | value |\n|---|---|\n| `gone` | no message |\n\n| message | do |\n|---|---|\n| `Reconciler error`, `Went well` | nothing |\n"
 	for name, c := range map[string]struct {
 		path, code string
 		want       string
