@@ -47,7 +47,6 @@ const (
 	many   = "1000 ManagedResources × 4 objects, all conditions"
 	agents = "1,000 Nodes, 30,000 Pods: ready and settled"
 	sizing = "docs/operations/sizing.md"
-	agent  = "docs/operations/node-agent-authorizer.md"
 )
 
 var copies = []copied{
@@ -85,9 +84,6 @@ var copies = []copied{
 	{sizing, "| a shoot of 1,000 Nodes and 30,000 Pods | {} MiB, {} at the peak |", []string{row(agents, "… memory", value), row(agents, "… memory", `[^\n]* peak (\d+)`)}},
 	{sizing, "| 200 small shoots in one process | {} MiB, {} KiB for each |", []string{
 		row("200 shoots in one process: memory", value), row("200 shoots in one process: memory", "… a shoot", value)}},
-	{agent, "It takes {} MiB of memory alone, and {} MiB for a shoot of 1,000 Nodes and 30,000 Pods, with {} at the start.", []string{
-		row("memory, idle", value), row(agents, "… memory", value), row(agents, "… memory", `[^\n]* peak (\d+)`)}},
-	{agent, "Each of 200 small shoots in one process takes {} KiB.", []string{row("200 shoots in one process: memory", "… a shoot", value)}},
 }
 
 // tables are those whose rows have figures, by their first line: each row must be one of the copies.
