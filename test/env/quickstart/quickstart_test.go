@@ -96,7 +96,7 @@ func TestQuickstart(t *testing.T) {
 
 // TestManyTargets has one process look after three shoots, of which one hangs.
 func TestManyTargets(t *testing.T) {
-	follow(t, []string{"resource-manager"}, withFreePorts("18301", "18302", "18303", "18304", "18305", "18306"), "docs/operations/many-targets.md")
+	follow(t, []string{"resource-manager"}, withFreePorts("18301", "18302", "18303", "18304", "18305", "18306"), "test/env/quickstart/testdata/many-targets.md")
 }
 
 // TestWalkthrough installs all executables by their charts, removes and installs them again, breaks them, and finds the way back.
