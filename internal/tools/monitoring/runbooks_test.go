@@ -9,7 +9,7 @@ import (
 )
 
 // pasted are the command and the query of a runbook.
-var pasted = regexp.MustCompile("(?s)\n## Paste\n\n```sh\n([^`]*)\n```\n\n```promql\n([^`]*)\n```\n\n## Look\n")
+var pasted = regexp.MustCompile("(?s)\n## Paste\n\n```sh\n([^`]*)\n```\n\n```promql\n([^`]*)\n```\n\n## Do\n")
 
 // TestRunbooksArePasted holds that each runbook has one command, for a namespace, and one query that Prometheus understands, both to be pasted: what
 // differs from one alert to the other are variables by the names of its labels.
@@ -24,7 +24,7 @@ func TestRunbooksArePasted(t *testing.T) {
 			}
 			parts := pasted.FindStringSubmatch(string(content))
 			if parts == nil {
-				t.Fatal("there is no section Paste with a command and a query before the section Look")
+				t.Fatal("there is no section Paste with a command and a query before the section Do")
 			}
 			command, query := parts[1], parts[2]
 			if strings.Contains(command, "\n") || strings.Contains(command, "<") || !regexp.MustCompile(`^kubectl -n "\$[A-Z_]+" (get|describe|logs|top) `).MatchString(command) {
