@@ -1,6 +1,6 @@
 // charts writes what the Helm charts in deploy/charts have from the code: the facts of each executable (which feature needs which rights
 // and has which webhooks), the schema of its values with that of its configuration, the templates that all charts share, the CRD, the
-// alerts and the dashboard, and the table of values in its README; and the alerts as Gardener's Prometheis select them.
+// alerts and the dashboard; and the alerts as Gardener's Prometheis select them.
 //
 //	go run ./internal/gen/charts deploy
 package main
@@ -66,6 +66,9 @@ func (e *executable) write(deploy string, comments comments) error {
 	if err != nil {
 		return err
 	}
+	if err := checkValues(values); err != nil {
+		return err
+	}
 	defaults := map[string]any{}
 	if err := yaml.UnmarshalStrict(values, &defaults); err != nil {
 		return err
@@ -106,9 +109,6 @@ func (e *executable) write(deploy string, comments comments) error {
 		}
 		header := "{{- /* " + generated + " The source is internal/gen/charts/templates/" + file.Name() + ", the same for all charts. */ -}}\n"
 		files["templates/"+file.Name()] = append([]byte(header), content...)
-	}
-	if files["README.md"], err = readme(chart); err != nil {
-		return err
 	}
 	for name, content := range files {
 		file := filepath.Join(chart, name)

@@ -61,31 +61,18 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestReadme: a row for each value that is explained, with its default, between the lines for it.
-func TestReadme(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, content string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
+// TestValues: each value has a comment, or is in a section whose values have comments.
+func TestValues(t *testing.T) {
+	for name, c := range map[string]struct{ values, want string }{
+		"explained":     {"# How many.\nreplicas: 2\n# Where.\nimage:\n  # Name.\n  repository: r\n# All of it.\nlabels:\n  a: b\n", ""},
+		"not explained": {"image:\n  # Name.\n  repository: r\n  tag: t\n", "values.yaml does not explain image.tag"},
+	} {
+		got := ""
+		if err := checkValues([]byte(c.values)); err != nil {
+			got = err.Error()
 		}
-	}
-	write("README.md", "before\n"+tableBegins+"\nold\n"+tableEnds+"\nafter\n")
-	write("values.yaml", "# How many | or none.\nreplicas: 2\n# Where.\nimage:\n  # Name.\n  # Of it.\n  repository: r\n# All of it.\nlabels:\n  a: b\n")
-	got, err := readme(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "before\n" + tableBegins + "\n\n| value | default | meaning |\n|---|---|---|\n| `replicas` | `2` | How many \\| or none. |\n| `image` | | Where. |\n| `image.repository` | `\"r\"` | Name. Of it. |\n" +
-		"| `labels` | `{\"a\":\"b\"}` | All of it. |\n\n" + tableEnds + "\nafter\n"
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Error(diff)
-	}
-	write("values.yaml", "image:\n  # Name.\n  repository: r\n  tag: t\n")
-	if _, err := readme(dir); err == nil || err.Error() != "values.yaml does not explain image.tag" {
-		t.Errorf("got %v", err)
-	}
-	write("README.md", "nothing")
-	if _, err := readme(dir); err == nil || !strings.Contains(err.Error(), "no place for the table") {
-		t.Errorf("got %v", err)
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
 	}
 }
