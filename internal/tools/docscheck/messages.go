@@ -18,11 +18,8 @@ const logsPage = "docs/operations/logs.md"
 // beginnings is the file with the first lines of a start: the contract has names and values in their messages (CLI-7).
 const beginnings = "internal/process/command.go"
 
-// message is a constant message of a log line at level error or info, with its constant keys; a line that begins elsewhere has keys alone.
-type message struct {
-	text, level, place string
-	keys               []string
-}
+// message is a constant message of a log line at level error or info.
+type message struct{ text, level, place string }
 
 // checkMessages compares the messages of the log in the code with the page about logs: each is constant and on the page, with what to do, and the
 // page names no other.
@@ -37,21 +34,13 @@ func checkMessages(root string, pages []*page) []error {
 		found, problems = append(found, in...), append(problems, err)
 	})
 	problems = append(problems, err)
-	documented, keys := map[string]line{}, map[string]bool{}
+	documented := map[string]line{}
 	i := slices.IndexFunc(pages, func(p *page) bool { return p.path == logsPage })
 	if i >= 0 {
-		documented, keys = documentedMessages(pages[i]), documentedKeys(pages[i])
+		documented = documentedMessages(pages[i])
 	}
 	known := map[string]bool{}
 	for _, m := range found {
-		for _, key := range m.keys {
-			if !keys[key] {
-				problems = append(problems, fmt.Errorf("%s: %s says nothing about the key %q", m.place, logsPage, key))
-			}
-		}
-		if m.text == "" {
-			continue
-		}
 		known[m.text] = true
 		if _, is := documented[m.text]; !is {
 			problems = append(problems, fmt.Errorf("%s: %s says nothing about the message %q at level %s", m.place, logsPage, m.text, m.level))
@@ -90,10 +79,7 @@ func messagesOf(path, content string) ([]message, error) {
 			return true
 		}
 		place := fmt.Sprintf("%s:%d", path, files.Position(call.Pos()).Line)
-		if method, is := call.Fun.(*ast.SelectorExpr); is && method.Sel.Name == "WithValues" && isLogger(method.X) {
-			found = append(found, message{place: place, keys: keysOf(call.Args)})
-		}
-		level, argument, rest := logged(call)
+		level, argument := logged(call)
 		if argument == nil {
 			return true
 		}
@@ -107,38 +93,25 @@ func messagesOf(path, content string) ([]message, error) {
 		}
 		text, err := strconv.Unquote(literal.Value)
 		problems = append(problems, err)
-		found = append(found, message{text, level, place, keysOf(rest)})
+		found = append(found, message{text, level, place})
 		return true
 	})
 	return found, errors.Join(problems...)
 }
 
-// logged returns the level, the message, and keys with values of a call that logs at error or info, nil for any other call.
-func logged(call *ast.CallExpr) (level string, argument ast.Expr, rest []ast.Expr) {
+// logged returns the level and the message of a call that logs at error or info, nil for any other call.
+func logged(call *ast.CallExpr) (level string, argument ast.Expr) {
 	method, isMethod := call.Fun.(*ast.SelectorExpr)
 	if !isMethod || !isLogger(method.X) {
-		return "", nil, nil
+		return "", nil
 	}
 	switch {
 	case method.Sel.Name == "Error" && len(call.Args) >= 2:
-		return "error", call.Args[1], call.Args[2:]
+		return "error", call.Args[1]
 	case method.Sel.Name == "Info" && len(call.Args) >= 1:
-		return "info", call.Args[0], call.Args[1:]
+		return "info", call.Args[0]
 	}
-	return "", nil, nil
-}
-
-// keysOf returns the constant keys among keys and values.
-func keysOf(keysAndValues []ast.Expr) []string {
-	var keys []string
-	for i := 0; i < len(keysAndValues); i += 2 {
-		if literal, is := keysAndValues[i].(*ast.BasicLit); is && literal.Kind == token.STRING {
-			if key, err := strconv.Unquote(literal.Value); err == nil {
-				keys = append(keys, key)
-			}
-		}
-	}
-	return keys
+	return "", nil
 }
 
 // isLogger knows loggers by their names, as log, w.log and p.Log, and by what makes them, as log.FromContext(ctx).WithValues(…).
@@ -168,24 +141,6 @@ func textOf(x ast.Expr) string {
 		return name.Name
 	}
 	return ""
-}
-
-// documentedKeys are the keys in the first cells of the table of keys.
-func documentedKeys(p *page) map[string]bool {
-	all := map[string]bool{}
-	inTable := false
-	for _, l := range p.lines {
-		if !strings.HasPrefix(l.text, "|") {
-			inTable = false
-		}
-		if inTable = inTable || strings.HasPrefix(l.text, "| key |"); inTable {
-			cell, _, _ := strings.Cut(strings.TrimPrefix(l.text, "| "), " |")
-			for _, key := range strings.Split(cell, ", ") {
-				all[strings.Trim(key, "`")] = true
-			}
-		}
-	}
-	return all
 }
 
 // messageRow is a row of a table of messages: the messages in the first cell, and the meaning or the action after it.
