@@ -18,7 +18,7 @@ import (
 )
 
 // pages are those with recordings.
-var pages = []string{"docs/walkthrough.md", "docs/operations/replay.md"}
+var pages = []string{"docs/walkthrough.md", "test/env/quickstart/testdata/faults.md", "docs/operations/replay.md"}
 
 func main() {
 	if len(os.Args) != 2 {
