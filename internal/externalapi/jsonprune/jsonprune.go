@@ -1,4 +1,4 @@
-// Package slice cuts JSON down to the fields that a Go type reads, in one pass and before it is decoded. Of a typical object of the
+// Package jsonprune cuts JSON down to the fields that a Go type reads, in one pass and before it is decoded. Of a typical object of the
 // garden a tenth is left; decoding all of it would be most of what the watches cost (docs/internals/performance.md).
 //
 // It is no validator: what it does not understand it leaves as it is, for the decoder to judge.
