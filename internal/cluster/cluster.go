@@ -26,7 +26,7 @@ type Connection struct {
 	HTTP *http.Client
 }
 
-// Cluster is an API server and what is kept of it.
+// Cluster is an API server with its cache.
 type Cluster struct {
 	Connection
 	// Cache has the declared reads.
@@ -65,8 +65,8 @@ func Connect(cfg *rest.Config) (Connection, error) {
 // connection carries at once. More of them would open another connection.
 const Streams = 100
 
-// Own returns a connection to the same API server that nothing else uses, and without a client-side rate: what is sent over it is bounded by a
-// ratelimit.Queue.
+// Own returns a connection to the same API server that nothing else uses, and without a client-side rate: a
+// ratelimit.Queue bounds its requests.
 func (c Connection) Own() (Connection, error) {
 	cfg := rest.CopyConfig(c.REST)
 	cfg.QPS, cfg.RateLimiter = -1, nil
@@ -85,7 +85,7 @@ func Protobuf(cfg *rest.Config) *rest.Config {
 	return result
 }
 
-// Caching returns the cluster with a cache of what is read of it, and a client. Nothing is asked before Start.
+// Caching returns the cluster with a cache of the declared reads, and a client. Nothing is asked before Start.
 func (c Connection) Caching(name feature.Cluster, o Options) (*Cluster, error) {
 	mapper, err := Mapper(name, o.Reads)(c.REST, c.HTTP)
 	if err != nil {

@@ -85,7 +85,7 @@ func (e *events) read(p []byte) (handedOn int, err error) {
 	return 0, err
 }
 
-// passes reports whether what was read is handed on without a copy: the events in it are small.
+// passes reports whether the read bytes are handed on without a copy: the events in them are small.
 func (e *events) passes(read []byte) bool {
 	switch {
 	case len(read) == 0:

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Sizes of what decoders allocate, for 64 bits.
+// Sizes of decoders' allocations, for 64 bits.
 const (
 	// growth is the factor by which a slice exceeds its elements while append copies it into a larger one. A decoder
 	// of JSON makes room for atOnce elements first.
@@ -28,7 +28,8 @@ type shape struct {
 
 // field has the memory costs of a field's values.
 type field struct {
-	// of is the shape of a message, of each element of a list, or of each value of a map; nil for texts, numbers and what has its own decoder.
+	// of is the shape of a message, of each element of a list, or of each value of a map; nil for texts, numbers and
+	// types with a decoder of their own.
 	of *shape
 	// first is added for the first value in its holder, each for every one.
 	first, each int64

@@ -33,7 +33,8 @@ const maxUser = 256
 // Options are all that the approver needs; each is required.
 type Options struct {
 	Config config.CSRApproverControllerConfig
-	// Requests reads CertificateSigningRequests of the target. A cache will do: what is written is bound to the version that was judged.
+	// Requests reads CertificateSigningRequests of the target. A cache will do: writes are bound to the version that
+	// was judged.
 	Requests client.Reader
 	// Approvals writes to the subresource approval of CertificateSigningRequests.
 	Approvals client.SubResourceWriter
@@ -92,7 +93,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, requests cache.Cache, cac
 	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), ctrlsource.Kind[client.Object](requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{}, concerned()))
 }
 
-// concerned passes what is created or changed, if its signer is one of ours and nothing is decided yet (CSR-1, CSR-2).
+// concerned passes requests that are created or changed, if their signer is one of ours and nothing is decided yet
+// (CSR-1, CSR-2).
 func concerned() predicate.Predicate {
 	pending := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		request, ok := object.(*certificatesv1.CertificateSigningRequest)

@@ -139,7 +139,7 @@ type candidate struct {
 
 func (c candidate) object() object { return object{c.Key, c.uid} }
 
-// candidates lists the metadata of what is marked and old enough (GC-4, GC-5).
+// candidates lists the metadata of collectable objects that are old enough (GC-4, GC-5).
 func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
 	var all []candidate
 	for _, kind := range []struct {

@@ -26,7 +26,7 @@ type holderKind struct {
 	resource string
 	// optional kinds may not be there (GC-6); that the others are not served is an incomplete view.
 	optional bool
-	// specsOnly kinds are looked at for what their Pods need, and not where only annotations count (GC-11).
+	// specsOnly kinds are listed for the needs of their Pods, and not if only annotations count (GC-11).
 	specsOnly bool
 	whole     func() client.ObjectList
 }

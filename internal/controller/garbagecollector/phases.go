@@ -106,7 +106,7 @@ func (r *Reconciler) each(ctx context.Context, all []candidate, write func(conte
 	return failed
 }
 
-// acquit removes the mark of what something refers to (GC-19).
+// acquit removes the mark of a referenced object (GC-19).
 func (r *Reconciler) acquit(ctx context.Context, c candidate) error {
 	return r.Marked.Acquit(ctx, marked.ByCollector, c.Key)
 }

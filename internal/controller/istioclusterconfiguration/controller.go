@@ -40,7 +40,7 @@ type Options struct {
 	Log    logr.Logger
 }
 
-// Reconciler makes the EnvoyFilters of a source namespace what they should be. The name of a request is that of the namespace.
+// Reconciler repairs the EnvoyFilters of a source namespace. The name of a request is that of the namespace.
 type Reconciler struct {
 	Options
 	index *envoyfilter.Index

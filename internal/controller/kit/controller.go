@@ -11,8 +11,9 @@ import (
 
 // Add gives a controller to a manager, together with everything that it watches; options.Reconciler is required.
 //
-// The library's builder gives the controller away first and adds what is watched one after another. With a manager that runs already,
-// the controller begins with the first of them alone and holds its lock until that is synced, for which the others wait.
+// The library's builder gives the controller away first and adds its sources one after another. With a manager that
+// runs already, the controller begins with the first of them alone and holds its lock until that is synced, for which
+// the others wait.
 func Add[R comparable](mgr manager.Manager, name string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
 	if host := hostOf(mgr); host != nil {
 		return mgr.Add(newOnDemand(host, name, options, sources))

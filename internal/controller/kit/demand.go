@@ -121,7 +121,7 @@ func (d *demand[R]) setTimerLocked() {
 	d.timer.Reset(wait)
 }
 
-// ripen puts into the line what is due.
+// ripen moves due requests into the line.
 func (d *demand[R]) ripen() {
 	d.mu.Lock()
 	now := time.Now()

@@ -49,7 +49,7 @@ type Options struct {
 	Log    logr.Logger
 }
 
-// Reconciler makes the policies of a Service what they should be.
+// Reconciler repairs the policies of a Service.
 type Reconciler struct {
 	Options
 	index *desired.Index

@@ -14,7 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
-// The definitions whose objects lead to Services (NP-44), and the versions that will do: what is read is the same in all of them.
+// The definitions whose objects lead to Services (NP-44), and the versions that will do: the fields that are read are
+// the same in all of them.
 const (
 	virtualServices = "virtualservices"
 	gateways        = "gateways"
@@ -50,7 +51,7 @@ type running struct {
 
 func newIstio(w *watches) *istio { return &istio{w: w, running: map[string]*running{}} }
 
-// start follows the definitions, and what they define once they are there.
+// start follows the definitions, and the defined kinds once they are there.
 func (i *istio) start(ctx context.Context) error {
 	wanted := map[string][]string{definitionOf(virtualServices): istioVersions, definitionOf(gateways): istioVersions}
 	i.root = ctx

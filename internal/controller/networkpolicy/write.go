@@ -20,7 +20,7 @@ import (
 // workers, a target that serves other clients, too, can take them.
 const atOnce = 4
 
-// write does what was decided. All of it is attempted, whatever fails (NP-8).
+// write executes a decision. All of it is attempted, whatever fails (NP-8).
 func (r *Reconciler) write(ctx context.Context, d *desired.Decision) error {
 	todo := make([]func() error, 0, len(d.Write)+len(d.Delete))
 	for _, p := range d.Write {
@@ -32,7 +32,7 @@ func (r *Reconciler) write(ctx context.Context, d *desired.Decision) error {
 	return bounded(kit.Parallel(ctx, atOnce, len(todo), func(i int) error { return todo[i]() }))
 }
 
-// ensure makes a policy what it should be (NP-9: it is read, then created or patched).
+// ensure creates or repairs a policy (NP-9: it is read, then created or patched).
 func (r *Reconciler) ensure(ctx context.Context, p *desired.Policy) error {
 	w := r.index.Begin(p.NamespacedName)
 	var now *networkingv1.NetworkPolicy

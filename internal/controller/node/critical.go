@@ -125,7 +125,7 @@ func isCriticalPod(pod *corev1.Pod) bool {
 	return pod.Namespace == NamespaceCritical && pod.Labels[LabelCritical] == "true"
 }
 
-// StripNode removes from a Node what is not looked at: all but names, and of those that wait, labels and taints.
+// StripNode removes unused fields from a Node: all but the name, and of a Node that waits, labels and taints.
 func StripNode(node *corev1.Node) {
 	tainted := Tainted(node)
 	node.Annotations, node.OwnerReferences, node.Finalizers = nil, nil, nil
@@ -135,7 +135,7 @@ func StripNode(node *corev1.Node) {
 	}
 }
 
-// StripPod removes from a Pod what is not looked at.
+// StripPod removes unused fields from a Pod.
 func StripPod(pod *corev1.Pod) {
 	for key := range pod.Annotations {
 		if !strings.HasPrefix(key, annotationDriver) {
@@ -156,7 +156,7 @@ func StripPod(pod *corev1.Pod) {
 	pod.Spec, pod.Status, pod.Finalizers = corev1.PodSpec{NodeName: pod.Spec.NodeName}, status, nil
 }
 
-// StripDaemonSet removes from a DaemonSet what is not looked at: where its Pods run stays.
+// StripDaemonSet removes unused fields from a DaemonSet: the scheduling of its Pods stays.
 func StripDaemonSet(set *appsv1.DaemonSet) {
 	template := set.Spec.Template
 	set.Annotations, set.OwnerReferences, set.Status = nil, nil, appsv1.DaemonSetStatus{}

@@ -54,7 +54,7 @@ func Serial(secrets []metav1.PartialObjectMetadata) map[string]bool {
 	return serial
 }
 
-// StripDelay removes from the metadata of a Node, or of a Secret with a configuration, what is not looked at.
+// StripDelay removes unused metadata from a Node, or from a Secret with a configuration.
 func StripDelay(object *metav1.PartialObjectMetadata) {
 	only := func(all map[string]string, keys ...string) map[string]string {
 		var kept map[string]string

@@ -32,8 +32,8 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	}
 }
 
-// Writes are Secrets in both clusters, ServiceAccounts, tokens and what the target says of tokens. No Secret of the source is created or
-// deleted (COM-10).
+// Writes returns the writes of Secrets in both clusters, ServiceAccounts, tokens and reviews of tokens. No Secret of
+// the source is created or deleted (COM-10).
 func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
 	all := []feature.Write{
 		{Cluster: feature.Source, Resource: "secrets", Verbs: []string{"patch"}},

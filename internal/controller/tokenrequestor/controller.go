@@ -272,8 +272,9 @@ func written(secret *corev1.Secret, held holder, content string, wantCA bool, ca
 	return c, err
 }
 
-// write writes the target first: what is taken from the source is there by then (TR-19, TR-20). Each write is bound to the version that was read.
-// The source is outdated if it was changed since it was read, which no target can bring about.
+// write writes the target first: data that is taken from the source is there by then (TR-19, TR-20). Each write is
+// bound to the version that was read. The source is outdated if it was changed since it was read, which no target can
+// bring about.
 func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, held holder, data contents, renewAt string) (outdated bool, err error) {
 	if held.inTarget {
 		if err := r.writeTarget(ctx, held, data.target); err != nil {

@@ -37,7 +37,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, source cache.Cache, cache
 	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), ctrlsource.Kind[client.Object](source, secrets(), &handler.EnqueueRequestForObject{}, r.relevant()), r.followCA(source))
 }
 
-// relevant passes what is or was relevant (TR-3).
+// relevant passes Secrets that are or were relevant (TR-3).
 func (r *Reconciler) relevant() predicate.Predicate {
 	is := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return token.Relevant(object.GetLabels(), ptr.Deref(r.Config.Class, ""))
@@ -65,7 +65,7 @@ func (r *Reconciler) followCA(source client.Reader) ctrlsource.Source {
 	})
 }
 
-// pollCA calls changed whenever the CA differs from what it was when changed was called last without an error.
+// pollCA calls changed whenever the CA differs from the one at the last call of changed without an error.
 func (r *Reconciler) pollCA(ctx context.Context, changed func() error) {
 	known, err := r.CA()
 	for {

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// document is an object in JSON: as it was sent, and cut down to what its type knows. Both have the same known members, and lists of the same
-// length, so that a place in one is the same place in the other.
+// document is an object in JSON: as it was sent, and cut down to the fields of its type. Both have the same known
+// members, and lists of the same length, so that a place in one is the same place in the other.
 type document struct{ sent, known []byte }
 
 // patchOf returns the patch that applies a function's changes of the typed object to the object that was sent (FM-5,
@@ -183,7 +183,7 @@ func (d *differ) put(op, path string, value reflect.Value) error {
 	return err
 }
 
-// trees compares the JSON of two values that differ with what was sent.
+// trees compares the JSON of two values that differ with the sent JSON.
 func (d *differ) trees(at *place, f *fieldOf, was, is reflect.Value) error {
 	var trees [3]any
 	for n, value := range []reflect.Value{was, is} {

@@ -15,7 +15,7 @@ func copied[T any](object *T) *T {
 	return own
 }
 
-// unshare gives a value that was assigned copies of what it points to.
+// unshare gives an assigned value copies of the values that it points to.
 func unshare(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

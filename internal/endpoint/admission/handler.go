@@ -192,7 +192,7 @@ func (h *Handler) unread(err error) *admissionv1.AdmissionReview {
 	return &admissionv1.AdmissionReview{Response: &admissionv1.AdmissionResponse{Result: statusOf(err)}}
 }
 
-// Respond calls the function and turns what it returns into a response; it is the endpoint without HTTP.
+// Respond calls the function and turns its result into a response; it is the endpoint without HTTP.
 func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	call := &call{request: r}
 	patch, err := h.decide(context.WithValue(ctx, callKey{}, call), r)

@@ -61,7 +61,7 @@ func appendText(out []byte, text string) []byte {
 	return append(append(append(out, '"'), text...), '"')
 }
 
-// differ collects operations. Its methods take a path, the typed forms before and after, and what is there.
+// differ collects operations. Its methods take a path, the typed forms before and after, and the present JSON.
 type differ struct {
 	// sent is the object as it was sent.
 	sent  []byte

@@ -27,7 +27,7 @@ const (
 	unjudged = http.StatusServiceUnavailable
 )
 
-// reported samples what is logged of a webhook that only reports.
+// reported samples the log lines of a webhook that only reports.
 type reported struct {
 	mu     sync.Mutex
 	logged time.Time

@@ -61,9 +61,10 @@ func unmarshal(raw []byte, into any) error {
 	return Refuse(http.StatusBadRequest, "%s", err)
 }
 
-// Unmarshal decodes an object of a request, of the kind that it names. An object that cannot be decoded is refused with 400. Names of fields are
-// case-sensitive, as they are to an API server. It is the only decoder of what reviews bring along, together with Tree and Decode: that of
-// encoding/json takes METADATA for metadata, and the linter forbids it.
+// Unmarshal decodes an object of a request, of the kind that it names. An object that cannot be decoded is refused
+// with 400. Names of fields are case-sensitive, as they are to an API server. It is the only decoder of objects in
+// reviews, together with Tree and Decode: that of encoding/json takes METADATA for metadata, and the linter forbids
+// it.
 func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
 
 // Tree decodes any JSON into maps, lists and scalars. Numbers of any size stay as they are.
@@ -80,8 +81,9 @@ func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (
 	return object[T](kind, raw, knownTo[T](raw), namespace)
 }
 
-// object decodes an object of one kind, given as it was sent and with what its type knows, and with its namespace: the object may leave that
-// to the request (CW-9). An object of another kind is refused, and an object without a kind is accepted (CW-5, FM-3).
+// object decodes an object of one kind, given as it was sent and with the fields of its type, and with its namespace:
+// the object may leave that to the request (CW-9). An object of another kind is refused, and an object without a kind
+// is accepted (CW-5, FM-3).
 func object[T any](kind schema.GroupVersionKind, raw, known []byte, namespace string) (*T, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, Refuse(http.StatusBadRequest, "there is no content to decode")
@@ -142,7 +144,7 @@ func textAt(object []byte, key string) (text string, err error) {
 // shapes has the known fields of each type.
 var shapes sync.Map
 
-// knownTo returns an object with what a type knows of it, and its kind: to decode the rest takes most of the time.
+// knownTo returns an object with the fields of a type, and its kind: to decode the rest takes most of the time.
 func knownTo[T any](raw []byte) []byte {
 	t := reflect.TypeFor[T]()
 	shape, found := shapes.Load(t)

@@ -51,14 +51,14 @@ type Summary struct {
 	Lines, Malformed int
 	// Bytes of all lines, decompressed.
 	Bytes int64
-	// Named are the first of them, with file, line number and what is wrong; nothing of their content.
+	// Named are the first of them, with file, line number and fault; nothing of their content.
 	Named []string
 }
 
 // ErrNothing reports a log without any event.
 var ErrNothing = errors.New("no line is an audit event")
 
-// chunk is some lines, and what was found in them.
+// chunk is some lines, with their events.
 type chunk struct {
 	file      string
 	number    int
@@ -207,7 +207,7 @@ func (s *Source) size() (all int64) {
 	return all
 }
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	bytes int64

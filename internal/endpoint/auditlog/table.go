@@ -41,7 +41,7 @@ type Cell struct {
 // cellLimit bounds the table: a thousand seeds that each differ for ten rules.
 const cellLimit = 10_000
 
-// Other is the client of what is counted together beyond the limit.
+// Other is the client of decisions that are counted together beyond the limit.
 const Other = "<other>"
 
 // Table counts differences.
@@ -117,7 +117,7 @@ func (e *Event) Place() string {
 	return fmt.Sprintf("%s line %d", e.File, e.Line)
 }
 
-// Write prints the table for people; was and is are the titles of what is compared.
+// Write prints the table for people; was and is are the titles of the compared decisions.
 func (t *Table) Write(out io.Writer, was, is string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if _, err := fmt.Fprintf(w, "COUNT\tRULE\tCLIENT\tRESOURCE\tVERBS\t%s\t%s\tKNOWN FROM\tEXAMPLE\tMISSING\n", strings.ToUpper(was), strings.ToUpper(is)); err != nil {

@@ -83,8 +83,8 @@ var labelOperators = map[string]selection.Operator{
 	"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist,
 }
 
-// labels returns the requirements that are valid, and what is wrong with the others. Dropping one is safe: requirements are joined by
-// "and", so the question only gets wider.
+// labels returns the requirements that are valid, and the faults of the others. Dropping one is safe: requirements are
+// joined by "and", so the question only gets wider.
 func (s *rawOrParsed) labels() (labels.Requirements, error) {
 	if len(s.Requirements) == 0 {
 		if s.RawSelector == "" {

@@ -242,7 +242,8 @@ var (
 	errNoType   = endpoint.WithStatus(http.StatusUnprocessableEntity, errors.New("request body has no apiVersion and kind"))
 )
 
-// decode reads JSON or YAML of a bounded number of values. Nothing at all and what has no type is no review (AE-9).
+// decode reads JSON or YAML of a bounded number of values. An empty body and a document without a type are no reviews
+// (AE-9).
 func (r *review) decode(body []byte) error {
 	if bytes.Count(body, []byte(",")) >= valuesLimit { // There is one between any two values.
 		return errTooMany

@@ -14,7 +14,7 @@ const (
 	Error     = "Error"
 )
 
-// Answer is a decision with what led to it, for people.
+// Answer is a decision with its derivation, for people.
 type Answer struct {
 	// Decision is Allow, Deny, NoOpinion or Error; Summary explains it.
 	Decision string `json:"decision"`

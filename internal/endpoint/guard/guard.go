@@ -121,7 +121,7 @@ func newLane(config *rest.Config, client *http.Client) (*lane, error) {
 	return &lane{authentication.TokenReviews(), authorization.SubjectAccessReviews(), ratelimit.NewQueue(asking, waiting), map[digest]answer{}}, nil
 }
 
-// Wrap returns a handler for those alone who may do what they ask for.
+// Wrap returns a handler that serves only authorized clients.
 func (g *Guard) Wrap(handler http.Handler) http.Handler { return Guarded{g, handler} }
 
 // Guarded is a handler whose clients show a token.

@@ -17,8 +17,8 @@ const (
 	nodesGroup = "system:nodes"
 )
 
-// kubelet judges a request for a kubelet's serving certificate: the rows of 4.2 in order, and before anything is looked up what they leave
-// open, which no kubelet asks for (C12).
+// kubelet judges a request for a kubelet's serving certificate: the rows of 4.2 in order and, before any look-up, the
+// cases that these leave open, which no kubelet asks for (C12).
 func (d *decision) kubelet(ctx context.Context) (string, error) {
 	name, isNode := strings.CutPrefix(d.Username, nodePrefix)
 	switch {

@@ -173,7 +173,7 @@ func (x *Index) ruleNames(in string) []types.NamespacedName {
 	return all
 }
 
-// SetService reports a Service that is new or changed (ICC-3: its ports, or what it is exported to).
+// SetService records a Service that is new or changed (ICC-3: its ports, or its exports).
 func (x *Index) SetService(o *corev1.Service) []string {
 	s := ServiceOf(o)
 	x.mu.Lock()

@@ -18,7 +18,7 @@ type Decision struct {
 	Delete []Existing
 	// Problems are the policies and annotations that cannot be applied.
 	Problems []Problem
-	// Long is a label's key that is too long for a request for all policies, and Short what it becomes (NP-23).
+	// Long is a label's key that is too long for a request for all policies, and Short its shortened form (NP-23).
 	Long, Short string
 }
 

@@ -54,7 +54,7 @@ func (f DescriptionFormat) clients(p peers, controllers string) string {
 	}
 }
 
-// labelsOf returns the labels of a selector, sorted by their keys, and what else there is.
+// labelsOf returns the labels of a selector, sorted by their keys, and its expressions.
 func labelsOf(selector metav1.LabelSelector) string {
 	labels := fmt.Sprint(selector.MatchLabels)
 	if len(selector.MatchExpressions) == 0 {

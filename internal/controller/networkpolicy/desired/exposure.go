@@ -15,8 +15,8 @@ type Backend struct {
 	Number  int32
 }
 
-// BackendsOf returns where an Ingress leads to in its namespace, each place once: the paths of its rules, and what is used where no rule
-// matches. Backends that are no Services do not count (NP-46).
+// BackendsOf returns the backends of an Ingress in its namespace, each once: those of its rules, and the default
+// backend. Backends that are no Services do not count (NP-46).
 func BackendsOf(o *networkingv1.Ingress) []Backend {
 	var all []Backend
 	seen := map[Backend]bool{}

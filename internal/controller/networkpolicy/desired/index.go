@@ -51,7 +51,7 @@ type Options struct {
 	Descriptions DescriptionFormat
 }
 
-// Index knows all Services, Namespaces and policies, and what else decides about policies.
+// Index has all Services, Namespaces and policies, and the other facts that decide about policies.
 //
 // Invariant: the result of Decide is a function of the last event of each object, regardless of the order of events of different
 // objects. Nothing is decided before the first lists of all kinds are complete, and each method that receives an event returns the

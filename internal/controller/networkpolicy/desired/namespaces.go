@@ -133,8 +133,8 @@ func (x *Index) isOpenLocked(name string) bool {
 	return n != nil && !n.terminating
 }
 
-// isWritableLocked reports whether policies may be written to a namespace: it is open (NP-6: no create may hit a terminating namespace), and what
-// is in it is known.
+// isWritableLocked reports whether policies may be written to a namespace: it is open (NP-6: no create may hit a
+// terminating namespace), and its content is known.
 func (x *Index) isWritableLocked(name string) bool { return x.isOpenLocked(name) && x.isWatched(name) }
 
 // isTerminatingLocked reports whether a namespace is being deleted. Its policies stay as they are until its end, as its Pods still need them.

@@ -19,7 +19,7 @@ func newPods() pods {
 
 func (p *pods) has(namespace, key string) bool { return p.count[namespace][key] > 0 }
 
-// set replaces what is known of a Pod and returns the labels that its namespace has for the first time, or no more.
+// set replaces the labels of a Pod and returns the labels that its namespace has for the first time, or no more.
 func (p *pods) set(pod types.NamespacedName, keys []string) []string {
 	old := p.keys[pod]
 	if slices.Equal(old, keys) {

@@ -29,7 +29,7 @@ func (p *Policy) Object() *networkingv1.NetworkPolicy {
 	return object
 }
 
-// Apply sets what is managed of a policy; other labels and annotations stay (NP-9).
+// Apply sets the managed fields of a policy; other labels and annotations stay (NP-9).
 func (p *Policy) Apply(object *networkingv1.NetworkPolicy) {
 	metav1.SetMetaDataLabel(&object.ObjectMeta, LabelServiceName, p.Service.Name)
 	metav1.SetMetaDataLabel(&object.ObjectMeta, LabelServiceNamespace, p.Service.Namespace)
@@ -37,7 +37,7 @@ func (p *Policy) Apply(object *networkingv1.NetworkPolicy) {
 	p.Spec.DeepCopyInto(&object.Spec)
 }
 
-// Digest stands for what is managed of a policy: the labels, the description and the spec.
+// Digest stands for the managed fields of a policy: the labels, the description and the spec.
 type Digest [16]byte
 
 // Digest returns the digest of the policy once it is written, equal to that of DigestOf.

@@ -110,7 +110,7 @@ func mayBeOwn(service, policy string) bool {
 	return len(port) <= portLimit
 }
 
-// mayStay reports whether a policy may be there because of what cannot be read.
+// mayStay reports whether a policy may exist because of annotations that cannot be read.
 func (s *Service) mayStay(policy types.NamespacedName) bool {
 	if s.unread.world && policy.Namespace == s.Namespace && policy.Name == s.worldName() {
 		return true

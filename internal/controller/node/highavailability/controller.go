@@ -80,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.end(left)}, nil
 }
 
-// begin reports whether nothing is left to be done for a number of Nodes. Counts for the other number do not count for it, and what
-// was settled may not be any more: a run that was not finished has changed some workloads.
+// begin reports whether nothing is left to be done for a number of Nodes. A change of the number resets the counts and
+// the completion: a run that was not finished has changed some workloads.
 func (r *Reconciler) begin(several bool) (complete bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *Reconciler) end(left int) time.Duration {
 	return 0
 }
 
-// Reads are the metadata of Nodes, of which there are only names to be counted, and what is listed when there are more or less.
+// Reads returns the metadata of Nodes, of which only names are counted, and the lists after a change of their number.
 func Reads() []feature.Read {
 	return []feature.Read{
 		{

@@ -28,8 +28,8 @@ const parallel = 10
 // Options are all that the controller needs; each is required.
 type Options struct {
 	Config config.NodeAgentReconciliationDelayControllerConfig
-	// Kept reads the metadata of Nodes and of Secrets with configurations. A cache will do: a Node is only written in the version that was
-	// looked at, and what comes late is an event.
+	// Kept reads the metadata of Nodes and of Secrets with configurations. A cache will do: a Node is only written in
+	// the version that was read, and a late change is an event.
 	Kept client.Reader
 	// Live reads and writes the metadata of single Nodes.
 	Live client.Client
@@ -41,8 +41,8 @@ type Reconciler struct{ Options }
 // New returns a reconciler.
 func New(o Options) *Reconciler { return &Reconciler{o} }
 
-// Reconcile gives all Nodes their delay, and writes those that have another one (NRD-4, NRD-8). Nothing is remembered: what a Node has is
-// compared with what it should have.
+// Reconcile gives all Nodes their delay, and writes those that have another one (NRD-4, NRD-8). Nothing is remembered:
+// the present delay of a Node is compared with the wanted one.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	nodes, secrets := list("NodeList"), list("SecretList")
 	if err := r.Kept.List(ctx, nodes); err != nil {

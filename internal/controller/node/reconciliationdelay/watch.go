@@ -49,7 +49,8 @@ func existence() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: kit.NoUpdate, GenericFunc: kit.NoGeneric}
 }
 
-// changes passes updates of what decides about delays. Status, heartbeats and all else of Nodes are none of it.
+// changes passes updates of the fields that decide about delays. Status, heartbeats and all other fields of Nodes do
+// not.
 func changes() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: kit.NoCreate, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric, UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld, e.ObjectNew

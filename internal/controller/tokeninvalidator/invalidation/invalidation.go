@@ -32,7 +32,7 @@ func Wanted(account *corev1.ServiceAccount) bool {
 	return !skipped && account.AutomountServiceAccountToken != nil && !*account.AutomountServiceAccountToken
 }
 
-// Changed reports whether an update of a ServiceAccount can change what is wanted (TI-2).
+// Changed reports whether an update of a ServiceAccount can change the wanted labels (TI-2).
 func Changed(before, after *corev1.ServiceAccount) bool {
 	was, skippedBefore := before.Labels[LabelSkip]
 	is, skippedAfter := after.Labels[LabelSkip]

@@ -76,7 +76,7 @@ func (l Objects) check(t *testing.T, more ...func([]byte, *int) error) {
 	}
 }
 
-// twice is the law that a webhook leaves what it has changed.
+// twice is the law that webhooks are idempotent.
 func (l Objects) twice(raw []byte, changed *int) error {
 	once, admitted, err := l.apply(raw)
 	if err != nil || !admitted {

@@ -26,7 +26,7 @@ type Reader struct {
 	Objects []*unstructured.Unstructured
 	// Err has the error of reading a kind.
 	Err map[string]error
-	// Reads counts what was read, as "get Secret" or "list Shoot".
+	// Reads counts the reads, as "get Secret" or "list Shoot".
 	Reads map[string]int
 }
 
