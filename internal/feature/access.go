@@ -27,7 +27,7 @@ type Form string
 
 // Forms.
 const (
-	// Whole objects are kept in a cache, without managed fields and what Strip removes.
+	// Whole objects are kept in a cache, without managed fields and the fields that Strip removes.
 	Whole Form = "whole"
 	// Metadata is kept in a cache, and nothing else of the objects.
 	Metadata Form = "metadata"
@@ -49,7 +49,7 @@ type Read struct {
 	// ClusterScoped is set if the kind has no namespaces.
 	ClusterScoped bool
 	Form          Form
-	// Selector and FieldSelector restrict what is kept; empty means all.
+	// Selector and FieldSelector restrict the kept objects; empty means all.
 	Selector, FieldSelector string
 	// Namespace restricts the reads to one namespace; empty means those of the configuration.
 	Namespace string

@@ -26,7 +26,7 @@ type Row[C, E any] struct {
 	// Switch is the field of the configuration that switches it on, such as "webhooks.seccompProfile.enabled"; empty means always on.
 	Switch string
 	Runs   Runs
-	// Doc says in one line what it does.
+	// Doc describes it in one line.
 	Doc string
 	// Reads and Writes are its accesses to clusters; nil means none. They may depend on the configuration.
 	Reads  func(*C) []Read

@@ -3,7 +3,7 @@ package feature
 // Strip removes the fields that a reader does not need from objects before they are kept. Readers with the same Strip (==) need the same fields;
 // for readers with different Strips, every field is kept that one of them needs.
 type Strip interface {
-	// Strip may change the object, and returns what is kept of it.
+	// Strip may change the object, and returns the kept part.
 	Strip(object any) (any, error)
 }
 

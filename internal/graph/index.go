@@ -59,7 +59,7 @@ type shortName struct {
 }
 
 const (
-	// nameRoom fills a vertex up to 64 bytes. Names of what belongs to a Shoot have some thirty at most.
+	// nameRoom fills a vertex up to 64 bytes. Names of a Shoot's objects have some thirty at most.
 	nameRoom = 43
 	longName = 255
 )

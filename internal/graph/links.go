@@ -6,7 +6,7 @@ import "slices"
 // in them, so that collections of garbage pass over them.
 type links struct {
 	one [1]counted
-	// more is the number of what the vertex has if that is more than one outgoing edge; 0 is nothing.
+	// more is the number of the vertex's further links if it has more than one outgoing edge; 0 is none.
 	more id
 }
 

@@ -151,7 +151,7 @@ func (g *Graph) loseLocked(p pair) {
 	}
 }
 
-// drainLocked takes one support from each vertex in the work list, and what follows from it.
+// drainLocked takes one support from each vertex in the work list, with the consequences.
 func (g *Graph) drainLocked() {
 	work := g.change.work
 	for len(work) > 0 {

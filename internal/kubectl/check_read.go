@@ -181,7 +181,7 @@ func (t asksOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets clients find what is below.
+// WrappedRoundTripper lets clients find the wrapped transport.
 func (t asksOnly) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // registration checks the Services and CA bundles of one webhook configuration.

@@ -79,7 +79,7 @@ func (t *readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets clients find what is below.
+// WrappedRoundTripper lets clients find the wrapped transport.
 func (t *readOnly) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
@@ -102,7 +102,7 @@ func (r *reader) list(ctx context.Context, resource schema.GroupVersionResource,
 	}
 }
 
-// typed converts what was read into a type.
+// typed converts an unstructured object into a type.
 func typed[T any](object *unstructured.Unstructured) (*T, error) {
 	into := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {

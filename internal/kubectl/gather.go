@@ -260,7 +260,8 @@ func asSecret(object *unstructured.Unstructured) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// readWantedVersion reads the object once more if its manifest has another version: what is compared is of one version.
+// readWantedVersion reads the object once more if its manifest has another version: the compared forms are of one
+// version.
 func (q *question) readWantedVersion(ctx context.Context) error {
 	wanted := inspect.WantedVersion(ctx, q.facts)
 	if q.facts.Live == nil || wanted == "" || wanted == q.kind.Version {

@@ -186,7 +186,7 @@ func (t patches) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets clients find what is below.
+// WrappedRoundTripper lets clients find the wrapped transport.
 func (t patches) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (p *place) read(ctx context.Context) (*unstructured.Unstructured, error) {

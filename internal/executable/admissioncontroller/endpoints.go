@@ -106,7 +106,7 @@ func hooked(row Row, decide func(*Process) (admission.Func, error), ready func(*
 	return row
 }
 
-// rejecting is the row of a webhook that counts what it refuses (OBS-20).
+// rejecting is the row of a webhook that counts its refusals (OBS-20).
 func rejecting(row Row) Row {
 	row.Metrics = func(registry prometheus.Registerer) {
 		admission.NewMetrics(registry)

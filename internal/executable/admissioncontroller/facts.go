@@ -38,7 +38,7 @@ func configured[W any](registrations func(*configuration) []W) func(*configurati
 // selectorQuestion returns the write by which authorizers check whether the garden sends selectors.
 func selectorQuestion() []feature.Write { return []feature.Write{selectors.Write(feature.Garden)} }
 
-// graphMetrics registers those of a graph and of what keeps it.
+// graphMetrics registers the metrics of a graph and of its watches.
 func graphMetrics(registry prometheus.Registerer) {
 	garden.NewMetrics(registry, graph.New(relation.Schema), rules.Buckets()).Follow("", func() time.Duration { return 0 })
 }

@@ -14,9 +14,10 @@ const (
 	// garbage is the size of garbage that is never collected: with less a small garden would cost more CPU time than
 	// memory.
 	garbage = 12 << 20
-	// mostPercent and leastPercent bound it, in percent of what is in use. Most of that is the graph, which stays: with the usual 100 a
-	// process under load has the memory for two. Collections pass over vertices and their first edges, which have no pointers: with 25 they take
-	// as much of a start as they took with 40 when those had some, a third.
+	// mostPercent and leastPercent bound it, in percent of the memory in use. Most of that is the graph, which stays:
+	// with the default of 100 a process under load has the memory for two. Collections pass over vertices and their
+	// first edges, which have no pointers: with 25 they take as much of a start as they took with 40 when those had
+	// some, a third.
 	mostPercent, leastPercent = 100, 25
 	// weighed is the interval of reading the graph's size, and often the interval during the beginning: a graph of
 	// 100,000 Shoots grows by 10 MiB a second then, and with a stale percentage the heap would be twice as large in
@@ -31,7 +32,7 @@ func percentOf(inUse uint64) int {
 	return int(min(mostPercent, max(leastPercent, garbage*100/max(inUse, 1))))
 }
 
-// collector keeps the memory near to what is in use, unless the environment says something else.
+// collector keeps the memory close to the memory in use, unless the environment says something else.
 type collector struct{ clock clock.Clock }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.

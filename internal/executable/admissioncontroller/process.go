@@ -50,7 +50,8 @@ type Process struct {
 	// users finds the Shoots and bindings that refer to an object, for the other webhooks; live are their other reads.
 	users *referrers.Index
 	live  client.Reader
-	// reviews, judged and bodies bound what is in memory at once: of authorizers, of restrictions and of all other webhooks.
+	// reviews, judged and bodies bound the memory of requests: of authorizers, of restrictions and of all other
+	// webhooks.
 	reviews, judged, bodies *endpoint.Bodies
 	hooks                   *admission.Metrics
 	// pages bounds the debug pages of both graphs.
@@ -190,7 +191,7 @@ func (p *Process) reads(rows []Row, restConfig *rest.Config) error {
 	return nil
 }
 
-// add starts what is enabled.
+// add starts the enabled features.
 func (p *Process) add(rows []Row) error {
 	for _, row := range rows {
 		if err := row.Start(context.Background(), p); err != nil {

@@ -91,7 +91,7 @@ func printDecisions(ctx context.Context, o replay.Options, out io.Writer) error 
 	return errors.Join(err, buffered.Flush())
 }
 
-// runAgainst compares with what another executable decides about the same files, by the same flags.
+// runAgainst compares with the decisions of another executable about the same files, by the same flags.
 func runAgainst(ctx context.Context, executable string, set *pflag.FlagSet, o replay.Options) (*replay.Result, error) {
 	if slices.Contains(o.Source.Files, "-") {
 		return nil, process.CommandLineError(errors.New("--against reads the log twice: standard input cannot be"))

@@ -55,7 +55,7 @@ func shadowReferences(cfg *configuration) *bool {
 	return &checked
 }
 
-// onlyReports reports whether a webhook admits what it would refuse.
+// onlyReports reports whether a webhook only reports its refusals.
 func (p *Process) onlyReports(row *Row) bool {
 	only := row.Validating != nil && slices.Contains(p.Config.Server.OnlyReport, row.Name)
 	if only {

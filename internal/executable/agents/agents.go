@@ -58,8 +58,8 @@ func New(o Options) (*Shoot, error) {
 	}, nil
 }
 
-// ServeHTTP answers for one of many shoots: what is asked below the path of explanations is explained, all else is decided. Only guarded requests
-// get there (process.Guard).
+// ServeHTTP answers for one of many shoots: requests below the path of explanations are explained, all others are
+// decided. Only guarded requests get there (process.Guard).
 func (s *Shoot) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if strings.HasPrefix(request.URL.Path, explain.Path+"/") {
 		s.Explains.ServeHTTP(w, request)
@@ -68,7 +68,7 @@ func (s *Shoot) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	s.Reviews.ServeHTTP(w, request)
 }
 
-// Metrics registers the metrics of the authorizer and of what it knows.
+// Metrics registers the metrics of the authorizer and of its view.
 func Metrics(registry prometheus.Registerer) {
 	rules.NewMetrics(registry)
 	authorization.NewDifferences(registry, clock.RealClock{})

@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
 
-// Identity is a form of --as: a word before a colon, and what follows.
+// Identity is a form of --as: a word before a colon, and the rest.
 type Identity struct {
 	// Form is its spelling.
 	Form string

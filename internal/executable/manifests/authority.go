@@ -29,7 +29,7 @@ func authority(file string) ([]byte, error) {
 		if block.Type != "CERTIFICATE" {
 			return nil, fmt.Errorf("%s: want certificates only, found a block of type %q", file, block.Type)
 		}
-		// The parser's error may quote what it read.
+		// The parser's error may quote its input.
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 			return nil, fmt.Errorf("%s: block %d of type %q is no certificate", file, read, block.Type)
 		}

@@ -44,7 +44,7 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 	}
 }
 
-// RightsOf are those of what a configuration switches on.
+// RightsOf returns the rights of the features that a configuration switches on.
 func (x Executable[C, E]) RightsOf(cfg *C) map[feature.Scope][]rbacv1.PolicyRule {
 	var namespaces map[feature.Cluster][]string
 	if x.Namespaces != nil {

@@ -50,7 +50,8 @@ func (f *hookFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces of most webhooks; default: namespaces with a role, or the system namespaces of a shoot")
 }
 
-// Webhooks returns the command that prints the webhook configurations of what a configuration switches on.
+// Webhooks returns the command that prints the webhook configurations of the features that a configuration switches
+// on.
 func (x Executable[C, E]) Webhooks() process.Subcommand {
 	own := &hookFlags{executable: x.Name, places: x.Places}
 	return process.Subcommand{

@@ -42,7 +42,7 @@ type Options struct {
 	// Long describes the verb, in some lines.
 	Long  string
 	Flags func(*pflag.FlagSet)
-	// Run replays files. Without a result it has printed what there is.
+	// Run replays files. Without a result it has printed everything.
 	Run func(ctx context.Context, set *pflag.FlagSet, source auditlog.Source, out io.Writer) (*Result, error)
 }
 

@@ -24,8 +24,8 @@ func each[W any](registrations func(feature.Installation) []W) func(*configurati
 	return func(_ *configuration, i feature.Installation) []W { return registrations(i) }
 }
 
-// judging are registrations of webhooks about the cluster in which resource-manager runs: a shoot and the virtual garden have none of what they
-// judge, and what they read is not there (DEP-6).
+// judging are registrations of webhooks about the cluster in which resource-manager runs: a shoot and the virtual
+// garden have none of the judged objects, and none of the objects that the webhooks read (DEP-6).
 func judging[W any](registrations func() []W) func(*configuration, feature.Installation) []W {
 	return func(_ *configuration, i feature.Installation) []W {
 		if i.Shoot {

@@ -29,7 +29,7 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 	return row
 }
 
-// onlyReports reports whether a webhook admits what it would refuse (SHD-8).
+// onlyReports reports whether a webhook only reports its refusals (SHD-8).
 func (p *Process) onlyReports(row *Row) bool {
 	only := row.Validating != nil && slices.Contains(p.Config.Webhooks.OnlyReport, row.Name)
 	if only {

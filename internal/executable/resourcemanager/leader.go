@@ -18,8 +18,8 @@ type leading struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l leading) NeedLeaderElection() bool { return true }
 
-// Start begins the first row, which identifies the source, and then all others (COM-1: after the cluster-identity bootstrap step), each when
-// what it reads is followed: one whose cluster is away holds up no other.
+// Start begins the first row, which identifies the source, and then all others (COM-1: after the cluster-identity
+// bootstrap step), each when its reads are followed: one whose cluster is away holds up no other.
 func (l leading) Start(ctx context.Context) error {
 	return kit.Run(ctx, l.Manager, func(group *kit.Group) error {
 		for i, row := range l.rows {

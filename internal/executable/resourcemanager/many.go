@@ -36,7 +36,7 @@ func notWithTargets(cfg *configuration) field.ErrorList {
 	return all
 }
 
-// managedResourceReads are those of the engine, and of what finds targets.
+// managedResourceReads returns the reads of the engine, and of the search for targets.
 func managedResourceReads(cfg *configuration) []feature.Read {
 	reads := engine.Reads(cfg)
 	if cfg.Targets == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 )
 
-// reading makes a webhook that reads from the cache of a cluster, and what that does not have from its API server.
+// reading makes a webhook that reads from the cache of a cluster, and objects that the cache lacks from its API
+// server.
 func reading(c *cluster.Cluster, decide func(*readthrough.Reader) admission.Func) (admission.Func, error) {
 	live, err := c.Live()
 	if err != nil {

@@ -217,7 +217,7 @@ func invalid(content []byte, err error) error {
 	return errors.New("document with aliases is no YAML" + place.FindString(err.Error()))
 }
 
-// place matches where the parser stopped, but nothing of what it read.
+// place matches the place at which the parser stopped, but nothing of its input.
 var place = regexp.MustCompile(`: line \d+`)
 
 // unread takes any document and nothing of it: only its syntax counts, and no alias is followed.

@@ -1,7 +1,7 @@
 // Package jsonprune cuts JSON down to the fields that a Go type reads, in one pass and before it is decoded. Of a typical object of the
 // garden a tenth is left; decoding all of it would be most of what the watches cost (docs/internals/performance.md).
 //
-// It is no validator: what it does not understand it leaves as it is, for the decoder to judge.
+// It is no validator: it leaves unknown syntax as it is, for the decoder to judge.
 package jsonprune
 
 import (
@@ -72,7 +72,7 @@ func (all shapes) add(s *Shape, t reflect.Type) {
 // maxDepth bounds recursion; wanted fields are never nested deeper than the types are.
 const maxDepth = 64
 
-// Cut appends what is wanted of a JSON value to out. If it does not understand the value it appends all of it.
+// Cut appends the wanted fields of a JSON value to out. If it does not understand the value it appends all of it.
 func (s *Shape) Cut(out, value []byte) []byte {
 	start := len(out)
 	c := cutter{in: value, out: out}
@@ -107,7 +107,7 @@ func (c *cutter) next() byte {
 	return 0
 }
 
-// value copies what is wanted of the next value.
+// value copies the wanted fields of the next value.
 func (c *cutter) value(s *Shape, depth int) bool {
 	if depth > maxDepth {
 		return false

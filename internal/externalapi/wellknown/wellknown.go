@@ -66,7 +66,7 @@ const (
 	RoleIssuer      = "shoot-service-account-issuer"
 )
 
-// Suffixes of what belongs to a shoot in its project's namespace.
+// Suffixes of a shoot's objects in its project's namespace.
 var (
 	ShootSecrets         = []string{".ca-cluster", ".ssh-keypair", ".ssh-keypair.old", ".monitoring"}
 	ShootInternalSecrets = []string{".ca-client"}

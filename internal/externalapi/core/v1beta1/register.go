@@ -2,7 +2,7 @@ package v1beta1
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// GroupVersion of what is declared here.
+// GroupVersion is the group and version of these types.
 var GroupVersion = schema.GroupVersion{Group: "core.gardener.cloud", Version: "v1beta1"}
 
 // Resource returns a resource of the group.

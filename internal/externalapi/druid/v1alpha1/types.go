@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of what is declared here.
+// GroupVersion is the group and version of these types.
 var GroupVersion = schema.GroupVersion{Group: "druid.gardener.cloud", Version: "v1alpha1"}
 
 // Etcd is an etcd cluster.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of what is declared here.
+// GroupVersion is the group and version of these types.
 var GroupVersion = schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
 
 // DefaultSpec has the fields that all specifications share.

@@ -31,7 +31,7 @@ type File struct {
 	} `json:"content"`
 }
 
-// DecodeOperatingSystemConfig reads a configuration. The error says nothing of what is in it.
+// DecodeOperatingSystemConfig reads a configuration. The error repeats nothing of its content.
 func DecodeOperatingSystemConfig(content []byte) (*OperatingSystemConfig, error) {
 	osc := &OperatingSystemConfig{}
 	if err := boundedyaml.Unmarshal(content, osc); err != nil {

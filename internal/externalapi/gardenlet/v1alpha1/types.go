@@ -29,7 +29,7 @@ type SeedConfig struct {
 	Spec gardencorev1beta1.SeedSpec `json:"spec,omitempty"`
 }
 
-// Decode reads an embedded configuration. The error does not repeat what is in it.
+// Decode reads an embedded configuration. The error repeats nothing of its content.
 func Decode(raw *runtime.RawExtension) (*Configuration, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, errors.New("there is no gardenlet configuration")

@@ -2,7 +2,7 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// GroupVersion of what is declared here.
+// GroupVersion is the group and version of these types.
 var GroupVersion = schema.GroupVersion{Group: "security.gardener.cloud", Version: "v1alpha1"}
 
 // Resource returns a resource of the group.
