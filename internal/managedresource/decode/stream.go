@@ -22,7 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// No error below has any text of a parser or a decompressor: it may quote what is in a Secret.
+// No error below has any text of a parser or a decompressor: it may quote content of a Secret.
 var (
 	errBrotli      = errors.New("brotli: the value is no Brotli stream, is cut off, or goes on after its end")
 	errBrotliEmpty = errors.New("brotli: value is empty")
@@ -386,8 +386,8 @@ var errNotUTF8 = errors.New("document is not UTF-8")
 
 var errGoesOn = errors.New("document is followed by something that belongs to no document")
 
-// checkSyntax refuses what is no YAML, and more than one document with comments after it; the parser would silently
-// leave out what follows, such as one brace too many (MRB-1).
+// checkSyntax refuses text that is no YAML, and more than one document with comments after it; the parser would
+// silently leave out the rest, such as one brace too many (MRB-1).
 func (p *part) checkSyntax() error {
 	decoder := goyaml.NewDecoder(bytes.NewReader(p.text))
 	if err := decoder.Decode(&unread{}); errors.Is(err, io.EOF) {

@@ -177,7 +177,7 @@ func (e *Engine) start(group *kit.Group) error {
 			return err
 		}
 	}
-	// No change of a Secret is missed from here on, and the watches know what they are for before they begin.
+	// ^No change of a Secret is missed from here on, and the watches know their Secrets before they begin.
 	if err := e.followSecrets(group, reconciler.Triggers); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ type Options struct {
 	Await func(*resourcesv1alpha1.ManagedResource) bool
 	// Assess judges the objects of the inventory.
 	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
-	// Confirm judges once more what is reported though it seemed to be about to change.
+	// Confirm judges objects once more that are reported though they seemed to be about to change.
 	Confirm func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
 	// Other is the judgement of the other controller. A change of one of the conditions mostly changes both, and
 	// whichever controller comes first writes both at once.

@@ -46,7 +46,7 @@ var progresses = map[schema.GroupKind]progress{
 	{Group: "cert.gardener.cloud", Kind: "Issuer"}:         outdated,
 }
 
-// Options choose what is checked beyond the fixed list of kinds.
+// Options choose the checks beyond the fixed list of kinds.
 type Options struct {
 	// CustomResources also judges kinds without a rule, by the conventions of their status.
 	CustomResources bool

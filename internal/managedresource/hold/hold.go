@@ -35,7 +35,7 @@ var Annotations = []string{
 	resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationLeaveAloneReason,
 }
 
-// Digest stands for what annotations leave alone and until when; zero if they say nothing of a hold.
+// Digest stands for the fields and the end of a hold; zero if there is no hold.
 func Digest(annotations map[string]string) uint32 {
 	until, found := annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil]
 	if !found {
@@ -121,7 +121,7 @@ func printable(text string) string {
 // IsWhole reports whether nothing of the object is repaired.
 func (h Hold) IsWhole() bool { return h.State == InForce && len(h.Fields) == 0 }
 
-// String describes the hold to people: what is left alone, until when and why.
+// String describes the hold to people: its fields, its end and its reason.
 func (h Hold) String() string {
 	text := "until " + h.Until.UTC().Format(time.RFC3339)
 	if len(h.Fields) > 0 {

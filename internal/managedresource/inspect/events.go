@@ -27,7 +27,7 @@ type about int
 const (
 	// repairs name objects that another writer changed, and that were or are to be repaired.
 	repairs about = iota + 1
-	// sourceFights name two writers of what a ManagedResource is made from.
+	// sourceFights name two writers of a ManagedResource or its Secrets.
 	sourceFights
 )
 

@@ -51,8 +51,8 @@ type Settings struct {
 	ManagedByLabelValue string
 }
 
-// SettingsOf reads the settings of the resource-manager that keeps a ManagedResource from what it has written: the
-// inventory, and the origin of a live object.
+// SettingsOf derives the settings of the resource-manager that keeps a ManagedResource from its writes: the inventory,
+// and the origin of a live object.
 func SettingsOf(mr *resourcesv1alpha1.ManagedResource, live ...*unstructured.Unstructured) Settings {
 	settings := Settings{Origin: keyOf(mr).String(), ManagedByLabelValue: DefaultManagedByValue}
 	for i := range mr.Status.Resources {
@@ -129,8 +129,8 @@ func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key 
 	return found
 }
 
-// WantedVersion is the version in which the owner describes the object, "" if it does not: what is compared has to be
-// read in that version.
+// WantedVersion returns the version in which the owner describes the object, "" if it does not: the compared object
+// has to be read in that version.
 func WantedVersion(ctx context.Context, facts *Facts) string {
 	if facts.ManagedResource == nil {
 		return ""

@@ -117,7 +117,7 @@ type Report struct {
 	Failing bool         `json:"failing,omitempty"`
 	Writers []Writer     `json:"writers,omitempty"`
 	Repairs []Occurrence `json:"repairs,omitempty"`
-	// Fights are writers that overwrite each other, of the object or of what it is made from.
+	// Fights are writers that overwrite each other, of the object or of its source.
 	Fights []Occurrence `json:"fights,omitempty"`
 	// Deleted are deletions of the object by resource-manager.
 	Deleted  []Occurrence `json:"deleted,omitempty"`

@@ -12,9 +12,9 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// mergePod lays the manifest over the live Pod: most of a Pod can't be changed, and what the manifest does not mention
-// was filled in by the API server, an admission plugin or the scheduler. Items of lists that have a key are matched by
-// it, and those that only the live Pod has stay.
+// mergePod lays the manifest over the live Pod: most of a Pod can't be changed, and fields that the manifest does not
+// mention were filled in by the API server, an admission plugin or the scheduler. Items of lists that have a key are
+// matched by it, and those that only the live Pod has stay.
 func mergePod(c mergeContext) {
 	live, _ := c.live.Object["spec"].(map[string]any)
 	desired, _ := c.desired.Object["spec"].(map[string]any)

@@ -60,7 +60,7 @@ func mergeClusterIP(c mergeContext, liveType string) {
 // keepNodePorts takes the node port of the live port of the same name, or of the same number and protocol, for every
 // desired port without one (MRM-10, MRB-26). Each live port serves one desired port.
 //
-// Most of its branches skip what is no object, as manifests may have anything there.
+// Most of its branches skip values that are no objects, as manifests may have anything there.
 func keepNodePorts(c mergeContext) {
 	value, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "ports")
 	ports, _ := value.([]any)

@@ -139,7 +139,7 @@ func ownersOf(writers []Writer, object SourceObject) map[string]uint64 {
 	return owners
 }
 
-// String names the object and its managers, and none of what they write.
+// String names the object and its managers, and nothing of the content.
 func (f SourceFight) String() string {
 	names := make([]string, 0, maxNamed)
 	for _, manager := range f.Managers[:min(len(f.Managers), maxNamed)] {

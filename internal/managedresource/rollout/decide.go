@@ -228,7 +228,7 @@ func (d *decision) observed(m *Member) (state, string) {
 	until := m.LetGoAt.Add(d.Timeout)
 	verdict := m.Verdict
 	if verdict == Passed && m.Applied != m.Wanted || verdict == Failed && m.At.Before(m.LetGoAt) {
-		verdict = Pending // It is about what there was before.
+		verdict = Pending // It is about former content.
 	}
 	isLate := m.At.After(until) && (d.oldest.IsZero() || d.oldest.After(until))
 	switch {

@@ -16,7 +16,7 @@ func (t *Type) Differ(live, merged map[string]any) []string {
 	return w.path
 }
 
-// Same reports whether two values mean the same at a path of this type, without regard to what stands around them.
+// Same reports whether two values mean the same at a path of this type, without regard to the values around them.
 func (t *Type) Same(live, merged any) bool { return newWalk().same(t, live, merged) }
 
 // walk is one comparison: where it is on both sides, and once a difference is found the way there, innermost step

@@ -101,7 +101,7 @@ func inJob(compute func(scope) any) func(scope) any {
 	}
 }
 
-// scalingRules lays what is given over the usual rules.
+// scalingRules lays given rules over the usual ones.
 func scalingRules(given any, usual map[string]any) any {
 	for name, value := range mapping(given) {
 		if value != nil {

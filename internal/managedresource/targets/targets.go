@@ -36,7 +36,7 @@ import (
 
 // Options are all that Targets need; each is required, unless it says otherwise.
 type Options struct {
-	// Config has targets, and what is the same for all of them.
+	// Config has targets, and the settings that all of them share.
 	Config *config.ResourceManagerConfiguration
 	// Manager has the cache of the source and its clients, whose requests go through Fair.
 	Manager manager.Manager

@@ -16,8 +16,7 @@
 // settling is longer than the time between two lists: a Lease that goes back to a former content just after it was taken
 // is noticed by the process that took it, or the other processes have seen its name.
 //
-// All times are those of the process itself. The package has no clients: the caller passes what it has listed and
-// written.
+// All times are those of the process itself. The package has no clients: the caller passes its lists and writes.
 package holding
 
 import (
