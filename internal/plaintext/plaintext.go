@@ -37,7 +37,7 @@ func StyledLine(text string) string {
 	return string(escape(nil, strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(text), true))
 }
 
-// Writer escapes what it passes on. Line breaks, tabs and colours pass.
+// Writer escapes the text that it passes on. Line breaks, tabs and colours pass.
 type Writer struct {
 	mu sync.Mutex
 	to io.Writer

@@ -21,7 +21,7 @@ import (
 type Command struct {
 	// Name of the executable.
 	Name string
-	// Short says in a line what it does.
+	// Short describes it in a line.
 	Short string
 	// Long says in some lines what runs where.
 	Long string
@@ -33,7 +33,8 @@ type Command struct {
 	Documents []string
 	// Flags adds its own flags.
 	Flags func(*pflag.FlagSet)
-	// Prepare reads the configuration. It returns the logger and what runs. It is nil for a command that is nothing but its verbs.
+	// Prepare reads the configuration. It returns the logger and the function to run. It is nil for a command that is
+	// nothing but its verbs.
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
 	// Subcommands print something instead of running it.
 	Subcommands []Subcommand
@@ -120,7 +121,8 @@ func (s *Subcommand) addCompletion(command *cobra.Command) {
 }
 
 const (
-	// faultCode is the annotation with the exit code of errors, codesOfVerb the one with what the codes of a verb mean.
+	// faultCode is the annotation with the exit code of errors, codesOfVerb the one with the meaning of a verb's
+	// codes.
 	faultCode   = "fault"
 	codesOfVerb = "codes"
 )

@@ -40,7 +40,8 @@ type FileFormat struct {
 	Printed map[string]string
 	// Profiles are the defaults of named profiles, as YAML below the configuration file.
 	Profiles map[string]string
-	// Converted are other kinds that a file may be of, each with what makes a configuration of this kind of it.
+	// Converted are other kinds that a file may be of, each with the function that converts it into a configuration of
+	// this kind.
 	Converted map[string]func(content []byte, strict bool) (any, []shared.Warning, error)
 }
 

@@ -57,7 +57,8 @@ func (l *configLines) findDuplicates(node *yaml.Node, path string) {
 	}
 }
 
-// of returns the line of a key, or of what is nearest above one that is not there; 1 if nothing is. The key may be there under an older name.
+// of returns the line of a key, or of the nearest existing key above it; 1 if there is none. The key may be there
+// under an older name.
 func (l *configLines) of(path string) int {
 	line, depth := l.walk(path)
 	for _, alias := range l.aliases {

@@ -79,7 +79,7 @@ func (c *typeCheck) value(value any, t reflect.Type, path *field.Path, drop func
 	}
 }
 
-// section calls visit for each key of what must be an object, in order.
+// section calls visit for each key of a value that must be an object, in order.
 func (c *typeCheck) section(value any, path *field.Path, drop func(), visit func(key string, child any, drop func())) {
 	section, ok := value.(map[string]any)
 	if !ok {

@@ -44,7 +44,8 @@ func levelOf(log logr.Logger) (zap.AtomicLevel, bool) {
 	return core.level, ok
 }
 
-// logLevel shows the level of the log, and sets it to what is put: debug, info or error. A restart brings that of the configuration back.
+// logLevel shows the level of the log, and sets it to the body of a PUT: debug, info or error. A restart brings that
+// of the configuration back.
 type logLevel struct {
 	level zap.AtomicLevel
 	log   logr.Logger

@@ -39,7 +39,7 @@ type ManagerOptions struct {
 	// Mapper knows where kinds are served; nil means that discovery is asked.
 	Mapper func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 	Log    logr.Logger
-	// Guard decides who reads metrics and what helps to find faults; nil means everybody.
+	// Guard decides who reads metrics and debug endpoints; nil means everybody.
 	Guard *guard.Guard
 	// HTTPClient is used for everything that the manager asks of the cluster, if it is set.
 	HTTPClient *http.Client

@@ -134,8 +134,8 @@ func (l *lateListener) Addr() net.Addr {
 	return inner.Addr()
 }
 
-// metricsHandler serves metrics, and what helps to find faults if that is wanted or guarded. With a guard it serves only clients that the guard
-// admits; only they can set the log level.
+// metricsHandler serves metrics, and debug endpoints if these are wanted or guarded. With a guard it serves only
+// clients that the guard admits; only they can set the log level.
 func metricsHandler(o *ManagerOptions) (http.Handler, error) {
 	handlers := map[string]http.Handler{}
 	if profiles := profiles(o); profiles || o.Guard != nil {

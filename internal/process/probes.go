@@ -27,8 +27,8 @@ const (
 
 var errNotSynced = errors.New("informers not synced yet")
 
-// Awaited turns the names of what is not synced yet into a readiness check, which names them (PRC-54): an API that is not there would keep
-// a process from becoming ready without anybody knowing which.
+// Awaited turns the names of unsynced kinds into a readiness check, which names them (PRC-54): a missing API would
+// keep a process from becoming ready without a trace.
 func Awaited(awaited func() []string) healthz.Checker {
 	return func(*http.Request) error {
 		names := awaited()
@@ -92,8 +92,8 @@ func APIServerHealthz(client rest.Interface) healthz.Checker {
 	}
 }
 
-// UntilFirst is a check that counts until it has succeeded once: what was reached at the start may be away for a while later
-// without anybody being sent elsewhere.
+// UntilFirst is a check that counts until it has succeeded once: an API server that was reached at the start may be
+// away for a while later without anybody being sent elsewhere.
 func UntilFirst(check healthz.Checker) healthz.Checker {
 	var reached atomic.Bool
 	return func(request *http.Request) error {

@@ -45,7 +45,7 @@ func (p *Progress) Tell(text func() string) {
 	_, _ = fmt.Fprintln(p.out, plaintext.Line(text()))
 }
 
-// Done leaves the line of the terminal to what is printed.
+// Done clears the line of the terminal for further output.
 func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

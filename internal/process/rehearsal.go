@@ -69,7 +69,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// RESTConfig is RESTConfig for a client that reads only. Two of the same cluster share what was not written.
+// RESTConfig is like the function RESTConfig, for a client that reads only. Two of the same cluster share the writes
+// that were not sent.
 func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.Config, error) {
 	return func(connection *shared.ClientConnection) (*rest.Config, error) {
 		config, err := RESTConfig(connection)
@@ -157,7 +158,7 @@ type activity struct {
 	shadow.Activity
 	// rounds counts the reconciliations of all controllers.
 	rounds float64
-	// busy are requests and rounds under way, and what waits for one.
+	// busy counts requests and reconciliations under way, and those that wait for one.
 	busy float64
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// RESTConfig returns the configuration of the client of a cluster. Of a kubeconfig only what is harmless is used (CCH-1 … CCH-3).
+// RESTConfig returns the configuration of the client of a cluster. Of a kubeconfig only harmless fields are used
+// (CCH-1 … CCH-3).
 func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	config, err := load(connection.Kubeconfig)
 	if err != nil {

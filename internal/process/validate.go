@@ -16,13 +16,13 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// remark is something about a line of a file.
+// problem is a fault or a warning about a line of a file.
 type problem struct {
 	line int
 	text string
 }
 
-// remarks are the faults of a file. They are printed as they are, so that editors find the lines.
+// problems are the faults of a file. They are printed as they are, so that editors find the lines.
 type problems []string
 
 func (f problems) Error() string { return strings.Join(f, "\n") }
@@ -143,7 +143,7 @@ func (v *validation) check(name string) (*validated, error) {
 	return f, nil
 }
 
-// one checks a file, and prints what it wants.
+// one checks a file, and prints the requested report.
 func (v *validation) one(name string, out io.Writer) error {
 	f, err := v.check(name)
 	if err != nil {
@@ -222,7 +222,7 @@ func notEmpty(content []byte) error {
 	return nil
 }
 
-// faults are the single errors of what a file was refused for.
+// faults returns the single errors for which a file was refused.
 func (l *configLines) faults(err error) []problem {
 	if err == nil {
 		return nil

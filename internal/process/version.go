@@ -40,7 +40,7 @@ func (c *Command) versionVerb() Subcommand {
 // OutputFormat is the form in which a verb prints: OutputJSON, OutputYAML, or "" for that of the verb.
 type OutputFormat string
 
-// Forms of what a verb prints.
+// Output formats of a verb.
 const (
 	OutputJSON OutputFormat = "json"
 	OutputYAML OutputFormat = "yaml"

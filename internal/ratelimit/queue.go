@@ -134,7 +134,7 @@ func (q *Queue) leaveLocked() {
 	q.busy--
 }
 
-// addLocked adds a ticket to what waits for a client.
+// addLocked adds a ticket to those of its client.
 func (s *share) addLocked(path []string) *ticket {
 	s.waiting++
 	if len(path) == 0 {

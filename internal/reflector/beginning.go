@@ -90,7 +90,7 @@ func (b *beginning) count(event watch.EventType, object runtime.Object, accessor
 
 // taken stands for objects that count already. All have the same name, so that the reflector keeps one.
 type taken struct {
-	metav1.Object // Nobody asks for more than what is here.
+	metav1.Object // Nobody asks for more than these fields.
 	version       string
 }
 

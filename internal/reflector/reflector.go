@@ -131,8 +131,9 @@ func (f *Follower) Start(ctx context.Context) {
 	go reflector.RunWithContext(ctx)
 }
 
-// Backoff returns the pauses between two attempts of a reflector: 10 to 15 s at most. An outage may need two, one before a watch and one before the
-// list, and what is known must be right within a minute. The library's own go up to a minute each.
+// Backoff returns the pauses between two attempts of a reflector: 10 to 15 s at most. An outage may need two, one
+// before a watch and one before the list, and the known objects must be right within a minute. The library's own go up
+// to a minute each.
 func Backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 10 * time.Second}
 }

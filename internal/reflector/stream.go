@@ -26,8 +26,8 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
-// shape decodes objects of one kind: it cuts them down to what is read, and then decodes that. The libraries' way parses each event
-// seven times over, which was most of what a garden of ten thousand Shoots cost.
+// shape decodes objects of one kind: it cuts them down to the fields that are read, and then decodes those. The
+// libraries' way parses each event seven times over, which was most of the cost of a garden of ten thousand Shoots.
 type shape struct {
 	event, objects *jsonprune.Shape
 	// metadata and name are events with nothing but the object's metadata, and nothing but its name.
@@ -225,7 +225,7 @@ func (d *decoder) next() (watch.EventType, runtime.Object, error) {
 	return "", nil, fmt.Errorf("got an invalid watch event type: %q", kind)
 }
 
-// decode decodes what was read; the object of an error is a status.
+// decode decodes the bytes that were read; the object of an error is a status.
 func (d *decoder) decode(framed bool) (watch.EventType, runtime.Object, error) {
 	if framed {
 		return d.shape.protobuf.decodeEvent(d.line, d.bad)

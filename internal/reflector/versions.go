@@ -72,7 +72,7 @@ func (b *beginning) complete(version string) {
 	f.anew.Store(false)
 }
 
-// versionOf returns 0 for what is no number.
+// versionOf returns the number of a version, 0 if it is none.
 func versionOf(text string) uint64 {
 	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// question answers what is created only to be answered, nil if the request is no such question. A token is recorded, as it would be issued.
+// question answers objects that are created only to be answered, nil if the request is no such question. A token is
+// recorded, as it would be issued.
 func (t *transport) question(q *request, body object) object {
 	switch {
 	case q.group == "" && q.resource == "serviceaccounts" && q.subresource == "token":

@@ -75,7 +75,7 @@ func (s *selection) has(o object) bool {
 // ownFields are those of metadata that only the API server writes.
 var ownFields = []string{"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink"}
 
-// changes returns the paths of what differs between two forms of an object, sorted.
+// changes returns the paths of the differences between two forms of an object, sorted.
 func changes(before, after object) []string {
 	var all []string
 	walk("", before, after, &all)

@@ -19,7 +19,7 @@ type Write struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name"`
-	// Fields are the paths of what an update or a patch would change; an update without any changes nothing.
+	// Fields are the paths of the changes by an update or a patch; an update without any changes nothing.
 	Fields []string `json:"fields,omitempty"`
 	// Controller would write it, for the object with the name in For if that is another one.
 	Controller string `json:"controller,omitempty"`
@@ -119,7 +119,7 @@ func (s *Server) begin() (end func()) {
 	})
 }
 
-// trouble notes how a read ended; nil forgets what was noted before.
+// trouble records the result of a read; nil forgets a former error.
 func (s *Server) trouble(q *request, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Server) overLocked(k key, version string) (object, bool) {
 	return found.object, is
 }
 
-// current returns an object of the API server, nil if it has none, with what lies over it.
+// current returns an object of the API server, nil if it has none, with its overlay.
 func (s *Server) current(k key, live object) object {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -101,7 +101,7 @@ func decoded(content []byte) (object, error) {
 	return o, nil
 }
 
-// read sends a read and decodes its answer: nil for what is not there. Any other answer is passed on.
+// read sends a read and decodes its answer: nil for a missing object. Any other answer is passed on.
 func (t *transport) read(r *http.Request, q *request) (object, *http.Response, error) {
 	answer, err := t.forward(inJSON(r), q)
 	if err != nil {
@@ -172,7 +172,7 @@ func (t *transport) list(r *http.Request, q *request) (*http.Response, error) {
 	return respond(r, http.StatusOK, list), nil
 }
 
-// overlaid returns the items of a page with what lies over them; the last page has those that the API server does not have.
+// overlaid returns the items of a page with their overlays; the last page has the objects that the API server lacks.
 func (t *transport) overlaid(q *request, items []any, selected *selection, last bool) []any {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -52,7 +52,7 @@ type collection struct {
 
 // look is a list that is under way, or that found no unconfirmed object.
 type look struct {
-	// done is closed when the list has ended; what is below does not change from then on.
+	// done is closed when the list has ended; the fields below do not change from then on.
 	done chan struct{}
 	// unread is set if the list could not be read to its end for the sake of the review that started it.
 	unread bool

@@ -119,7 +119,7 @@ func judgedOf[T any](object *T) map[string]any {
 	return fields
 }
 
-// changed is the error about a change of what is wanted while the object is being deleted (EV-4, EV-44).
+// changed is the error about a change of the specification while the object is being deleted (EV-4, EV-44).
 func (k kind[T]) changed(changes []string) *field.Error {
 	path := field.NewPath("spec")
 	if k.called == "" {
@@ -128,7 +128,7 @@ func (k kind[T]) changed(changes []string) *field.Error {
 	return field.Forbidden(path, fmt.Sprintf("cannot update %s spec if deletion timestamp is set. Requested changes: %s", k.called, strings.Join(changes, ",")))
 }
 
-// changes are those of what is wanted, in any field.
+// changes returns the changes of the specification, in any field.
 func (k kind[T]) changes(ctx context.Context) ([]string, error) {
 	r := admission.RequestFrom(ctx)
 	now, err := specOf(r.Object.Raw)

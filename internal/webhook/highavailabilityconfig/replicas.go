@@ -17,7 +17,7 @@ import (
 const (
 	// Type is the label of objects whose replicas are set.
 	Type = prefix + "type"
-	// TypeController is the value of Type for what reconciles; anything else serves others.
+	// TypeController is the value of Type for controllers; any other component serves others.
 	TypeController = "controller"
 	// Replicas is the annotation of objects with the number of their replicas.
 	Replicas = prefix + "replicas"
@@ -40,7 +40,8 @@ func (n needs) wanted(object *metadata) (replicas int32, ok bool, err error) {
 	return 2, true, nil
 }
 
-// parse returns a number of replicas. The API server decides what it accepts (WB-5: other numbers than these it would not see).
+// parse returns a number of replicas. The API server decides about valid numbers (WB-5: other numbers than these it
+// would not see).
 func parse(value string) (int32, error) {
 	number, err := strconv.Atoi(value)
 	switch {
@@ -91,7 +92,7 @@ func (w webhook) limitOf(ctx context.Context) (*int32, error) {
 	return nil, nil
 }
 
-// autoscaler is a HorizontalPodAutoscaler with what the rules are about.
+// autoscaler is a HorizontalPodAutoscaler with the fields that the rules need.
 type autoscaler struct {
 	Metadata metadata `json:"metadata"`
 	Spec     struct {
@@ -100,7 +101,8 @@ type autoscaler struct {
 	} `json:"spec"`
 }
 
-// autoscaler raises the limits of an autoscaler that is in force to what its workload is to have (HA-20 to HA-24, WB-4).
+// autoscaler raises the limits of an autoscaler that is in force to the replicas that its workload is to have (HA-20
+// to HA-24, WB-4).
 func (w webhook) autoscaler(ctx context.Context, hpa *autoscaler) error {
 	if hpa.Metadata.Labels[Type] == "" || hpa.Spec.MinReplicas == nil || *hpa.Spec.MinReplicas == 0 {
 		return nil

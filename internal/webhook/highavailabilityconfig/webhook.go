@@ -78,7 +78,7 @@ func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces readthro
 	}
 }
 
-// undecodable answers what is no object of its kind with 403, as clients know it (HA-5, WB-2).
+// undecodable answers a document that is no object of its kind with 403, as clients know it (HA-5, WB-2).
 func undecodable(err error) error {
 	if refusal := (*admission.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
 		return &admission.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refusal.Message}

@@ -31,7 +31,7 @@ const (
 
 const key = "kubeconfig"
 
-// Rejections counts what is refused.
+// Rejections counts refused requests.
 type Rejections interface {
 	Count(r *admissionv1.AdmissionRequest, reason string)
 }

@@ -74,7 +74,7 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	return nil
 }
 
-// get returns nil for what does not exist.
+// get returns nil for a missing object.
 func (w webhook) get(ctx context.Context, kind schema.GroupVersionKind, name string) (*metav1.PartialObjectMetadata, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)

@@ -1,7 +1,8 @@
 // Package podkubeapiserverloadbalancing is the webhook that leads Pods of a control plane to their kube-apiserver through the ingress
 // gateway inside the cluster, which balances the load (A9 of the webhooks' contract).
 //
-// It reads single ConfigMaps and Services of the target, whole: those of any namespace, from a cache, and what that does not have live.
+// It reads single ConfigMaps and Services of the target, whole: those of any namespace, from a cache, and missing ones
+// live.
 package podkubeapiserverloadbalancing
 
 import (

@@ -1,7 +1,7 @@
 // Package projectedtokenmount is the webhook that mounts a ServiceAccount token into Pods whose ServiceAccount has automounting switched
 // off (A4 of the webhooks' contract). The token is projected, expires, and has the lifetime that is configured.
 //
-// It reads single ServiceAccounts of the target, whole: those of any namespace, from a cache, and what that does not have live.
+// It reads single ServiceAccounts of the target, whole: those of any namespace, from a cache, and missing ones live.
 package projectedtokenmount
 
 import (
@@ -142,7 +142,7 @@ func (w webhook) expirationOf(pod *pod) (int64, error) {
 	return seconds, nil
 }
 
-// tokenVolume is the volume with the token and what belongs to it (PTM-7, PTM-8).
+// tokenVolume is the volume with the token, the CA and the namespace (PTM-7, PTM-8).
 func tokenVolume(expiration int64) volume {
 	return volume{Name: volumeName, Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To[int32](0o644),

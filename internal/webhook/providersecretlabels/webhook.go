@@ -40,7 +40,8 @@ var (
 // Options of the webhook.
 type Options struct {
 	Bindings *referrers.Index
-	// RemoveUnreferenced takes the labels of what no binding names any more; otherwise they stay (PSL-3, WB-38).
+	// RemoveUnreferenced removes labels of providers that no binding names any more; otherwise they stay (PSL-3,
+	// WB-38).
 	RemoveUnreferenced bool
 }
 

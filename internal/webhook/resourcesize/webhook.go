@@ -36,7 +36,7 @@ type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
 
-// Rejections counts what is refused.
+// Rejections counts refused requests.
 type Rejections interface {
 	Count(r *admissionv1.AdmissionRequest, reason string)
 }
@@ -130,7 +130,7 @@ func (o Options) count(ctx context.Context, r *admissionv1.AdmissionRequest, res
 	}
 }
 
-// size limits the size of what a user writes (RSZ-5). An update that does not add to it is admitted.
+// size limits the size of a user's part of an object (RSZ-5). An update that does not add to it is admitted.
 func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVersionResource, limit *config.ResourceLimit) error {
 	if limit.Size == nil {
 		return nil
@@ -174,7 +174,7 @@ func sizeOf(raw []byte) (int64, error) {
 	return int64(len(counted)), nil
 }
 
-// violation refuses, or only says so (RSZ-6), and logs what was measured (OBS-6).
+// violation refuses, or only reports (RSZ-6), and logs the measurements (OBS-6).
 func (o Options) violation(r *admissionv1.AdmissionRequest, resource schema.GroupVersionResource, reason string, measured []any, why error) error {
 	if ptr.Deref(o.Config.OperationMode, config.OperationModeBlock) == config.OperationModeLog {
 		o.Log.WithValues(measured...).Info("Object would be refused", "resource", resource.GroupResource().String(), "namespace", r.Namespace, "name", r.Name, "user", r.UserInfo.Username, "reason", why.Error())

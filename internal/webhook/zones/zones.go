@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Require restricts an affinity to zones: each of its terms, as a Node need match but one of them, loses what it said about zones and gets
-// this requirement (HA-31). Other requirements stay.
+// Require restricts an affinity to zones: each of its terms, as a Node need match but one of them, loses its zones and
+// gets this requirement (HA-31). Other requirements stay.
 func Require(affinity *corev1.Affinity, zones ...string) {
 	if affinity.NodeAffinity == nil {
 		affinity.NodeAffinity = &corev1.NodeAffinity{}
