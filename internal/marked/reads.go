@@ -13,7 +13,8 @@ import (
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 )
 
-// refresh lists what is marked, unless that is known well enough. References that pass meanwhile wait for the one list.
+// refresh lists the marked objects, unless the list is recent enough. References that pass meanwhile wait for the one
+// list.
 func (s *Set) refresh(ctx context.Context) {
 	if !s.stale() {
 		return
@@ -42,7 +43,7 @@ func (s *Set) refresh(ctx context.Context) {
 	}
 }
 
-// stale reports whether what is known may lack objects that the collector deletes soon.
+// stale reports whether the list may lack objects that the collector deletes soon.
 func (s *Set) stale() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +52,7 @@ func (s *Set) stale() bool {
 	return !s.kept && !recent(s.readAt, internalreferences.Fresh(s.Period)) && !recent(s.failed, retryReads)
 }
 
-// list lists the metadata of what is marked.
+// list lists the metadata of marked objects.
 func (s *Set) list(ctx context.Context) ([]Key, error) {
 	var all []Key
 	for _, kind := range []references.Kind{references.ConfigMap, references.Secret} {

@@ -1,5 +1,6 @@
-// Package tenants serves many shoots from a folder with a file for each: <name>.yaml is served under …/<name>. The folder is read again
-// now and then; a shoot whose files changed is followed anew, and answers from what it knew until the new is complete.
+// Package tenants serves many shoots from a folder with a file for each: <name>.yaml is served under …/<name>. The
+// folder is read again now and then; a shoot whose files changed is followed anew, and answers from its former view
+// until the new one is complete.
 package tenants
 
 import (
@@ -84,7 +85,7 @@ func (d *Directory) Start(ctx context.Context) error {
 	}
 }
 
-// look compares the folder with what is served.
+// look compares the folder with the served shoots.
 func (d *Directory) look(ctx context.Context) error {
 	files, err := os.ReadDir(d.Path)
 	if err != nil {

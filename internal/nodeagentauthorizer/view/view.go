@@ -92,7 +92,7 @@ type configuration struct {
 	err    error
 }
 
-// liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
+// liveTimeout bounds one live read: a fifth of kube-apiserver's wait for a decision.
 const liveTimeout = 2 * time.Second
 
 // New returns a view that follows nothing yet.

@@ -1,6 +1,6 @@
-// Package debug shows the dependency graph to people: as a page with a picture of a vertex's neighbourhood, as JSON, and as an
-// explanation of a decision. It is for finding faults and does not ask who reads, so it is off by default; it shows names of objects,
-// never what is in them.
+// Package debug shows the dependency graph to people: as a page with a picture of a vertex's neighbourhood, as JSON,
+// and as an explanation of a decision. It is for finding faults and does not ask who reads, so it is off by default;
+// it shows names of objects, never their content.
 package debug
 
 import (

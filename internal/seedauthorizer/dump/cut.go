@@ -21,8 +21,9 @@ type sliced interface {
 	Metadata() *partialmeta.Object
 }
 
-// cut returns a copy of an object with nothing but what the table of edges reads, and its namespace and name. Whole objects of Kubernetes'
-// own kinds are copied field by field; slices have what is read already, but for metadata and embedded configurations.
+// cut returns a copy of an object with only the fields that the table of edges reads, and its namespace and name.
+// Whole objects of Kubernetes' own kinds are copied field by field; slices have only these fields already, except for
+// metadata and embedded configurations.
 func cut(object runtime.Object) (copied runtime.Object, namespace, name string, err error) {
 	switch typed := object.(type) {
 	case *corev1.Namespace:

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// lineLimit bounds an object. etcd keeps at most 1.5 MiB of one, and what is left of it in a dump is shorter.
+// lineLimit bounds an object. etcd keeps at most 1.5 MiB of one, and its part in a dump is shorter.
 const lineLimit = 2 << 20
 
 // Read hands over all objects of a dump, those with facts about others first: Namespaces, then Seeds. It holds one of them at a time.

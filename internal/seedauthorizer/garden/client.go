@@ -68,7 +68,7 @@ func (c *Client) of(version schema.GroupVersion) (rest.Interface, error) {
 	return client, nil
 }
 
-// Bare is the client for what has no kind, such as the version.
+// Bare is the client for paths without a kind, such as the version.
 func (c *Client) Bare() rest.Interface { return c.clients[corev1.SchemeGroupVersion] }
 
 // Get reads an object.

@@ -159,7 +159,7 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 	issuerRow,
 )
 
-// byName adds the edges of what belongs to a Shoot by its name.
+// byName adds the edges of objects that belong to a Shoot by their name.
 func (c *collector) byName(kind graph.Kind, shoot *partialmeta.Object, suffixes []string) {
 	for _, suffix := range suffixes {
 		c.from(kind, shoot.Namespace, shoot.Name+suffix)

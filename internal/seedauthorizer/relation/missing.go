@@ -299,7 +299,7 @@ func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 	return append(result, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, graph.Vertex{Kind: kind, Namespace: namespace, Name: from.Name})
 }
 
-// ranked is a candidate with what orders candidates.
+// ranked is a candidate with the properties that order candidates.
 type ranked struct {
 	Candidate
 	// news are new objects, said what objects would have to say; before are edges that are there.

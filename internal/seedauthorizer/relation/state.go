@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// State turns events into changes of a graph. It keeps no objects, but for the few that depend on another object, and of those
-// only what they depend on. It does no I/O; it is safe for concurrent use.
+// State turns events into changes of a graph. It keeps no objects, except for the deciding fields of the few that
+// depend on another object. It does no I/O; it is safe for concurrent use.
 type State struct {
 	Graph *graph.Graph
 	// Observe is called after each change of the graph, with the time that it took, locks included.

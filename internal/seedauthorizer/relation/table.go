@@ -25,7 +25,7 @@ type Row struct {
 	// ID of the rule.
 	ID       string
 	From, To []graph.Kind
-	// Fields that are followed, as paths in the watched object; empty for what follows from the object's name.
+	// Fields that are followed, as paths in the watched object; empty for edges that follow from the object's name.
 	Fields []string
 	// When says under which condition there is an edge, or which names it joins; empty if Fields says all.
 	When string
@@ -84,7 +84,7 @@ func (w *Watch) Without(ids ...string) *Watch {
 // Owner returns an object's own vertex.
 func (w *Watch) Owner(object runtime.Object) graph.Vertex { return w.owner(object) }
 
-// row is a Row with what computes it.
+// row is a Row with its function.
 type row[T any] struct {
 	Row
 	edges func(object *T, add *collector, facts Facts)

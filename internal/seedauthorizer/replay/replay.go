@@ -269,7 +269,7 @@ func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Dec
 		p.result.Undecided++ // The log does not show whether it was allowed.
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":
-		p.result.Elsewhere++ // RBAC gives a reason, and the authorizers here give none for what they allow.
+		p.result.Elsewhere++ // RBAC gives a reason, and the authorizers here give none for permissions.
 	case !is.Allowed && is.Unseen, is.Asked && p.requests.Overtaken(e):
 		p.result.Undecided++
 	default:
@@ -284,7 +284,7 @@ func (p *player) key(e *auditlog.Event, d rules.Decision, was, is string) auditl
 	}
 }
 
-// describe says of an example what is missing, by whom refuses it, and where the facts come from.
+// describe adds to an example the missing links, the authorizer that refuses it, and the sources of the facts.
 func (p *player) describe(ctx context.Context, c *auditlog.Cell, refused rules.Decision, by *deciders) {
 	path := p.pathOf(refused)
 	if refused.Asked {

@@ -17,9 +17,10 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// A client that names an object in an object of its own reaches the named object afterwards. So a client may name only what it reaches
-// already (T3-4: edges that clients can make themselves). A client that hands an object of its own to another seed or shoot loses it, and
-// the receiver would reconcile what the client wrote; so BackupBuckets, ControllerInstallations, ManagedSeeds and Shoots keep their owners.
+// A client that names an object in an object of its own reaches the named object afterwards. So a client may name only
+// objects that it reaches already (T3-4: edges that clients can make themselves). A client that hands an object of its
+// own to another seed or shoot loses it, and the receiver would reconcile the client's content; so BackupBuckets,
+// ControllerInstallations, ManagedSeeds and Shoots keep their owners.
 //
 // The garden's API itself leaves these fields mutable: ValidateBackupBucketSpecUpdate,
 // ValidateControllerInstallationSpecUpdate, validateGardenletUpdate and ValidateShootSpecUpdate (pkg/api of the
@@ -186,7 +187,7 @@ func (q *request) backupOfSeed(ctx context.Context) ([]graph.Vertex, error) {
 // unnamed stands for the name of an object whose name is still to be generated: what has no name has no edges.
 const unnamed = `{"metadata":{"name":"-"}}`
 
-// references of an object, by its fields: where edges to it start, and what it leads to.
+// references of an object, by its fields: the starts of its edges, and their ends.
 type references struct {
 	starts []graph.Edge
 	ends   []graph.Vertex

@@ -96,7 +96,7 @@ func (q *request) updateBackupEntry(ctx context.Context) error {
 	return q.belongs(bucket.Spec.SeedName)
 }
 
-// changedEntry returns the BackupEntry of an update, and what it was.
+// changedEntry returns the BackupEntry of an update, and its former state.
 func (q *request) changedEntry() (entry, old *gardencorev1beta1.BackupEntry, err error) {
 	entry, old = &gardencorev1beta1.BackupEntry{}, &gardencorev1beta1.BackupEntry{}
 	if err := q.decode(entry); err != nil {

@@ -37,7 +37,7 @@ type request struct {
 	asking
 }
 
-// verdict is an answer with what led to it.
+// verdict is an answer with its derivation.
 type verdict struct {
 	allowed bool
 	reason  string
@@ -210,7 +210,8 @@ func (q *request) selectorsPossible(ctx context.Context) (bool, error) {
 	return possible, nil
 }
 
-// selectsFields wants all fields of a selector: one of several would not limit the answer to what is the client's (B-7).
+// selectsFields wants all fields of a selector: one of several would not limit the answer to the client's objects
+// (B-7).
 func (q *request) selectsFields(keys, values []string) bool {
 	for i, key := range keys {
 		if !q.selectsField(key, values[i]) {
@@ -256,7 +257,7 @@ func (q *request) selectsLabel(own ownLabel) bool {
 	return false
 }
 
-// byPath asks the graph (SA-11 to SA-14), and the garden for what the graph has not seen.
+// byPath asks the graph (SA-11 to SA-14), and the garden for objects that the graph has not seen.
 func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
 	from := graph.Vertex{Kind: r.kind, Namespace: q.namespace, Name: q.name}
 	if r.kind == relation.Namespace {

@@ -71,8 +71,8 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 	return e
 }
 
-// missing returns the smallest sets of links that would allow what was refused for want of a path. A link that would make a Secret one with a
-// token of a bootstrapping gardenlet opens it for no extension (SP-11).
+// missing returns the smallest sets of links that would allow a request that was refused for want of a path. A link
+// that would make a Secret one with a token of a bootstrapping gardenlet opens it for no extension (SP-11).
 func (a *Authorizer) missing(v verdict, c *client) []relation.Candidate {
 	found := a.Watches.Missing(a.Graph, v.vertex, c.sink, v.narrow)
 	if c.Type == identity.Extension {

@@ -31,16 +31,16 @@ type Queue interface {
 	Do(ctx context.Context, look func(context.Context) error) error
 }
 
-// liveTimeout bounds one live read: a fifth of what kube-apiserver waits for a decision.
+// liveTimeout bounds one live read: a fifth of kube-apiserver's wait for a decision.
 const liveTimeout = 2 * time.Second
 
 // errUnknownSink reports that there was no look-up, as the client's seed or shoot is unknown.
 var errUnknownSink = errors.New("the client's seed or shoot is not known")
 
-// lookUp makes a look-up about a vertex when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users
-// last, as a gardenlet makes as many users of its own as it likes, by ServiceAccounts. A client whose Seed or Shoot the graph does not have is
-// invented: nothing is looked up for it (T3-2) but what is about this very Seed or Shoot, which may just have been created. All of these take
-// turns as one.
+// lookUp makes a look-up about a vertex when it is the client's turn: first seeds take turns, or namespaces and then
+// shoots in them, and users last, as a gardenlet makes as many users of its own as it likes, by ServiceAccounts. A
+// client whose Seed or Shoot the graph does not have is invented: nothing is looked up for it (T3-2) except for
+// requests about this very Seed or Shoot, which may just have been created. All of these take turns as one.
 func (q *request) lookUp(ctx context.Context, about graph.Vertex, look func(context.Context) error) error {
 	a, sink := q.authorizer, q.client.sink
 	who := q.attributes.GetUser()

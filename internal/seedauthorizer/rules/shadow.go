@@ -17,9 +17,10 @@ type Policy struct {
 	ReadAll, WriteOwned bool
 }
 
-// A shadow policy decides about the same requests without any effect (SHD-1). Most decisions ask no question about the policy, so that both policies
-// decide alike and nothing is done twice. A decision that asks one, and gets another answer than the shadow policy's, is made again from the
-// rule on: with what the graph said already where the first decision asked the graph, and never with a request to the garden.
+// A shadow policy decides about the same requests without any effect (SHD-1). Most decisions ask no question about the
+// policy, so that both policies decide alike and nothing is done twice. A decision that asks one, and gets another
+// answer than the shadow policy's, is made again from the rule on: with the graph's former verdict where the first
+// decision asked the graph, and never with a request to the garden.
 
 // shadowed is the decision of a shadow policy about a request.
 type shadowed struct {
@@ -39,7 +40,8 @@ func (q *request) readsAll() bool {
 	return q.policy.ReadAll
 }
 
-// writesOwned reports whether writes need a managed edge. It notes whether the shadow policy says something else, and what was judged.
+// writesOwned reports whether writes need a managed edge. It records whether the shadow policy says something else,
+// and the judged verdict.
 func (q *request) writesOwned(checked graph.Verdict) bool {
 	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.WriteOwned != q.policy.WriteOwned {
 		q.differs = true
