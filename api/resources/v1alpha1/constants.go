@@ -34,7 +34,7 @@ const (
 const (
 	// ReasonConditionInitialized is the reason of each condition before the first run.
 	ReasonConditionInitialized = "ConditionInitialized"
-	// ReasonApplySucceeded with ResourcesApplied=True: each object is as its manifest says.
+	// ReasonApplySucceeded with ResourcesApplied=True: each object matches its manifest.
 	ReasonApplySucceeded = "ApplySucceeded"
 	// ReasonApplyFailed with ResourcesApplied=False: the message names the objects that could not be applied, and the errors.
 	ReasonApplyFailed = "ApplyFailed"
@@ -66,7 +66,8 @@ const (
 	ReasonResourcesReady = "ResourcesReady"
 	// ReasonResourcesRolledOut with ResourcesProgressing=False: all objects are rolled out.
 	ReasonResourcesRolledOut = "ResourcesRolledOut"
-	// ReasonHealthCheckError with ResourcesHealthy=Unknown or False: an object could not be read or checked; the message says why.
+	// ReasonHealthCheckError with ResourcesHealthy=Unknown or False: an object could not be read or checked; the
+	// message has the error.
 	ReasonHealthCheckError = "HealthCheckError"
 	// ReasonRolloutWaiting with RolloutHeld=True: the changed content waits for its turn in the roll-out group.
 	ReasonRolloutWaiting = "RolloutWaiting"
@@ -109,7 +110,7 @@ const (
 	AnnotationLeaveAloneUntil = "resources.gardener.cloud/leave-alone-until"
 	// AnnotationLeaveAloneFields next to AnnotationLeaveAloneUntil: JSON pointers of the only fields that are left alone.
 	AnnotationLeaveAloneFields = "resources.gardener.cloud/leave-alone-fields"
-	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil says why, for people.
+	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil is the reason, for people.
 	AnnotationLeaveAloneReason = "resources.gardener.cloud/leave-alone-reason"
 	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.
 	// Unset means the value of the configuration.
@@ -145,7 +146,8 @@ const (
 	LabelGarbageCollectableReference = "resources.gardener.cloud/garbage-collectable-reference"
 	// LabelCondemned has the value "true" on objects that the garbage collector deletes in a later run, unless something refers to them before.
 	LabelCondemned = "resources.gardener.cloud/condemned"
-	// AnnotationCondemnedAt is when the garbage collector condemned the object, in RFC 3339 with nanoseconds.
+	// AnnotationCondemnedAt is the time at which the garbage collector condemned the object, in RFC 3339 with
+	// nanoseconds.
 	AnnotationCondemnedAt = "resources.gardener.cloud/condemned-at"
 	// AnnotationCondemnedAs is a digest of the metadata that the object had then. A mark has no effect once the object has changed.
 	AnnotationCondemnedAs = "resources.gardener.cloud/condemned-as"

@@ -25,7 +25,8 @@ type ManagedResource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which manifests are applied to the target cluster, and how. Its author sets it.
+	// Spec selects the manifests that are applied to the target cluster, and configures their application. Its author
+	// sets it.
 	Spec ManagedResourceSpec `json:"spec,omitempty"`
 	// Status reports the applied objects and their conditions. Only resource-manager sets it.
 	Status ManagedResourceStatus `json:"status,omitempty"`
@@ -42,7 +43,7 @@ type ManagedResourceList struct {
 	Items []ManagedResource `json:"items"`
 }
 
-// ManagedResourceSpec says which manifests are applied to the target cluster (MRA-4).
+// ManagedResourceSpec selects the manifests that are applied to the target cluster (MRA-4).
 type ManagedResourceSpec struct {
 	// Class names the resource-manager that is responsible. Unset or empty means the default class, "resources".
 	// +optional
@@ -63,8 +64,8 @@ type ManagedResourceSpec struct {
 	// to another class. Unset means false.
 	// +optional
 	KeepObjects *bool `json:"keepObjects,omitempty"`
-	// Equivalences lists sets of kinds that name the same objects: an object that moves between them is not deleted. Unset means none
-	// but those that resource-manager knows.
+	// Equivalences lists sets of kinds that name the same objects: an object that moves between them is not deleted.
+	// Unset means only those that are built into resource-manager.
 	// +optional
 	Equivalences [][]metav1.GroupKind `json:"equivalences,omitempty"`
 	// DeletePersistentVolumeClaims deletes the claims of a managed StatefulSet together with it. Unset means false.
@@ -109,9 +110,9 @@ type Condition struct {
 	Type ConditionType `json:"type"`
 	// Status is True, False, Unknown or Progressing.
 	Status ConditionStatus `json:"status"`
-	// LastTransitionTime is when the status changed last.
+	// LastTransitionTime is the time of the last change of the status.
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
-	// LastUpdateTime is when the reason or the message changed last.
+	// LastUpdateTime is the time of the last change of the reason or the message.
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
 	// Reason is a stable word for the cause of the status, for programs.
 	Reason string `json:"reason"`

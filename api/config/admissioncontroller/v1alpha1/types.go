@@ -40,7 +40,7 @@ type AdmissionControllerConfiguration struct {
 	Debugging *shared.Debugging `json:"debugging,omitempty"`
 }
 
-// GardenClientConnection says how to reach the garden cluster.
+// GardenClientConnection configures the connection to the garden cluster.
 type GardenClientConnection struct {
 	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variable
 	// KUBECONFIG comes before it.
@@ -91,8 +91,9 @@ type ServerConfiguration struct {
 	// SeedAuthorizer configures how wide the rights of seeds are.
 	// +optional
 	SeedAuthorizer SeedAuthorizerConfiguration `json:"seedAuthorizer,omitempty"`
-	// OnlyReport are the names of webhooks that admit what they would refuse, and report it by a warning, an audit annotation, a metric and a
-	// line of the log. Names are those of the table of features; webhooks that change objects have no such mode. Default none.
+	// OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a
+	// warning, an audit annotation, a metric and a line of the log. Names are those of the table of features; webhooks
+	// that change objects have no such mode. Default none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
 }
@@ -140,9 +141,9 @@ type SeedAuthorizerConfiguration struct {
 	// +kubebuilder:validation:Enum=Referenced;Owned
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
-	// References is Trusted (what a gardenlet names when it registers itself, by its Seed or by creating its Gardenlet, it may read and write)
-	// or Checked (SeedRestriction refuses references there to what the seed could not reach before). References that seeds make elsewhere are always checked.
-	// Default Trusted.
+	// References is Trusted (a gardenlet may read and write the objects that it names when it registers itself, by its
+	// Seed or by creating its Gardenlet) or Checked (SeedRestriction refuses references there to objects that the seed
+	// could not reach before). References that seeds make elsewhere are always checked. Default Trusted.
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`

@@ -16,7 +16,7 @@ func (AdmissionControllerConfiguration) SwaggerDoc() map[string]string {
 }
 
 var map_GardenClientConnection = map[string]string{
-	"":                   "GardenClientConnection says how to reach the garden cluster.",
+	"":                   "GardenClientConnection configures the connection to the garden cluster.",
 	"kubeconfig":         "Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variable KUBECONFIG comes before it.",
 	"acceptContentTypes": "AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.",
 	"contentType":        "ContentType is the type of the bodies that are sent. Default: the client library's.",
@@ -65,7 +65,7 @@ var map_SeedAuthorizerConfiguration = map[string]string{
 	"":             "SeedAuthorizerConfiguration configures the rights of seeds, and the greatest age of the graph.",
 	"readScope":    "ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related (only theirs, lists with a selector). Default All.",
 	"writeScope":   "WriteScope is Referenced (seeds write ConfigMaps, Secrets and InternalSecrets that are related to them in any way) or Owned (only those that their clients manage). Default Referenced.",
-	"references":   "References is Trusted (what a gardenlet names when it registers itself, by its Seed or by creating its Gardenlet, it may read and write) or Checked (SeedRestriction refuses references there to what the seed could not reach before). References that seeds make elsewhere are always checked. Default Trusted.",
+	"references":   "References is Trusted (a gardenlet may read and write the objects that it names when it registers itself, by its Seed or by creating its Gardenlet) or Checked (SeedRestriction refuses references there to objects that the seed could not reach before). References that seeds make elsewhere are always checked. Default Trusted.",
 	"maxStaleness": "MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m. 0 means no limit. Default 10m.",
 	"shadow":       "Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule and class of client, and a sample is logged. Unset means none.",
 }
@@ -94,7 +94,7 @@ var map_ServerConfiguration = map[string]string{
 	"providerSecretLabels":           "ProviderSecretLabels configures the labels of Secrets with the credentials of providers.",
 	"enableDebugHandlers":            "EnableDebugHandlers serves the debug page of the graph on the webhooks' port, without authentication. Default false.",
 	"seedAuthorizer":                 "SeedAuthorizer configures how wide the rights of seeds are.",
-	"onlyReport":                     "OnlyReport are the names of webhooks that admit what they would refuse, and report it by a warning, an audit annotation, a metric and a line of the log. Names are those of the table of features; webhooks that change objects have no such mode. Default none.",
+	"onlyReport":                     "OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a warning, an audit annotation, a metric and a line of the log. Names are those of the table of features; webhooks that change objects have no such mode. Default none.",
 }
 
 func (ServerConfiguration) SwaggerDoc() map[string]string {

@@ -50,7 +50,7 @@ type NodeAgentAuthorizerConfiguration struct {
 	Agents `json:",inline"`
 }
 
-// Agents says how the agents of a shoot are decided about.
+// Agents configures the decisions about the agents of a shoot.
 type Agents struct {
 	// MachineNamespace is the namespace of the shoot's Machines in the source cluster. Unset means that there are none: agents are
 	// known by their Nodes then.
@@ -102,7 +102,7 @@ type ShootEntry struct {
 	Agents `json:",inline"`
 }
 
-// ClientConnection says how to reach a cluster.
+// ClientConnection configures the connection to a cluster.
 type ClientConnection struct {
 	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variables KUBECONFIG and
 	// TARGET_KUBECONFIG come before it.

@@ -3,7 +3,7 @@
 package v1alpha1
 
 var map_Agents = map[string]string{
-	"":                       "Agents says how the agents of a shoot are decided about.",
+	"":                       "Agents configures the decisions about the agents of a shoot.",
 	"machineNamespace":       "MachineNamespace is the namespace of the shoot's Machines in the source cluster. Unset means that there are none: agents are known by their Nodes then.",
 	"authorizeWithSelectors": "AuthorizeWithSelectors enables decisions by the selectors of list and watch requests for Pods: true, false, or Auto for when the shoot's API server sends them. Default false.",
 	"nodes":                  "Nodes configures the rights of agents on Nodes.",
@@ -15,7 +15,7 @@ func (Agents) SwaggerDoc() map[string]string {
 }
 
 var map_ClientConnection = map[string]string{
-	"":           "ClientConnection says how to reach a cluster.",
+	"":           "ClientConnection configures the connection to a cluster.",
 	"kubeconfig": "Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variables KUBECONFIG and TARGET_KUBECONFIG come before it.",
 	"qps":        "QPS is the limit of requests per second. Negative means no limit. Default 100.",
 	"burst":      "Burst limits the requests that may exceed QPS for a moment. Default 130.",

@@ -17,9 +17,9 @@ import (
 // NamespacePlaceholder stands for the namespace of a target in targets.server.
 const NamespacePlaceholder = "{namespace}"
 
-// TargetsConfiguration has one process look after the ManagedResources of many targets. A target is a namespace of the source: its
-// ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of namespaceSelector and directory says which
-// targets there are.
+// TargetsConfiguration has one process look after the ManagedResources of many targets. A target is a namespace of the
+// source: its ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of
+// namespaceSelector and directory selects the targets.
 type TargetsConfiguration struct {
 	// NamespaceSelector selects the namespaces by their labels. A namespace that gets the labels is looked after from then on, and one
 	// that loses them is let go at once: nothing is deleted.
@@ -139,7 +139,7 @@ func setDefaultsTargets(c *TargetsConfiguration) {
 	shared.SetDefault(&c.Limits.WatchBytesPerSecond, resource.MustParse("2Mi"))
 }
 
-// validateTargets returns the faults of targets, and of what does not go with them.
+// validateTargets returns the faults of targets, and of settings that targets exclude.
 func validateTargets(c *ResourceManagerConfiguration, path *field.Path) field.ErrorList {
 	t := c.Targets
 	if t == nil {
@@ -283,7 +283,7 @@ func validateOneTarget(c *ResourceManagerConfiguration) field.ErrorList {
 	return all
 }
 
-// ValidateOverrides returns the faults of what is different for one target.
+// ValidateOverrides returns the faults of the overrides of one target.
 func ValidateOverrides(o *TargetOverrides) field.ErrorList {
 	var all field.ErrorList
 	if class := o.ResourceClass; class != nil && *class != "*" {

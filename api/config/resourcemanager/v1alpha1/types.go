@@ -154,8 +154,8 @@ type TokenRequestorControllerConfig struct {
 	// empty, and shoot in the profile gardener.
 	// +optional
 	Class *string `json:"class,omitempty"`
-	// ReviewTokens has the target judge the tokens that are there, and renews those that it does not accept. Default true when
-	// enabled.
+	// ReviewTokens has the target judge the existing tokens, and renews those that it does not accept. Default true
+	// when enabled.
 	// +optional
 	ReviewTokens *bool `json:"reviewTokens,omitempty"`
 }
@@ -211,8 +211,8 @@ type ManagedResourceControllerConfig struct {
 	// AlwaysUpdate sends an update for every object in every sync period, changed or not. Default false.
 	// +optional
 	AlwaysUpdate *bool `json:"alwaysUpdate,omitempty"`
-	// AlwaysUpdateScope says which objects alwaysUpdate is for: All, or Unwatched ones only. Objects whose drift a watch reports are then
-	// compared, and written if they differ, as without alwaysUpdate. Default All.
+	// AlwaysUpdateScope limits alwaysUpdate: All objects, or Unwatched ones only. Objects whose drift a watch reports
+	// are then compared, and written if they differ, as without alwaysUpdate. Default All.
 	// +optional
 	// +kubebuilder:validation:Enum=All;Unwatched
 	AlwaysUpdateScope AlwaysUpdateScope `json:"alwaysUpdateScope,omitempty"`
@@ -238,9 +238,9 @@ type ManagedResourceControllerConfig struct {
 	// Without it an Event reports them. Default false.
 	// +optional
 	CollectOrphans *bool `json:"collectOrphans,omitempty"`
-	// AllowHolds has an object left alone that carries the annotation resources.gardener.cloud/leave-alone-until in the target. A ManagedResource
-	// with the annotation resources.gardener.cloud/allow-holds says otherwise for its objects. Default: true if the target is the source,
-	// else false, as others may write its objects.
+	// AllowHolds exempts objects from repair that have the annotation resources.gardener.cloud/leave-alone-until in the
+	// target. The annotation resources.gardener.cloud/allow-holds of a ManagedResource overrides it for its
+	// objects. Default: true if the target is the source, else false, as others may write its objects.
 	// +optional
 	AllowHolds *bool `json:"allowHolds,omitempty"`
 	// ReadyCondition adds the conditions Ready, Reconciling and Stalled to ManagedResources, by which clients that use kstatus, such as Flux, Argo CD and
@@ -376,8 +376,9 @@ type WebhookConfiguration struct {
 	// VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.
 	// +optional
 	VPAInPlaceUpdates WebhookSwitch `json:"vpaInPlaceUpdates,omitempty"`
-	// OnlyReport are the names of webhooks that admit what they would refuse, and report it by a warning, an audit annotation, a metric and
-	// in the log. Names are crd-deletion-protection and extension-validation; webhooks that change objects have no such mode. Default none.
+	// OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a
+	// warning, an audit annotation, a metric and a line of the log. Names are crd-deletion-protection and
+	// extension-validation; webhooks that change objects have no such mode. Default none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
 }

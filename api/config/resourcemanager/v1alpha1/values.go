@@ -10,7 +10,7 @@ const (
 	AlwaysUpdateUnwatched AlwaysUpdateScope = "Unwatched"
 )
 
-// DescriptionFormat says how descriptions of NetworkPolicies show selectors.
+// DescriptionFormat is the form of selectors in descriptions of NetworkPolicies.
 type DescriptionFormat string
 
 const (

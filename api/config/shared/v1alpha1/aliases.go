@@ -14,7 +14,7 @@ type Alias struct {
 	Old string
 	// New is the path of the key that it stands for, "" if it has no effect any more.
 	New string
-	// Dropped says why it has none.
+	// Dropped is the reason why it has none.
 	Dropped string
 	// EmptyIsUnset are keys below Old where an empty string means that nothing is set.
 	EmptyIsUnset []string
@@ -29,7 +29,7 @@ type Warning struct {
 	Path string
 	// Text explains the problem, and names the key.
 	Text string
-	// Unknown says that this version does not know the key.
+	// Unknown is set if this version does not know the key.
 	Unknown bool
 }
 
@@ -82,7 +82,7 @@ func cut(section map[string]any, path []string) (any, bool) {
 	return value, found && value != nil
 }
 
-// graft merges a value in at a path and returns the key of the first difference to what is there.
+// graft merges a value in at a path and returns the key of the first difference to the existing value.
 func graft(section map[string]any, path []string, value any) string {
 	for _, key := range path[:len(path)-1] {
 		next, ok := section[key].(map[string]any)

@@ -13,7 +13,7 @@ const (
 	LogFormatText = "text"
 )
 
-// ClientConnection says how to reach a cluster (contract, operations 1.3).
+// ClientConnection configures the connection to a cluster (contract, operations 1.3).
 type ClientConnection struct {
 	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment
 	// variables KUBECONFIG and TARGET_KUBECONFIG come before it.
@@ -87,12 +87,12 @@ type Server struct {
 // HTTPSServer is the address and the certificate of an HTTPS server.
 type HTTPSServer struct {
 	Server `json:",inline"`
-	// TLS says where the certificate is.
+	// TLS configures the certificate.
 	// +optional
 	TLS TLSServer `json:"tls,omitempty"`
 }
 
-// TLSServer says where the certificate of a server is.
+// TLSServer configures the certificate of a server.
 type TLSServer struct {
 	// ServerCertDir is the folder with tls.crt and tls.key; both are read again when they change.
 	// Default <temp dir>/k8s-webhook-server/serving-certs.

@@ -98,7 +98,7 @@ func contains(list []string, value string) bool {
 	return false
 }
 
-// ValidateOnlyReport validates the names of webhooks that only report: each is one of those that judge, and stands there once.
+// ValidateOnlyReport validates the names of webhooks that only report: each names a judging webhook, once.
 func ValidateOnlyReport(listed, judging []string, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	for i, name := range listed {

@@ -6,7 +6,7 @@ var map_Alias = map[string]string{
 	"":             "Alias is an older or misspelt key of a configuration file.",
 	"Old":          "Old is the path of the key.",
 	"New":          "New is the path of the key that it stands for, \"\" if it has no effect any more.",
-	"Dropped":      "Dropped says why it has none.",
+	"Dropped":      "Dropped is the reason why it has none.",
 	"EmptyIsUnset": "EmptyIsUnset are keys below Old where an empty string means that nothing is set.",
 	"Silent":       "Silent aliases are documented spellings and cause no warning.",
 }
@@ -19,7 +19,7 @@ var map_Warning = map[string]string{
 	"":        "Warning is about a key of a configuration file that has no effect, or an unexpected one.",
 	"Path":    "Path of the key; \"\" if the warning is about none.",
 	"Text":    "Text explains the problem, and names the key.",
-	"Unknown": "Unknown says that this version does not know the key.",
+	"Unknown": "Unknown is set if this version does not know the key.",
 }
 
 func (Warning) SwaggerDoc() map[string]string {
@@ -36,7 +36,7 @@ func (Authentication) SwaggerDoc() map[string]string {
 }
 
 var map_ClientConnection = map[string]string{
-	"":                    "ClientConnection says how to reach a cluster (contract, operations 1.3).",
+	"":                    "ClientConnection configures the connection to a cluster (contract, operations 1.3).",
 	"kubeconfig":          "Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variables KUBECONFIG and TARGET_KUBECONFIG come before it.",
 	"acceptContentTypes":  "AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.",
 	"contentType":         "ContentType is the type of the bodies that are sent. Default: the client library's.",
@@ -65,7 +65,7 @@ func (Debugging) SwaggerDoc() map[string]string {
 
 var map_HTTPSServer = map[string]string{
 	"":    "HTTPSServer is the address and the certificate of an HTTPS server.",
-	"tls": "TLS says where the certificate is.",
+	"tls": "TLS configures the certificate.",
 }
 
 func (HTTPSServer) SwaggerDoc() map[string]string {
@@ -98,7 +98,7 @@ func (Server) SwaggerDoc() map[string]string {
 }
 
 var map_TLSServer = map[string]string{
-	"":              "TLSServer says where the certificate of a server is.",
+	"":              "TLSServer configures the certificate of a server.",
 	"serverCertDir": "ServerCertDir is the folder with tls.crt and tls.key; both are read again when they change. Default <temp dir>/k8s-webhook-server/serving-certs.",
 	"clientCAFile":  "ClientCAFile is a file with the CAs, as PEM, that sign the client certificates of API servers; it is read again when it changes. Without such a certificate a client gets 401 from authorizers, webhooks and pages that ask for no token. Empty means that no certificate is needed.",
 }

@@ -22,8 +22,9 @@ import (
 // PrometheusKind is the kind of Prometheus objects, which are given and read in their unstructured form.
 var PrometheusKind = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
 
-// InjectAnnotations replaces the annotations for references of a workload, and of its templates, by those for what it refers to.
-// Other annotations stay. The additional keys are also written, with an empty value, which keeps nothing (REF-3).
+// InjectAnnotations replaces the reference annotations of a workload, and of its templates, by annotations for its
+// present references. Other annotations stay. The additional keys are also written, with an empty value, which keeps
+// nothing (REF-3).
 //
 // Pods, Deployments, StatefulSets, DaemonSets, Jobs and CronJobs of all versions, ManagedResources, and Prometheus objects in
 // their unstructured form are handled. Any other type is an error "unhandled object type", and the object is not changed.
@@ -45,8 +46,9 @@ func InjectAnnotations(object runtime.Object, additional ...string) error {
 	return nil
 }
 
-// FromObject returns what a workload refers to: by annotations of itself and of its templates, and by what its Pods need. The types
-// are those of InjectAnnotations, ReplicaSets, and ServiceAccounts, which give their Pods Secrets. An error means that this is not known.
+// FromObject returns the references of a workload: from annotations of itself and of its templates, and from the needs
+// of its Pods. The types are those of InjectAnnotations, ReplicaSets, and ServiceAccounts, which give their Pods
+// Secrets. An error means that the references are unknown.
 func FromObject(object runtime.Object) ([]Reference, error) {
 	if account, ok := object.(*corev1.ServiceAccount); ok {
 		return fromAccount(account), nil

@@ -1,8 +1,8 @@
 // Package references is for programs that deploy ConfigMaps and Secrets which the garbage collector of resource-manager collects.
 //
 // Such objects are immutable, have a name of their own for each content, and the label
-// resources.gardener.cloud/garbage-collectable-reference: "true". A workload says which of them it needs by annotations;
-// InjectAnnotations writes them:
+// resources.gardener.cloud/garbage-collectable-reference: "true". Annotations of a workload name the objects that it
+// needs; InjectAnnotations writes them:
 //
 //	reference.resources.gardener.cloud/configmap-6559bc9d: test-1234
 //
@@ -19,7 +19,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// Kind is a kind of what is referred to, as keys of annotations have it.
+// Kind is a kind of referenced objects, as in the keys of annotations.
 type Kind string
 
 // Kinds that can be referred to.
@@ -47,8 +47,8 @@ func (r Reference) AnnotationKey() string {
 	return resourcesv1alpha1.AnnotationReferencePrefix + string(r.Kind) + "-" + hex.EncodeToString(hash[:])[:hashLength]
 }
 
-// FromAnnotations returns what annotations refer to. The hash in a key is not verified; a key of another form, an empty value and
-// a kind that is neither ConfigMap nor Secret refer to nothing (GC-7).
+// FromAnnotations returns the references in annotations. The hash in a key is not verified; a key of another form, an
+// empty value and a kind that is neither ConfigMap nor Secret refer to nothing (GC-7).
 func FromAnnotations(annotations map[string]string) []Reference {
 	var found []Reference
 	for key, name := range annotations {

@@ -10,7 +10,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// UndecodableError says that a field of an object does not have the type that its kind has there. It repeats nothing of the content.
+// UndecodableError reports a field of an object whose type differs from that of its kind. It repeats nothing of the
+// content.
 type UndecodableError struct {
 	Kind, Namespace, Name string
 	// Field is the path of the field.
