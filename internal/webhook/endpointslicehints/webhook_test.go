@@ -77,7 +77,7 @@ func TestSuperseded(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-11, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admissiontest.Example(t, Decide(nil), blocks[0], blocks[1])
-	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
+	admissiontest.Example(t, Decide(nil), blocks[0])
+	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 }

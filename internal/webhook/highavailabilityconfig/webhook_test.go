@@ -207,7 +207,7 @@ func TestReads(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-2, BH-HA-1, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 5)
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 3)
 	cfg := struct {
 		Webhooks struct {
 			HighAvailabilityConfig config.HighAvailabilityConfigWebhookConfig `json:"highAvailabilityConfig"`
@@ -220,8 +220,8 @@ func TestDocument(t *testing.T) {
 		t.Error("the second block is a Namespace")
 	}
 	c := cluster{annotations: namespace.Annotations, nodes: 3}
-	admissiontest.Example(t, Decide(&cfg.Webhooks.HighAvailabilityConfig, c, c), blocks[2], blocks[3])
-	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[4])
+	admissiontest.Example(t, Decide(&cfg.Webhooks.HighAvailabilityConfig, c, c), blocks[2])
+	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 	shoot := Registration(feature.Installation{Shoot: true})
 	if diff := cmp.Diff(map[string]string{"resources.gardener.cloud/managed-by": "gardener"}, shoot.ObjectSelector.MatchLabels); diff != "" || shoot.NamespaceSelector.MatchLabels[Consider] != "true" {
 		t.Errorf("WHC-2: %s", diff)

@@ -159,14 +159,14 @@ func TestLabel(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-6, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 4)
-	admissiontest.Example(t, Decide(landscape), blocks[1], blocks[2])
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 2)
+	admissiontest.Example(t, Decide(landscape), blocks[1])
 	for _, fact := range []string{"name: istio-internal-load-balancing", "hosts: api.a,api.b", "istio-namespace: istio-ingress"} {
 		if !strings.Contains(blocks[0], fact) {
 			t.Errorf("the ConfigMap of the example lacks %q", fact)
 		}
 	}
-	admissiontest.Registered(t, Registrations(feature.Installation{})[0], blocks[3])
+	admissiontest.Registered(t, Name, Registrations(feature.Installation{})[0])
 	garden := Registrations(feature.Installation{Garden: true})
 	if len(garden) != 2 || garden[1].Name != "pod-virtual-garden-kube-apiserver-load-balancing.resources.gardener.cloud" ||
 		garden[1].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "garden" || garden[1].ObjectSelector.MatchExpressions[0].Values[0] != "gardener-resource-manager" ||

@@ -66,9 +66,9 @@ func TestConstraints(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-8, BH-TSC-2, BH-TSC-3, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admissiontest.Example(t, Decide(), blocks[0], blocks[1])
-	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
+	admissiontest.Example(t, Decide(), blocks[0])
+	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 	if got := Registration(feature.Installation{Shoot: true}).ObjectSelector.MatchLabels; got["resources.gardener.cloud/managed-by"] != "gardener" {
 		t.Errorf("A14: got %v", got)
 	}

@@ -138,11 +138,11 @@ func TestOthers(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-12, PZA-1, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 4)
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 2)
 	object := corev1.Namespace{}
 	admissiontest.Read(t, blocks[0], &object)
-	admissiontest.Example(t, Decide(namespace{labels: object.Labels}), blocks[1], blocks[2])
-	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[3])
+	admissiontest.Example(t, Decide(namespace{labels: object.Labels}), blocks[1])
+	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 	got := Registration(feature.Installation{Shoot: true, Prefix: "x-"})
 	if got.NamespaceSelector.MatchExpressions[0].Key != "kubernetes.io/metadata.name" || got.ObjectSelector.MatchExpressions[0].Values[0] != "x-gardener-resource-manager" {
 		t.Errorf("T4-6/DEP-7: a shoot's registration selects %v and %v", got.NamespaceSelector, got.ObjectSelector)

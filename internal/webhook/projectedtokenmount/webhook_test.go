@@ -162,9 +162,9 @@ func TestNamespace(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-1, BH-PTM-1, BH-PTM-8, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admissiontest.Example(t, Decide(accounts{"n/web": ptr.To(false)}, 43200), blocks[0], blocks[1])
-	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
+	admissiontest.Example(t, Decide(accounts{"n/web": ptr.To(false)}, 43200), blocks[0])
+	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 	if got := Registration(feature.Installation{Shoot: true, Prefix: "x-"}); got.ObjectSelector.MatchLabels != nil || got.ObjectSelector.MatchExpressions[1].Values[0] != "x-gardener-resource-manager" {
 		t.Errorf("WHC-1/BH-PTM-8: got %v", got.ObjectSelector)
 	}

@@ -175,12 +175,10 @@ func FuzzWebhook(f *testing.F) {
 }
 
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Blocks(t, admissiontest.GardenDocument, Name)
-	if len(blocks) != 4 {
-		t.Fatalf("the section has %d blocks; wanted are a binding, a Secret before and after, and the registration", len(blocks))
-	}
+	blocks := admissiontest.Shown(t, admissiontest.GardenDocument, Name, 2)
+	secret, changed := admissiontest.Sides(blocks[1])
 	decide := Decide(Options{Bindings: admissiontest.NewReader(t, blocks[0]).Referrers()})
-	before, err := yaml.YAMLToJSON([]byte(blocks[1]))
+	before, err := yaml.YAMLToJSON([]byte(secret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,13 +197,13 @@ func TestDocument(t *testing.T) {
 	if err := yaml.Unmarshal(after, &got); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal([]byte(blocks[2]), &want); err != nil {
+	if err := yaml.Unmarshal([]byte(changed), &want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-document, +webhook:\n%s", diff)
 	}
-	admissiontest.Entry(t, blocks[3], Registration())
+	admissiontest.Entry(t, Name, Registration())
 }
 
 func BenchmarkDecide(b *testing.B) {

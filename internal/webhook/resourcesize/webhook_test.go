@@ -206,10 +206,7 @@ func FuzzWebhook(f *testing.F) {
 
 // TestDocument: the document shows what the webhook does and how it is registered (ADM-19).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Blocks(t, admissiontest.GardenDocument, Name)
-	if len(blocks) != 3 {
-		t.Fatalf("the section has %d blocks; wanted are a configuration, an object that is refused, and the registration", len(blocks))
-	}
+	blocks := admissiontest.Shown(t, admissiontest.GardenDocument, Name, 2)
 	cfg := &config.AdmissionControllerConfiguration{}
 	if err := yaml.UnmarshalStrict([]byte(blocks[0]), cfg); err != nil {
 		t.Fatal(err)
@@ -238,7 +235,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%+v", response.Result)
 	}
 	entries := Registrations(limits)
-	admissiontest.Entry(t, blocks[2], entries[0])
+	admissiontest.Entry(t, Name, entries[0])
 	if Registrations(nil) != nil || Registrations(&config.ResourceAdmissionConfiguration{}) != nil {
 		t.Error("without limits nothing is registered")
 	}

@@ -52,9 +52,9 @@ func TestProfiles(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (SCC-3, WHC-4, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admissiontest.Example(t, Decide(), blocks[0], blocks[1])
-	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
+	admissiontest.Example(t, Decide(), blocks[0])
+	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 	if got := Registration(feature.Installation{Prefix: "virtual-garden-"}).ObjectSelector.MatchExpressions[1].Values; got[0] != "virtual-garden-gardener-resource-manager" {
 		t.Errorf("DEP-1: got %v", got)
 	}

@@ -65,9 +65,9 @@ func TestModes(t *testing.T) {
 
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-9, DEP-5).
 func TestDocument(t *testing.T) {
-	blocks := admissiontest.Shown(t, "../../../docs/concepts/webhooks.md", Name, 3)
-	admissiontest.Example(t, Decide(), blocks[0], blocks[1])
-	admissiontest.Registered(t, Registration(feature.Installation{}), blocks[2])
+	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
+	admissiontest.Example(t, Decide(), blocks[0])
+	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 	if got := Registration(feature.Installation{Shoot: true}).ObjectSelector.MatchLabels; got != nil {
 		t.Errorf("WHC-9: got %v", got)
 	}

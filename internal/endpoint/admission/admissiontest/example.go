@@ -2,14 +2,21 @@ package admissiontest
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+)
+
+// Pages about the webhooks of resource-manager and of admission-controller, and the page with the registrations of both.
+const (
+	Document       = "../../../docs/concepts/webhooks.md"
+	GardenDocument = "../../../docs/concepts/garden-webhooks.md"
+	Registrations  = "../../../docs/internals/webhooks.md"
 )
 
 // Section returns the text of a section of a document, which begins with "## <title>".
@@ -27,43 +34,58 @@ func Section(t *testing.T, file, title string) string {
 	return section
 }
 
-// Blocks returns the YAML blocks of a section of a document, which begins with "## <title>".
+// fenced is a block of YAML, or a difference between two objects.
+var fenced = regexp.MustCompile("(?ms)^```(?:yaml|diff)\n(.*?)^```")
+
+// Blocks returns the YAML blocks and the differences of a section of a document, which begins with "## <title>".
 func Blocks(t *testing.T, file, title string) []string {
 	t.Helper()
-	section := Section(t, file, title)
 	var blocks []string
-	for _, part := range strings.Split(section, "```yaml\n")[1:] {
-		block, _, _ := strings.Cut(part, "```")
-		blocks = append(blocks, block)
+	for _, block := range fenced.FindAllStringSubmatch(Section(t, file, title), -1) {
+		blocks = append(blocks, block[1])
 	}
 	return blocks
 }
 
-// Shown returns the YAML blocks of a webhook's section of a document, and fails if their number is wrong.
+// Shown returns the blocks of a section of a document, and fails if their number is not the one that is wanted.
 func Shown(t *testing.T, file, title string, blocks int) []string {
 	t.Helper()
 	found := Blocks(t, file, title)
 	if len(found) != blocks {
-		t.Fatalf("the section has %d blocks; wanted are %d", len(found), blocks)
+		t.Fatalf("%s: the section %s has %d blocks; wanted are %d", file, title, len(found), blocks)
 	}
 	return found
 }
 
-// Registered checks that a document shows how a webhook is registered. Fields that the deployment adds are not shown.
-func Registered(t *testing.T, entry admissionregistrationv1.MutatingWebhook, document string) {
+// Sides returns the objects before and after a difference.
+func Sides(difference string) (before, after string) {
+	for line := range strings.Lines(difference) {
+		if !strings.HasPrefix(line, "+") {
+			before += line[1:]
+		}
+		if !strings.HasPrefix(line, "-") {
+			after += line[1:]
+		}
+	}
+	return before, after
+}
+
+// Registered checks that the page of registrations has those of a webhook. Fields that the deployment adds are not shown.
+func Registered[T any](t *testing.T, title string, entries ...T) {
 	t.Helper()
-	var shown []admissionregistrationv1.MutatingWebhook
-	if err := yaml.UnmarshalStrict([]byte(document), &shown); err != nil {
+	var shown []T
+	if err := yaml.UnmarshalStrict([]byte(Shown(t, Registrations, title, 1)[0]), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]admissionregistrationv1.MutatingWebhook{entry}, shown); diff != "" {
+	if diff := cmp.Diff(entries, shown); diff != "" {
 		t.Errorf("the registration: -code, +document:\n%s", diff)
 	}
 }
 
-// Example checks that a webhook makes of a document's first object its second one.
-func Example(t *testing.T, decide admission.Func, before, after string) {
+// Example checks that a webhook makes the change that a document shows.
+func Example(t *testing.T, decide admission.Func, difference string) {
 	t.Helper()
+	before, after := Sides(difference)
 	object, err := yaml.YAMLToJSON([]byte(before))
 	if err != nil {
 		t.Fatal(err)

@@ -64,80 +64,61 @@ func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.Admiss
 // operations has the operations that an API server sends, and an unknown one.
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect, "OTHER"}
 
-// Refuses checks the example of a webhook that judges: the document's first object is refused with a text that the document has, its second one is admitted.
-func Refuses(t *testing.T, decide admission.Func, request admissionv1.AdmissionRequest, section, refused, admitted string) {
+// Refuses checks the example of a webhook that judges: the object before a difference is refused with a text that the section has, the one after
+// it is admitted.
+func Refuses(t *testing.T, decide admission.Func, request admissionv1.AdmissionRequest, section string) {
 	t.Helper()
-	for _, example := range []struct {
-		text    string
-		allowed bool
-	}{{refused, false}, {admitted, true}} {
-		object, err := yaml.YAMLToJSON([]byte(example.text))
+	judged(t, Document, section, decide, request.OldObject.Raw, request, request)
+}
+
+// judged checks that the objects before and after the difference of a section are refused and admitted.
+func judged(t *testing.T, file, section string, decide admission.Func, old []byte, requests ...admissionv1.AdmissionRequest) {
+	t.Helper()
+	before, after := Sides(Shown(t, file, section, 1)[0])
+	for i, example := range []string{before, after} {
+		object, err := yaml.YAMLToJSON([]byte(example))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := request
+		r := requests[i]
+		r.OldObject.Raw = old
 		if r.Operation == admissionv1.Delete {
 			r.OldObject.Raw = object
 		} else {
 			r.Object.Raw = object
 		}
 		response := Respond(decide, r)
-		if response.Allowed != example.allowed {
-			t.Errorf("allowed %v with %q:\n%s", response.Allowed, response.Result.Message, example.text)
+		if response.Allowed != (i == 1) {
+			t.Errorf("allowed %v with %q:\n%s", response.Allowed, response.Result.Message, example)
 		}
-		if !response.Allowed && !strings.Contains(section, response.Result.Message) {
+		if !response.Allowed && !strings.Contains(Section(t, file, section), response.Result.Message) {
 			t.Errorf("the document does not have the message %q", response.Result.Message)
 		}
 	}
 }
 
-// GardenDocument has the examples of admission-controller's webhooks.
-const GardenDocument = "../../../docs/concepts/garden-webhooks.md"
-
 // Judged is the example of a webhook of admission-controller: two objects in the document, and the requests about them.
 type Judged struct {
 	Decide admission.Func
-	// Request is about the first object, which is refused, Other about the second, which is admitted.
+	// Request is about the object before the difference, which is refused, Other about the one after it, which is admitted.
 	Request, Other admissionv1.AdmissionRequest
 	// Old are the objects before, for updates.
 	Old []byte
 }
 
-// Document checks that a section shows what the webhook does and how it is registered: an object that is refused with a message that the
+// Document checks that the documents show what the webhook does and how it is registered: an object that is refused with a message that the
 // document has, one that is admitted, and the registration.
 func (j Judged) Document(t *testing.T, section string, registration any) {
 	t.Helper()
-	blocks, text := Blocks(t, GardenDocument, section), Section(t, GardenDocument, section)
-	if len(blocks) != 3 {
-		t.Fatalf("the section has %d blocks; wanted are an object that is refused, one that is admitted, and the registration", len(blocks))
-	}
-	for i, r := range []admissionv1.AdmissionRequest{j.Request, j.Other} {
-		object, err := yaml.YAMLToJSON([]byte(blocks[i]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.OldObject.Raw = j.Old
-		if r.Operation == admissionv1.Delete {
-			r.OldObject.Raw = object
-		} else {
-			r.Object.Raw = object
-		}
-		response := Respond(j.Decide, r)
-		if response.Allowed != (i == 1) {
-			t.Errorf("allowed %v with %q:\n%s", response.Allowed, response.Result.Message, blocks[i])
-		}
-		if !response.Allowed && !strings.Contains(text, response.Result.Message) {
-			t.Errorf("the document does not have the message %q", response.Result.Message)
-		}
-	}
-	Entry(t, blocks[2], registration)
+	judged(t, GardenDocument, section, j.Decide, j.Old, j.Request, j.Other)
+	Entry(t, section, registration)
 }
 
-// Entry checks that a document shows the registration of a webhook, but for how to reach it.
-func Entry(t *testing.T, block string, registration any) {
+// Entry checks that the page of registrations has the registration of a webhook, but for how to reach it.
+func Entry(t *testing.T, section string, registration any) {
 	t.Helper()
 	var shown, registered []any
-	if err := yaml.Unmarshal([]byte(block), &shown); err != nil {
+	if err := yaml.Unmarshal([]byte(Shown(t, Registrations, section, 1)[0]), &shown); err != nil {
 		t.Fatal(err)
 	}
 	text, err := yaml.Marshal([]any{registration})
