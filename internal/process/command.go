@@ -38,8 +38,8 @@ type Command struct {
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
 	// Subcommands print something instead of running it.
 	Subcommands []Subcommand
-	// Shared names the subcommands that the client has, too: its reference page describes them.
-	Shared []string
+	// Shared has the subcommands that the client has, too, each with its name there: the client's reference page describes them.
+	Shared map[string]string
 }
 
 // Term is something with an explanation.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,36 +49,7 @@ func (c *Command) manPages(root *cobra.Command) Subcommand {
 	}
 }
 
-// reference is the verb that prints the page of the reference documents.
-func (c *Command) reference(root *cobra.Command) Subcommand {
-	return Subcommand{
-		Name: "reference", Short: "Print the reference of the command line as Markdown",
-		Run: func(_ *pflag.FlagSet, out io.Writer) error {
-			if _, err := fmt.Fprintf(out, "# Command line of %s\n\nGenerated from the command; `make generate` updates it.\n", c.Name); err != nil {
-				return err
-			}
-			if len(c.Shared) > 0 {
-				if _, err := fmt.Fprintf(out, "The [client](kubectl-espalier-command-line.md) has these verbs, too: %s.\n", strings.Join(c.Shared, ", ")); err != nil {
-					return err
-				}
-			}
-			for _, p := range c.pages(root) {
-				if slices.Contains(c.Shared, strings.TrimPrefix(p.name, c.Name+" ")) {
-					continue
-				}
-				if _, err := io.WriteString(out, p.markdown()); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}
-
-var (
-	roffEscapes     = strings.NewReplacer(`\`, `\e`, `-`, `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
-	markdownEscapes = strings.NewReplacer("|", `\|`, "<", "&lt;")
-)
+var roffEscapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
 
 // roff returns a text as it is written in a man page.
 func roff(text string) string {
@@ -107,28 +77,6 @@ func (p *page) man() string {
 		}
 		if s.code != "" {
 			fmt.Fprintf(&b, ".nf\n%s\n.fi\n", roff(strings.TrimSuffix(s.code, "\n")))
-		}
-	}
-	return b.String()
-}
-
-// markdown is a part of the reference.
-func (p *page) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", p.name, p.short, p.use)
-	for _, paragraph := range p.paragraphs {
-		fmt.Fprintf(&b, "\n%s\n", markdownEscapes.Replace(paragraph))
-	}
-	for _, s := range p.sections {
-		fmt.Fprintf(&b, "\n### %s\n\n", strings.TrimSpace(s.title+" of "+p.name))
-		if len(s.terms) > 0 {
-			b.WriteString("| name | meaning |\n|---|---|\n")
-		}
-		for _, term := range s.terms {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", term.Name, markdownEscapes.Replace(term.Text))
-		}
-		if s.code != "" {
-			fmt.Fprintf(&b, "```\n%s```\n", s.code)
 		}
 	}
 	return b.String()

@@ -23,10 +23,13 @@ type section struct {
 	title string
 	terms []Term
 	code  string
+	// grouped marks the names of a group of flags.
+	grouped bool
 }
 
 const (
-	flagsTitle = "Flags"
+	commandsTitle = "Commands"
+	flagsTitle    = "Flags"
 	// deprecation marks a deprecated flag; its value is the replacement.
 	deprecation = "deprecated-in-favour-of"
 )
@@ -70,7 +73,7 @@ func (p *page) addGroups(flags *pflag.FlagSet) {
 		}
 	})
 	for _, heading := range headings {
-		p.add(section{title: heading, code: strings.Join(lines[heading], "\n") + "\n"})
+		p.add(section{title: heading, code: strings.Join(lines[heading], "\n") + "\n", grouped: true})
 	}
 }
 
@@ -99,7 +102,7 @@ func (c *Command) page(cmd *cobra.Command) *page {
 		p.paragraphs = strings.Split(strings.TrimSpace(cmd.Long), "\n\n")
 	}
 	if terms := verbs(cmd); len(terms) > 0 {
-		p.add(section{title: "Commands", terms: terms})
+		p.add(section{title: commandsTitle, terms: terms})
 	}
 	p.add(section{title: flagsTitle, terms: flagTerms(cmd.NonInheritedFlags(), false)})
 	p.addGroups(cmd.NonInheritedFlags())

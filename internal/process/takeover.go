@@ -32,10 +32,10 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 	var limit time.Duration
 	return Subcommand{
 		Name: "takeover", Fault: takeoverOf,
+		Codes: []Term{{"0", "there is nothing to write"}, {"1", "there is something to write"}, {"2", "that is not known, for example after a failed read"}},
 		Short: "Print each write that the first pass would make, and make none",
 		Long: "The command runs the controllers that " + name + " runs as the leader, with the same configuration and kubeconfigs, until no work is left.\n" +
 			"It only sends reads: writes are recorded, and later reads see their results. It takes no lease and opens no port.\n\n" +
-			"The exit code is 0 if there is nothing to write, 1 if there is something, 2 if this is not known, for example after a failed read.\n" +
 			"Fields are printed as paths, never with their values. Defaults, admission and validation of the API server are not imitated.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)

@@ -21,7 +21,7 @@ import (
 )
 
 const long = `ManagedResources and their Secrets are in the source, managed objects in the target.
---kubeconfig and --context lead to the source, --target-kubeconfig and --target-context to the target; without those the source is the target, too.
+--kubeconfig and --context lead to the source, --target-kubeconfig and --target-context to the target; without those the source is the target, too, as in a seed.
 
 explain, dump and replay are about the authorizers of a garden cluster, explain-node and replay-node about the authorizer of node agents.
 takeover and validate-config recognise by its kind which executable a configuration file is for.

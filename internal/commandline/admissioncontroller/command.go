@@ -20,7 +20,8 @@ func Command() process.Command {
 	var flags process.ConfigFlags
 	return process.Command{
 		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
-		Environment: environment, Documents: documents, Flags: flags.Add, Shared: []string{"dump", "explain", "replay", "takeover", "validate-config"},
+		Environment: environment, Documents: documents, Flags: flags.Add,
+		Shared: map[string]string{"dump": "dump", "explain": "explain", "replay": "replay", "takeover": "takeover", "validate-config": "validate-config"},
 		Subcommands: append([]process.Subcommand{
 			process.ValidateConfig(ConfigKind), takeover(), Explain("admission-controller"), admissioncontroller.Dump(), Replay(),
 		}, subcommands()...),

@@ -19,7 +19,8 @@ func Command() process.Command {
 	var flags process.ConfigFlags
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
-		Environment: environment, Documents: documents, Flags: flags.Add, Shared: []string{"validate-config"},
+		Environment: environment, Documents: documents, Flags: flags.Add,
+		Shared:      map[string]string{"explain": "explain-node", "replay": "replay-node", "validate-config": "validate-config"},
 		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind), agents.Explain("node-agent-authorizer explain", true), Replay()}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)

@@ -57,14 +57,13 @@ func subcommands() []process.Subcommand {
 	}, slices.Concat(kubectl.Verbs(), resourcemanager.Executable(flags.add, configuration).Subcommands())...)
 }
 
-// shares names the verbs that the client has, too.
-func shares() []string {
-	names := []string{"takeover", "validate-config"}
+// shares has the verbs that the client has, too.
+func shares() map[string]string {
+	verbs := map[string]string{"takeover": "takeover", "validate-config": "validate-config", "explain": "explain-node, but for --shoot"}
 	for _, verb := range kubectl.Verbs() {
-		names = append(names, verb.Name)
+		verbs[verb.Name] = verb.Name
 	}
-	slices.Sort(names)
-	return names
+	return verbs
 }
 
 // ConfigKind is the kind of the configuration file.
