@@ -17,8 +17,6 @@ type Metric struct {
 	// Type is counter, gauge, histogram or summary.
 	Type   string
 	Labels []string
-	// Features are the features that expose the metric; none means the process itself.
-	Features []string
 }
 
 // Registers returns a function that registers the metrics of a constructor.
@@ -29,7 +27,7 @@ func Registers[M any](construct func(prometheus.Registerer) M) func(prometheus.R
 // Metrics returns the metrics of the rows and of the process itself, sorted by name. All of it is read from the collectors.
 func Metrics[C, E any](rows []Row[C, E], process func(prometheus.Registerer)) []Metric {
 	byName := map[string]*Metric{}
-	note := func(name string, register func(prometheus.Registerer)) {
+	note := func(register func(prometheus.Registerer)) {
 		r := &recorder{}
 		register(r)
 		for _, m := range r.metrics {
@@ -39,15 +37,12 @@ func Metrics[C, E any](rows []Row[C, E], process func(prometheus.Registerer)) []
 				byName[m.Name] = known
 			}
 			known.Labels = slices.Compact(slices.Sorted(slices.Values(append(known.Labels, m.Labels...))))
-			if name != "" && !slices.Contains(known.Features, name) {
-				known.Features = append(known.Features, name)
-			}
 		}
 	}
-	note("", process)
+	note(process)
 	for _, row := range rows {
 		if row.Metrics != nil {
-			note(row.Name, row.Metrics)
+			note(row.Metrics)
 		}
 	}
 	all := make([]Metric, 0, len(byName))
@@ -77,7 +72,7 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	for d := range described {
 		m := describe(d, typeOf(c))
 		if m.Name = r.prefix + m.Name; r.prefix != "" {
-			m.Help = "The same as the metric without the prefix `" + r.prefix + "`, for ServiceMonitors that keep names with it only."
+			m.Help = "The same without the prefix, for ServiceMonitors that keep names with it only."
 		}
 		into.metrics = append(into.metrics, m)
 	}
@@ -146,23 +141,15 @@ func typeOf(c prometheus.Collector) string {
 	return "gauge"
 }
 
-// MetricsTable is the table of metrics in a page.
-func MetricsTable(all []Metric) string {
+// MetricsList is the list of metrics in a page.
+func MetricsList(all []Metric) string {
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | shown by | says |\n|---|---|---|---|---|\n")
 	for _, m := range all {
-		by := strings.Join(m.Features, ", ")
-		switch {
-		case by == "":
-			by = "the process"
-		case len(m.Features) > 4:
-			by = "many features"
-		}
 		labels := ""
 		if len(m.Labels) > 0 {
-			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
+			labels = "{" + strings.Join(m.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Type, labels, by, m.Help)
+		fmt.Fprintf(&b, "- `%s%s` %s: %s\n", m.Name, labels, m.Type, m.Help)
 	}
 	return b.String()
 }

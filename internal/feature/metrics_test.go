@@ -24,16 +24,16 @@ func TestMetrics(t *testing.T) {
 		r.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "starts_total", Help: "Starts."}), prometheus.NewHistogram(prometheus.HistogramOpts{Name: "took_seconds", Help: "Time."}))
 	})
 	want := []Metric{
-		{Name: "contact_seconds", Type: "gauge", Labels: []string{"kind"}, Help: "Silence.", Features: []string{"tokens"}},
-		{Name: "reviews_total", Type: "counter", Labels: []string{"code", "webhook"}, Help: `Reviews, by "code".`, Features: []string{"always", "tokens"}},
+		{Name: "contact_seconds", Type: "gauge", Labels: []string{"kind"}, Help: "Silence."},
+		{Name: "reviews_total", Type: "counter", Labels: []string{"code", "webhook"}, Help: `Reviews, by "code".`},
 		{Name: "starts_total", Type: "counter", Help: "Starts."},
 		{Name: "took_seconds", Type: "histogram", Help: "Time."},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	const table = "| metric | type | labels | shown by | says |\n|---|---|---|---|---|\n| `starts_total` | counter |  | the process | Starts. |\n"
-	if diff := cmp.Diff(table, MetricsTable(got[2:3])); diff != "" {
+	const list = "- `reviews_total{code,webhook}` counter: Reviews, by \"code\".\n- `starts_total` counter: Starts.\n"
+	if diff := cmp.Diff(list, MetricsList(got[1:3])); diff != "" {
 		t.Error(diff)
 	}
 }

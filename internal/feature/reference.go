@@ -2,15 +2,17 @@ package feature
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // Reference is the page about the features of an executable, and the rights of each in its clusters.
 func Reference[C, E any](executable string, rows []Row[C, E], cfg *C) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What %s does\n\nGenerated from the table of its features: do not edit.\n\n", executable)
-	b.WriteString("| feature | switched on by | runs on | what it does |\n|---|---|---|---|\n")
+	fmt.Fprintf(&b, "# What %s does\n\nGenerated from the table of its features: do not edit.\nEvery replica runs a feature, where nothing else is said.\n\n", executable)
 	for _, row := range rows {
 		by := "always on"
 		if row.Switch != "" {
@@ -19,39 +21,44 @@ func Reference[C, E any](executable string, rows []Row[C, E], cfg *C) string {
 		if !row.Built() {
 			by += ", which is not part of this version"
 		}
+		if row.Runs == Leader {
+			by += ", on the leader"
+		}
 		does := row.Doc
 		if row.Path != "" {
-			does += " Served under `" + row.Path + "`."
+			does += " Path: `" + row.Path + "`."
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Name, by, row.Runs, does)
+		fmt.Fprintf(&b, "- **%s** (%s): %s\n", row.Name, by, does)
 	}
 	fmt.Fprintf(&b, "\n## Rights\n\n`%s rights --config <file> --cluster <cluster>` prints the roles for a configuration. By feature they are:\n\n", executable)
-	b.WriteString("| feature | cluster | resource | verbs | restricted to |\n|---|---|---|---|---|\n")
 	for _, row := range rows {
 		rights := Rights([]Row[C, E]{row}, cfg, nil)
-		scopes := make([]Scope, 0, len(rights))
-		for scope := range rights {
-			scopes = append(scopes, scope)
-		}
-		slices.SortFunc(scopes, func(a, b Scope) int {
+		scopes := slices.SortedFunc(maps.Keys(rights), func(a, b Scope) int {
 			return strings.Compare(string(a.Cluster)+"/"+a.Namespace, string(b.Cluster)+"/"+b.Namespace)
 		})
 		for _, scope := range scopes {
+			var rules []string
 			for _, rule := range rights[scope] {
-				group := rule.APIGroups[0]
-				if group == "" {
-					group = "core"
-				}
-				var only []string
-				if scope.Namespace != "" {
-					only = append(only, "namespace `"+scope.Namespace+"`")
-				}
-				if len(rule.ResourceNames) > 0 {
-					only = append(only, "`"+strings.Join(rule.ResourceNames, "`, `")+"`")
-				}
-				fmt.Fprintf(&b, "| %s | %s | %s: %s | %s | %s |\n", row.Name, scope.Cluster, group, strings.Join(rule.Resources, ", "), strings.Join(rule.Verbs, ", "), strings.Join(only, ", "))
+				rules = append(rules, right(rule))
 			}
+			in := ""
+			if scope.Namespace != "" {
+				in = ", namespace `" + scope.Namespace + "`"
+			}
+			fmt.Fprintf(&b, "- **%s**, %s%s: %s\n", row.Name, scope.Cluster, in, strings.Join(rules, "; "))
 		}
 	}
 	return b.String()
+}
+
+// right is a rule as text: the resources, with their API group unless that is the core group, and the verbs.
+func right(rule rbacv1.PolicyRule) string {
+	text := strings.Join(rule.Resources, ", ")
+	if group := rule.APIGroups[0]; group != "" {
+		text += " of " + group
+	}
+	if len(rule.ResourceNames) > 0 {
+		text += " named `" + strings.Join(rule.ResourceNames, "`, `") + "`"
+	}
+	return strings.ReplaceAll(text+" ("+strings.Join(rule.Verbs, ", ")+")", "*", `\*`)
 }

@@ -33,16 +33,30 @@ func (x Executable[C, E]) Metrics() []feature.Metric {
 	})
 }
 
-// MetricsPage is the page about the metrics of executables.
+// MetricsPage is the page about the metrics of executables: one that several have stands there once.
 func MetricsPage(tables map[string][]feature.Metric, order []string) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the collectors that the features register: do not edit.\n")
+	seen := map[string]bool{}
 	for _, name := range order {
-		b.WriteString("\n## " + name + "\n\n" + feature.MetricsTable(tables[name]))
+		var own []feature.Metric
+		var others []string
+		for _, m := range tables[name] {
+			if seen[m.Name] {
+				others = append(others, "`"+m.Name+"`")
+			} else {
+				own = append(own, m)
+			}
+			seen[m.Name] = true
+		}
+		b.WriteString("\n## " + name + "\n\n" + feature.MetricsList(own))
+		if len(others) > 0 {
+			b.WriteString("\nIt also has " + strings.Join(others, ", ") + ".\n")
+		}
 	}
-	b.WriteString("\n## Those of the libraries\n\nEach executable shows those that it has a use for.\n\n| metrics | about |\n|---|---|\n")
+	b.WriteString("\n## Those of the libraries\n\nEach executable shows those that it has a use for.\n\n")
 	for _, l := range Libraries {
-		b.WriteString("| `" + l.Prefix + "*` | " + l.Says + " |\n")
+		b.WriteString("- `" + l.Prefix + "*`: " + l.Says + "\n")
 	}
 	return b.String()
 }

@@ -2,7 +2,6 @@ package relation
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,42 +20,50 @@ reach whatever leads to their Seed. A vertex says that something refers to an ob
 
 `)
 	writeDiagram(&out, Watches)
-	out.WriteString("\n## Edges\n\nPaths are those of the watched object. *direct* edges open their start only, nothing that leads to it; over *managed* edges the\nstart is also written under `writeScope: Owned`.\n\n")
-	out.WriteString(tableHead)
-	writeRows(&out, Watches)
-	out.WriteString("\n## Watched kinds\n\n| kind | API | name of changes in metrics |\n|---|---|---|\n")
+	out.WriteString("\n## Edges\n\nFields are those of the watched kind. *direct* edges open their start only, nothing that leads to it; over *managed* edges the\nstart is also written under `writeScope: Owned`. ")
+	out.WriteString("The metrics call changes `CreateOrUpdate` and `Delete`, those of Gardenlets and CertificateSigningRequests `Create` and `Delete`.\n")
+	shown := map[string]bool{}
 	for _, w := range Watches {
-		group := w.Resource.GroupVersion().String()
-		fmt.Fprintf(&out, "| %s | `%s` %s | `%s`, `Delete` |\n", Schema.Names[w.Kind], group, w.Resource.Resource, w.Update)
-	}
-	out.WriteString("| Namespace | `v1` namespaces | none: only its label is a fact for GE-57 |\n")
-	out.WriteString("\nFields that are read and not followed:\n\n")
-	for _, w := range Watches {
-		for _, field := range slices.Sorted(maps.Keys(w.NotFollowed)) {
-			fmt.Fprintf(&out, "- %s `%s`: %s\n", Schema.Names[w.Kind], field, w.NotFollowed[field])
+		fmt.Fprintf(&out, "\n**%s** (%s of `%s`):\n\n", Schema.Names[w.Kind], w.Resource.Resource, w.Resource.GroupVersion())
+		for _, r := range w.Rows {
+			writeRow(&out, r)
+			shown[r.ID] = true
 		}
 	}
-	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a separate graph, whose sinks are Shoots. The graph does not contain objects that belong to a Shoot by their name (GE-53 to GE-56),\nbecause the client's name is sufficient for them.\n\n")
-	writeDiagram(&out, SelfHosted)
-	out.WriteString("\n")
-	out.WriteString(tableHead)
-	writeRows(&out, SelfHosted)
+	out.WriteString("\nThe label of Namespaces, too, is watched, as a fact for GE-57.\n")
+	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a separate graph, whose sinks are Shoots. The graph does not contain objects that belong to a Shoot by their name (GE-53 to GE-56),\nbecause the client's name is sufficient for them. These edges are its own:\n\n")
+	var same []string
+	for _, w := range SelfHosted {
+		for _, r := range w.Rows {
+			if shown[r.ID] {
+				same = append(same, r.ID)
+			} else {
+				writeRow(&out, r)
+			}
+		}
+	}
+	fmt.Fprintf(&out, "\nIt has these edges as well: %s.\n", strings.Join(same, ", "))
 	return out.String()
 }
 
-const tableHead = "| rule | watched | from | to | field | condition | also looks at | class |\n|---|---|---|---|---|---|---|---|\n"
-
-func writeRows(out *strings.Builder, table Table) {
-	for _, w := range table {
-		for _, r := range w.Rows {
-			fields := make([]string, len(r.Fields))
-			for i, field := range r.Fields {
-				fields[i] = "`" + field + "`"
-			}
-			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.ID, Schema.Names[w.Kind], nameList(r.From), nameList(r.To), strings.Join(fields, ", "),
-				escapeCell(r.When), nameList(r.Needs), []string{graph.Refers: "", graph.Manages: "managed", graph.Direct: "direct"}[r.Class])
-		}
+// writeRow writes an edge as an item of a list.
+func writeRow(out *strings.Builder, r Row) {
+	fmt.Fprintf(out, "- %s: %s → %s", r.ID, nameList(r.From), nameList(r.To))
+	separator := ": "
+	for _, field := range r.Fields {
+		fmt.Fprintf(out, "%s`%s`", separator, field)
+		separator = ", "
 	}
+	if r.When != "" {
+		fmt.Fprintf(out, "; %s", escapeCell(r.When))
+	}
+	if len(r.Needs) > 0 {
+		fmt.Fprintf(out, "; also looks at the %s", nameList(r.Needs))
+	}
+	if class := map[graph.Class]string{graph.Manages: "managed", graph.Direct: "direct"}[r.Class]; class != "" {
+		fmt.Fprintf(out, "; *%s*", class)
+	}
+	out.WriteString("\n")
 }
 
 // writeDiagram writes the edges between kinds as a Mermaid diagram; dotted edges are direct.

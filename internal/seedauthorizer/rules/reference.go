@@ -16,8 +16,8 @@ Generated from the table of rules; ` + "`make generate`" + ` writes it anew.
 [dependency graph](graph.md), named ones only. Everything else is left to the next authorizer, with a reason. Rules hold for gardenlets
 and extensions alike; where extensions have a rule of their own, it follows that of gardenlets.
 
-| rule | API group | resource | always | by path | subresources | list and watch of several with | special cases |
-|---|---|---|---|---|---|---|---|
+| rule | resource | always | by path | subresources | list and watch of several with | special cases |
+|---|---|---|---|---|---|---|
 `)
 	seeds.write(&out, &client{Seed: "<seed>"})
 	out.WriteString(`
@@ -54,8 +54,8 @@ func ShootReference() string {
 Generated from the table of rules; ` + "`make generate`" + ` writes it anew. Steps and columns are those of the [SeedAuthorizer](seed-authorizer-rules.md);
 the goal of paths is the client's own Shoot, in a [graph](graph.md#self-hosted-shoots) of its own.
 
-| rule | API group | resource | always | by path | subresources | list and watch of several with | special cases |
-|---|---|---|---|---|---|---|---|
+| rule | resource | always | by path | subresources | list and watch of several with | special cases |
+|---|---|---|---|---|---|---|
 `)
 	shoots.write(&out, &client{Namespace: "<namespace>", Shoot: "<shoot>"})
 	out.WriteString(`
@@ -68,14 +68,10 @@ the goal of paths is the client's own Shoot, in a [graph](graph.md#self-hosted-s
 	out.WriteString("| SH-16b | get, list, watch of the own bootstrap token in kube-system, for gardenlets: by the name that follows from the shoot's and a description that names the shoot or a ManagedSeed of the shoot; other tokens not, and extensions none |\n")
 	out.WriteString("| SH-16c | delete of a bootstrap token whose description names the shoot, for gardenlets |\n")
 	out.WriteString("| SH-23 | whatever the SeedAuthorizer allows an extension, for extensions of a Shoot in namespace garden that is a seed, too: of which a ManagedSeed makes the Seed of its name |\n")
-	out.WriteString("\n## gardenadm (SH-22)\n\n| API group | resource | verbs | objects |\n|---|---|---|---|\n")
+	out.WriteString("\n## gardenadm (SH-22)\n\n| resource | verbs | objects |\n|---|---|---|\n")
 	for _, r := range gardenadmRules {
-		group := r.group
-		if group == "" {
-			group = "core"
-		}
-		resource := strings.TrimSuffix(r.resource+"/"+r.subresource, "/")
-		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", group, resource, strings.Join(r.verbs, ", "), r.of)
+		resource := strings.TrimSuffix(name(r.resource, r.group)+"/"+r.subresource, "/")
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", resource, strings.Join(r.verbs, ", "), r.of)
 	}
 	out.WriteString("\nThe own Shoot is named in the request; a creation carries no name, and ShootRestriction looks at the object's.\n")
 	return out.String()
@@ -109,10 +105,7 @@ func (t *table) writeSpecials(out *strings.Builder) {
 }
 
 func (r *rule) write(out *strings.Builder, who string, c *client) {
-	group, resource := r.group, r.resource+who
-	if group == "" {
-		group = "core"
-	}
+	resource := name(r.resource, r.group) + who
 	if r.seedReads {
 		resource += " ¹"
 	}
@@ -137,9 +130,12 @@ func (r *rule) write(out *strings.Builder, who string, c *client) {
 	for _, s := range r.specials {
 		specials = append(specials, s.id)
 	}
-	fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.id, group, resource, strings.Join(r.always.names(), ", "), strings.Join(r.path.names(), ", "),
+	fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n", r.id, resource, strings.Join(r.always.names(), ", "), strings.Join(r.path.names(), ", "),
 		strings.Join(r.subresources, ", "), strings.Join(selectors, ", "), strings.Join(specials, ", "))
 }
+
+// name returns a resource as kubectl names it.
+func name(resource, group string) string { return strings.TrimSuffix(resource+"."+group, ".") }
 
 func escape(text string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "|", "\\|").Replace(text)

@@ -99,16 +99,12 @@ func documented(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| (counter|gauge|histogram|summary) \\| ([^|]*) \\|")
+	row := regexp.MustCompile("(?m)^- `([a-z0-9_]+)(?:\\{([a-zA-Z_,]+)\\})?` (counter|gauge|histogram|summary): ")
 	all := map[string][]string{}
 	for _, match := range row.FindAllStringSubmatch(string(content), -1) {
 		name := match[1]
-		for _, label := range strings.Split(match[3], ",") {
-			if label = strings.Trim(label, " `"); label != "" {
-				all[name] = append(all[name], label)
-			}
-		}
-		if match[2] == "histogram" {
+		all[name] = strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' })
+		if match[3] == "histogram" {
 			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
 				all[name+suffix] = append(slices.Clone(all[name]), "le")
 			}

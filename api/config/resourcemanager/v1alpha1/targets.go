@@ -21,8 +21,8 @@ const NamespacePlaceholder = "{namespace}"
 // source: its ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of
 // namespaceSelector and directory selects the targets.
 type TargetsConfiguration struct {
-	// NamespaceSelector selects the namespaces by their labels. A namespace that gets the labels is looked after from then on, and one
-	// that loses them is let go at once: nothing is deleted.
+	// NamespaceSelector selects the namespaces by their labels. A namespace that loses the labels is let go at
+	// once: nothing is deleted.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// Directory is a folder with an entry <name>.yaml for each target; see TargetEntry.

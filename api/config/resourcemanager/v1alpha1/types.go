@@ -227,11 +227,11 @@ type ManagedResourceControllerConfig struct {
 	// +optional
 	DeleteForeignObjects *bool `json:"deleteForeignObjects,omitempty"`
 	// DriftRepairDelay is the time from a change or deletion by another client until its repair; an Event reports the
-	// change at once. The delay gives an operator's emergency edit time. Default 0: drift is repaired at once.
+	// change at once. Default 0: drift is repaired at once.
 	// +optional
 	DriftRepairDelay *metav1.Duration `json:"driftRepairDelay,omitempty"`
-	// AuditPeriod is the time between two lists of each kind in use, metadata only, which are compared with the reports of the watches; the lists are
-	// spread over the period. Default 24h; 0 switches the audit off.
+	// AuditPeriod is the time between two lists of each kind in use, metadata only, which find changes that no
+	// watch reported. Default 24h; 0 switches the audit off.
 	// +optional
 	AuditPeriod *metav1.Duration `json:"auditPeriod,omitempty"`
 	// CollectOrphans deletes the objects that an audit finds in no inventory, and whose origin annotation names a ManagedResource.

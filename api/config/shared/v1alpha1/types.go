@@ -99,7 +99,8 @@ type TLSServer struct {
 	// +optional
 	ServerCertDir string `json:"serverCertDir,omitempty"`
 	// ClientCAFile is a file with the CAs, as PEM, that sign the client certificates of API servers; it is read again when it changes.
-	// Without such a certificate a client gets 401 from authorizers, webhooks and pages that ask for no token. Empty means that no certificate is needed.
+	// Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no certificate
+	// is needed.
 	// +optional
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 }
@@ -119,9 +120,10 @@ type Debugging struct {
 
 // Authentication configures access to metrics and debug endpoints.
 type Authentication struct {
-	// Enabled serves the metrics port with TLS and the certificate of the webhooks, for those only whom the API server of the source or garden
-	// knows by their token and allows the path as a nonResourceURL. Profiles, /debug/config and /debug/log-level, which shows and sets the log
-	// level, are then there without enableProfiling; debug pages on the webhooks' port then ask the same of their readers. Default false.
+	// Enabled serves the metrics port with TLS, the certificate of the webhooks, to those only whose token the
+	// API server of the source or garden allows the path as a nonResourceURL, with profiles, /debug/config and
+	// /debug/log-level, which sets the log level; debug pages on the webhooks' port then ask the same. Default
+	// false.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 }
