@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	admissioncontrollerconfig "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
@@ -51,7 +52,9 @@ func (p *configPage) section(of reflect.Type, path string) {
 			}
 			continue
 		}
-		p.key(path+name, field.Type, docs[name])
+		if name != "enabled" || !switches.MatchString(docs[name]) {
+			p.key(path+name, field.Type, withoutSubject(field.Name, docs[name]))
+		}
 	}
 }
 
@@ -69,15 +72,50 @@ func (p *configPage) key(key string, of reflect.Type, text string) {
 		fmt.Fprintf(p, "\n### %s\n\n%s. %s\n", key, typeName(of), shown)
 		return
 	}
+	if switched(element) {
+		shown += " `enabled` switches it on."
+	}
 	fmt.Fprintf(p, "\n## %s\n\n%s\n", key, shown)
 	if earlier := p.printed[element]; earlier != "" {
 		fmt.Fprintf(p, "\nThe keys are those of [%s](#%s).\n", earlier, strings.ToLower(strings.NewReplacer(".", "", "[]", "").Replace(earlier)))
 		return
 	}
-	if element.NumField() > 2 {
+	if element.NumField() > 1 {
 		p.printed[element] = key
 	}
 	p.section(element, below)
+}
+
+// switches is the comment of a switch that the section of the switch describes in its place.
+var switches = regexp.MustCompile(`^Enabled switches the (controller|webhook) on\. Default false\.$`)
+
+// switched reports whether a type, or one that it embeds, has such a switch.
+func switched(of reflect.Type) bool {
+	if d, is := reflect.Zero(of).Interface().(documented); is && switches.MatchString(d.SwaggerDoc()["enabled"]) {
+		return true
+	}
+	for i := range of.NumField() {
+		if field := of.Field(i); field.Anonymous && field.Type.PkgPath() == of.PkgPath() && switched(field.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// noun and verb are how a comment goes on after the name of its field.
+var (
+	noun = regexp.MustCompile(`^(?:is|are) (the|a|an) `)
+	verb = regexp.MustCompile(`^[a-z]*[^i]s `)
+)
+
+// withoutSubject returns a comment without the name of its field at the beginning, where it reads well without it.
+func withoutSubject(name, text string) string {
+	rest, found := strings.CutPrefix(text, name+" ")
+	if !found || !noun.MatchString(rest) && !verb.MatchString(rest) {
+		return text
+	}
+	rest = noun.ReplaceAllString(rest, "$1 ")
+	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
 // typeName returns the name of a type in YAML.

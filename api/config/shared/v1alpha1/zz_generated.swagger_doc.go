@@ -28,7 +28,7 @@ func (Warning) SwaggerDoc() map[string]string {
 
 var map_Authentication = map[string]string{
 	"":        "Authentication configures access to metrics and debug endpoints.",
-	"enabled": "Enabled serves the metrics port with TLS and the certificate of the webhooks, for those only whom the API server of the source or garden knows by their token and allows the path as a nonResourceURL. Profiles, /debug/config and /debug/log-level, which shows and sets the log level, are then there without enableProfiling; debug pages on the webhooks' port then ask the same of their readers. Default false.",
+	"enabled": "Enabled serves the metrics port with TLS, the certificate of the webhooks, to those only whose token the API server of the source or garden allows the path as a nonResourceURL, with profiles, /debug/config and /debug/log-level, which sets the log level; debug pages on the webhooks' port then ask the same. Default false.",
 }
 
 func (Authentication) SwaggerDoc() map[string]string {
@@ -100,7 +100,7 @@ func (Server) SwaggerDoc() map[string]string {
 var map_TLSServer = map[string]string{
 	"":              "TLSServer configures the certificate of a server.",
 	"serverCertDir": "ServerCertDir is the folder with tls.crt and tls.key; both are read again when they change. Default <temp dir>/k8s-webhook-server/serving-certs.",
-	"clientCAFile":  "ClientCAFile is a file with the CAs, as PEM, that sign the client certificates of API servers; it is read again when it changes. Without such a certificate a client gets 401 from authorizers, webhooks and pages that ask for no token. Empty means that no certificate is needed.",
+	"clientCAFile":  "ClientCAFile is a file with the CAs, as PEM, that sign the client certificates of API servers; it is read again when it changes. Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no certificate is needed.",
 }
 
 func (TLSServer) SwaggerDoc() map[string]string {
