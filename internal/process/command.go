@@ -38,7 +38,7 @@ type Command struct {
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
 	// Subcommands print something instead of running it.
 	Subcommands []Subcommand
-	// Shared has the subcommands that the client has, too, each with its name there: the client's reference page describes them.
+	// Shared has the subcommands of the client, whose reference page describes them, with their names there.
 	Shared map[string]string
 }
 

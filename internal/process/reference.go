@@ -29,7 +29,7 @@ Generated from the command; ` + "`make generate`" + ` updates it.
 A verb without exit codes below ends with 0 after success, and with 1 after a failure, whose reason is on stderr.
 `
 
-// markdown is the reference page: a flag of several commands and a paragraph of several commands each stand there once.
+// markdown is the reference page: a flag or a paragraph of several commands stands there once.
 func (c *Command) markdown(root *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, referenceHead, c.Name)
@@ -70,7 +70,8 @@ func sharedNames(shared map[string]string) []string {
 	return names
 }
 
-// flagsOfSeveral returns the flags and the groups of flags that more than one page has. Of a flag with several meanings it returns the commonest.
+// flagsOfSeveral returns the flags and the groups of flags that more than one page has. If a flag has several
+// meanings, it returns the commonest.
 func flagsOfSeveral(pages []*page) (flags []Term, groups []section) {
 	pagesOf, groupsOf := map[Term]int{}, map[string]int{}
 	for _, p := range pages {
@@ -127,7 +128,8 @@ func writeTerms(b *strings.Builder, terms []Term) {
 	}
 }
 
-// writeMarkdown writes a part of the reference: of flags and groups that several pages have only the names, and no paragraph that was seen.
+// writeMarkdown writes a part of the reference: only the names of flags and groups that several pages have, and no
+// paragraph that was seen.
 func (p *page) writeMarkdown(b *strings.Builder, flags []Term, groups []section, seen map[string]bool) {
 	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", p.name, p.short, p.use)
 	for _, paragraph := range p.paragraphs {

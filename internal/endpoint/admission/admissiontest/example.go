@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// Pages about the webhooks of resource-manager and of admission-controller, and the page with the registrations of both.
+// Pages about the webhooks of resource-manager and of admission-controller, and the registrations of both.
 const (
 	Document       = "../../../docs/concepts/webhooks.md"
 	GardenDocument = "../../../docs/concepts/garden-webhooks.md"
@@ -70,7 +70,7 @@ func Sides(difference string) (before, after string) {
 	return before, after
 }
 
-// Registered checks that the page of registrations has those of a webhook. Fields that the deployment adds are not shown.
+// Registered checks that the page of registrations has those of a webhook, without fields of the deployment.
 func Registered[T any](t *testing.T, title string, entries ...T) {
 	t.Helper()
 	var shown []T

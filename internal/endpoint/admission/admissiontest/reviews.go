@@ -64,8 +64,8 @@ func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.Admiss
 // operations has the operations that an API server sends, and an unknown one.
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect, "OTHER"}
 
-// Refuses checks the example of a webhook that judges: the object before a difference is refused with a text that the section has, the one after
-// it is admitted.
+// Refuses checks the example of a webhook that judges: the object before a difference is refused with a text of
+// the section, the object after it is admitted.
 func Refuses(t *testing.T, decide admission.Func, request admissionv1.AdmissionRequest, section string) {
 	t.Helper()
 	judged(t, Document, section, decide, request.OldObject.Raw, request, request)
@@ -100,14 +100,14 @@ func judged(t *testing.T, file, section string, decide admission.Func, old []byt
 // Judged is the example of a webhook of admission-controller: two objects in the document, and the requests about them.
 type Judged struct {
 	Decide admission.Func
-	// Request is about the object before the difference, which is refused, Other about the one after it, which is admitted.
+	// Request is about the refused object before the difference, Other about the admitted object after it.
 	Request, Other admissionv1.AdmissionRequest
 	// Old are the objects before, for updates.
 	Old []byte
 }
 
-// Document checks that the documents show what the webhook does and how it is registered: an object that is refused with a message that the
-// document has, one that is admitted, and the registration.
+// Document checks the documents of a webhook: an object that is refused with a message of the document, an object
+// that is admitted, and the registration.
 func (j Judged) Document(t *testing.T, section string, registration any) {
 	t.Helper()
 	judged(t, GardenDocument, section, j.Decide, j.Old, j.Request, j.Other)
