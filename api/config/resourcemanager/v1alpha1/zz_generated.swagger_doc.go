@@ -58,7 +58,7 @@ func (TargetSharding) SwaggerDoc() map[string]string {
 }
 
 var map_TargetsConfiguration = map[string]string{
-	"":                  "TargetsConfiguration has one process look after the ManagedResources of many targets. A target is a namespace of the source: its ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of namespaceSelector and directory says which targets there are.",
+	"":                  "TargetsConfiguration has one process look after the ManagedResources of many targets. A target is a namespace of the source: its ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of namespaceSelector and directory selects the targets.",
 	"namespaceSelector": "NamespaceSelector selects the namespaces by their labels. A namespace that loses the labels is let go at once: nothing is deleted.",
 	"directory":         "Directory is a folder with an entry <name>.yaml for each target; see TargetEntry.",
 	"kubeconfig":        "Kubeconfig is the Secret in the namespace of the target with its kubeconfig. With server, ca and token no kubeconfig is needed.",
@@ -180,14 +180,14 @@ var map_ManagedResourceControllerConfig = map[string]string{
 	"concurrentSyncs":           "ConcurrentSyncs is the number of workers. Default 5.",
 	"syncPeriod":                "SyncPeriod is the time between two runs of a ManagedResource without any event, and the time limit of one reconciliation; at least 15s. Default 1m.",
 	"alwaysUpdate":              "AlwaysUpdate sends an update for every object in every sync period, changed or not. Default false.",
-	"alwaysUpdateScope":         "AlwaysUpdateScope says which objects alwaysUpdate is for: All, or Unwatched ones only. Objects whose drift a watch reports are then compared, and written if they differ, as without alwaysUpdate. Default All.",
+	"alwaysUpdateScope":         "AlwaysUpdateScope limits alwaysUpdate: All objects, or Unwatched ones only. Objects whose drift a watch reports are then compared, and written if they differ, as without alwaysUpdate. Default All.",
 	"managedByLabelValue":       "ManagedByLabelValue is the value of the label resources.gardener.cloud/managed-by. Default gardener.",
 	"applyWhileDeletionPending": "ApplyWhileDeletionPending applies the new objects while old ones are still being deleted. Default false.",
 	"deleteForeignObjects":      "DeleteForeignObjects deletes an object of the inventory even if its origin annotation names another ManagedResource meanwhile. Default false.",
 	"driftRepairDelay":          "DriftRepairDelay is the time from a change or deletion by another client until its repair; an Event reports the change at once. Default 0: drift is repaired at once.",
 	"auditPeriod":               "AuditPeriod is the time between two lists of each kind in use, metadata only, which find changes that no watch reported. Default 24h; 0 switches the audit off.",
 	"collectOrphans":            "CollectOrphans deletes the objects that an audit finds in no inventory, and whose origin annotation names a ManagedResource. Without it an Event reports them. Default false.",
-	"allowHolds":                "AllowHolds has an object left alone that carries the annotation resources.gardener.cloud/leave-alone-until in the target. A ManagedResource with the annotation resources.gardener.cloud/allow-holds says otherwise for its objects. Default: true if the target is the source, else false, as others may write its objects.",
+	"allowHolds":                "AllowHolds exempts objects from repair that have the annotation resources.gardener.cloud/leave-alone-until in the target. The annotation resources.gardener.cloud/allow-holds of a ManagedResource overrides it for its objects. Default: true if the target is the source, else false, as others may write its objects.",
 	"readyCondition":            "ReadyCondition adds the conditions Ready, Reconciling and Stalled to ManagedResources, by which clients that use kstatus, such as Flux, Argo CD and Helm, judge them. Default true under profile contract; false under profile gardener.",
 	"rolloutGroupNamespace":     "RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups, which the annotation resources.gardener.cloud/rollout-group of ManagedResources names. Default: none; the annotation means nothing then.",
 	"emergencyStop":             "EmergencyStop follows the Namespace garden of the source, whose annotation shoot.gardener.cloud/emergency-stop-reconciliations=true stops all ManagedResources of shoots. Default true under profile contract, false under profile gardener.",
@@ -361,7 +361,7 @@ var map_TokenRequestorControllerConfig = map[string]string{
 	"enabled":         "Enabled switches the controller on. Default false.",
 	"concurrentSyncs": "ConcurrentSyncs is the number of workers. Default 5 when enabled.",
 	"class":           "Class is the value that the label resources.gardener.cloud/class of Secrets must have; empty means all Secrets. Default empty, and shoot in the profile gardener.",
-	"reviewTokens":    "ReviewTokens has the target judge the tokens that are there, and renews those that it does not accept. Default true when enabled.",
+	"reviewTokens":    "ReviewTokens has the target judge the existing tokens, and renews those that it does not accept. Default true when enabled.",
 }
 
 func (TokenRequestorControllerConfig) SwaggerDoc() map[string]string {
@@ -385,7 +385,7 @@ var map_WebhookConfiguration = map[string]string{
 	"seccompProfile":                "SeccompProfile sets the seccomp profile of Pods.",
 	"tokenInvalidator":              "TokenInvalidator invalidates static ServiceAccount tokens at admission.",
 	"vpaInPlaceUpdates":             "VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.",
-	"onlyReport":                    "OnlyReport are the names of webhooks that admit what they would refuse, and report it by a warning, an audit annotation, a metric and in the log. Names are crd-deletion-protection and extension-validation; webhooks that change objects have no such mode. Default none.",
+	"onlyReport":                    "OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a warning, an audit annotation, a metric and a line of the log. Names are crd-deletion-protection and extension-validation; webhooks that change objects have no such mode. Default none.",
 }
 
 func (WebhookConfiguration) SwaggerDoc() map[string]string {
