@@ -25,7 +25,7 @@ type documented interface{ SwaggerDoc() map[string]string }
 func configuration(executable string, of documented) func() string {
 	return func() string {
 		p := &configPage{printed: map[reflect.Type]string{}}
-		fmt.Fprintf(p, "# Configuration of %s\n\nGenerated from the types; `make generate` updates it. A file starts with\n\n```yaml\napiVersion: %s.config.gardener.cloud/v1alpha1\nkind: %s\n```\n",
+		fmt.Fprintf(&p.Builder, "# Configuration of %s\n\nGenerated from the types; `make generate` updates it. A file starts with\n\n```yaml\napiVersion: %s.config.gardener.cloud/v1alpha1\nkind: %s\n```\n",
 			executable, strings.ReplaceAll(executable, "-", ""), reflect.TypeOf(of).Name())
 		p.section(reflect.TypeOf(of), "")
 		return p.String()
@@ -69,15 +69,15 @@ func (p *configPage) key(key string, of reflect.Type, text string) {
 	isSection := element.Kind() == reflect.Struct && strings.Contains(element.PkgPath(), "/api/config/")
 	shown := strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(text)
 	if !isSection {
-		fmt.Fprintf(p, "\n### %s\n\n%s. %s\n", key, typeName(of), shown)
+		fmt.Fprintf(&p.Builder, "\n### %s\n\n%s. %s\n", key, typeName(of), shown)
 		return
 	}
 	if switched(element) {
 		shown += " `enabled` switches it on."
 	}
-	fmt.Fprintf(p, "\n## %s\n\n%s\n", key, shown)
+	fmt.Fprintf(&p.Builder, "\n## %s\n\n%s\n", key, shown)
 	if earlier := p.printed[element]; earlier != "" {
-		fmt.Fprintf(p, "\nThe keys are those of [%s](#%s).\n", earlier, strings.ToLower(strings.NewReplacer(".", "", "[]", "").Replace(earlier)))
+		fmt.Fprintf(&p.Builder, "\nThe keys are those of [%s](#%s).\n", earlier, strings.ToLower(strings.NewReplacer(".", "", "[]", "").Replace(earlier)))
 		return
 	}
 	if element.NumField() > 1 {
