@@ -58,15 +58,11 @@ func newDryRun(progress io.Writer, limit time.Duration) *DryRun {
 func (r *DryRun) Part(name string, do func(*DryRun) error) {
 	r.tell("%s", name)
 	part := &DryRun{Log: r.Log, progress: r.progress, limit: r.limit}
-	err := do(part)
-	r.parts = append(r.parts, takeoverPart{Target: name, takeoverReport: *part.report(), Unknown: plaintext.Line(errorText(err))})
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
+	unknown := ""
+	if err := do(part); err != nil {
+		unknown = plaintext.Line(err.Error())
 	}
-	return err.Error()
+	r.parts = append(r.parts, takeoverPart{Target: name, takeoverReport: *part.report(), Unknown: unknown})
 }
 
 // RESTConfig is like the function RESTConfig, for a client that reads only. Two of the same cluster share the writes

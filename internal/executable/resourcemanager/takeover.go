@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,12 +43,16 @@ func ShootsOfSeed() *config.TargetsConfiguration {
 	}
 }
 
+// findTimeout limits each request by which targets are found.
+const findTimeout = 30 * time.Second
+
 // rehearseAll rehearses one target after the other. A target that fails does not keep the others from being rehearsed.
 func rehearseAll(ctx context.Context, cfg *configuration, r *process.DryRun) error {
 	reached, err := r.RESTConfig(string(feature.Source))(&cfg.SourceClientConnection)
 	if err != nil {
 		return fmt.Errorf("source cluster: %w", err)
 	}
+	reached.Timeout = findTimeout
 	client, err := kubernetes.NewForConfig(reached)
 	if err != nil {
 		return fmt.Errorf("source cluster: %w", err)
@@ -60,6 +65,9 @@ func rehearseAll(ctx context.Context, cfg *configuration, r *process.DryRun) err
 		return errors.New("the source has no namespace of a target")
 	}
 	for i := range all {
+		if ctx.Err() != nil {
+			break // The other targets would each be asked for their version.
+		}
 		r.Part(all[i].Name, func(part *process.DryRun) error {
 			way, own, err := all[i].Resolve(ctx, cfg)
 			if err != nil {

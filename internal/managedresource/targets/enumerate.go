@@ -3,9 +3,8 @@ package targets
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,18 +63,14 @@ func Enumerate(ctx context.Context, o Options) ([]Enumerated, error) {
 }
 
 func (t *Targets) enumerateEntries() ([]Enumerated, error) {
-	files, err := os.ReadDir(t.Config.Targets.Directory)
+	present, err := t.entries()
 	if err != nil {
 		return nil, err
 	}
 	var all []Enumerated
-	for _, file := range files {
-		name, is := strings.CutSuffix(file.Name(), suffix)
-		if !is || name == "" || strings.HasPrefix(name, ".") {
-			continue
-		}
+	for _, name := range slices.Sorted(maps.Keys(present)) {
 		all = append(all, Enumerated{name, func(ctx context.Context) (string, *credentials, error) {
-			namespace, resolve, err := t.fromEntry(filepath.Join(t.Config.Targets.Directory, file.Name()))
+			namespace, resolve, err := t.fromEntry(present[name])
 			if err != nil {
 				return "", nil, err
 			}

@@ -72,17 +72,26 @@ func (t *Targets) followDirectory(ctx context.Context) error {
 	}
 }
 
-// look compares the folder with the targets.
-func (t *Targets) look(ctx context.Context) error {
+// entries returns the files of the folder by the names of their targets.
+func (t *Targets) entries() (map[string]string, error) {
 	files, err := os.ReadDir(t.Config.Targets.Directory)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	present := map[string]string{}
 	for _, file := range files {
 		if name, is := strings.CutSuffix(file.Name(), suffix); is && name != "" && !strings.HasPrefix(name, ".") {
 			present[name] = filepath.Join(t.Config.Targets.Directory, file.Name())
 		}
+	}
+	return present, nil
+}
+
+// look compares the folder with the targets.
+func (t *Targets) look(ctx context.Context) error {
+	present, err := t.entries()
+	if err != nil {
+		return err
 	}
 	previous := map[string]string{}
 	for _, c := range t.offered() {
