@@ -24,8 +24,10 @@ func TestMissingObjectsAreToldInChurn(t *testing.T) {
 	const (
 		number, hot = 200, 8
 		lasts       = 12 * time.Second
-		// told is three seconds, and what a busy machine takes for the requests of two looks.
+		// told is three seconds, and what an idle machine takes for the requests of two looks.
 		told = 4500 * time.Millisecond
+		// busy bounds, in looks of this test, what a busy machine takes for the requests that tell it.
+		busy = 10
 	)
 	t.Parallel()
 	f := newFixture(t)
@@ -72,12 +74,19 @@ func TestMissingObjectsAreToldInChurn(t *testing.T) {
 	}
 
 	missing := map[string]time.Time{}
-	worst, longest, at := time.Duration(0), time.Duration(0), ""
+	var worst, longest, slowest time.Duration
+	at, last := "", time.Now()
 	look := func() {
+		began := time.Now()
+		if gap := began.Sub(last); gap > time.Second {
+			clear(missing) // Objects may have come and gone since.
+		}
 		list := &corev1.ConfigMapList{}
 		healthy, _ := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesHealthy)
 		f.must(f.shoot.List(f.ctx, list, client.InNamespace(f.ns)))
-		now, present := time.Now(), map[string]bool{}
+		last = time.Now()
+		slowest = max(slowest, last.Sub(began))
+		present := map[string]bool{}
 		for i := range list.Items {
 			present[list.Items[i].Name] = true
 		}
@@ -88,11 +97,11 @@ func TestMissingObjectsAreToldInChurn(t *testing.T) {
 			case present[name]:
 				delete(missing, name)
 			case !found:
-				missing[name] = now
+				missing[name] = last
 			default:
-				longest = max(longest, now.Sub(since))
-				if strings.HasPrefix(healthy, "True") && now.Sub(since) > worst {
-					worst, at = now.Sub(since), name
+				longest = max(longest, began.Sub(since))
+				if strings.HasPrefix(healthy, "True") && began.Sub(since) > worst {
+					worst, at = began.Sub(since), name
 				}
 			}
 		}
@@ -101,8 +110,8 @@ func TestMissingObjectsAreToldInChurn(t *testing.T) {
 		look()
 		pass(f.ctx, 50*time.Millisecond)
 	}
-	t.Logf("an object was missing for %s, and for %s (%s) while ResourcesHealthy was True", longest, worst, at)
-	if worst > told {
+	t.Logf("an object was missing for %s, and for %s (%s) while ResourcesHealthy was True; a look took up to %s", longest, worst, at, slowest)
+	if worst > max(told, 3*time.Second+busy*slowest) {
 		t.Errorf("MRB-40/T3-11: %s is missing for %s while ResourcesHealthy is True", at, worst)
 	}
 }

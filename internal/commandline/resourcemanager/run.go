@@ -15,8 +15,9 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// probeBudget bounds the wait for a cache in a readiness probe (PRC-54).
-const probeBudget = 5 * time.Millisecond
+// probeBudget bounds the wait for a cache in a readiness probe (PRC-54). A cache that has synced answers at once, unless the process is starved:
+// a budget that a busy machine uses up before the cache is asked says that it has not synced.
+const probeBudget = 200 * time.Millisecond
 
 // manyGarbage bounds the garbage with many targets, in percent of the memory that is in use.
 const manyGarbage = 50
