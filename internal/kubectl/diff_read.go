@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -222,23 +223,23 @@ func (r *runReader) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResour
 
 // readObjects reads every object that a run would read.
 func (r *runReader) readObjects(ctx context.Context, run *inspect.Run) {
-	run.Live, run.Unread = map[plan.Key]*unstructured.Unstructured{}, map[plan.Key]error{}
-	refs := map[plan.Key]*resourcesv1alpha1.ObjectReference{}
+	run.Live, run.Unread = map[objects.ID]*unstructured.Unstructured{}, map[objects.ID]error{}
+	refs := map[objects.ID]*resourcesv1alpha1.ObjectReference{}
 	for _, desired := range run.Planned.Apply {
-		refs[desired.Key] = &desired.Reference
+		refs[desired.Ref.ID] = &desired.Reference
 	}
 	for _, left := range [][]resourcesv1alpha1.ObjectReference{run.Planned.Delete, run.Planned.Release} {
 		for i := range left {
-			refs[plan.KeyOfReference(&left[i].ObjectReference)] = &left[i]
+			refs[objects.IDOfEntry(&left[i])] = &left[i]
 		}
 	}
-	keys := make([]plan.Key, 0, len(refs))
+	keys := make([]objects.ID, 0, len(refs))
 	for key := range refs {
 		keys = append(keys, key)
 	}
 	r.progress.begin("objects read", len(keys))
 	var mu sync.Mutex
-	parallel(len(keys), keys, func(key plan.Key) {
+	parallel(len(keys), keys, func(key objects.ID) {
 		live, err := r.readObject(ctx, refs[key])
 		mu.Lock()
 		defer mu.Unlock()
@@ -352,7 +353,7 @@ func (r *runReader) manifests(ctx context.Context) (*differing, error) {
 func entriesOf(mr *resourcesv1alpha1.ManagedResource, manifests decode.Result) []resourcesv1alpha1.ObjectReference {
 	var entries []resourcesv1alpha1.ObjectReference
 	for _, object := range manifests.Objects {
-		if entry := inspect.EntryOf(mr, plan.KeyOf(object.Unstructured), object.GetNamespace() == ""); entry != nil {
+		if entry := inspect.EntryOf(mr, objects.IDOf(object.Unstructured), object.GetNamespace() == ""); entry != nil {
 			entries = append(entries, *entry)
 		}
 	}

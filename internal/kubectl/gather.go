@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -300,7 +301,7 @@ func (q *question) readScaled(ctx context.Context) {
 		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("whether an autoscaler has its replicas is not known: %v", err))
 		return
 	}
-	q.facts.Scaled = slices.ContainsFunc(plan.NewEquivalences(q.facts.ManagedResource.Spec.Equivalences).Keys(q.facts.Key()), func(key plan.Key) bool { return scaled[key] })
+	q.facts.Scaled = slices.ContainsFunc(plan.NewEquivalences(q.facts.ManagedResource.Spec.Equivalences).Keys(q.facts.Key()), func(key objects.ID) bool { return scaled[key] })
 }
 
 func (q *question) readDefaults(ctx context.Context) {
@@ -322,18 +323,17 @@ func (q *question) readDefaults(ctx context.Context) {
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v1", Resource: "horizontalpodautoscalers"}
 
 // scaled are the objects of a namespace, or of all, that an autoscaler has.
-func (r *reader) scaled(ctx context.Context, namespace string) (map[plan.Key]bool, error) {
-	objects, err := r.list(ctx, autoscalers, namespace, metav1.ListOptions{})
+func (r *reader) scaled(ctx context.Context, namespace string) (map[objects.ID]bool, error) {
+	found, err := r.list(ctx, autoscalers, namespace, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	scaled := map[plan.Key]bool{}
-	for i := range objects {
-		apiVersion, _, _ := unstructured.NestedString(objects[i].Object, "spec", "scaleTargetRef", "apiVersion")
-		name, _, _ := unstructured.NestedString(objects[i].Object, "spec", "scaleTargetRef", "name")
-		kind, _, _ := unstructured.NestedString(objects[i].Object, "spec", "scaleTargetRef", "kind")
-		ref := corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: objects[i].GetNamespace(), Name: name}
-		scaled[plan.KeyOfReference(&ref)] = true
+	scaled := map[objects.ID]bool{}
+	for i := range found {
+		apiVersion, _, _ := unstructured.NestedString(found[i].Object, "spec", "scaleTargetRef", "apiVersion")
+		name, _, _ := unstructured.NestedString(found[i].Object, "spec", "scaleTargetRef", "name")
+		kind, _, _ := unstructured.NestedString(found[i].Object, "spec", "scaleTargetRef", "kind")
+		scaled[objects.NewID(schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind(), found[i].GetNamespace(), name)] = true
 	}
 	return scaled, nil
 }

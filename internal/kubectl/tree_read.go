@@ -16,7 +16,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // treeReader reads ManagedResources with their objects.
@@ -56,7 +56,7 @@ func (g *treeReader) read(ctx context.Context) ([]inspect.Branch, error) {
 
 // branches reads the objects of ManagedResources, and the Events about the ManagedResources.
 func (g *treeReader) branches(ctx context.Context, all []*resourcesv1alpha1.ManagedResource) ([]inspect.Branch, error) {
-	f := &inspect.TreeFacts{Now: time.Now(), ManagedResources: all, Live: map[plan.Key]*unstructured.Unstructured{}, Unread: map[plan.Key]error{}}
+	f := &inspect.TreeFacts{Now: time.Now(), ManagedResources: all, Live: map[objects.ID]*unstructured.Unstructured{}, Unread: map[objects.ID]error{}}
 	selector := ownWarnings
 	if g.name != "" {
 		selector += ",involvedObject.name=" + g.name
@@ -105,7 +105,7 @@ func (b *bunch) namespace() string {
 // readObjects reads the objects of all inventories: many of a kind by one list, few of them one by one.
 func (g *treeReader) readObjects(ctx context.Context, f *inspect.TreeFacts) {
 	var mu sync.Mutex
-	took := func(key plan.Key, live *unstructured.Unstructured, err error) {
+	took := func(key objects.ID, live *unstructured.Unstructured, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -123,29 +123,29 @@ func (g *treeReader) readObjects(ctx context.Context, f *inspect.TreeFacts) {
 	})
 }
 
-func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(plan.Key, *unstructured.Unstructured, error)) {
+func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(objects.ID, *unstructured.Unstructured, error)) {
 	k, err := g.target.served(ctx, b.gvk)
 	if err == nil && k == nil {
 		err = fmt.Errorf("the target does not serve %s", b.gvk)
 	}
 	if err != nil {
 		for _, ref := range b.refs {
-			took(plan.KeyOfReference(&ref.ObjectReference), nil, err)
+			took(objects.IDOfEntry(ref), nil, err)
 		}
 		return
 	}
-	listed := map[plan.Key]*unstructured.Unstructured{}
+	listed := map[objects.ID]*unstructured.Unstructured{}
 	if len(b.refs) > fewObjects {
 		if listed, err = g.listBunch(ctx, k, b); err != nil && !apierrors.IsForbidden(err) {
 			for _, ref := range b.refs {
-				took(plan.KeyOfReference(&ref.ObjectReference), nil, err)
+				took(objects.IDOfEntry(ref), nil, err)
 			}
 			return
 		}
 	}
 	var rest []*resourcesv1alpha1.ObjectReference
 	for _, ref := range b.refs {
-		key := plan.KeyOfReference(&ref.ObjectReference)
+		key := objects.IDOfEntry(ref)
 		if live := listed[key]; live != nil {
 			took(key, live, nil)
 		} else {
@@ -158,7 +158,7 @@ func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(plan.Key
 			namespace = ""
 		}
 		live, err := g.target.get(ctx, k.at(), namespace, ref.Name)
-		took(plan.KeyOfReference(&ref.ObjectReference), live, err)
+		took(objects.IDOfEntry(ref), live, err)
 	})
 }
 
@@ -166,17 +166,17 @@ func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(plan.Key
 const managed = resourcesv1alpha1.LabelManagedBy
 
 // listBunch lists the managed objects of a kind, their metadata alone if that is all that is judged.
-func (g *treeReader) listBunch(ctx context.Context, k *kind, b *bunch) (map[plan.Key]*unstructured.Unstructured, error) {
+func (g *treeReader) listBunch(ctx context.Context, k *kind, b *bunch) (map[objects.ID]*unstructured.Unstructured, error) {
 	options := metav1.ListOptions{LabelSelector: managed}
 	list := g.target.list
 	if !inspect.NeedsWhole(b.refs[0]) {
 		list = g.target.listMetadata
 	}
-	objects, err := list(ctx, k.at(), b.namespace(), options)
-	listed := make(map[plan.Key]*unstructured.Unstructured, len(objects))
-	for i := range objects {
-		objects[i].SetGroupVersionKind(b.gvk)
-		listed[plan.KeyOf(&objects[i])] = &objects[i]
+	found, err := list(ctx, k.at(), b.namespace(), options)
+	listed := make(map[objects.ID]*unstructured.Unstructured, len(found))
+	for i := range found {
+		found[i].SetGroupVersionKind(b.gvk)
+		listed[objects.IDOf(&found[i])] = &found[i]
 	}
 	return listed, err
 }

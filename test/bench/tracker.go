@@ -55,22 +55,22 @@ func trackerWith(others int) *objects.Tracker {
 }
 
 // runOnce is a run that applies all objects of the first ManagedResource but one, which it deletes.
-func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.Key) {
+func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.ID) {
 	owner := objects.Owner{Name: "0"}
 	tracker.Track(owner, refs)
 	tracker.BeginRun(owner, keys[1:], keys[:1])
-	tracker.Claimants(keys)
+	tracker.Claimants(keys, func(schema.GroupKind) bool { return false })
 	tracker.DeletionSent(owner, keys[0])
 	tracker.ForgetDeletions(owner, keys[0])
 	tracker.DeletionRefused(owner, keys[0])
-	tracker.PassAllOutOfSync(owner, func(objects.Key) bool { return true })
+	tracker.PassAllOutOfSync(owner, func(objects.ID) bool { return true })
 	tracker.EndRun(owner)
 }
 
-func trackedObjects(of int) (refs []objects.Ref, keys []objects.Key) {
+func trackedObjects(of int) (refs []objects.Ref, keys []objects.ID) {
 	for j := range objectsEach {
-		key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: fmt.Sprint("n", of), Name: fmt.Sprint("o", j)}
-		refs, keys = append(refs, objects.Ref{Key: key, Version: "v1"}), append(keys, key)
+		key := objects.ID{Kind: "ConfigMap", Namespace: fmt.Sprint("n", of), Name: fmt.Sprint("o", j)}
+		refs, keys = append(refs, objects.Ref{ID: key, Version: "v1"}), append(keys, key)
 	}
 	return refs, keys
 }

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -24,7 +25,7 @@ const (
 )
 
 // precious are the kinds whose deletion deletes what no manifest contains: one object of them is a mass deletion.
-var precious = []metav1.GroupKind{
+var precious = []schema.GroupKind{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolume"}, {Kind: "PersistentVolumeClaim"},
 }
 
@@ -39,7 +40,7 @@ type Deletion struct {
 // IsMass reports whether the deletion is one of all objects, of which there are many, or of an object of a precious kind (MRX-20).
 func (d Deletion) IsMass() bool {
 	return d.Had >= many && len(d.Objects) >= d.Had || slices.ContainsFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-		return slices.Contains(precious, plan.KeyOfReference(&ref.ObjectReference).GroupKind())
+		return slices.Contains(precious, objects.IDOfEntry(&ref).GroupKind())
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,7 +40,7 @@ type applier struct {
 	// periodic is true if a sync period asks for updates of objects that no watch covers.
 	full, all, asked, periodic bool
 	// visitedBefore are the objects that an earlier run has visited for the same reason.
-	visitedBefore map[plan.Key]struct{}
+	visitedBefore map[objects.ID]struct{}
 	// scales has the custom kinds of the plan, and whether they have the subresource scale.
 	scales map[schema.GroupVersionKind]bool
 
@@ -52,20 +51,20 @@ type applier struct {
 
 	breaker      breaker
 	equivalences plan.Equivalences
-	definedKinds map[metav1.GroupKind]bool
+	definedKinds map[schema.GroupKind]bool
 
 	mu               sync.Mutex
 	errs             []error
 	failedNamespaces map[string]bool
-	failedKinds      map[metav1.GroupKind]bool
+	failedKinds      map[schema.GroupKind]bool
 	// replan is true if an object was left to the next run, which plans it at its present place.
 	replan bool
 	// failing are the objects that could not be applied, or were skipped. They are kept for other ManagedResources, which
 	// may be able to apply them.
-	failing map[objects.Key]struct{}
+	failing map[objects.ID]struct{}
 	// written has the outcome of each object that is in sync now; held is the time until the first of the delayed
 	// repairs; events are the reports about drift.
-	written map[plan.Key]outcome
+	written map[objects.ID]outcome
 	held    time.Duration
 	events  []string
 }
@@ -112,8 +111,8 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
 		full: taken.VisitsUnknown(), all: taken.Full, asked: taken.Requested, periodic: taken.Periodic, visitedBefore: taken.Visited,
 		equivalences:     plan.NewEquivalences(mr.Spec.Equivalences),
-		definedKinds:     map[metav1.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[metav1.GroupKind]bool{}, failing: map[objects.Key]struct{}{}, written: map[plan.Key]outcome{},
+		definedKinds:     map[schema.GroupKind]bool{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[schema.GroupKind]bool{}, failing: map[objects.ID]struct{}{}, written: map[objects.ID]outcome{},
 	}
 }
 
@@ -168,7 +167,7 @@ func (a *applier) findScalable(ctx context.Context) (err error) {
 // isScalable reports whether the merge of an object asks for autoscalers: it has replicas, or its kind has the
 // subresource scale.
 func (a *applier) isScalable(desired *plan.Desired) bool {
-	return merge.HasReplicas(desired.Key.Group, desired.Key.Kind) || a.scales[desired.GroupVersionKind()]
+	return merge.HasReplicas(desired.Ref.ID.Group, desired.Ref.ID.Kind) || a.scales[desired.GroupVersionKind()]
 }
 
 // piece is work for one object of a tier.
@@ -199,7 +198,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) claims {
 	owner, shared := ownerOf(a.mr), []resourcesv1alpha1.ObjectReference(nil)
 	for _, desired := range tier {
-		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) && a.Tracker.OthersHave(owner, desired.Ref.Key) {
+		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) && a.Tracker.OthersHave(owner, desired.Ref.ID) {
 			shared = append(shared, desired.Reference)
 		}
 	}
@@ -213,7 +212,7 @@ func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) clai
 // inSync reports whether an object is known to be in sync with the digest of this ManagedResource's desired state, or
 // with the same state and the origin of another owner.
 func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64, others claims) (as uint64, inSync bool) {
-	key := desired.Ref.Key
+	key := desired.Ref.ID
 	if as, inSync = digest, a.Tracker.InSync(key, digest); !inSync {
 		for _, as = range a.digestsOfOwners(desired, options, others) {
 			if inSync = a.Tracker.InSync(key, as); inSync {
@@ -227,7 +226,7 @@ func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest ui
 // digestsOfOwners returns the digests of the desired state of an object with the origins of other ManagedResources
 // that keep the object.
 func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, others claims) (digests []uint64) {
-	for _, claim := range others.on(desired.Key, a.Tracker) {
+	for _, claim := range others.on(desired.Ref.ID, a.Tracker) {
 		if claim.Keeps {
 			options.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
 			digests = append(digests, desiredDigest(desired, options))
@@ -241,22 +240,22 @@ func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, 
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others claims) func() {
 	options := a.options(desired)
 	digest := desiredDigest(desired, options)
-	_, visited := a.visitedBefore[desired.Key]
+	_, visited := a.visitedBefore[desired.Ref.ID]
 	if as, inSync := a.inSync(desired, options, digest, others); inSync && (!a.all || visited) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-		a.written[desired.Key] = outcome{result: skipped, observation: objects.Observation{Key: desired.Ref.Key, Desired: as}}
+		a.written[desired.Ref.ID] = outcome{result: skipped, observation: objects.Observation{ID: desired.Ref.ID, Desired: as}}
 		return nil
 	}
 	if a.dependsOnFailed(desired) {
 		a.skip(desired)
 		return nil
 	}
-	drift := a.Tracker.DriftOf(desired.Ref.Key, a.Clock.Now())
+	drift := a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now())
 	// A requested run takes part in no fight either: it may be unable to complete.
-	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(desired.Ref.Key) {
+	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(desired.Ref.ID) {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
-	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.Key)
+	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.ID)
 	if drift.Untold {
 		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
 	}
@@ -269,7 +268,7 @@ func (a *applier) options(desired *plan.Desired) merge.Options {
 		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
 		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
 		Origin:                    a.origin(a.mr),
-		HorizontallyScaled:        a.isScalable(desired) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Key)),
+		HorizontallyScaled:        a.isScalable(desired) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Ref.ID)),
 	}
 }
 
@@ -285,8 +284,8 @@ func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 }
 
 // describes reports whether a plan is to apply an object.
-func describes(planned *plan.Plan, key objects.Key) bool {
-	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return d.Ref.Key == key })
+func describes(planned *plan.Plan, key objects.ID) bool {
+	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return d.Ref.ID == key })
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
@@ -295,33 +294,33 @@ func isTrue(b *bool) bool { return b != nil && *b }
 func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Key.GroupKind()]
+	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Ref.ID.GroupKind()]
 }
 
 // drifted reports whether another writer has changed an object since it was compared with the same manifest. This
 // ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the
 // other one, and this ManagedResource acts in its place.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
-	if a.Tracker.Drifted(desired.Ref.Key, digest) {
+	if a.Tracker.Drifted(desired.Ref.ID, digest) {
 		return true
 	}
 	if desired.Old == nil || meta.Tentative(desired.Old) {
 		return false // The run takes the object over.
 	}
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
-	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return a.Tracker.Drifted(desired.Ref.Key, as) })
+	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return a.Tracker.Drifted(desired.Ref.ID, as) })
 }
 
 // skip records an object that is not checked.
 func (a *applier) skip(desired *plan.Desired) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.failing[desired.Ref.Key] = struct{}{}
+	a.failing[desired.Ref.ID] = struct{}{}
 }
 
 // passOn leaves the objects that the run did not check, or could not, to other ManagedResources that have them.
 func (a *applier) passOn() {
-	a.Tracker.PassAllOutOfSync(ownerOf(a.mr), func(key objects.Key) bool {
+	a.Tracker.PassAllOutOfSync(ownerOf(a.mr), func(key objects.ID) bool {
 		_, failing := a.failing[key]
 		return failing || !describes(a.plan, key)
 	})
@@ -330,7 +329,7 @@ func (a *applier) passOn() {
 // look returns the record of an object, and then the present inputs of its merge, which may have changed while others
 // of its tier were applied. Inputs that change after that leave the object stale.
 func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
-	recorded := a.Tracker.Get(desired.Ref.Key)
+	recorded := a.Tracker.Get(desired.Ref.ID)
 	if now := a.options(desired); now != options {
 		return recorded, now, desiredDigest(desired, now)
 	}
@@ -338,14 +337,14 @@ func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) {
-	if a.breaker.is(desired.Key.GroupKind()) {
+	if a.breaker.is(desired.Ref.ID.GroupKind()) {
 		a.failed(ctx, desired, errNotTried)
 		return
 	}
 	recorded, options, digest := a.look(desired, options, digest)
-	compared := a.Tracker.Writing(desired.Ref.Key, digest)
-	defer a.Tracker.Written(desired.Ref.Key)
-	standsIn := !compared && a.Tracker.DriftOf(desired.Ref.Key, a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
+	compared := a.Tracker.Writing(desired.Ref.ID, digest)
+	defer a.Tracker.Written(desired.Ref.ID)
+	standsIn := !compared && a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options, recorded)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
@@ -365,8 +364,8 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 
 // visited returns the objects that a full run need not visit once more, unless one is stale: also those that it
 // skipped, as they were visited before.
-func (a *applier) visited() map[plan.Key]struct{} {
-	visited := make(map[plan.Key]struct{}, len(a.written))
+func (a *applier) visited() map[objects.ID]struct{} {
+	visited := make(map[objects.ID]struct{}, len(a.written))
 	for key := range a.written {
 		visited[key] = struct{}{}
 	}
@@ -377,7 +376,7 @@ func (a *applier) visited() map[plan.Key]struct{} {
 // because they cover it.
 func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {
-		if done.result == skipped && !a.Tracker.InSync(done.observation.Key, done.observation.Desired) {
+		if done.result == skipped && !a.Tracker.InSync(done.observation.ID, done.observation.Desired) {
 			return true
 		}
 	}
@@ -393,10 +392,10 @@ func (a *applier) planAnew() {
 	a.replan = true
 }
 
-func definedKind(crd *plan.Desired) metav1.GroupKind {
+func definedKind(crd *plan.Desired) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	return metav1.GroupKind{Group: group, Kind: kind}
+	return schema.GroupKind{Group: group, Kind: kind}
 }
 
 // failed keeps an error in the form of MR-28; a conflict is passed on as it is.
@@ -406,13 +405,13 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
 		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)
 	}
-	a.breaker.answered(desired.Key.GroupKind(), err)
+	a.breaker.answered(desired.Ref.ID.GroupKind(), err)
 	log.FromContext(ctx).V(1).Info("Object could not be applied", "resource", desired.Name(), "reason", err.Error())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
-	a.failing[desired.Ref.Key] = struct{}{}
-	switch desired.Key.Kind {
+	a.failing[desired.Ref.ID] = struct{}{}
+	switch desired.Ref.ID.Kind {
 	case "Namespace":
 		a.failedNamespaces[desired.GetName()] = true
 	case "CustomResourceDefinition":

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -18,94 +18,76 @@ import (
 
 // claims are the claims of other ManagedResources on objects, by their inventories.
 type claims struct {
-	// byKey has the claims by the key that keyed returns for the object.
-	byKey map[plan.Key][]ownership.Claim
-	// clusterScoped are kinds that have no namespaces though some of these entries name one; their objects are found by
-	// keys without namespaces.
-	clusterScoped map[metav1.GroupKind]bool
-	// unknown has, for keys without namespaces, the error that hides whether another ManagedResource has such an
-	// object.
-	unknown map[plan.Key]error
+	// byID has the claims by the ID that at returns for the object.
+	byID map[objects.ID][]ownership.Claim
+	// clusterScoped are kinds that have no namespaces, though entries may name one.
+	clusterScoped map[schema.GroupKind]bool
+	// unknown has, for IDs without namespaces, the error that hides whether another ManagedResource has such an object.
+	unknown map[objects.ID]error
 }
 
 // claimsOn finds objects in the inventories of other ManagedResources that this instance has to do with. The tracker
 // names these ManagedResources, so that the cost is in proportion to the objects, and not to all ManagedResources.
 func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []resourcesv1alpha1.ObjectReference) (claims, error) {
+	all := claims{byID: map[objects.ID][]ownership.Claim{}, clusterScoped: map[schema.GroupKind]bool{}, unknown: map[objects.ID]error{}}
 	if len(refs) == 0 {
-		return claims{}, nil
+		return all, nil
 	}
-	wanted := make(map[plan.Key]struct{}, len(refs))
-	wantedAt := map[plan.Key]*resourcesv1alpha1.ObjectReference{} // by key without namespace
+	failed := r.scopesOf(ctx, refs, all.clusterScoped)
+	ids := make([]objects.ID, len(refs))
+	wanted := make(map[objects.ID]struct{}, 2*len(refs)) // With the namespaces that count, and without any.
 	for i := range refs {
-		key := plan.KeyOfReference(&refs[i].ObjectReference)
-		wanted[key] = struct{}{}
-		wantedAt[key.WithoutNamespace()] = &refs[i]
+		ids[i] = objects.IDOfEntry(&refs[i])
+		wanted[all.at(ids[i])], wanted[ids[i].WithoutNamespace()] = struct{}{}, struct{}{}
 	}
-	var found []ownership.Claim
-	err := r.Statuses.ForEachOther(ctx, except, r.Tracker.Claimants(keysOf(refs)), func(other *resourcesv1alpha1.ManagedResource) {
+	anywhere := func(kind schema.GroupKind) bool { return all.clusterScoped[kind] || failed[kind] != nil }
+	err := r.Statuses.ForEachOther(ctx, except, r.Tracker.Claimants(ids, anywhere), func(other *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Handles(other) {
 			return // Its objects may be in another cluster.
 		}
 		for i := range other.Status.Resources {
-			key := plan.KeyOfReference(&other.Status.Resources[i].ObjectReference)
-			if wantedAt[key.WithoutNamespace()] == nil {
-				continue
+			entry := &other.Status.Resources[i]
+			id := objects.IDOfEntry(entry)
+			if _, found := wanted[all.at(id)]; found {
+				all.byID[all.at(id)] = append(all.byID[all.at(id)], ownership.Claim{
+					Owner: ownerOf(other), ID: id,
+					Keeps: r.keepsObject(other, id), CreateOnly: createdOnce(entry), Ignored: meta.Ignored(other),
+				})
+			} else if _, named := wanted[id.WithoutNamespace()]; named && failed[id.GroupKind()] != nil {
+				all.unknown[id.WithoutNamespace()] = failed[id.GroupKind()]
 			}
-			object := objects.RefOf(&other.Status.Resources[i]).Key
-			found = append(found, ownership.Claim{
-				Owner: ownerOf(other), Entry: key, Object: object,
-				Keeps: r.keepsObject(other, object), CreateOnly: createdOnce(&other.Status.Resources[i]), Ignored: meta.Ignored(other),
-			})
 		}
 	})
 	if err != nil {
 		return claims{}, fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
 	}
-	return r.sortClaims(ctx, found, wanted, wantedAt), nil
+	return all, nil
 }
 
-// sortClaims leaves out the claims on objects that have the name of a wanted object but another namespace, unless
-// their kind is cluster-scoped now.
-func (r *Reconciler) sortClaims(ctx context.Context, found []ownership.Claim, wanted map[plan.Key]struct{}, wantedAt map[plan.Key]*resourcesv1alpha1.ObjectReference) claims {
-	all := claims{byKey: map[plan.Key][]ownership.Claim{}, clusterScoped: map[metav1.GroupKind]bool{}, unknown: map[plan.Key]error{}}
-	failed := map[metav1.GroupKind]error{}
-	for _, claim := range found {
-		if _, exactly := wanted[claim.Entry]; exactly {
+// scopesOf records which kinds of entries are cluster-scoped now, and returns the errors of kinds whose scope cannot
+// be told. A kind that is not served has no objects in any scope.
+func (r *Reconciler) scopesOf(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, clusterScoped map[schema.GroupKind]bool) map[schema.GroupKind]error {
+	failed := map[schema.GroupKind]error{}
+	for i := range refs {
+		kind := refs[i].GroupVersionKind().GroupKind()
+		if _, asked := clusterScoped[kind]; asked {
 			continue
 		}
-		kind, name := claim.Entry.GroupKind(), claim.Entry.WithoutNamespace()
-		if _, asked := all.clusterScoped[kind]; !asked {
-			all.clusterScoped[kind], failed[kind] = r.clusterScoped(ctx, wantedAt[name])
-		}
-		if failed[kind] != nil {
-			all.unknown[name] = failed[kind]
+		_, scope, err := r.kindOf(ctx, &refs[i])
+		clusterScoped[kind] = scope == plan.ScopeCluster
+		if err != nil && !target.Gone(err) {
+			failed[kind] = err
 		}
 	}
-	for _, claim := range found {
-		if _, exactly := wanted[claim.Entry]; exactly || all.clusterScoped[claim.Entry.GroupKind()] {
-			key := all.keyed(claim.Entry)
-			all.byKey[key] = append(all.byKey[key], claim)
-		}
-	}
-	return all
+	return failed
 }
 
-// clusterScoped reports whether the kind of an entry is cluster-scoped now. A kind that is not served has no objects
-// in any scope.
-func (r *Reconciler) clusterScoped(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
-	_, scope, err := r.kindOf(ctx, ref)
-	if target.Gone(err) {
-		return false, nil
+// at returns the ID by which the claims on an object are found.
+func (c claims) at(id objects.ID) objects.ID {
+	if c.clusterScoped[id.GroupKind()] {
+		return id.WithoutNamespace()
 	}
-	return scope == plan.ScopeCluster, err
-}
-
-// keyed returns the key by which an object is found.
-func (c claims) keyed(key plan.Key) plan.Key {
-	if c.clusterScoped[key.GroupKind()] {
-		return key.WithoutNamespace()
-	}
-	return key
+	return id
 }
 
 // keeps reports whether this instance keeps the objects of a ManagedResource. Objects that another class has still to
@@ -115,15 +97,15 @@ func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 }
 
 // keepsObject reports whether a ManagedResource that has an object in its inventory goes on having it.
-func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object objects.Key) bool {
+func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object objects.ID) bool {
 	return r.keeps(mr) && r.Tracker.Keeps(ownerOf(mr), mr.UID, mr.Generation, object)
 }
 
 // on returns the claims on an object, with the present value of Releases.
-func (c claims) on(key plan.Key, tracker *objects.Tracker) []ownership.Claim {
-	all := slices.Clone(c.byKey[c.keyed(key)])
+func (c claims) on(id objects.ID, tracker *objects.Tracker) []ownership.Claim {
+	all := slices.Clone(c.byID[c.at(id)])
 	for i := range all {
-		all[i].Releases = tracker.Releases(all[i].Owner, all[i].Object)
+		all[i].Releases = tracker.Releases(all[i].Owner, all[i].ID)
 	}
 	return all
 }

@@ -169,7 +169,7 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 	return r.reconcileNormal(ctx, mr)
 }
 
-func everything(objects.Key) bool { return true }
+func everything(objects.ID) bool { return true }
 
 // FirstRunPending reports whether a run that checks the objects is still to come, so that the tracker does not know
 // them yet.
@@ -206,7 +206,7 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 // ignore leaves the objects alone and says so (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	r.dropState(ownerOf(mr))
-	r.Tracker.SetIgnored(ownerOf(mr), keysOf(mr.Status.Resources))
+	r.Tracker.SetIgnored(ownerOf(mr), idsOf(mr.Status.Resources))
 	return r.report(ctx, mr, meta.IgnoredChanges()...)
 }
 
@@ -272,19 +272,19 @@ func refsOf(entries []resourcesv1alpha1.ObjectReference) []objects.Ref {
 	return refs
 }
 
-// keysOf returns the objects of entries.
-func keysOf(refs []resourcesv1alpha1.ObjectReference) []objects.Key {
-	keys := make([]objects.Key, len(refs))
+// idsOf returns the objects of entries.
+func idsOf(refs []resourcesv1alpha1.ObjectReference) []objects.ID {
+	keys := make([]objects.ID, len(refs))
 	for i := range refs {
-		keys[i] = objects.RefOf(&refs[i]).Key
+		keys[i] = objects.IDOfEntry(&refs[i])
 	}
 	return keys
 }
 
-func keysOfDesired(desired []*plan.Desired) []objects.Key {
-	keys := make([]objects.Key, len(desired))
+func idsOfDesired(desired []*plan.Desired) []objects.ID {
+	keys := make([]objects.ID, len(desired))
 	for i := range desired {
-		keys[i] = desired[i].Ref.Key
+		keys[i] = desired[i].Ref.ID
 	}
 	return keys
 }

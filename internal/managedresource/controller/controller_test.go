@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -409,7 +408,7 @@ func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
 	f.sharing("one", "two")
 	disable(f)
 	f.target.remove("a")
-	f.Tracker.ObserveDeleted(objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}, "", "")
+	f.Tracker.ObserveDeleted(objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, "", "")
 	_, _ = f.run("two")
 	if dirty := f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "one"}); len(dirty) != 1 {
 		t.Errorf("%v is left to the other, want the object", dirty)
@@ -489,7 +488,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 		o.SetLabels(nil)
 		o.SetFinalizers([]string{"x/y"})
 	})
-	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].Key, "", f.target.versionOf("a")) // What a filtered watch makes of it.
+	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, _ = f.run("m")
 	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
@@ -620,8 +619,8 @@ func TestReportOfAFormerLeader(t *testing.T) {
 func TestOwnWritesAreNoDrift(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	key := func(name string) objects.Key {
-		return objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
+	key := func(name string) objects.ID {
+		return objects.ID{Kind: "ConfigMap", Namespace: "n", Name: name}
 	}
 	// The watch reports each write at once.
 	f.target.after = func(method, name string) int {
@@ -729,7 +728,7 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 			f.must(err)
 			f.target.remove("c") // Its finalizer was removed.
 			refs := f.Tracker.Refs(objects.Owner{Namespace: "n", Name: "m"})
-			f.Tracker.ObserveDeleted(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].Key, "", "9999")
+			f.Tracker.ObserveDeleted(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].ID, "", "9999")
 			f.clock.SetTime(f.clock.Now().Add(time.Minute)) // No watch covers it here.
 			f.complete("m")
 			if got := total(t, f.Metrics.driftNoticed) - before; got != 0 || f.inventory("m") != "a" {
@@ -762,7 +761,7 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 			f.target.mu.Unlock()
 			observation := f.Watches.View().Observation(o)
 			f.Tracker.ObservePresent(observation)
-			f.Tracker.NoticeDrift(observation.Key, f.clock.Now())
+			f.Tracker.NoticeDrift(observation.ID, f.clock.Now())
 		}
 		_, _ = f.run("m")
 	}
@@ -822,7 +821,7 @@ func TestRestoredTargetWithoutLists(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m", "a=1")
 	f.complete("m")
-	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
 	f.Tracker.ObserveDeleted(key, "", "1000")
 	f.target.remove("a")
 	for range 3 {

@@ -30,8 +30,8 @@ const deleteAttempts = 4
 // was judged.
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := objects.RefOf(ref)
-	before := p.Tracker.Get(entry.Key).Revision
-	if !p.last && p.Tracker.IsDeletionCompleted(ownerOf(p.mr), entry.Key, p.Clock.Now()) {
+	before := p.Tracker.Get(entry.ID).Revision
+	if !p.last && p.Tracker.IsDeletionCompleted(ownerOf(p.mr), entry.ID, p.Clock.Now()) {
 		p.skip(ref)
 		return
 	}
@@ -39,7 +39,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 		p.wait(ref, err) // Nothing has changed since a moment ago, as far as is known.
 		return
 	}
-	kind := plan.KeyOfReference(&ref.ObjectReference).GroupKind()
+	kind := objects.IDOfEntry(ref).GroupKind()
 	if p.breaker.is(kind) {
 		p.wait(ref, errNotTried)
 		return
@@ -51,10 +51,10 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	p.breaker.answered(kind, err)
 	switch {
 	case gone:
-		p.Tracker.DeletionCompleted(ownerOf(p.mr), entry.Key, p.Clock.Now(), before)
+		p.Tracker.DeletionCompleted(ownerOf(p.mr), entry.ID, p.Clock.Now(), before)
 		return
 	case err != nil && ctx.Err() == nil && !isTransient(err):
-		p.Tracker.DeletionFailed(ownerOf(p.mr), entry.Key, p.Clock.Now(), err)
+		p.Tracker.DeletionFailed(ownerOf(p.mr), entry.ID, p.Clock.Now(), err)
 	}
 	p.wait(ref, err)
 }
@@ -102,7 +102,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
 		return left, err
 	}
-	owner, object := ownerOf(p.mr), objects.RefOf(at).Key
+	owner, object := ownerOf(p.mr), objects.IDOfEntry(at)
 	if !p.Tracker.BeginDeletion(owner, object) {
 		return false, errOwnershipPending
 	}
@@ -123,7 +123,7 @@ func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReferenc
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
 func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
-	owner, key, terminating := ownerOf(p.mr), objects.RefOf(ref).Key, live.GetDeletionTimestamp() != nil
+	owner, key, terminating := ownerOf(p.mr), objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
 	if terminating {
 		p.Tracker.DeletionSent(owner, key)
 		p.noteTerminating(key, live)
@@ -173,11 +173,11 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
 	placed := *ref
 	placed.Namespace = namespace
-	key := plan.KeyOfReference(&placed.ObjectReference)
+	key := objects.IDOfEntry(&placed)
 	switch {
-	case key == plan.KeyOfReference(&ref.ObjectReference):
+	case key == objects.IDOfEntry(ref):
 		return ref, p.others, nil
-	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k plan.Key) bool { return slices.Contains(p.planned, k) }):
+	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k objects.ID) bool { return slices.Contains(p.planned, k) }):
 		return nil, claims{}, nil
 	}
 	if placed.UID == "" {
@@ -196,7 +196,7 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 	if *p.Config.DeleteForeignObjects {
 		return false, nil
 	}
-	for _, key := range plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(plan.KeyOfReference(&ref.ObjectReference))[1:] {
+	for _, key := range plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(objects.IDOfEntry(ref))[1:] {
 		other := p.refs[key]
 		if other == nil {
 			continue
@@ -217,7 +217,7 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 
 // noteTerminating records an object that was read and is terminating, and the time at which its finalizers may be
 // removed (MRX-9).
-func (p *pruner) noteTerminating(key objects.Key, live *unstructured.Unstructured) {
+func (p *pruner) noteTerminating(key objects.ID, live *unstructured.Unstructured) {
 	var due time.Time
 	if after, err := p.finalizeAfter(live); err == nil && after != 0 {
 		due = live.GetDeletionTimestamp().Add(after)

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,14 +33,9 @@ func (r *Reconciler) stop(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		return reconcile.Result{}, nil
 	}
 	message := "An emergency stop is in force: nothing is applied or deleted."
-	var drift []string
-	for _, key := range r.Tracker.OutOfSync(owner) {
-		if r.Tracker.DriftOf(key, r.Clock.Now()).Open {
-			drift = append(drift, fmt.Sprintf("%s %s/%s", key.Kind, key.Namespace, key.Name))
-		}
-	}
-	if slices.Sort(drift); len(drift) > 0 {
-		message += " Changed by others and not repaired: " + plan.JoinNames(drift, namedDrift) + "."
+	drifted := slices.DeleteFunc(r.Tracker.OutOfSync(owner), func(id objects.ID) bool { return !r.Tracker.DriftOf(id, r.Clock.Now()).Open })
+	if drifted := namesIn(mr, drifted); len(drifted) > 0 {
+		message += " Changed by others and not repaired: " + plan.JoinNames(drifted, namedDrift) + "."
 	}
 	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonEmergencyStop, message)
 	if before := meta.Conditions(mr.Status.Conditions).Get(change.Type); before == nil || before.Reason != change.Reason {

@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
@@ -232,7 +231,7 @@ func (f *fixture) tellOfWrites() {
 		f.target.version++
 		version := fmt.Sprint(f.target.version)
 		f.target.mu.Unlock()
-		key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
+		key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: name}
 		if scoped {
 			key.Namespace = ""
 		}
@@ -266,7 +265,7 @@ func (f *fixture) seeInventories() {
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	f.must(f.source.List(f.ctx, all))
 	for i := range all.Items {
-		f.Tracker.SeeInventory(ownerOf(&all.Items[i]), keysOf(all.Items[i].Status.Resources))
+		f.Tracker.SeeInventory(ownerOf(&all.Items[i]), idsOf(all.Items[i].Status.Resources))
 	}
 }
 

@@ -45,7 +45,7 @@ func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured)
 		return held{} // It is never repaired.
 	}
 	now := a.Clock.Now()
-	h := held{own: hold.Of(live.GetAnnotations(), desired.Key.Group, desired.Key.Kind, now)}
+	h := held{own: hold.Of(live.GetAnnotations(), desired.Ref.ID.Group, desired.Ref.ID.Kind, now)}
 	if h.own.State != hold.None && !a.allowsHolds(a.mr) {
 		h.own, h.forbidden = hold.Hold{}, true
 	}
@@ -75,14 +75,14 @@ func (a *applier) staysMissing(desired *plan.Desired) bool {
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *applier) waitForHold(desired *plan.Desired) {
 	until := holdOf(a.mr, a.Clock.Now()).Until
-	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.Key)
-	a.holds.are(ownerOf(a.mr), desired.Ref.Key, holdEntry{look: until})
+	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.ID)
+	a.holds.are(ownerOf(a.mr), desired.Ref.ID, holdEntry{look: until})
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }
 
 // noteHold records and reports which parts of an object are left alone, after the object was reconciled.
 func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outcome) {
-	owner, key, h := ownerOf(a.mr), desired.Ref.Key, done.held
+	owner, key, h := ownerOf(a.mr), desired.Ref.ID, done.held
 	written := done.result == "updated"
 	if h.effect.IsInForce() {
 		entry := holdEntry{look: h.effect.Until}
@@ -210,17 +210,26 @@ func (t *Triggers) endHolds() time.Duration {
 const namedHolds = 10
 
 // leftAlone returns the part of a condition's message about held objects; empty if there are none.
-func (r *Reconciler) leftAlone(owner objects.Owner) string {
-	var names []string
-	for _, key := range r.holds.of(owner) {
-		if key == noObject {
-			return " The ManagedResource is left alone for a while."
-		}
-		names = append(names, meta.LeftAloneName(key.Kind, key.Namespace, key.Name))
+func (r *Reconciler) leftAlone(mr *resourcesv1alpha1.ManagedResource) string {
+	left := r.holds.of(ownerOf(mr))
+	if slices.Contains(left, noObject) {
+		return " The ManagedResource is left alone for a while."
 	}
+	names := namesIn(mr, left)
 	if len(names) == 0 {
 		return ""
 	}
-	slices.Sort(names)
 	return meta.LeftAlone(plan.JoinNames(names, namedHolds))
+}
+
+// namesIn names objects as the inventory of a ManagedResource has them, sorted.
+func namesIn(mr *resourcesv1alpha1.ManagedResource, ids []objects.ID) []string {
+	var names []string
+	for i := range mr.Status.Resources {
+		if entry := &mr.Status.Resources[i]; slices.Contains(ids, objects.IDOfEntry(entry)) {
+			names = append(names, meta.ObjectName(entry.Kind, entry.Namespace, entry.Name))
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // noObject is the key of the hold on a ManagedResource itself.
-var noObject objects.Key
+var noObject objects.ID
 
 // holdEntry is a hold in force.
 type holdEntry struct {
@@ -31,21 +31,21 @@ type holds struct {
 	changed chan struct{}
 
 	mu      sync.Mutex
-	byOwner map[objects.Owner]map[objects.Key]holdEntry
+	byOwner map[objects.Owner]map[objects.ID]holdEntry
 }
 
 func newHolds(metrics *Metrics) *holds {
-	return &holds{count: metrics.held, ends: metrics.heldUntil, changed: make(chan struct{}, 1), byOwner: map[objects.Owner]map[objects.Key]holdEntry{}}
+	return &holds{count: metrics.held, ends: metrics.heldUntil, changed: make(chan struct{}, 1), byOwner: map[objects.Owner]map[objects.ID]holdEntry{}}
 }
 
 // are records a hold, and reports whether its annotations on the object, or on the ManagedResource itself, are new to
 // this process.
-func (x *holds) are(owner objects.Owner, key objects.Key, entry holdEntry) (isNew bool) {
+func (x *holds) are(owner objects.Owner, key objects.ID, entry holdEntry) (isNew bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	known := x.byOwner[owner]
 	if known == nil {
-		known = map[objects.Key]holdEntry{}
+		known = map[objects.ID]holdEntry{}
 		x.byOwner[owner] = known
 	}
 	before, found := known[key]
@@ -62,7 +62,7 @@ func (x *holds) are(owner objects.Owner, key objects.Key, entry holdEntry) (isNe
 }
 
 // end forgets a hold, and returns it.
-func (x *holds) end(owner objects.Owner, key objects.Key) holdEntry {
+func (x *holds) end(owner objects.Owner, key objects.ID) holdEntry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	entry, found := x.byOwner[owner][key]
@@ -72,7 +72,7 @@ func (x *holds) end(owner objects.Owner, key objects.Key) holdEntry {
 	return entry
 }
 
-func (x *holds) dropLocked(owner objects.Owner, key objects.Key) {
+func (x *holds) dropLocked(owner objects.Owner, key objects.ID) {
 	delete(x.byOwner[owner], key)
 	if len(x.byOwner[owner]) == 0 {
 		delete(x.byOwner, owner)
@@ -81,10 +81,10 @@ func (x *holds) dropLocked(owner objects.Owner, key objects.Key) {
 }
 
 // of returns the held objects of a ManagedResource, in no order.
-func (x *holds) of(owner objects.Owner) []objects.Key {
+func (x *holds) of(owner objects.Owner) []objects.ID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	keys := make([]objects.Key, 0, len(x.byOwner[owner]))
+	keys := make([]objects.ID, 0, len(x.byOwner[owner]))
 	for key := range x.byOwner[owner] {
 		keys = append(keys, key)
 	}
@@ -92,7 +92,7 @@ func (x *holds) of(owner objects.Owner) []objects.Key {
 }
 
 // keep forgets the holds of objects that a ManagedResource no longer has.
-func (x *holds) keep(owner objects.Owner, has func(objects.Key) bool) {
+func (x *holds) keep(owner objects.Owner, has func(objects.ID) bool) {
 	for _, key := range x.of(owner) {
 		if key != noObject && !has(key) {
 			x.end(owner, key)
@@ -111,7 +111,7 @@ func (x *holds) forget(owner objects.Owner) {
 // heldObject is an object, or a ManagedResource itself, whose hold has ended.
 type heldObject struct {
 	owner objects.Owner
-	key   objects.Key
+	key   objects.ID
 }
 
 // due forgets the holds that have ended, and returns their objects and the time until the next hold ends; zero if

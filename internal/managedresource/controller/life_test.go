@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -23,8 +22,8 @@ func heldBack(cfg *config.ManagedResourceControllerConfig) {
 	cfg.DriftRepairDelay = &metav1.Duration{Duration: 10 * time.Minute}
 }
 
-func configMapKey(name string) objects.Key {
-	return objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name}
+func configMapKey(name string) objects.ID {
+	return objects.ID{Kind: "ConfigMap", Namespace: "n", Name: name}
 }
 
 // goneNow removes an object whose finalizers are done, and reports it as a watch does.

@@ -11,8 +11,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
 // reasonMassDeletion is the reason of the Event about a deletion that would have waited (MRX-23).
@@ -36,7 +36,7 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
-		if !r.Tracker.HasDropped(ownerOf(r.mr), r.mr.UID, r.mr.Generation, keysOf(r.planned.Delete)) { // It is news to this process.
+		if !r.Tracker.HasDropped(ownerOf(r.mr), r.mr.UID, r.mr.Generation, idsOf(r.planned.Delete)) { // It is news to this process.
 			r.Metrics.massDeletions.WithLabelValues("observed").Inc()
 			r.Events.Warn(ctx, r.mr, reasonMassDeletion, "Deleting "+deletion.String())
 		}
@@ -92,7 +92,7 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	}
 	before := len(d.Objects)
 	d.Objects = slices.DeleteFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-		_, inherited := ownership.NextOwner(others.on(plan.KeyOfReference(&ref.ObjectReference), r.Tracker))
+		_, inherited := ownership.NextOwner(others.on(objects.IDOfEntry(&ref), r.Tracker))
 		return inherited && !*r.Config.DeleteForeignObjects
 	})
 	d.Had -= before - len(d.Objects)

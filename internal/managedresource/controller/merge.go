@@ -36,7 +36,7 @@ func (a *applier) inherit(ctx context.Context, desired *plan.Desired, live *unst
 			return options, 0, err
 		}
 	}
-	if !autoscalers.Inherits(desired.Key, written) {
+	if !autoscalers.Inherits(desired.Ref.ID, written) {
 		return options, 0, nil
 	}
 	options.HorizontallyScaled = true

@@ -56,7 +56,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 				}
 			})
 
-			desired := &plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
+			desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
 			a := &applier{Reconciler: f.Reconciler}
 			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), merge.Options{}, objects.Owner{}, "")
 			f.must(err)
@@ -92,7 +92,7 @@ func TestOptionsAreOfTheLook(t *testing.T) {
 		}
 	})
 	f.managed("m")
-	desired := &plan.Desired{Key: plan.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}, Unstructured: deployment(1, false)}
+	desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
 	a := &applier{Reconciler: f.Reconciler, mr: f.get("m"), equivalences: plan.NewEquivalences(nil)}
 	planned := a.options(desired)
 	items = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"namespace":"n","name":"h","uid":"u"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`

@@ -30,7 +30,7 @@ func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged 
 	if merge.Equal(live, merged) {
 		return true, time.Time{}
 	}
-	if !a.asked && !again && a.Tracker.ChangesNothing(desired.Ref.Key, writeOf(live, merged), a.Clock.Now()) {
+	if !a.asked && !again && a.Tracker.ChangesNothing(desired.Ref.ID, writeOf(live, merged), a.Clock.Now()) {
 		return true, a.nextTry()
 	}
 	return a.Target.FilledIn(ctx, live, merged), time.Time{}
@@ -58,7 +58,7 @@ func (a *applier) created(ctx context.Context, desired *plan.Desired, options me
 func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outcome, answer target.Answer, mergeLive mergeInto) outcome {
 	written := answer.Object
 	if answer.ResourceVersion == done.before.GetResourceVersion() {
-		a.Tracker.WroteNothing(desired.Ref.Key, writeOf(done.before, done.after), a.nextTry())
+		a.Tracker.WroteNothing(desired.Ref.ID, writeOf(done.before, done.after), a.nextTry())
 		written = done.before
 	} else {
 		done.result = "updated"

@@ -139,16 +139,16 @@ func TestWhatWasDroppedIsWrittenWithAnotherDefinition(t *testing.T) {
 	f.rest("m")
 	key := configMapKey("a")
 	key.Group = "old.example"
-	f.Tracker.RetryKind(key.GroupKind)
+	f.Tracker.RetryKind(key.GroupKind())
 	drain() // In vain.
 	f.target.drop("")
-	f.Tracker.RetryKind(key.GroupKind)
+	f.Tracker.RetryKind(key.GroupKind())
 	drain()
 	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 		t.Error("the field is not there")
 	}
 	writes := f.target.count(http.MethodPut)
-	f.Tracker.RetryKind(key.GroupKind)
+	f.Tracker.RetryKind(key.GroupKind())
 	drain()
 	if now := f.target.count(http.MethodPut); now != writes || strings.Contains(f.events(), reasonDrift) {
 		t.Errorf("%d writes with everything as it should be; %s", now-writes, f.events())

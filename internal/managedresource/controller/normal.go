@@ -85,7 +85,7 @@ type normalRun struct {
 	letGo    rollout.Revision
 	planned  *plan.Plan
 	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
-	keys  []plan.Key
+	keys  []objects.ID
 	lost  []resourcesv1alpha1.ObjectReference
 	lease *lease
 	// pending is one error for each old object that is not gone.
@@ -156,14 +156,14 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 		if err := r.lease.together(); err != nil {
 			return err
 		}
-		if !r.Tracker.HasDropped(owner, r.mr.UID, r.mr.Generation, keysOf(drops)) {
+		if !r.Tracker.HasDropped(owner, r.mr.UID, r.mr.Generation, idsOf(drops)) {
 			if err := r.lease.confirmOwner(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	r.track(owner, r.planned, r.mr.Status.Resources)
-	r.Tracker.Drop(owner, r.mr.UID, r.mr.Generation, keysOf(drops))
+	r.Tracker.Drop(owner, r.mr.UID, r.mr.Generation, idsOf(drops))
 	return nil
 }
 
@@ -173,15 +173,15 @@ func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.
 	if len(lost) == 0 {
 		return nil
 	}
-	places := map[plan.Key]struct{}{}
+	places := map[objects.ID]struct{}{}
 	for _, desired := range planned.Apply {
 		if desired.GetNamespace() == "" {
-			places[desired.Key.WithoutNamespace()] = struct{}{}
+			places[desired.Ref.ID.WithoutNamespace()] = struct{}{}
 		}
 	}
 	equivalences := plan.NewEquivalences(mr.Spec.Equivalences)
 	return slices.DeleteFunc(slices.Clone(lost), func(ref resourcesv1alpha1.ObjectReference) bool {
-		return slices.ContainsFunc(equivalences.Keys(plan.KeyOfReference(&ref.ObjectReference).WithoutNamespace()), func(key plan.Key) bool {
+		return slices.ContainsFunc(equivalences.Keys(objects.IDOfEntry(&ref).WithoutNamespace()), func(key objects.ID) bool {
 			_, found := places[key]
 			return found
 		})
@@ -192,7 +192,7 @@ func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.
 // is under way, the run ends here: that answer wakes it.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := ownerOf(r.mr)
-	if r.Tracker.BeginRun(owner, keysOfDesired(r.planned.Apply), keysOf(r.lost)) {
+	if r.Tracker.BeginRun(owner, idsOfDesired(r.planned.Apply), idsOf(r.lost)) {
 		r.result.RequeueAfter = pendingRetry
 		return errDone
 	}
@@ -203,7 +203,7 @@ func (r *normalRun) claimObjects(context.Context) error {
 // deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
 // it at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
-	r.Tracker.ForgetDeletions(ownerOf(r.mr), keysOf(r.planned.Delete)...)
+	r.Tracker.ForgetDeletions(ownerOf(r.mr), idsOf(r.planned.Delete)...)
 	if r.pending, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys); err != nil || r.pending == nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, orphan target.Orphan) erro
 	names := r.namesOf(mr, ref)
 	r.Tracker.Track(collector, refsOf(names))
 	defer r.Tracker.Track(collector, nil)
-	r.Tracker.BeginRun(collector, nil, keysOf(names))
+	r.Tracker.BeginRun(collector, nil, idsOf(names))
 	live, err := r.orphan(ctx, mr, orphan, &ref, names)
 	if err != nil || live == nil {
 		return err
@@ -94,7 +94,7 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*
 // It is one list of proofs: without any of them the object stays.
 func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, orphan target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	others, err := r.claimsOn(ctx, collector, names)
-	if err != nil || len(others.byKey) > 0 {
+	if err != nil || len(others.byID) > 0 {
 		return nil, err
 	}
 	for _, err := range others.unknown {
@@ -121,7 +121,7 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // deleteOrphan deletes an orphan, unless a run is about to apply it.
 func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, names []resourcesv1alpha1.ObjectReference) error {
-	for _, key := range keysOf(names) {
+	for _, key := range idsOf(names) {
 		if !r.Tracker.BeginDeletion(collector, key) {
 			return nil
 		}
@@ -143,7 +143,7 @@ func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.Man
 // for its ManagedResource (MRD-13).
 func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	var names []resourcesv1alpha1.ObjectReference
-	for _, key := range plan.NewEquivalences(mr.Spec.Equivalences).Keys(plan.KeyOfReference(&ref.ObjectReference)) {
+	for _, key := range plan.NewEquivalences(mr.Spec.Equivalences).Keys(objects.IDOfEntry(&ref)) {
 		name := ref
 		if name.Kind = key.Kind; key.Group != ref.GroupVersionKind().Group {
 			name.APIVersion = schema.GroupVersion{Group: key.Group, Version: "v1"}.String() // The version does not matter.
@@ -164,9 +164,9 @@ func (r *Reconciler) confirmOrphan(ctx context.Context, mr *resourcesv1alpha1.Ma
 		return false, err
 	}
 	for i := range names {
-		key := plan.KeyOfReference(&names[i].ObjectReference)
+		key := objects.IDOfEntry(&names[i])
 		if slices.ContainsFunc(latest.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
-			return plan.KeyOfReference(&entry.ObjectReference).Same(key, names[i].Namespace == "")
+			return objects.IDOfEntry(&entry).Same(key, names[i].Namespace == "")
 		}) {
 			return false, nil
 		}

@@ -23,7 +23,7 @@ var errOwnershipPending = errors.New("another ManagedResource that has it is abo
 
 // judge returns the verdict about an object that a ManagedResource leaves.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others claims) (ownership.Verdict, error) {
-	key := plan.KeyOfReference(&ref.ObjectReference)
+	key := objects.IDOfEntry(ref)
 	if err := others.unknown[key.WithoutNamespace()]; err != nil {
 		return ownership.Verdict{}, err
 	}
@@ -48,7 +48,7 @@ func isCollectable(apiVersion, kind string, labels map[string]string) bool {
 // entry. Either this process created it, or the object carries no origin because it is created only once, and the
 // entry is the record: by its UID or, if it has none, by its namespace.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
-	return r.Tracker.CreatedFor(ownerOf(mr), objects.RefOf(ref).Key) == live.GetUID() ||
+	return r.Tracker.CreatedFor(ownerOf(mr), objects.IDOfEntry(ref)) == live.GetUID() ||
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
@@ -73,10 +73,10 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 // ManagedResource still keeps it. The new owner reconciles the object from then on: its manifest may differ.
 func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to ownership.Claim) error {
 	next := to.Owner
-	if !r.Tracker.BeginHandOver(next, to.Object) {
+	if !r.Tracker.BeginHandOver(next, to.ID) {
 		return errOwnershipPending
 	}
-	defer r.Tracker.EndHandOver(next, to.Object)
+	defer r.Tracker.EndHandOver(next, to.ID)
 	latest, err := r.Statuses.Get(ctx, next)
 	if err == nil && !r.Statuses.Confirmed(latest) {
 		latest, err = r.Statuses.GetUncached(ctx, next)
@@ -87,13 +87,13 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	if err != nil {
 		return errOwnershipPending // The next owner is gone.
 	}
-	if _, has := r.entry(latest, to.Entry, false); !has {
+	if _, has := r.entry(latest, to.ID, false); !has {
 		return errOwnershipPending
 	}
 	if err := r.patchOrigin(ctx, live, next); err != nil {
 		return err
 	}
-	entry := objects.RefOf(ref).Key
+	entry := objects.IDOfEntry(ref)
 	r.Tracker.TakenOver(next, entry, live.GetUID())
 	r.Tracker.Transfer(next, owner, entry)
 	r.Tracker.MarkOutOfSync(entry)
@@ -101,10 +101,10 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 }
 
 // entry returns the entry of an object in the inventory of a ManagedResource that keeps it.
-func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
+func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key objects.ID, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
 	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
-		own := plan.KeyOfReference(&entry.ObjectReference)
-		return own.Same(key, clusterScoped) && r.keepsObject(mr, objects.RefOf(&entry).Key)
+		own := objects.IDOfEntry(&entry)
+		return own.Same(key, clusterScoped) && r.keepsObject(mr, objects.IDOfEntry(&entry))
 	})
 	if i < 0 {
 		return entry, false
@@ -116,18 +116,18 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key plan.Key, 
 // released the object meanwhile.
 func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.Desired, seen objects.Observation) {
 	owner := ownerOf(a.mr)
-	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.Key) {
+	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.ID) {
 		return // The other ManagedResource would not repair it.
 	}
 	a.Tracker.TransferSeen(next, owner, seen)
 	latest, err := a.Statuses.Get(ctx, next)
 	if err == nil {
-		if entry, found := a.entry(latest, desired.Key, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
+		if entry, found := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
 			return
 		}
 	}
-	a.Tracker.Transfer(owner, next, seen.Key)
-	a.Tracker.MarkOutOfSync(seen.Key)
+	a.Tracker.Transfer(owner, next, seen.ID)
+	a.Tracker.MarkOutOfSync(seen.ID)
 }
 
 func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, next objects.Owner) error {
@@ -148,7 +148,7 @@ func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructu
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
 	}
-	return isRecorded(desired, live.GetUID()) || a.Tracker.IsOurs(desired.Ref.Key, live.GetUID())
+	return isRecorded(desired, live.GetUID()) || a.Tracker.IsOurs(desired.Ref.ID, live.GetUID())
 }
 
 // createdOnce reports whether the entry is about an object with the ignore annotation (MR-30).
@@ -194,7 +194,7 @@ func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *
 func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, error) {
 	origin := originOf(live, a.isKnownSource)
 	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
-	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), desired.Ref.Key) {
+	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), desired.Ref.ID) {
 		return objects.Owner{}, nil // After a start not all claims are on record yet; then the origin decides.
 	}
 	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)
@@ -205,6 +205,6 @@ func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin 
 	if err != nil {
 		return objects.Owner{}, err
 	}
-	claim, _ := ownership.Owner(others.on(desired.Key, a.Tracker), origin, how)
+	claim, _ := ownership.Owner(others.on(desired.Ref.ID, a.Tracker), origin, how)
 	return claim.Owner, nil
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
@@ -25,7 +24,6 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
@@ -260,7 +258,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	f.managed("m", "a!=1")
 	f.complete("m")
 	f.target.remove("a")
-	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].Key, "", "")
+	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].ID, "", "")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a!=1", "b=1")
 	_, _ = f.run("m")
@@ -355,7 +353,7 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/to" {
 				t.Errorf("its origin is %s", origin)
 			}
-			key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+			key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
 			if f.Tracker.Releases(ownerOf(f.get("from")), key) || f.Tracker.Releases(ownerOf(f.get("to")), key) {
 				t.Error("something is claimed after all runs have ended")
 			}
@@ -381,7 +379,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	var asked atomic.Bool
 	handed := make(chan struct{})
 	next := objects.Owner{Namespace: "n", Name: "heir"}
-	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
 	f.Statuses = source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
 		switch {
 		case name != "heir":
@@ -448,12 +446,12 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	giver, next, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.complete("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: objects.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, ID: objects.IDOfEntry(&ref)}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
 	f.complete("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, Entry: plan.KeyOfReference(&ref.ObjectReference), Object: objects.RefOf(&ref).Key}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, ID: objects.IDOfEntry(&ref)}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }

@@ -21,7 +21,7 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 	found := false
 	for i := range refs {
 		entry := objects.RefOf(&refs[i])
-		if r.Tracker.IsDeletionCompleted(owner, entry.Key, r.Clock.Now()) {
+		if r.Tracker.IsDeletionCompleted(owner, entry.ID, r.Clock.Now()) {
 			continue
 		}
 		if held, _ := r.isHeld(owner, entry); !held {
@@ -35,11 +35,11 @@ func (r *Reconciler) arePutOff(owner objects.Owner, refs []resourcesv1alpha1.Obj
 // isHeld reports whether an object that is being deleted existed less than a minute ago and no watch has reported a
 // change since. err is the reason why it could not be deleted.
 func (r *Reconciler) isHeld(owner objects.Owner, entry objects.Ref) (held bool, err error) {
-	pending, held := r.Tracker.DeletionPends(owner, entry.Key, r.Clock.Now())
+	pending, held := r.Tracker.DeletionPends(owner, entry.ID, r.Clock.Now())
 	if !held {
 		return false, nil
 	}
-	recorded := r.Tracker.Get(entry.Key)
+	recorded := r.Tracker.Get(entry.ID)
 	another := pending.UID != "" && recorded.UID != "" && recorded.UID != pending.UID
 	if recorded.Known && (!recorded.Present || another) && r.Watches.Covered(entry) {
 		return false, nil

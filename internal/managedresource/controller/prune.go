@@ -30,7 +30,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
-	if r.Tracker.BeginRun(owner, nil, keysOf(mr.Status.Resources)) {
+	if r.Tracker.BeginRun(owner, nil, idsOf(mr.Status.Resources)) {
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil // The answer that keeps it busy wakes it.
 	}
 	defer r.Tracker.EndRun(owner)
@@ -66,7 +66,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
-		key := objects.RefOf(ref).Key
+		key := objects.IDOfEntry(ref)
 		if uid := cmp.Or(r.Tracker.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
 			r.Tracker.DisownCreation(key, uid)
 		}
@@ -125,7 +125,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one
 // error for each that is not gone (MRX-17 … MRX-12). An error of its own means that the lease does not prove that they
 // must be deleted. planned are the objects that the run applies.
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) (pending []error, err error) {
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) (pending []error, err error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -160,16 +160,16 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return p.pending(ctx), nil
 }
 
-func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []plan.Key) *pruner {
+func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) *pruner {
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{
-		Reconciler: r, mr: mr, sorted: sorted, refs: make(map[plan.Key]*resourcesv1alpha1.ObjectReference, len(sorted)),
+		Reconciler: r, mr: mr, sorted: sorted, refs: make(map[objects.ID]*resourcesv1alpha1.ObjectReference, len(sorted)),
 		lease: lease, planned: planned,
 		waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{},
 	}
 	for i := range sorted {
-		p.refs[plan.KeyOfReference(&sorted[i].ObjectReference)] = &sorted[i]
+		p.refs[objects.IDOfEntry(&sorted[i])] = &sorted[i]
 	}
 	p.findOthers = once(ctx, func() (err error) {
 		p.others, err = r.claimsOn(ctx, ownerOf(mr), sorted)
@@ -182,7 +182,7 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 func (p *pruner) deleteAll(ctx context.Context) error {
 	for _, tier := range plan.Tiers(p.sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
 		begun := p.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
-			p.Tracker.DeletionFailed(ownerOf(p.mr), objects.RefOf(&tier[i]).Key, p.Clock.Now(), err)
+			p.Tracker.DeletionFailed(ownerOf(p.mr), objects.IDOfEntry(&tier[i]), p.Clock.Now(), err)
 			p.wait(&tier[i], err)
 		})
 		for i := begun; i < len(tier); i++ {
@@ -247,7 +247,7 @@ type pruner struct {
 	mr    *resourcesv1alpha1.ManagedResource
 	lease *lease
 	// planned are the objects that the run applies.
-	planned []plan.Key
+	planned []objects.ID
 	// force is the grace period of a forced deletion, zero for any other (MRX-24).
 	force time.Duration
 	// others has the claims of other ManagedResources on the objects, after the first findOthers.
@@ -256,7 +256,7 @@ type pruner struct {
 	breaker    breaker
 	// sorted are the entries whose objects are deleted, in their order; refs has the same entries by key.
 	sorted []resourcesv1alpha1.ObjectReference
-	refs   map[plan.Key]*resourcesv1alpha1.ObjectReference
+	refs   map[objects.ID]*resourcesv1alpha1.ObjectReference
 
 	mu sync.Mutex
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
@@ -321,10 +321,10 @@ func (p *pruner) awaitGone(ctx context.Context) {
 func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
 	for ref, err := range p.waiting {
 		entry := objects.RefOf(ref)
-		recorded := p.Tracker.Get(entry.Key)
+		recorded := p.Tracker.Get(entry.ID)
 		unwatched := recorded.Known && !recorded.Present || !p.Watches.Covered(entry)
 		switch {
-		case err != nil || p.Tracker.IsTerminating(ownerOf(p.mr), entry.Key):
+		case err != nil || p.Tracker.IsTerminating(ownerOf(p.mr), entry.ID):
 		case p.endsAtOnce(ref, recorded):
 			delete(p.waiting, ref)
 		case unwatched && reads:
@@ -339,7 +339,7 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 // detail explains why an object still exists: its finalizers and conditions, if no other cause is known, and the
 // Events of a Service (MRX-12). An Event that cannot be read in time is left out.
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
-	owner, key := ownerOf(p.mr), objects.RefOf(ref).Key
+	owner, key := ownerOf(p.mr), objects.IDOfEntry(ref)
 	if p.waiting[ref] == nil {
 		if !p.Tracker.IsTerminating(owner, key) {
 			live, _, err := p.find(ctx, ref)

@@ -18,15 +18,15 @@ import (
 func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
 	origin, another := a.namesAnother(done.before)
 	if done.anothers = another; another && desired.CreateOnly {
-		a.disown(desired.Ref.Key, done.observation.UID, origin)
+		a.disown(desired.Ref.ID, done.observation.UID, origin)
 	}
 	a.succeeded(desired, done)
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	observation := done.observation
-	observation.Key, observation.Desired, observation.Since = desired.Ref.Key, cmp.Or(done.desired, digest), done.since
+	observation.ID, observation.Desired, observation.Since = desired.Ref.ID, cmp.Or(done.desired, digest), done.since
 	a.Watches.Served(desired.Ref)
 	if !observation.Terminating {
-		a.Tracker.Applied(observation.Key)
+		a.Tracker.Applied(observation.ID)
 	}
 	a.noteHold(ctx, desired, done)
 	a.recordRepair(ctx, desired, done, compared)
@@ -60,9 +60,9 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 	case done.isKept() && changed:
 		// Two ManagedResources that do not own the object write different contents while the owner cannot check it:
 		// that counts as a fight, so that it is rate-limited.
-		a.Tracker.DriftRepaired(desired.Ref.Key, a.Clock.Now())
+		a.Tracker.DriftRepaired(desired.Ref.ID, a.Clock.Now())
 	case !done.isKept():
-		a.Tracker.DriftUnfounded(desired.Ref.Key, a.Clock.Now()) // Before Verified, which may report a later drift.
+		a.Tracker.DriftUnfounded(desired.Ref.ID, a.Clock.Now()) // Before Verified, which may report a later drift.
 	}
 }
 
@@ -73,7 +73,7 @@ func (a *applier) recordCreation(desired *plan.Desired, done outcome, observatio
 	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, observation.UID):
 		a.Tracker.Created(ownerOf(a.mr), observation)
 	case !desired.CreateOnly:
-		a.Tracker.TakenOver(ownerOf(a.mr), observation.Key, observation.UID)
+		a.Tracker.TakenOver(ownerOf(a.mr), observation.ID, observation.UID)
 	}
 }
 
@@ -87,8 +87,8 @@ func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, 
 	}
 	a.Tracker.ObservePresent(observation)
 	if err == nil {
-		a.Tracker.Transfer(next, ownerOf(a.mr), observation.Key)
-		a.Tracker.MarkOutOfSync(observation.Key)
+		a.Tracker.Transfer(next, ownerOf(a.mr), observation.ID)
+		a.Tracker.MarkOutOfSync(observation.ID)
 	}
 	return true
 }
@@ -99,11 +99,11 @@ func isRecorded(desired *plan.Desired, uid types.UID) bool {
 }
 
 func (a *applier) succeeded(desired *plan.Desired, done outcome) {
-	a.breaker.answered(desired.Key.GroupKind(), nil)
+	a.breaker.answered(desired.Ref.ID.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written[desired.Key] = outcome{result: done.result, observation: objects.Observation{UID: done.observation.UID}, keptBy: done.keptBy, anothers: done.anothers}
-	if desired.Key.Kind == "CustomResourceDefinition" && desired.Key.Group == "apiextensions.k8s.io" {
+	a.written[desired.Ref.ID] = outcome{result: done.result, observation: objects.Observation{UID: done.observation.UID}, keptBy: done.keptBy, anothers: done.anothers}
+	if desired.Ref.ID.Kind == "CustomResourceDefinition" && desired.Ref.ID.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
 	}
 }
@@ -120,7 +120,7 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 
 // disown handles an object whose origin names another ManagedResource than the one that it was created for: from now
 // on neither this process nor an inventory proves that the object belongs to the latter.
-func (a *applier) disown(key objects.Key, uid types.UID, origin ownership.Origin) {
+func (a *applier) disown(key objects.ID, uid types.UID, origin ownership.Origin) {
 	if origin.Source == ownership.ThisSource {
 		a.Tracker.TakenOver(origin.Owner, key, uid)
 	} else {

@@ -28,7 +28,7 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	var breaker breaker
 	begun := r.parallel(ctx, len(refs), func(i int) {
-		kind := plan.KeyOfReference(&refs[i].ObjectReference).GroupKind()
+		kind := objects.IDOfEntry(&refs[i]).GroupKind()
 		err := lease.Check(ctx, Cheap)
 		switch {
 		case err != nil:
@@ -81,7 +81,7 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 		return nil
 	}
 	// Whether it was created here proves nothing from now on, even if the answer is lost.
-	key := objects.RefOf(ref).Key
+	key := objects.IDOfEntry(ref)
 	if found || createdOnce(ref) && ref.UID == live.GetUID() || r.Tracker.CreatedFor(ownerOf(mr), key) == live.GetUID() {
 		r.Tracker.DisownCreation(key, live.GetUID())
 	}

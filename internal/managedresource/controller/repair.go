@@ -37,7 +37,7 @@ func (a *applier) delay(wait time.Duration) {
 // lookAtDrift reads an object whose repair is delayed, to report what changed. An object that needs no repair is
 // recorded as in sync, and nothing is reported.
 func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64, wait time.Duration) {
-	key := desired.Ref.Key
+	key := desired.Ref.ID
 	before, options, digest := a.look(desired, options, digest)
 	live, err := a.get(ctx, desired)
 	if err != nil && !target.Gone(err) {
@@ -75,10 +75,10 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", desired.Name(), "result", done.result)
 	now := a.Clock.Now()
-	if drift := a.Tracker.DriftOf(desired.Ref.Key, now); drift.Open {
+	if drift := a.Tracker.DriftOf(desired.Ref.ID, now); drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
-	if a.Tracker.DriftRepaired(desired.Ref.Key, now) {
+	if a.Tracker.DriftRepaired(desired.Ref.ID, now) {
 		a.tell(ctx, desired, done.before, done.after, "was repaired")
 	}
 }

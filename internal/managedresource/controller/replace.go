@@ -40,11 +40,11 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 	if err := a.lease.Check(ctx, Cached); err != nil {
 		return err // No run would create it again.
 	}
-	a.Tracker.DeletionSent(ownerOf(a.mr), desired.Ref.Key)
-	a.Tracker.WriteOutcomeUnknown(desired.Ref.Key)
+	a.Tracker.DeletionSent(ownerOf(a.mr), desired.Ref.ID)
+	a.Tracker.WriteOutcomeUnknown(desired.Ref.ID)
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
 		if meta.Refused(err) {
-			a.Tracker.DeletionRefused(ownerOf(a.mr), desired.Ref.Key)
+			a.Tracker.DeletionRefused(ownerOf(a.mr), desired.Ref.ID)
 		}
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}

@@ -67,12 +67,12 @@ func (a *applier) confirmInventory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries := make(map[plan.Key]struct{}, len(live.Status.Resources))
+	entries := make(map[objects.ID]struct{}, len(live.Status.Resources))
 	for i := range live.Status.Resources {
-		entries[plan.KeyOfReference(&live.Status.Resources[i].ObjectReference)] = struct{}{}
+		entries[objects.IDOfEntry(&live.Status.Resources[i])] = struct{}{}
 	}
 	for i := range a.plan.Inventory {
-		if _, found := entries[plan.KeyOfReference(&a.plan.Inventory[i].ObjectReference)]; !found {
+		if _, found := entries[objects.IDOfEntry(&a.plan.Inventory[i])]; !found {
 			return errSuperseded // The next run announces it.
 		}
 	}
@@ -117,7 +117,7 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
 	return r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := r.planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			return r.Tracker.OthersClaim(owner, d.Ref.Key) || len(others.on(d.Key, r.Tracker)) > 0
+			return r.Tracker.OthersClaim(owner, d.Ref.ID) || len(others.on(d.Ref.ID, r.Tracker)) > 0
 		})
 		return &source.Change{
 			Conditions: append(meta.Conditions(current.Status.Conditions).Invalidation(failedBefore), r.groupChanges(false)...),
@@ -163,7 +163,7 @@ func (c content) name(generation int64) string {
 // (MRS-8), and the health if it is known already.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	mr, owner, inventory := r.mr, ownerOf(r.mr), r.applier.inventory()
-	r.holds.keep(owner, func(key objects.Key) bool { return describes(r.planned, key) })
+	r.holds.keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
 	complete := r.applier.held == 0 && len(r.holds.of(owner)) == 0
@@ -222,7 +222,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 	case len(r.pending) > 0:
 		return pendingChange(r.pending, r.mr)
 	}
-	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied+r.leftAlone(ownerOf(r.mr)))
+	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied+r.leftAlone(r.mr))
 }
 
 // succeeded records the result of the run, and reports it.
@@ -250,29 +250,29 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 // Its branches are the ways in which an object that is created only once may have come about.
 func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 	inventory := slices.Clone(a.plan.Inventory)
-	createOnly := map[plan.Key]*plan.Desired{}
+	createOnly := map[objects.ID]*plan.Desired{}
 	for _, desired := range a.plan.Apply {
 		if desired.CreateOnly {
-			createOnly[desired.Key] = desired
+			createOnly[desired.Ref.ID] = desired
 		}
 	}
 	if len(createOnly) == 0 {
 		return inventory
 	}
 	for i := range inventory {
-		key := plan.KeyOfReference(&inventory[i].ObjectReference)
+		key := objects.IDOfEntry(&inventory[i])
 		desired, found := createOnly[key]
 		if !found {
 			continue
 		}
 		done, found := a.written[key]
 		if done.result == skipped {
-			done.observation.UID = a.Tracker.Get(desired.Ref.Key).UID // An earlier run may have created it without recording that.
+			done.observation.UID = a.Tracker.Get(desired.Ref.ID).UID // An earlier run may have created it without recording that.
 		}
 		switch {
 		case done.anothers: // The object has a new owner since: if that releases the object, the record would be a false proof.
 			inventory[i] = meta.AsTentative(inventory[i])
-		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), desired.Ref.Key) == done.observation.UID && done.observation.UID != ""):
+		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), desired.Ref.ID) == done.observation.UID && done.observation.UID != ""):
 			// Also if an earlier run created it without recording that.
 			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
 		case desired.Old == nil || !createdOnce(desired.Old):
@@ -289,7 +289,7 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	announced, next := byKey(a.mr.Status.Resources), byKey(a.inventory())
 	inventory = slices.Clone(inventory)
 	for i := range inventory {
-		key := plan.KeyOfReference(&inventory[i].ObjectReference)
+		key := objects.IDOfEntry(&inventory[i])
 		before, found := announced[key]
 		if _, written := a.written[key]; written && found && meta.SameInventory(inventory[i:i+1], []resourcesv1alpha1.ObjectReference{before}) {
 			inventory[i] = next[key]
@@ -314,10 +314,10 @@ func (a *applier) afterSuperseded(inventory []resourcesv1alpha1.ObjectReference)
 	return inventory
 }
 
-func byKey(inventory []resourcesv1alpha1.ObjectReference) map[plan.Key]resourcesv1alpha1.ObjectReference {
-	entries := make(map[plan.Key]resourcesv1alpha1.ObjectReference, len(inventory))
+func byKey(inventory []resourcesv1alpha1.ObjectReference) map[objects.ID]resourcesv1alpha1.ObjectReference {
+	entries := make(map[objects.ID]resourcesv1alpha1.ObjectReference, len(inventory))
 	for i := range inventory {
-		entries[plan.KeyOfReference(&inventory[i].ObjectReference)] = inventory[i]
+		entries[objects.IDOfEntry(&inventory[i])] = inventory[i]
 	}
 	return entries
 }

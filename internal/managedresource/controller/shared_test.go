@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -156,7 +155,7 @@ func TestLaterSpecificationDropsNothing(t *testing.T) {
 func (f *fixture) woken() (drain func()) {
 	var mu sync.Mutex
 	queue := map[objects.Owner]bool{}
-	f.Tracker.Subscribe(func(owner objects.Owner, key objects.Key) {
+	f.Tracker.Subscribe(func(owner objects.Owner, key objects.ID) {
 		f.triggers.Drift(owner, key)
 		mu.Lock()
 		defer mu.Unlock()
@@ -275,7 +274,7 @@ func TestQuarrelWhileTheKeeperCannotLook(t *testing.T) {
 		f.complete(name)
 	}
 	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "keeper", metav1.DeleteOptions{}))
-	key := objects.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: "a"}
+	key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
 	for i := range 10 {
 		for _, name := range []string{"one", "two"} {
 			f.secret(name, fmt.Sprint(i+2), "a="+name)

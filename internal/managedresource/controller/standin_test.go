@@ -93,7 +93,7 @@ func TestAttemptsWakeNobody(t *testing.T) {
 	}
 	drain()
 	var told []objects.Owner
-	f.Tracker.Subscribe(func(owner objects.Owner, _ objects.Key) { told = append(told, owner) }, func(objects.Owner) {})
+	f.Tracker.Subscribe(func(owner objects.Owner, _ objects.ID) { told = append(told, owner) }, func(objects.Owner) {})
 	readAt := f.target.count(http.MethodGet)
 	for _, name := range []string{"one", "two", "one", "two"} {
 		_, _ = f.run(name)
@@ -575,7 +575,7 @@ func TestDriftWhileTheLastOneIsRefused(t *testing.T) {
 					}
 					return 0
 				})
-				f.Tracker.Subscribe(func(owner objects.Owner, key objects.Key) {
+				f.Tracker.Subscribe(func(owner objects.Owner, key objects.ID) {
 					f.triggers.Drift(owner, key)
 					told = append(told, owner.Name)
 				}, func(objects.Owner) {})

@@ -367,7 +367,7 @@ func TestEventsOfManyServices(t *testing.T) {
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 		before := events.Load()
 		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
-		f.Tracker.BeginRun(ownerOf(mr), nil, keysOf(mr.Status.Resources))
+		f.Tracker.BeginRun(ownerOf(mr), nil, idsOf(mr.Status.Resources))
 		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, inputs{}), nil)
 		f.Tracker.EndRun(ownerOf(mr))
 		f.must(err)

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // tooManyTimeouts is the number of timeouts for a kind in one run, with no success in between, after which its other
@@ -20,17 +20,17 @@ var errNotTried = errors.New("not tried, as requests for other objects of its ki
 // breaker counts, in one run, the requests for objects of a kind that took too long.
 type breaker struct {
 	mu     sync.Mutex
-	byKind map[metav1.GroupKind]int
+	byKind map[schema.GroupKind]int
 }
 
-func (s *breaker) is(kind metav1.GroupKind) bool {
+func (s *breaker) is(kind schema.GroupKind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byKind[kind] >= tooManyTimeouts
 }
 
 // answered records the result of a request.
-func (s *breaker) answered(kind metav1.GroupKind, err error) {
+func (s *breaker) answered(kind schema.GroupKind, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -38,7 +38,7 @@ func (s *breaker) answered(kind metav1.GroupKind, err error) {
 		delete(s.byKind, kind)
 	case apierrors.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "context deadline exceeded"):
 		if s.byKind == nil {
-			s.byKind = map[metav1.GroupKind]int{}
+			s.byKind = map[schema.GroupKind]int{}
 		}
 		s.byKind[kind]++
 	}

@@ -50,7 +50,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if !ok {
 				return false
 			}
-			r.Tracker.SeeInventory(ownerOf(mr), keysOf(mr.Status.Resources))
+			r.Tracker.SeeInventory(ownerOf(mr), idsOf(mr.Status.Resources))
 			return r.Class.Handles(mr)
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
@@ -72,7 +72,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 // onManagedResourceChanged handles a newer form of a ManagedResource that a watch reported, and reports whether a run
 // is needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
-	r.Tracker.SeeInventory(ownerOf(after), keysOf(after.Status.Resources))
+	r.Tracker.SeeInventory(ownerOf(after), idsOf(after.Status.Resources))
 	lags := r.Statuses != nil && r.Statuses.Observed(after)
 	concerns := r.Class.Handles(after)
 	isLost := r.Class.Handles(before) && !concerns
@@ -97,7 +97,7 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
-		key := objects.RefOf(ref).Key
+		key := objects.IDOfEntry(ref)
 		if uid := r.Tracker.CreatedFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
 			r.Tracker.DisownCreation(key, uid)
 		}
@@ -179,7 +179,7 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 // once is reported at once. These changes are expected and do not count as drift, but enqueue the ManagedResource
 // nevertheless: a run is deleting the object, for good or to create it anew; the object was terminating; the object is
 // to be written once more.
-func (t *Triggers) Drift(owner objects.Owner, key objects.Key) {
+func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	r := t.reconciler
 	if owner == collector {
 		return

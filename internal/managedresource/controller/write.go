@@ -138,7 +138,7 @@ func (a *applier) answered(ctx context.Context, desired *plan.Desired, options m
 // unanswered records a write that may have been carried out, though its answer does not confirm it.
 func (a *applier) unanswered(desired *plan.Desired, err error) {
 	if err != nil && !meta.Refused(err) {
-		a.Tracker.WriteOutcomeUnknown(desired.Ref.Key)
+		a.Tracker.WriteOutcomeUnknown(desired.Ref.ID)
 	}
 }
 
@@ -146,7 +146,9 @@ func (a *applier) unanswered(desired *plan.Desired, err error) {
 // an update carries its resource version, so that a conflict shows if it is out of date.
 func (a *applier) live(ctx context.Context, desired *plan.Desired, attempt int) (*unstructured.Unstructured, error) {
 	if attempt == 0 {
-		return a.Watches.Read(ctx, desired.Ref)
+		if listed := a.Watches.FromList(ctx, desired.Ref); listed != nil {
+			return listed, nil
+		}
 	}
 	return a.get(ctx, desired)
 }
@@ -180,5 +182,5 @@ func (a *applier) notServedYet(desired *plan.Desired, err error) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.definedKinds[desired.Key.GroupKind()]
+	return a.definedKinds[desired.Ref.ID.GroupKind()]
 }

@@ -11,6 +11,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
@@ -52,12 +53,12 @@ type Run struct {
 	ManagedResource *resourcesv1alpha1.ManagedResource
 	Planned         *plan.Plan
 	// Live are the objects that are there, by the keys of the plan; Unread says of those that could not be read why.
-	Live   map[plan.Key]*unstructured.Unstructured
-	Unread map[plan.Key]error
+	Live   map[objects.ID]*unstructured.Unstructured
+	Unread map[objects.ID]error
 	// Others are the other ManagedResources of the class, if there is a question about them.
 	Others []*resourcesv1alpha1.ManagedResource
 	// Scaled are the objects that autoscalers have, Defaults what custom resources have by their definitions.
-	Scaled   map[plan.Key]bool
+	Scaled   map[objects.ID]bool
 	Defaults map[runtimeschema.GroupVersionKind]merge.CustomDefaults
 }
 
@@ -106,16 +107,16 @@ func (r *Run) Changes() (changes []Change, faults []string) {
 	return changes, faults
 }
 
-func sortedKeys[V any](m map[plan.Key]V) []plan.Key {
-	var keys []plan.Key
+func sortedKeys[V any](m map[objects.ID]V) []objects.ID {
+	var keys []objects.ID
 	for key := range m {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b plan.Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b objects.ID) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }
 
-func sortedLive(live map[plan.Key]*unstructured.Unstructured) []*unstructured.Unstructured {
+func sortedLive(live map[objects.ID]*unstructured.Unstructured) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, key := range sortedKeys(live) {
 		all = append(all, live[key])
@@ -129,11 +130,11 @@ func newChange(action Action, ref *resourcesv1alpha1.ObjectReference, why string
 
 // applied returns the action of a run on an object of a manifest.
 func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
-	if r.Unread[desired.Key] != nil {
+	if r.Unread[desired.Ref.ID] != nil {
 		return nil
 	}
-	live := r.Live[desired.Key]
-	options := settings.MergeOptions(r.ManagedResource, live, r.Scaled[desired.Key], r.Now)
+	live := r.Live[desired.Ref.ID]
+	options := settings.MergeOptions(r.ManagedResource, live, r.Scaled[desired.Ref.ID], r.Now)
 	if live == nil {
 		if desired.Old != nil && options.Hold != nil && options.Hold.Whole {
 			return nil // It is not created anew while the ManagedResource is left alone.
@@ -192,7 +193,7 @@ func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured
 	if origin.Source != ownership.ThisSource || origin.Owner == keyOf(r.ManagedResource) {
 		return ""
 	}
-	if _, found := ownership.Owner(r.claimsOn(desired.Key, desired.GetNamespace() == ""), origin, how); !found {
+	if _, found := ownership.Owner(r.claimsOn(desired.Ref.ID, desired.GetNamespace() == ""), origin, how); !found {
 		return ""
 	}
 	return origin.Text
@@ -217,7 +218,7 @@ func (r *Run) originOf(live *unstructured.Unstructured) ownership.Origin {
 }
 
 // claimsOn are those of the other ManagedResources of the class on an object.
-func (r *Run) claimsOn(key plan.Key, clusterScoped bool) []ownership.Claim {
+func (r *Run) claimsOn(key objects.ID, clusterScoped bool) []ownership.Claim {
 	var claims []ownership.Claim
 	for _, mr := range r.Others {
 		if keyOf(mr) == keyOf(r.ManagedResource) || ClassOf(mr) != ClassOf(r.ManagedResource) {
@@ -234,7 +235,7 @@ func (r *Run) claimsOn(key plan.Key, clusterScoped bool) []ownership.Claim {
 
 // left returns the action of a run on an object that no manifest has any more.
 func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
-	key := plan.KeyOfReference(&ref.ObjectReference)
+	key := objects.IDOfEntry(ref)
 	live := r.Live[key]
 	if live == nil {
 		return nil // It is gone, or could not be read.
@@ -269,7 +270,7 @@ func isRecordOf(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstr
 // released returns the change that a run would make to an object of mode Ignore: the object loses origin and
 // description, and has no owner.
 func (r *Run) released(ref *resourcesv1alpha1.ObjectReference) *Change {
-	live := r.Live[plan.KeyOfReference(&ref.ObjectReference)]
+	live := r.Live[objects.IDOfEntry(ref)]
 	if live == nil {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -25,7 +26,7 @@ func runOf(t *testing.T, facts *Facts) *Run {
 		t.Fatal(err)
 	}
 	planned := plan.NewPlan(decoded, mr.Status.Resources, SettingsOf(mr).PlanOptions(mr, func(runtimeschema.GroupVersionKind) (plan.Scope, error) { return plan.ScopeNamespaced, nil }))
-	run := &Run{Now: now, ManagedResource: mr, Planned: planned, Live: map[plan.Key]*unstructured.Unstructured{}, Unread: map[plan.Key]error{}}
+	run := &Run{Now: now, ManagedResource: mr, Planned: planned, Live: map[objects.ID]*unstructured.Unstructured{}, Unread: map[objects.ID]error{}}
 	if facts.Live != nil {
 		run.Live[facts.Key()] = facts.Live
 	}
@@ -206,11 +207,11 @@ func TestBranches(t *testing.T) {
 			having("new", "", nil), having("fails", "", []resourcesv1alpha1.Condition{condition("ResourcesApplied", "False", "ApplyFailed", "no right")}),
 			having("fought", "", well), having("unread", "", well, "unread"),
 		},
-		Live: map[plan.Key]*unstructured.Unstructured{
+		Live: map[objects.ID]*unstructured.Unstructured{
 			{Kind: "ConfigMap", Namespace: "default", Name: "a"}: parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}"),
 			{Kind: "ConfigMap", Namespace: "default", Name: "b"}: parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: default, deletionTimestamp: '2026-11-24T17:00:00Z', finalizers: [x/y]}}"),
 		},
-		Unread: map[plan.Key]error{{Kind: "ConfigMap", Namespace: "default", Name: "unread"}: errors.New("away")},
+		Unread: map[objects.ID]error{{Kind: "ConfigMap", Namespace: "default", Name: "unread"}: errors.New("away")},
 	}
 	drift := event("ObjectChanged", `v1/ConfigMap/default/a was changed by "kubectl-edit" at data; it was repaired`, 4)
 	drift.InvolvedObject.Name = "fine"
@@ -263,7 +264,7 @@ func TestTreeKnowsHolds(t *testing.T) {
 		held(f)
 		f.ManagedResource.Annotations = map[string]string{}
 		tc.change(f)
-		tree := &TreeFacts{Now: now, ManagedResources: []*resourcesv1alpha1.ManagedResource{f.ManagedResource}, Live: map[plan.Key]*unstructured.Unstructured{}}
+		tree := &TreeFacts{Now: now, ManagedResources: []*resourcesv1alpha1.ManagedResource{f.ManagedResource}, Live: map[objects.ID]*unstructured.Unstructured{}}
 		if f.Live != nil {
 			tree.Live[f.Key()] = f.Live
 		}

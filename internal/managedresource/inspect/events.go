@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -94,7 +95,7 @@ func quoted(what string) string {
 
 // namesObject reports whether the name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the one of an object,
 // whatever its version.
-func namesObject(name string, key plan.Key) bool {
+func namesObject(name string, key objects.ID) bool {
 	version, rest, _ := strings.Cut(name, "/")
 	group := ""
 	if !strings.HasPrefix(rest, key.Kind+"/") {
@@ -106,7 +107,7 @@ func namesObject(name string, key plan.Key) bool {
 }
 
 // occurrencesOf returns the repairs of one object that Events report, and the fights among them.
-func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key plan.Key) (all []Occurrence, fights []Occurrence) {
+func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key objects.ID) (all []Occurrence, fights []Occurrence) {
 	for name, occurrences := range repairsOf(events, owner) {
 		if namesObject(name, key) {
 			all = append(all, occurrences...)
@@ -123,7 +124,7 @@ func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key plan.K
 
 // deletionsOf returns the deletions of an object by resource-manager, and how Events may name others that they do
 // not name.
-func deletionsOf(events []corev1.Event, key plan.Key) (found, unnamed []Occurrence) {
+func deletionsOf(events []corev1.Event, key objects.ID) (found, unnamed []Occurrence) {
 	for i := range events {
 		event := &events[i]
 		if event.Reason != meta.ReasonObjectsWritten {

@@ -136,7 +136,7 @@ func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstr
 		return allowed
 	}
 	applied := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
-	return applied != nil && live != nil && slices.Contains(meta.LeftAloneIn(applied.Message), meta.LeftAloneName(live.GetKind(), live.GetNamespace(), live.GetName()))
+	return applied != nil && live != nil && slices.Contains(meta.LeftAloneIn(applied.Message), meta.ObjectName(live.GetKind(), live.GetNamespace(), live.GetName()))
 }
 
 // holdUndecided reports whether a live object has a hold of which only the configuration of resource-manager reports whether

@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -98,18 +99,18 @@ type described struct {
 
 // describe plans one object: everything that is not about it is left out, so that nothing has to be known of other
 // kinds.
-func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key plan.Key, scope plan.Scope, settings Settings) described {
+func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key objects.ID, scope plan.Scope, settings Settings) described {
 	var found described
 	for _, err := range decoded.Errors {
 		found.faults = append(found.faults, err.Error())
 	}
 	keys := plan.NewEquivalences(mr.Spec.Equivalences).Keys(key)
-	isIt := func(other plan.Key) bool {
-		return slices.ContainsFunc(keys, func(key plan.Key) bool { return key.Same(other, scope == plan.ScopeCluster) })
+	isIt := func(other objects.ID) bool {
+		return slices.ContainsFunc(keys, func(key objects.ID) bool { return key.Same(other, scope == plan.ScopeCluster) })
 	}
 	only := decode.Result{}
 	for _, object := range decoded.Objects {
-		if isIt(plan.KeyOf(object.Unstructured)) {
+		if isIt(objects.IDOf(object.Unstructured)) {
 			only.Objects = append(only.Objects, object)
 			found.released = object.Released()
 			found.object, found.place = object, &object.Place
@@ -140,7 +141,7 @@ func WantedVersion(ctx context.Context, facts *Facts) string {
 		return ""
 	}
 	found := describe(decoded, facts.ManagedResource, facts.Key(), facts.scope(), SettingsOf(facts.ManagedResource, facts.Live))
-	if found.desired == nil || found.desired.Key.GroupKind() != facts.Key().GroupKind() {
+	if found.desired == nil || found.desired.Ref.ID.GroupKind() != facts.Key().GroupKind() {
 		return ""
 	}
 	return found.desired.GroupVersionKind().Version

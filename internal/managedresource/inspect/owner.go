@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
@@ -38,7 +39,7 @@ func OriginOf(live *unstructured.Unstructured) (meta.Origin, bool) {
 
 // FindOwner returns the ManagedResource that owns an object: of those that were read the one that the object's origin
 // names, else the next one that has it in its inventory.
-func FindOwner(key plan.Key, clusterScoped bool, live *unstructured.Unstructured, read []*resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, Proof) {
+func FindOwner(key objects.ID, clusterScoped bool, live *unstructured.Unstructured, read []*resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, Proof) {
 	origin, named := OriginOf(live)
 	if named {
 		at := slices.IndexFunc(read, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key })
@@ -68,12 +69,12 @@ func keyOf(mr *resourcesv1alpha1.ManagedResource) types.NamespacedName {
 }
 
 // EntryOf is the entry of an object in the inventory of a ManagedResource, nil if there is none.
-func EntryOf(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped bool) *resourcesv1alpha1.ObjectReference {
+func EntryOf(mr *resourcesv1alpha1.ManagedResource, key objects.ID, clusterScoped bool) *resourcesv1alpha1.ObjectReference {
 	keys := plan.NewEquivalences(mr.Spec.Equivalences).Keys(key)
 	for i := range mr.Status.Resources {
 		entry := &mr.Status.Resources[i]
-		own := plan.KeyOfReference(&entry.ObjectReference)
-		if slices.ContainsFunc(keys, func(key plan.Key) bool { return own.Same(key, clusterScoped) }) {
+		own := objects.IDOfEntry(entry)
+		if slices.ContainsFunc(keys, func(key objects.ID) bool { return own.Same(key, clusterScoped) }) {
 			return entry
 		}
 	}
@@ -84,7 +85,7 @@ func EntryOf(mr *resourcesv1alpha1.ManagedResource, key plan.Key, clusterScoped 
 // as nothing else is known.
 func claimOf(mr *resourcesv1alpha1.ManagedResource, entry *resourcesv1alpha1.ObjectReference) ownership.Claim {
 	return ownership.Claim{
-		Owner: keyOf(mr), Entry: plan.KeyOfReference(&entry.ObjectReference), Keeps: true,
+		Owner: keyOf(mr), ID: objects.IDOfEntry(entry), Keeps: true,
 		CreateOnly: meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore), Ignored: meta.Ignored(mr),
 	}
 }

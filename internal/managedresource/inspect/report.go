@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -44,12 +45,12 @@ type Facts struct {
 }
 
 // Key is that of the object.
-func (f *Facts) Key() plan.Key {
+func (f *Facts) Key() objects.ID {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(f.Kind)
 	object.SetNamespace(f.Namespace)
 	object.SetName(f.Name)
-	return plan.KeyOf(object)
+	return objects.IDOf(object)
 }
 
 func (f *Facts) scope() plan.Scope {

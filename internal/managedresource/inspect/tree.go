@@ -14,6 +14,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -77,8 +78,8 @@ type TreeFacts struct {
 	Now              time.Time
 	ManagedResources []*resourcesv1alpha1.ManagedResource
 	// Live are the objects of the inventories that are there; Unread says of those that could not be read why.
-	Live   map[plan.Key]*unstructured.Unstructured
-	Unread map[plan.Key]error
+	Live   map[objects.ID]*unstructured.Unstructured
+	Unread map[objects.ID]error
 	// Events are those of resource-manager.
 	Events []corev1.Event
 }
@@ -150,7 +151,7 @@ func because(condition *resourcesv1alpha1.Condition) string {
 }
 
 func (f *TreeFacts) leaf(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, rest map[string][]Occurrence) Leaf {
-	key := plan.KeyOfReference(&ref.ObjectReference)
+	key := objects.IDOfEntry(ref)
 	leaf := Leaf{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	for name, occurrences := range rest {
 		if namesObject(name, key) && (leaf.Drift == nil || leaf.Drift.Time.Before(&occurrences[0].Time)) {

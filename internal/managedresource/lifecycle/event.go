@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // Facts are the circumstances of an event.
@@ -90,7 +90,7 @@ type (
 	}
 	// ObjectsVisited means that the run has visited these objects. If it fails, the next run need not visit them
 	// again.
-	ObjectsVisited struct{ Objects map[plan.Key]struct{} }
+	ObjectsVisited struct{ Objects map[objects.ID]struct{} }
 	// RunSucceeded means that the run finished all of its work.
 	RunSucceeded struct{ Completed Completed }
 	// DeletionsPending means that the run ended, with or without success, while objects were being deleted.

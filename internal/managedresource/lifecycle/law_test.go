@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // world is a ManagedResource to which random things happen, and what must be known of it.
@@ -250,7 +250,7 @@ func (w *world) draw(t *rapid.T) Event {
 		w.facts.Now = w.facts.Now.Add(rapid.SampledFrom([]time.Duration{time.Second, slowest, 2 * quiet}).Draw(t, "passed"))
 		return Swept{}
 	case objectsVisited:
-		return ObjectsVisited{map[plan.Key]struct{}{{Name: names.Draw(t, "object")}: {}}}
+		return ObjectsVisited{map[objects.ID]struct{}{{Name: names.Draw(t, "object")}: {}}}
 	case runSucceeded:
 		return RunSucceeded{completed()}
 	case deletionsPending:

@@ -8,7 +8,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // Phase is a stage in the life of a ManagedResource.
@@ -89,7 +89,7 @@ type Inbox struct {
 	// Secrets are the versions that a watch reported, by name; "" is a deleted Secret.
 	Secrets map[string]string
 	// Visited are the objects that unsuccessful runs for Full have visited. The map is replaced, never changed.
-	Visited map[plan.Key]struct{}
+	Visited map[objects.ID]struct{}
 }
 
 // Empty reports whether nothing requests a run.

@@ -10,7 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 var inventory = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "a"}}}
@@ -123,7 +123,7 @@ func TestAtRest(t *testing.T) {
 
 // TestPutBack: what a run took over is open again with what arrived meanwhile, and a wish for a full run begins with no object visited.
 func TestPutBack(t *testing.T) {
-	a := map[plan.Key]struct{}{{Name: "a"}: {}}
+	a := map[objects.ID]struct{}{{Name: "a"}: {}}
 	taken := Inbox{Full: true, Visited: a, Secrets: map[string]string{"s": "1", "t": "1"}}
 	for name, c := range map[string]struct{ taken, arrived, want Inbox }{
 		"MRT-4/a newer version wins": {taken, Inbox{Secrets: map[string]string{"s": "2"}},

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // TestTable: each event has a row without a condition in each phase, and each phase is left by some event.
@@ -72,7 +72,7 @@ func read(version string) RunSucceeded {
 // TestInbox tells what becomes of single events.
 func TestInbox(t *testing.T) {
 	reconcile := OperationFound{resourcesv1alpha1.OperationReconcile}
-	visited := ObjectsVisited{map[plan.Key]struct{}{{Name: "a"}: {}}}
+	visited := ObjectsVisited{map[objects.ID]struct{}{{Name: "a"}: {}}}
 	for name, c := range map[string]struct {
 		reason string
 		events []Event

@@ -73,10 +73,10 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 		preserveReplicas:  options.HorizontallyScaled || literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
 		preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
 	}
-	if rule := rules[desired.Key.Group][desired.Key.Kind]; rule != nil {
+	if rule := rules[desired.Ref.ID.Group][desired.Ref.ID.Kind]; rule != nil {
 		rule(c)
 	}
-	mergeWorkload(c, desired.Key)
+	mergeWorkload(c, desired.Ref.ID)
 	pointers := desired.IgnoredFields
 	if options.Hold != nil {
 		pointers = slices.Concat(pointers, options.Hold.Fields)

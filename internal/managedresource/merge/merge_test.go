@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
@@ -34,7 +35,7 @@ func desiredFrom(t testing.TB, text string) *plan.Desired {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &plan.Desired{Unstructured: o, Key: plan.KeyOf(o), IgnoredFields: ignored}
+	return &plan.Desired{Unstructured: o, Ref: objects.Ref{ID: objects.IDOf(o)}, IgnoredFields: ignored}
 }
 
 func TestMergeStrings(t *testing.T) {
@@ -264,7 +265,7 @@ func TestMergeIsIdempotent(t *testing.T) {
 			return object
 		}
 		d := build("desired")
-		desired := &plan.Desired{Unstructured: d, Key: plan.KeyOf(d)}
+		desired := &plan.Desired{Unstructured: d, Ref: objects.Ref{ID: objects.IDOf(d)}}
 		if rapid.Bool().Draw(t, "old") {
 			desired.Old = &resourcesv1alpha1.ObjectReference{Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"a": "true"}}
 		}

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 const annotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
@@ -38,7 +38,7 @@ func HasReplicas(group, kind string) bool { return workloads[group][kind].replic
 
 // mergeWorkload keeps the fields that others scale (MRM-1 … MRM-3). Of a kind that is not built in, the replicas are
 // at spec.replicas if anything has some (MRM-17).
-func mergeWorkload(c mergeContext, key plan.Key) {
+func mergeWorkload(c mergeContext, key objects.ID) {
 	w, known := workloads[key.Group][key.Kind]
 	switch {
 	case w.replicas:

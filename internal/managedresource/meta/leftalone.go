@@ -8,8 +8,8 @@ import (
 // leftAlone begins the part of the message of ResourcesApplied about objects under a hold (MRF-14).
 const leftAlone = " Left alone for a while: "
 
-// LeftAloneName names an object in that part.
-func LeftAloneName(kind, namespace, name string) string {
+// ObjectName names an object in parts of messages: <kind> <namespace>/<name>.
+func ObjectName(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s/%s", kind, namespace, name)
 }
 

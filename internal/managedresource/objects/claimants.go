@@ -3,38 +3,44 @@ package objects
 import (
 	"maps"
 	"slices"
-	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Claimants returns the ManagedResources that have one of the objects on record, or have one while they are ignored,
-// and those whose inventories are not wholly on record. If objects of a kind are on record both with and without a
-// namespace, as after a change of its scope, kind and name decide; only then the cost depends on the objects of the
-// kind.
-func (l *Tracker) Claimants(keys []Key) []Owner {
+// and those whose inventories are not wholly on record. If clusterScoped holds for the kind of an object, its
+// namespace does not matter; the cost then depends on the objects of the kind if any of them is recorded with another
+// namespace, as after a change of the scope.
+func (l *Tracker) Claimants(ids []ID, clusterScoped func(schema.GroupKind) bool) []Owner {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := map[Owner]struct{}{}
-	byName := map[kind]map[string]struct{}{}
-	for _, key := range keys {
-		k := unique.Make(key.GroupKind)
-		if l.isElsewhereLocked(k, key) {
-			if byName[k] == nil {
-				byName[k] = map[string]struct{}{}
-			}
-			byName[k][key.Name] = struct{}{}
-		} else if r := l.findLocked(key); r != nil {
+	anywhere := map[ID]struct{}{}
+	for _, id := range ids {
+		if clusterScoped(id.GroupKind()) {
+			anywhere[id.WithoutNamespace()] = struct{}{}
+			id.Namespace = PlaceOf(id.Kind, "")
+		}
+		if r := l.findLocked(id); r != nil {
 			r.claimants(found)
 		}
 	}
-	for k, names := range byName {
-		for n, r := range l.records[k] {
-			if _, wanted := names[n.name]; wanted {
+	has := func(id ID) bool {
+		_, has := anywhere[id.WithoutNamespace()]
+		return has
+	}
+	for k, number := range l.elsewhere {
+		if number == 0 || !clusterScoped(k.Value()) {
+			continue
+		}
+		for _, r := range l.records[k] {
+			if has(r.key()) {
 				r.claimants(found)
 			}
 		}
 	}
-	for owner, has := range l.ignored {
-		if slices.ContainsFunc(keys, func(key Key) bool { return hasByName(has, key) }) {
+	for owner, kept := range l.ignored {
+		if slices.ContainsFunc(ids, func(id ID) bool { _, exactly := kept[id]; return exactly }) || len(anywhere) > 0 && containsKey(kept, has) {
 			found[owner] = struct{}{}
 		}
 	}
@@ -44,13 +50,13 @@ func (l *Tracker) Claimants(keys []Key) []Owner {
 	return slices.Collect(maps.Keys(found))
 }
 
-// isElsewhereLocked reports whether an object may be on record at another place than the key's: with a namespace where
-// the key has none, or without one.
-func (l *Tracker) isElsewhereLocked(k kind, key Key) bool {
-	if key.Namespace == "" {
-		return l.namespaced[k] > 0
+func containsKey(set map[ID]struct{}, has func(ID) bool) bool {
+	for id := range set {
+		if has(id) {
+			return true
+		}
 	}
-	return len(l.records[k]) > l.namespaced[k]
+	return false
 }
 
 func (r *record) claimants(into map[Owner]struct{}) {
@@ -59,26 +65,13 @@ func (r *record) claimants(into map[Owner]struct{}) {
 	}
 }
 
-// hasByName reports whether a set has an object by the kind and name of a key.
-func hasByName(set map[Key]struct{}, key Key) bool {
-	if _, exactly := set[key]; exactly {
-		return true
-	}
-	for other := range set {
-		if other.GroupKind == key.GroupKind && other.Name == key.Name {
-			return true
-		}
-	}
-	return false
-}
-
 // SeeInventory records the inventory of a ManagedResource as the source has it. An object in it may not be on record
 // yet, because no run has begun or another process wrote the inventory: until it is, Claimants returns the
 // ManagedResource for every request. An empty inventory forgets the ManagedResource.
-func (l *Tracker) SeeInventory(owner Owner, keys []Key) {
+func (l *Tracker) SeeInventory(owner Owner, keys []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unrecorded[owner] = slices.DeleteFunc(keys, func(key Key) bool { return l.isRecordedLocked(owner, key) })
+	l.unrecorded[owner] = slices.DeleteFunc(keys, func(key ID) bool { return l.isRecordedLocked(owner, key) })
 	if len(l.unrecorded[owner]) == 0 {
 		delete(l.unrecorded, owner)
 	}
@@ -87,7 +80,7 @@ func (l *Tracker) SeeInventory(owner Owner, keys []Key) {
 // recordedLocked removes, from the unrecorded objects of a ManagedResource, those that are on record now.
 func (l *Tracker) recordedLocked(owner Owner) {
 	if missing, some := l.unrecorded[owner]; some {
-		missing = slices.DeleteFunc(missing, func(key Key) bool { return l.isRecordedLocked(owner, key) })
+		missing = slices.DeleteFunc(missing, func(key ID) bool { return l.isRecordedLocked(owner, key) })
 		if l.unrecorded[owner] = missing; len(missing) == 0 {
 			delete(l.unrecorded, owner)
 		}
@@ -96,7 +89,7 @@ func (l *Tracker) recordedLocked(owner Owner) {
 
 // isRecordedLocked reports whether an object is on record for a ManagedResource, or among those that it has while it
 // is ignored.
-func (l *Tracker) isRecordedLocked(owner Owner, key Key) bool {
+func (l *Tracker) isRecordedLocked(owner Owner, key ID) bool {
 	if _, has := l.ignored[owner][key]; has {
 		return true
 	}

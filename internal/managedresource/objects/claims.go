@@ -15,7 +15,7 @@ import (
 func (l *Tracker) Created(owner Owner, s Observation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(s.Key)
+	r := l.findLocked(s.ID)
 	switch {
 	case r == nil || r.disowned && r.created == s.UID:
 	case r.uid == s.UID:
@@ -27,7 +27,7 @@ func (l *Tracker) Created(owner Owner, s Observation) {
 
 // TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for:
 // owner has it now.
-func (l *Tracker) TakenOver(owner Owner, key Key, uid types.UID) {
+func (l *Tracker) TakenOver(owner Owner, key ID, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil && r.created == uid {
@@ -37,7 +37,7 @@ func (l *Tracker) TakenOver(owner Owner, key Key, uid types.UID) {
 
 // DisownCreation records that the object with this UID is not ours any more, regardless of who created it. An object
 // of the same name that this process has created since stays ours.
-func (l *Tracker) DisownCreation(key Key, uid types.UID) {
+func (l *Tracker) DisownCreation(key ID, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -49,7 +49,7 @@ func (l *Tracker) DisownCreation(key Key, uid types.UID) {
 
 // IsOurs reports whether this process created the object with this UID for any ManagedResource, and has not given it
 // up.
-func (l *Tracker) IsOurs(key Key, uid types.UID) bool {
+func (l *Tracker) IsOurs(key ID, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -57,7 +57,7 @@ func (l *Tracker) IsOurs(key Key, uid types.UID) bool {
 }
 
 // CreatedFor returns the UID of the object that this process created for the ManagedResource; empty if there is none.
-func (l *Tracker) CreatedFor(owner Owner, key Key) types.UID {
+func (l *Tracker) CreatedFor(owner Owner, key ID) types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -69,7 +69,7 @@ func (l *Tracker) CreatedFor(owner Owner, key Key) types.UID {
 
 // WriteOutcomeUnknown records that a request of ours may have changed or deleted the object, though no answer confirms
 // it yet: the last comparison is void, and an event of the object is no drift.
-func (l *Tracker) WriteOutcomeUnknown(key Key) {
+func (l *Tracker) WriteOutcomeUnknown(key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -80,7 +80,7 @@ func (l *Tracker) WriteOutcomeUnknown(key Key) {
 
 // Drifted reports whether another writer has changed an object since it was compared with the same desired state: a
 // write is then a repair, and not the roll-out of a new manifest.
-func (l *Tracker) Drifted(key Key, desired uint64) bool {
+func (l *Tracker) Drifted(key ID, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -90,7 +90,7 @@ func (l *Tracker) Drifted(key Key, desired uint64) bool {
 // Writing records that requests are about to be sent that may change or create an object: a watch may report the
 // change before the answer arrives, and subscribers are not notified of it until Written is called. Writing returns
 // whether the requests repair drift: the object was compared with the same desired state before.
-func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
+func (l *Tracker) Writing(key ID, desired uint64) (compared bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -105,7 +105,7 @@ func (l *Tracker) Writing(key Key, desired uint64) (compared bool) {
 
 // Written ends the write that Writing began, after the answer was reported. It notifies the subscribers if the object
 // is stale then.
-func (l *Tracker) Written(key Key) {
+func (l *Tracker) Written(key ID) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		r.writes = max(r.writes, 1) - 1
 		if r.untold && r.writes == 0 {

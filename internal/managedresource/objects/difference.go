@@ -18,7 +18,7 @@ func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool)
 }
 
 func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference, bool) {
-	r := x.tracker.findLocked(s.Key)
+	r := x.tracker.findLocked(s.ID)
 	if r == nil {
 		return nil, false
 	}
@@ -50,7 +50,7 @@ func (x *ListSession) Absent() []Difference {
 				r.staleLocked(notify)
 				continue
 			}
-			gone := Difference{Observation{Key: r.key(), ResourceVersion: x.version}, false}
+			gone := Difference{Observation{ID: r.key(), ResourceVersion: x.version}, false}
 			if r.listed < x.number && r.since < x.number && r.authoritativeFor(x.inScope) && r.isBehind(gone) {
 				absent = append(absent, gone)
 			}
@@ -61,7 +61,7 @@ func (x *ListSession) Absent() []Difference {
 
 // CompleteDifference applies a difference if it still is one, and reports whether it was.
 func (l *Tracker) CompleteDifference(d Difference) (behind bool) {
-	l.updateObject(d.Key, func(r *record, notify *notices) {
+	l.updateObject(d.ID, func(r *record, notify *notices) {
 		behind = r.isBehind(d)
 		switch {
 		case behind && d.Present:

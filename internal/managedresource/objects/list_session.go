@@ -62,14 +62,14 @@ func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
 // ObservePresent reports an object of the list, and returns the object as it is on record then.
 func (x *ListSession) ObservePresent(s Observation) Object {
 	l := x.tracker
-	l.updateObject(s.Key, func(r *record, notify *notices) {
+	l.updateObject(s.ID, func(r *record, notify *notices) {
 		if r.authoritativeFor(x.inScope) || x.cannotProveAbsence(r) {
 			r.listed = max(r.listed, x.number)
 		}
 		x.proveLocked(r, s, notify)
 		l.seenLocked(r, s, notify)
 	})
-	return l.Get(s.Key)
+	return l.Get(s.ID)
 }
 
 // proveLocked forgets what is known of an object if the list covers the version on record and has an older version, or
@@ -91,7 +91,7 @@ func (x *ListSession) proveLocked(r *record, s Observation, notify *notices) {
 // goesByLabel reports whether the list has an object only if it has the label.
 func (x *ListSession) goesByLabel(r *record) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
-		return x.inScope(Ref{Key: r.key(), Version: o.version(r).Value()})
+		return x.inScope(Ref{ID: r.key(), Version: o.version(r).Value()})
 	})
 }
 

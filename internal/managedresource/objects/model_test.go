@@ -97,7 +97,7 @@ func (w *world) write(ours bool) object {
 }
 
 func (o object) sighting(digests bool) Observation {
-	s := Observation{Key: cm.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
+	s := Observation{ID: cm.ID, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
 		Version: cm.Version, Verdict: &healthcheck.Verdict{Unhealthy: fmt.Sprint(o.version)}}
 	if digests {
 		s.Digest = o.digest
@@ -123,20 +123,20 @@ func TestModel(t *testing.T) {
 		alone := true        // nobody but us has changed the object since the start, and nothing was forgotten
 		// sent is a request, and what the API server did about it before its answer arrives.
 		sent := func(did func() object) {
-			since := r.Get(cm.Key).Revision
-			r.Writing(cm.Key, 1)
+			since := r.Get(cm.ID).Revision
+			r.Writing(cm.ID, 1)
 			answers = append(answers, answer{did(), since, partial})
 		}
 		lost := func(n int) {
 			answers = answers[n:]
 			for range n {
-				r.Written(cm.Key)
+				r.Written(cm.ID)
 			}
 		}
 
 		// list returns whether it proved that versions were turned back.
 		list := func() bool {
-			x := r.StartListSession(cm.GroupKind, since, everything)
+			x := r.StartListSession(cm.GroupKind(), since, everything)
 			since = fmt.Sprint(w.version)
 			x.At(since)
 			if w.object != nil {
@@ -150,7 +150,7 @@ func TestModel(t *testing.T) {
 			versionsWentBackwards := false
 			r.OnVersionsWentBackwards(func() { versionsWentBackwards = true })
 			r.MarkInSync(mr1, a.notify(digests))
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 			if versionsWentBackwards {
 				// All is looked at anew, and listed from nothing.
 				r.VersionsWentBackwards(func(Ref) bool { return false })
@@ -163,7 +163,7 @@ func TestModel(t *testing.T) {
 			w.history = w.history[1:]
 			since = fmt.Sprint(next.object.version)
 			if next.gone {
-				r.ObserveDeleted(cm.Key, types.UID(next.object.uid), since)
+				r.ObserveDeleted(cm.ID, types.UID(next.object.uid), since)
 			} else {
 				r.ObservePresent(next.object.sighting(digests))
 			}
@@ -273,7 +273,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"its kind changes": func(*rapid.T) {
-				r.RetryKind(cm.GroupKind)
+				r.RetryKind(cm.GroupKind())
 				alone = alone && !partial
 			},
 			"its time comes": func(*rapid.T) {
@@ -296,11 +296,11 @@ func TestModel(t *testing.T) {
 			}
 			answers = nil
 			// Objects without news are looked at in any case.
-			if again := blind && rounds == 0; !again && (r.Get(cm.Key).InSync || looked && len(r.OutOfSync(mr1)) == 0) {
+			if again := blind && rounds == 0; !again && (r.Get(cm.ID).InSync || looked && len(r.OutOfSync(mr1)) == 0) {
 				break
 			}
 			if rounds > 2 {
-				t.Fatalf("there is no end: %+v, and it is %+v", r.Get(cm.Key), w.object)
+				t.Fatalf("there is no end: %+v, and it is %+v", r.Get(cm.ID), w.object)
 			}
 			if w.object == nil || !w.object.ours {
 				w.write(true)

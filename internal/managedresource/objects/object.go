@@ -53,7 +53,7 @@ func (f Object) GoneSince(resourceVersion string) bool {
 }
 
 // Get returns the record of an object, without its verdict.
-func (l *Tracker) Get(key Key) Object {
+func (l *Tracker) Get(key ID) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -67,7 +67,7 @@ func (l *Tracker) Get(key Key) Object {
 func (l *Tracker) GetIn(ref Ref) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(ref.Key)
+	r := l.findLocked(ref.ID)
 	if r == nil {
 		return Object{}
 	}

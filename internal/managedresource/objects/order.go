@@ -16,15 +16,15 @@ import (
 
 // Transfer makes next, another owner of an object, check the object from now on, at once if it is stale. If next does
 // not have the object on record, a later change makes the object stale again.
-func (l *Tracker) Transfer(next, owner Owner, key Key) { l.transfer(next, owner, key, Observation{}) }
+func (l *Tracker) Transfer(next, owner Owner, key ID) { l.transfer(next, owner, key, Observation{}) }
 
 // TransferSeen is Transfer by an owner that has read the object: it does not take back changes that were reported
 // after that read.
 func (l *Tracker) TransferSeen(next, owner Owner, seen Observation) {
-	l.transfer(next, owner, seen.Key, seen)
+	l.transfer(next, owner, seen.ID, seen)
 }
 
-func (l *Tracker) transfer(next, owner Owner, key Key, seen Observation) {
+func (l *Tracker) transfer(next, owner Owner, key ID, seen Observation) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		if o := l.owners[owner]; o != nil {
 			r.transferLocked(l.owners[next], o, seen, notify)
@@ -35,7 +35,7 @@ func (l *Tracker) transfer(next, owner Owner, key Key, seen Observation) {
 // PassAllOutOfSync records that a ManagedResource cannot check objects at present, for example because one of its
 // Secrets is missing. It leaves its stale objects to their other owners: each owner is asked once until one of them
 // has verified the object, so that owners which all cannot check it do not wake each other for ever.
-func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(Key) bool) {
+func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(ID) bool) {
 	l.update(func(notify *notices) {
 		if o := l.owners[owner]; o != nil {
 			for r := range o.dirty {
@@ -49,7 +49,7 @@ func (l *Tracker) PassAllOutOfSync(owner Owner, unable func(Key) bool) {
 
 // PassOutOfSync records that owner does not repair an object, after another owner could not check it, or if next is
 // not on record and another owner is left to be asked. Otherwise it does nothing, and returns false.
-func (l *Tracker) PassOutOfSync(owner, next Owner, key Key) (passed bool) {
+func (l *Tracker) PassOutOfSync(owner, next Owner, key ID) (passed bool) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		o, absent := l.owners[owner], !slices.Contains(r.owners, l.owners[next])
 		if o != nil && (absent || r.passed > 0) {
@@ -61,7 +61,7 @@ func (l *Tracker) PassOutOfSync(owner, next Owner, key Key) (passed bool) {
 
 // KeepOutOfSync records that a ManagedResource is going to check an object later. It does not count as unable: if
 // another owner checks the object meanwhile, and leaves it, the object stays stale.
-func (l *Tracker) KeepOutOfSync(owner Owner, key Key) {
+func (l *Tracker) KeepOutOfSync(owner Owner, key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil {

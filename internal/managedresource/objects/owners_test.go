@@ -18,7 +18,7 @@ func TestModelOfOwners(t *testing.T) {
 		digests := rapid.Bool().Draw(t, "digests")
 		r := newRecorder(nil)
 		queued := map[Owner]bool{}
-		r.Subscribe(func(o Owner, _ Key) { queued[o] = true }, func(Owner) {})
+		r.Subscribe(func(o Owner, _ ID) { queued[o] = true }, func(Owner) {})
 		r.OnVersionsWentBackwards(func() { t.Fatalf("no restore here") })
 		version, digest, uid := 100, uint64(1), 1
 		there, right := true, false
@@ -27,7 +27,7 @@ func TestModelOfOwners(t *testing.T) {
 			s            Observation
 		}
 		now := func() snap {
-			s := Observation{Key: cm.Key, UID: types.UID(fmt.Sprint(uid)), ResourceVersion: fmt.Sprint(version), Desired: 1}
+			s := Observation{ID: cm.ID, UID: types.UID(fmt.Sprint(uid)), ResourceVersion: fmt.Sprint(version), Desired: 1}
 			if digests {
 				s.Digest = digest
 			}
@@ -74,8 +74,8 @@ func TestModelOfOwners(t *testing.T) {
 				queued[o] = true
 				return
 			}
-			since := r.Get(cm.Key).Revision
-			r.Writing(cm.Key, 1)
+			since := r.Get(cm.ID).Revision
+			r.Writing(cm.ID, 1)
 			putRight()
 			x := now()
 			x.s.Since = since
@@ -88,7 +88,7 @@ func TestModelOfOwners(t *testing.T) {
 			} else {
 				r.MarkInSync(a.o, a.x.s)
 			}
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 		}
 		deliver := func() {
 			x := queue[0]
@@ -96,11 +96,11 @@ func TestModelOfOwners(t *testing.T) {
 			if x.there {
 				r.ObservePresent(x.s)
 			} else {
-				r.ObserveDeleted(cm.Key, x.s.UID, x.s.ResourceVersion)
+				r.ObserveDeleted(cm.ID, x.s.UID, x.s.ResourceVersion)
 			}
 		}
 		check := func() {
-			f := r.Get(cm.Key)
+			f := r.Get(cm.ID)
 			dirty := 0
 			for _, o := range owners {
 				dirty += len(r.OutOfSync(o))
@@ -185,11 +185,11 @@ func TestModelOfOwners(t *testing.T) {
 			},
 			"waits": func(t *rapid.T) {
 				o := pick.Draw(t, "o")
-				if !has[o] || !able[o] || runs(o) || !r.Drifted(cm.Key, 1) {
+				if !has[o] || !able[o] || runs(o) || !r.Drifted(cm.ID, 1) {
 					t.Skip("it cannot run, or does not wait")
 				}
 				queued[o], held[o] = false, true
-				r.KeepOutOfSync(o, cm.Key)
+				r.KeepOutOfSync(o, cm.ID)
 			},
 			"left": func(t *rapid.T) {
 				o, k := pick.Draw(t, "o"), pick.Draw(t, "k")
@@ -197,7 +197,7 @@ func TestModelOfOwners(t *testing.T) {
 					t.Skip("it cannot run, or not both have the object")
 				}
 				queued[o] = false // It is a run, and puts it right if need be.
-				r.Writing(cm.Key, 1)
+				r.Writing(cm.ID, 1)
 				putRight()
 				answers = append(answers, answer{o, now(), k})
 			},
@@ -224,7 +224,7 @@ func TestModelOfOwners(t *testing.T) {
 				break
 			}
 			if round > 12 {
-				t.Fatalf("told for ever: %+v %v", r.Get(cm.Key), queued)
+				t.Fatalf("told for ever: %+v %v", r.Get(cm.ID), queued)
 			}
 		}
 		check()
@@ -232,7 +232,7 @@ func TestModelOfOwners(t *testing.T) {
 		for _, o := range owners {
 			canLook = canLook || has[o] && able[o]
 		}
-		if f := r.Get(cm.Key); canLook && f.Tracked && (!there || !right) {
+		if f := r.Get(cm.ID); canLook && f.Tracked && (!there || !right) {
 			t.Fatalf("nobody puts it right, and nothing is queued: %+v there %t right %t; has %v able %v", f, there, right, has, able)
 		}
 	})
@@ -267,10 +267,10 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 			}
 			// The other one looks, as it was told, or as it can again: it puts it right, and leaves it to its keeper.
 			looks := func(version string) {
-				r.Writing(cm.Key, 1)
+				r.Writing(cm.ID, 1)
 				r.ObservePresent(sighting(cm, "u", version, 0))
 				r.TransferSeen(next, other, sighting(cm, "u", version, 0))
-				r.Written(cm.Key)
+				r.Written(cm.ID)
 			}
 			looks("7")
 			for i := range 3 {
@@ -278,7 +278,7 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 				r.ObservePresent(sighting(cm, "u", fmt.Sprint(8+2*i), 0)) // Somebody changes it again.
 				r.PassAllOutOfSync(next, everyKey)                        // As each of its runs does.
 				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.OutOfSync(other)) == 0 {
-					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.OutOfSync(other), r.Get(cm.Key))
+					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.OutOfSync(other), r.Get(cm.ID))
 				}
 				looks(fmt.Sprint(9 + 2*i))
 			}
@@ -312,17 +312,17 @@ func TestDoubtDuringALook(t *testing.T) {
 	r.MarkInSync(mr1, sighting(deploy, "u", "5", 1))
 	look := func(version string, meanwhile func()) {
 		answer := sighting(deploy, "u", version, 1)
-		answer.Since = r.Get(deploy.Key).Revision
-		r.Writing(deploy.Key, 1)
+		answer.Since = r.Get(deploy.ID).Revision
+		r.Writing(deploy.ID, 1)
 		meanwhile()
 		r.MarkInSync(mr1, answer)
-		r.Written(deploy.Key)
+		r.Written(deploy.ID)
 	}
-	look("6", func() { r.MarkOutOfSync(deploy.Key) })
+	look("6", func() { r.MarkOutOfSync(deploy.ID) })
 	if len(r.OutOfSync(mr1)) != 1 || len(r.drift) != 1 {
-		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Get(deploy.Key), r.OutOfSync(mr1), len(r.drift))
+		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Get(deploy.ID), r.OutOfSync(mr1), len(r.drift))
 	}
-	if look("6", func() {}); !r.Get(deploy.Key).InSync || len(r.drift) != 1 {
-		t.Errorf("the next look does not settle it: %+v, told %d times", r.Get(deploy.Key), len(r.drift))
+	if look("6", func() {}); !r.Get(deploy.ID).InSync || len(r.drift) != 1 {
+		t.Errorf("the next look does not settle it: %+v, told %d times", r.Get(deploy.ID), len(r.drift))
 	}
 }

@@ -57,7 +57,7 @@ func (l *Tracker) retryLocked(r *record) (doubted bool) {
 func (l *Tracker) Retries(read Observation, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(read.Key)
+	r := l.findLocked(read.ID)
 	return r != nil && r.retryPartial && r.desired == desired && r.uid == read.UID &&
 		(r.resourceVersion == read.ResourceVersion || read.Digest != 0 && r.digest == read.Digest)
 }

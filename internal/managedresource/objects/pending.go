@@ -52,7 +52,7 @@ func (p *pendingDeletion) triedAt(now time.Time) {
 }
 
 // pendingLocked returns the pendingDeletion of an object for a ManagedResource, nil if there is none.
-func (l *Tracker) pendingLocked(owner Owner, key Key) *pendingDeletion {
+func (l *Tracker) pendingLocked(owner Owner, key ID) *pendingDeletion {
 	r, o := l.findLocked(key), l.owners[owner]
 	if r == nil || r.rare == nil || o == nil {
 		return nil
@@ -66,7 +66,7 @@ func (l *Tracker) pendingLocked(owner Owner, key Key) *pendingDeletion {
 }
 
 // setPendingLocked replaces the pendingDeletion of an object, unless the ManagedResource does not have the object.
-func (l *Tracker) setPendingLocked(owner Owner, key Key, p pendingDeletion) *pendingDeletion {
+func (l *Tracker) setPendingLocked(owner Owner, key ID, p pendingDeletion) *pendingDeletion {
 	if known := l.pendingLocked(owner, key); known != nil {
 		p.owner = known.owner
 		*known = p
@@ -92,7 +92,7 @@ func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 
 // Terminating records that a run of a ManagedResource read an object that is terminating, and its holds. due is the
 // time at which its finalizers may be removed (MRX-9), zero for never.
-func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID, holds string, due time.Time) {
+func (l *Tracker) Terminating(owner Owner, key ID, now time.Time, uid types.UID, holds string, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := pendingDeletion{uid: uid, next: now.Add(pendingRetry), holds: holds}
@@ -110,7 +110,7 @@ func (l *Tracker) Terminating(owner Owner, key Key, now time.Time, uid types.UID
 }
 
 // DeletionFailed records the reason why an object could not be deleted, or finalized.
-func (l *Tracker) DeletionFailed(owner Owner, key Key, now time.Time, err error) {
+func (l *Tracker) DeletionFailed(owner Owner, key ID, now time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -124,7 +124,7 @@ func (l *Tracker) DeletionFailed(owner Owner, key Key, now time.Time, err error)
 // DeletionCompleted records that no work remained for an object that was read: it is gone, or stays. While other
 // objects hold up the run, it is read once a minute, or after a report about it, and once more before the run relies
 // on it.
-func (l *Tracker) DeletionCompleted(owner Owner, key Key, now time.Time, before Revision) {
+func (l *Tracker) DeletionCompleted(owner Owner, key ID, now time.Time, before Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.setPendingLocked(owner, key, pendingDeletion{done: true, revision: before, next: now.Add(pendingRetry)})
@@ -132,7 +132,7 @@ func (l *Tracker) DeletionCompleted(owner Owner, key Key, now time.Time, before 
 
 // IsDeletionCompleted reports whether no work remained for an object less than a minute ago, and nothing was reported
 // about it since.
-func (l *Tracker) IsDeletionCompleted(owner Owner, key Key, now time.Time) bool {
+func (l *Tracker) IsDeletionCompleted(owner Owner, key ID, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -148,7 +148,7 @@ type PendingDeletion struct {
 }
 
 // DeletionPends returns the pending deletion of an object that need not be checked yet; false if it must be.
-func (l *Tracker) DeletionPends(owner Owner, key Key, now time.Time) (PendingDeletion, bool) {
+func (l *Tracker) DeletionPends(owner Owner, key ID, now time.Time) (PendingDeletion, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -159,7 +159,7 @@ func (l *Tracker) DeletionPends(owner Owner, key Key, now time.Time) (PendingDel
 }
 
 // IsTerminating reports whether an object was terminating when a run of a ManagedResource read it last.
-func (l *Tracker) IsTerminating(owner Owner, key Key) bool {
+func (l *Tracker) IsTerminating(owner Owner, key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pendingLocked(owner, key)
@@ -168,7 +168,7 @@ func (l *Tracker) IsTerminating(owner Owner, key Key) bool {
 
 // NotTerminating records that an object was read, and is not terminating: the record of a terminating one is about
 // another.
-func (l *Tracker) NotTerminating(owner Owner, key Key) {
+func (l *Tracker) NotTerminating(owner Owner, key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil && p.uid != "" {
@@ -177,7 +177,7 @@ func (l *Tracker) NotTerminating(owner Owner, key Key) {
 }
 
 // DeletionAccepted records that a deletion was accepted: earlier findings about the object are void.
-func (l *Tracker) DeletionAccepted(owner Owner, key Key) {
+func (l *Tracker) DeletionAccepted(owner Owner, key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -186,7 +186,7 @@ func (l *Tracker) DeletionAccepted(owner Owner, key Key) {
 }
 
 // Holds returns the finalizers and conditions that held an object when it was read last.
-func (l *Tracker) Holds(owner Owner, key Key) string {
+func (l *Tracker) Holds(owner Owner, key ID) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil {
@@ -197,7 +197,7 @@ func (l *Tracker) Holds(owner Owner, key Key) string {
 
 // EventsOf returns the text of the Events of an object whose deletion is pending; false if they were not read since
 // the deletion was recorded.
-func (l *Tracker) EventsOf(owner Owner, key Key) (string, bool) {
+func (l *Tracker) EventsOf(owner Owner, key ID) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil && p.events != nil {
@@ -207,7 +207,7 @@ func (l *Tracker) EventsOf(owner Owner, key Key) (string, bool) {
 }
 
 // SetEvents records the text of the Events of an object.
-func (l *Tracker) SetEvents(owner Owner, key Key, text string) {
+func (l *Tracker) SetEvents(owner Owner, key ID, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pendingLocked(owner, key); p != nil {
@@ -226,8 +226,8 @@ func (l *Tracker) RetryDeletions(owner Owner) {
 }
 
 // ForgetDeletions forgets the pending deletions of a ManagedResource, except those of the given objects.
-func (l *Tracker) ForgetDeletions(owner Owner, except ...Key) {
-	keep := make(map[Key]struct{}, len(except))
+func (l *Tracker) ForgetDeletions(owner Owner, except ...ID) {
+	keep := make(map[ID]struct{}, len(except))
 	for _, key := range except {
 		keep[key] = struct{}{}
 	}

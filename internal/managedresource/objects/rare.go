@@ -72,7 +72,7 @@ type noopWrite struct {
 }
 
 // WroteNothing records a write of an object that changed nothing, and must not be repeated before a time.
-func (l *Tracker) WroteNothing(key Key, w Write, until time.Time) {
+func (l *Tracker) WroteNothing(key ID, w Write, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -81,7 +81,7 @@ func (l *Tracker) WroteNothing(key Key, w Write, until time.Time) {
 }
 
 // ChangesNothing reports whether a write of an object is known to change nothing.
-func (l *Tracker) ChangesNothing(key Key, w Write, now time.Time) bool {
+func (l *Tracker) ChangesNothing(key ID, w Write, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -90,7 +90,7 @@ func (l *Tracker) ChangesNothing(key Key, w Write, now time.Time) bool {
 
 // DeletionSent records, before the request is sent, that a run of a ManagedResource deletes an object, for good or to
 // create it anew.
-func (l *Tracker) DeletionSent(owner Owner, key Key) {
+func (l *Tracker) DeletionSent(owner Owner, key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, o := l.findLocked(key), l.owners[owner]
@@ -103,7 +103,7 @@ func (l *Tracker) DeletionSent(owner Owner, key Key) {
 }
 
 // DeletionRefused records that a deletion by a run of a ManagedResource was not carried out.
-func (l *Tracker) DeletionRefused(owner Owner, key Key) {
+func (l *Tracker) DeletionRefused(owner Owner, key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil {
@@ -120,7 +120,7 @@ func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
 }
 
 // IsBeingDeleted reports whether a run has sent a deletion of the object and no run has applied the object since.
-func (l *Tracker) IsBeingDeleted(key Key) bool {
+func (l *Tracker) IsBeingDeleted(key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -128,7 +128,7 @@ func (l *Tracker) IsBeingDeleted(key Key) bool {
 }
 
 // Applied records that a run found or made an object in sync: the deletions that runs had sent are over.
-func (l *Tracker) Applied(key Key) {
+func (l *Tracker) Applied(key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {

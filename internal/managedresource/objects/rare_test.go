@@ -9,7 +9,7 @@ import (
 // Drift: an object that a run deleted to create it anew does not wait, though another ManagedResource's deletion of it is refused, or that one has it
 // no more.
 func TestOwnDeletions(t *testing.T) {
-	key := Key{Name: "a"}
+	key := ID{Name: "a"}
 	one, two := Owner{Name: "one"}, Owner{Name: "two"}
 	for name, ends := range map[string]func(*Tracker){
 		"its deletion is refused":   func(l *Tracker) { l.DeletionRefused(two, key) },
@@ -17,7 +17,7 @@ func TestOwnDeletions(t *testing.T) {
 	} {
 		l := New()
 		for _, owner := range []Owner{one, two} {
-			l.Track(owner, []Ref{{Key: key}})
+			l.Track(owner, []Ref{{ID: key}})
 			l.DeletionSent(owner, key)
 		}
 		if ends(l); !l.IsBeingDeleted(key) {
@@ -31,9 +31,9 @@ func TestOwnDeletions(t *testing.T) {
 
 // The knowledge about pending deletions ends with the claims of the ManagedResource, and so does the rare part.
 func TestRarePartsEnd(t *testing.T) {
-	now, key, owner := time.Now(), Key{Name: "a"}, Owner{Name: "o"}
+	now, key, owner := time.Now(), ID{Name: "a"}, Owner{Name: "o"}
 	l := New()
-	l.Track(owner, []Ref{{Key: key}, {Key: Key{Name: "b"}}})
+	l.Track(owner, []Ref{{ID: key}, {ID: ID{Name: "b"}}})
 	l.DeletionSent(owner, key)
 	l.DeletionFailed(owner, key, now, errors.New("x"))
 	l.WroteNothing(key, Write{1, 2}, now.Add(time.Minute))
@@ -47,7 +47,7 @@ func TestRarePartsEnd(t *testing.T) {
 	if l.ForgetDeletions(owner); !l.IsBeingDeleted(key) {
 		t.Error("a deletion that was sent is forgotten with what holds the object")
 	}
-	if l.Track(owner, []Ref{{Key: Key{Name: "b"}}}); len(l.rares) > 0 {
+	if l.Track(owner, []Ref{{ID: ID{Name: "b"}}}); len(l.rares) > 0 {
 		t.Errorf("%d rare parts are left", len(l.rares))
 	}
 }

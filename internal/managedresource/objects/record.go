@@ -28,7 +28,7 @@ const (
 	stale                       // the last owner must check it
 )
 
-// kind and name are a Key in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
+// kind and name are a ID in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
 type kind = unique.Handle[schema.GroupKind]
 
 type name struct {
@@ -36,11 +36,11 @@ type name struct {
 	name      string
 }
 
-// noNamespace is the namespace of objects that have none.
-var noNamespace = unique.Make("")
+// isElsewhere reports whether an object has another namespace than one that names none.
+func isElsewhere(k kind, n name) bool { return n.namespace.Value() != PlaceOf(k.Value().Kind, "") }
 
-func split(key Key) (kind, name) {
-	return unique.Make(key.GroupKind), name{unique.Make(key.Namespace), key.Name}
+func split(key ID) (kind, name) {
+	return unique.Make(key.GroupKind()), name{unique.Make(key.Namespace), key.Name}
 }
 
 func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) }
@@ -137,21 +137,21 @@ type verdict struct {
 	verdict *healthcheck.Verdict
 }
 
-func (r *record) key() Key {
-	return Key{GroupKind: r.kind.Value(), Namespace: r.name.namespace.Value(), Name: r.name.name}
+func (r *record) key() ID {
+	return ID{r.kind.Value().Group, r.kind.Value().Kind, r.name.namespace.Value(), r.name.name}
 }
 
 // authoritativeFor reports whether lists of a scope prove that an object is absent. They do if one of its owners has
 // it in the scope's version, except that lists by label do not while an owner does not set the label.
 func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
-		return inScope(Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
+		return inScope(Ref{ID: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
 	})
 }
 
 // ref returns an object as one of its owners has it.
 func (o *ownerRecord) ref(r *record) Ref {
-	return Ref{Key: r.key(), Version: o.version(r).Value(), Unlabelled: o.unlabels(r)}
+	return Ref{ID: r.key(), Version: o.version(r).Value(), Unlabelled: o.unlabels(r)}
 }
 
 func (o *ownerRecord) version(r *record) unique.Handle[string] {

@@ -117,7 +117,7 @@ type Drift struct {
 }
 
 // NoticeDrift records that an object may not be in sync any more.
-func (l *Tracker) NoticeDrift(key Key, now time.Time) Drift {
+func (l *Tracker) NoticeDrift(key ID, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -130,7 +130,7 @@ func (l *Tracker) NoticeDrift(key Key, now time.Time) Drift {
 }
 
 // DriftOf returns the drift of an object.
-func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
+func (l *Tracker) DriftOf(key ID, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -142,7 +142,7 @@ func (l *Tracker) DriftOf(key Key, now time.Time) Drift {
 
 // HoldEnded marks an object as stale whose hold has ended. The object is checked and repaired at once, whatever paced
 // its repairs before.
-func (l *Tracker) HoldEnded(key Key) {
+func (l *Tracker) HoldEnded(key ID) {
 	l.updateObject(key, func(r *record, notify *notices) { l.holdEndedLocked(r, notify) })
 }
 
@@ -183,7 +183,7 @@ func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 }
 
 // DriftReported records that the present drift of an object was reported.
-func (l *Tracker) DriftReported(key Key) {
+func (l *Tracker) DriftReported(key ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {
@@ -192,7 +192,7 @@ func (l *Tracker) DriftReported(key Key) {
 }
 
 // DriftUnfounded records that an object needed no repair.
-func (l *Tracker) DriftUnfounded(key Key, now time.Time) {
+func (l *Tracker) DriftUnfounded(key ID, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.findLocked(key); r != nil && r.rare != nil {
@@ -202,7 +202,7 @@ func (l *Tracker) DriftUnfounded(key Key, now time.Time) {
 
 // DriftRepaired records that an object was repaired, and returns whether that must be reported: with a delay each
 // repair of an unreported drift, else only the first one after a period of quiet.
-func (l *Tracker) DriftRepaired(key Key, now time.Time) (tell bool) {
+func (l *Tracker) DriftRepaired(key ID, now time.Time) (tell bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)

@@ -21,35 +21,35 @@ func newPacer(clock *clocktesting.FakePassiveClock, delay time.Duration) pacer {
 	return pacer{l, clock}
 }
 
-func (p pacer) of(key Key) Drift { return p.l.DriftOf(key, p.clock.Now()) }
+func (p pacer) of(key ID) Drift { return p.l.DriftOf(key, p.clock.Now()) }
 
-func (p pacer) noticed(key Key) time.Duration {
+func (p pacer) noticed(key ID) time.Duration {
 	if !p.l.Get(key).Tracked {
-		p.l.Track(Owner{Name: key.Name}, []Ref{{Key: key}})
+		p.l.Track(Owner{Name: key.Name}, []Ref{{ID: key}})
 	}
 	p.l.NoticeDrift(key, p.clock.Now())
 	return max(0, p.until(key))
 }
 
 // until is after what time the object may be repaired.
-func (p pacer) until(key Key) time.Duration {
+func (p pacer) until(key ID) time.Duration {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
 	return p.l.findLocked(key).rare.repairs.until.Sub(p.clock.Now())
 }
 
-func (p pacer) due(key Key) time.Duration  { return p.of(key).Due }
-func (p pacer) held(key Key) time.Duration { return p.of(key).Held }
-func (p pacer) untold(key Key) bool        { return p.of(key).Untold }
-func (p pacer) isFight(key Key) bool       { return p.of(key).Fight }
-func (p pacer) notify(key Key)             { p.l.DriftReported(key) }
-func (p pacer) unfounded(key Key)          { p.l.DriftUnfounded(key, p.clock.Now()) }
-func (p pacer) repaired(key Key) bool      { return p.l.DriftRepaired(key, p.clock.Now()) }
+func (p pacer) due(key ID) time.Duration  { return p.of(key).Due }
+func (p pacer) held(key ID) time.Duration { return p.of(key).Held }
+func (p pacer) untold(key ID) bool        { return p.of(key).Untold }
+func (p pacer) isFight(key ID) bool       { return p.of(key).Fight }
+func (p pacer) notify(key ID)             { p.l.DriftReported(key) }
+func (p pacer) unfounded(key ID)          { p.l.DriftUnfounded(key, p.clock.Now()) }
+func (p pacer) repaired(key ID) bool      { return p.l.DriftRepaired(key, p.clock.Now()) }
 
 func TestFightsSlowDown(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	d := newPacer(clock, 0)
-	key := Key{Name: "x"}
+	key := ID{Name: "x"}
 	for range fightThreshold {
 		if got := d.noticed(key); got != 0 {
 			t.Fatalf("MRB-34: the first repairs are immediate, got %s", got)
@@ -71,7 +71,7 @@ func TestFightsSlowDown(t *testing.T) {
 	if repairs > 130 {
 		t.Errorf("MRB-34: %d repairs in an hour, want two a minute", repairs)
 	}
-	if !d.isFight(key) || d.noticed(Key{Name: "y"}) != 0 {
+	if !d.isFight(key) || d.noticed(ID{Name: "y"}) != 0 {
 		t.Error("MRB-34: other objects are not slowed down")
 	}
 	clock.SetTime(clock.Now().Add(5 * time.Minute))
@@ -87,7 +87,7 @@ func TestFightsSlowDown(t *testing.T) {
 func TestDriftRepairDelay(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	d := newPacer(clock, 10*time.Minute)
-	key := Key{Name: "x"}
+	key := ID{Name: "x"}
 	if got := d.noticed(key); got != 10*time.Minute {
 		t.Errorf("the first repair waits, too: %s", got)
 	}
@@ -134,7 +134,7 @@ func TestFightAboutManyObjects(t *testing.T) {
 	repairs := make([]int, many)
 	for range minutes * 60 {
 		for i := range repairs {
-			key := Key{Name: fmt.Sprint(i)}
+			key := ID{Name: fmt.Sprint(i)}
 			d.noticed(key)
 			if d.held(key) <= 0 {
 				d.repaired(key)
@@ -156,7 +156,7 @@ func TestLooksInVain(t *testing.T) {
 		t.Run(fmt.Sprint("delay ", delay), func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Now())
 			d := newPacer(clock, delay)
-			key := Key{Name: "x"}
+			key := ID{Name: "x"}
 			change := func(want time.Duration) {
 				t.Helper()
 				for range 2 { // A further change counts for nothing.
@@ -184,7 +184,7 @@ func TestLooksInVain(t *testing.T) {
 			for range burst {
 				change(lookPause)
 			}
-			if d.isFight(key) || d.noticed(Key{Name: "y"}) != delay || d.due(Key{Name: "y"}) != 0 {
+			if d.isFight(key) || d.noticed(ID{Name: "y"}) != delay || d.due(ID{Name: "y"}) != 0 {
 				t.Error("others are looked at later, or it is taken for a fight")
 			}
 			clock.SetTime(clock.Now().Add(burst * lookPause))
@@ -198,7 +198,7 @@ func TestManyDriftsAreDelayed(t *testing.T) {
 	const many = 25_000
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	d := newPacer(clock, 10*time.Minute)
-	key := func(i int) Key { return Key{Name: fmt.Sprint(i)} }
+	key := func(i int) ID { return ID{Name: fmt.Sprint(i)} }
 	for i := range many {
 		clock.SetTime(clock.Now().Add(time.Millisecond))
 		if got := d.noticed(key(i)); got != 10*time.Minute || d.held(key(i)) != got {

@@ -36,13 +36,13 @@ type release struct {
 type dropped struct {
 	uid        types.UID
 	generation int64
-	keys       map[Key]struct{}
+	keys       map[ID]struct{}
 }
 
 // handOver is an object that is being handed to a ManagedResource.
 type handOver struct {
 	to  Owner
-	key Key
+	key ID
 }
 
 // OnReady sets the callback that is called, outside the lock, when a run that was busy may begin again.
@@ -55,7 +55,7 @@ func (l *Tracker) OnReady(do func(Owner)) {
 // BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true
 // if the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
 // leaves. The answer to that request wakes the run.
-func (l *Tracker) BeginRun(owner Owner, applies, releases []Key) (busy bool) {
+func (l *Tracker) BeginRun(owner Owner, applies, releases []ID) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -150,14 +150,14 @@ func (o *ownerRecord) releases(r *record) *release {
 	return o.run.releases[r]
 }
 
-func (l *Tracker) waitLocked(owner Owner, key Key) {
+func (l *Tracker) waitLocked(owner Owner, key ID) {
 	if !slices.Contains(l.waiting[key], owner) {
 		l.waiting[key] = append(l.waiting[key], owner)
 	}
 }
 
 // answered wakes the runs that were busy because of an object.
-func (l *Tracker) answered(key Key, change func()) {
+func (l *Tracker) answered(key ID, change func()) {
 	l.mu.Lock()
 	change()
 	woken, onReady := l.waiting[key], l.onReady
@@ -170,7 +170,7 @@ func (l *Tracker) answered(key Key, change func()) {
 
 // BeginDeletion reports whether a run may delete an object that it leaves, and that was judged since: not if another
 // run applies it. EndDeletion must follow once the request was answered.
-func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
+func (l *Tracker) BeginDeletion(owner Owner, key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := l.owners[owner].releases(l.findLocked(key))
@@ -182,7 +182,7 @@ func (l *Tracker) BeginDeletion(owner Owner, key Key) bool {
 }
 
 // EndDeletion ends the deletion that BeginDeletion began.
-func (l *Tracker) EndDeletion(owner Owner, key Key) {
+func (l *Tracker) EndDeletion(owner Owner, key ID) {
 	l.answered(key, func() {
 		if left := l.owners[owner].releases(l.findLocked(key)); left != nil {
 			left.deleting = false
@@ -192,7 +192,7 @@ func (l *Tracker) EndDeletion(owner Owner, key Key) {
 
 // BeginHandOver reports whether an object may be handed to a ManagedResource: not if a run of that ManagedResource
 // leaves the object. If it returns true, EndHandOver must follow once the request was answered.
-func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
+func (l *Tracker) BeginHandOver(to Owner, key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owners[to].releases(l.findLocked(key)) != nil {
@@ -203,7 +203,7 @@ func (l *Tracker) BeginHandOver(to Owner, key Key) bool {
 }
 
 // EndHandOver ends the hand-over that BeginHandOver began.
-func (l *Tracker) EndHandOver(to Owner, key Key) {
+func (l *Tracker) EndHandOver(to Owner, key ID) {
 	l.answered(key, func() {
 		under := handOver{to, key}
 		if l.handOvers[under]--; l.handOvers[under] == 0 {
@@ -213,14 +213,14 @@ func (l *Tracker) EndHandOver(to Owner, key Key) {
 }
 
 // Releases reports whether a run that is under way leaves an object.
-func (l *Tracker) Releases(owner Owner, key Key) bool {
+func (l *Tracker) Releases(owner Owner, key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.owners[owner].releases(l.findLocked(key)) != nil
 }
 
 // Drop records the objects that a plan for a form of a ManagedResource leaves out.
-func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key) {
+func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -229,7 +229,7 @@ func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key)
 	}
 	o.dropped = dropped{}
 	if len(keys) > 0 {
-		o.dropped = dropped{uid, generation, make(map[Key]struct{}, len(keys))}
+		o.dropped = dropped{uid, generation, make(map[ID]struct{}, len(keys))}
 		for _, key := range keys {
 			o.dropped.keys[key] = struct{}{}
 		}
@@ -238,14 +238,14 @@ func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []Key)
 
 // HasDropped reports whether an earlier plan for the same form of a ManagedResource left out all of the objects, too,
 // and is still valid.
-func (l *Tracker) HasDropped(owner Owner, uid types.UID, generation int64, keys []Key) bool {
+func (l *Tracker) HasDropped(owner Owner, uid types.UID, generation int64, keys []ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
-	return len(keys) == 0 || o != nil && !slices.ContainsFunc(keys, func(key Key) bool { return !o.dropped.has(uid, generation, key) })
+	return len(keys) == 0 || o != nil && !slices.ContainsFunc(keys, func(key ID) bool { return !o.dropped.has(uid, generation, key) })
 }
 
-func (d dropped) has(uid types.UID, generation int64, key Key) bool {
+func (d dropped) has(uid types.UID, generation int64, key ID) bool {
 	_, dropped := d.keys[key]
 	return dropped && d.uid == uid && d.generation == generation
 }
@@ -260,7 +260,7 @@ func (l *Tracker) ForgetDropped(owner Owner) {
 }
 
 // Keeps reports whether a form of a ManagedResource that has an object in its inventory is going to keep it.
-func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) bool {
+func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -269,10 +269,10 @@ func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key Key) b
 
 // SetIgnored records the objects of an ignored ManagedResource: it keeps its objects, and has none on record. That
 // ends when the ManagedResource has objects on record again, or with ForgetIgnored.
-func (l *Tracker) SetIgnored(owner Owner, keys []Key) {
+func (l *Tracker) SetIgnored(owner Owner, keys []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	set := make(map[Key]struct{}, len(keys))
+	set := make(map[ID]struct{}, len(keys))
 	for _, key := range keys {
 		set[key] = struct{}{}
 	}
@@ -287,7 +287,7 @@ func (l *Tracker) ForgetIgnored(owner Owner) {
 	delete(l.ignored, owner)
 }
 
-func (l *Tracker) ignoredHaveLocked(key Key) bool {
+func (l *Tracker) ignoredHaveLocked(key ID) bool {
 	for _, keys := range l.ignored {
 		if _, has := keys[key]; has {
 			return true

@@ -26,7 +26,7 @@ func TestLawOfRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const runs, things = 3, 2
 		owner := func(i int) Owner { return Owner{Name: fmt.Sprint(i)} }
-		key := func(i int) Key { return Key{Namespace: "n", Name: fmt.Sprint(i)} }
+		key := func(i int) ID { return ID{Namespace: "n", Name: fmt.Sprint(i)} }
 		l, model := New(), make([]modelRun, runs)
 		l.OnReady(func(o Owner) {
 			for i := range model {
@@ -36,7 +36,7 @@ func TestLawOfRuns(t *testing.T) {
 			}
 		})
 		for i := range model {
-			l.Track(owner(i), []Ref{{Key: key(0)}, {Key: key(1)}})
+			l.Track(owner(i), []Ref{{ID: key(0)}, {ID: key(1)}})
 			model[i].handed, model[i].busy = map[int]int{}, map[int]bool{}
 		}
 		draw := func(t *rapid.T) (int, *modelRun, int) {
@@ -50,7 +50,7 @@ func TestLawOfRuns(t *testing.T) {
 					return
 				}
 				next := modelRun{under: true, applies: map[int]bool{}, releases: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, busy: s.busy}
-				var applies, releases []Key
+				var applies, releases []ID
 				busy := map[int]bool{}
 				for object := range things {
 					switch rapid.IntRange(0, 2).Draw(t, "claim") {
@@ -157,12 +157,12 @@ func TestLawOfRuns(t *testing.T) {
 
 // The objects that a plan for a form of a ManagedResource had no more count for that form alone, until they are forgotten.
 func TestDropped(t *testing.T) {
-	l, owner, a, b := New(), Owner{Name: "o"}, Key{Name: "a"}, Key{Name: "b"}
+	l, owner, a, b := New(), Owner{Name: "o"}, ID{Name: "a"}, ID{Name: "b"}
 	keeps := func(uid types.UID, generation int64) []bool {
 		return []bool{l.Keeps(owner, uid, generation, a), l.Keeps(owner, uid, generation, b)}
 	}
-	l.Track(owner, []Ref{{Key: a}, {Key: b}})
-	l.Drop(owner, "u", 1, []Key{a})
+	l.Track(owner, []Ref{{ID: a}, {ID: b}})
+	l.Drop(owner, "u", 1, []ID{a})
 	for name, tc := range map[string]struct {
 		uid        types.UID
 		generation int64
@@ -176,7 +176,7 @@ func TestDropped(t *testing.T) {
 			t.Errorf("%s keeps %v, want %v", name, got, tc.want)
 		}
 	}
-	if !l.HasDropped(owner, "u", 1, []Key{a}) || l.HasDropped(owner, "u", 1, []Key{a, b}) || l.HasDropped(owner, "u", 2, []Key{a}) || !l.HasDropped(owner, "w", 7, nil) {
+	if !l.HasDropped(owner, "u", 1, []ID{a}) || l.HasDropped(owner, "u", 1, []ID{a, b}) || l.HasDropped(owner, "u", 2, []ID{a}) || !l.HasDropped(owner, "w", 7, nil) {
 		t.Error("MRB-16: another plan is taken for the last one")
 	}
 	if l.ForgetDropped(owner); !slices.Equal(keeps("u", 1), []bool{true, true}) {
@@ -186,12 +186,12 @@ func TestDropped(t *testing.T) {
 
 // An ignored ManagedResource claims its objects until it has some on record again.
 func TestIgnoredClaim(t *testing.T) {
-	l, ignored, other, key := New(), Owner{Name: "ignored"}, Owner{Name: "other"}, Key{Name: "a"}
-	l.SetIgnored(ignored, []Key{key})
-	if !l.OthersClaim(other, key) || l.OthersHave(other, key) || l.OthersClaim(other, Key{Name: "b"}) {
+	l, ignored, other, key := New(), Owner{Name: "ignored"}, Owner{Name: "other"}, ID{Name: "a"}
+	l.SetIgnored(ignored, []ID{key})
+	if !l.OthersClaim(other, key) || l.OthersHave(other, key) || l.OthersClaim(other, ID{Name: "b"}) {
 		t.Error("MR-3: an ignored ManagedResource keeps its objects")
 	}
-	l.Track(ignored, []Ref{{Key: Key{Name: "b"}}})
+	l.Track(ignored, []Ref{{ID: ID{Name: "b"}}})
 	if l.OthersClaim(other, key) {
 		t.Error("MR-3: it is not ignored any more")
 	}
@@ -199,20 +199,20 @@ func TestIgnoredClaim(t *testing.T) {
 
 // ReleaseAlso claims an object at another place than the one that the inventory names.
 func TestLeaveToo(t *testing.T) {
-	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, Key{Name: "a"}
-	l.Track(one, []Ref{{Key: Key{Name: "b"}}})
+	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, ID{Name: "a"}
+	l.Track(one, []Ref{{ID: ID{Name: "b"}}})
 	l.BeginRun(one, nil, nil)
 	l.BeginHandOver(one, key)
-	if !l.ReleaseAlso(one, Ref{Key: key}) {
+	if !l.ReleaseAlso(one, Ref{ID: key}) {
 		t.Error("MRB-16: it is being handed over")
 	}
 	l.EndHandOver(one, key)
-	if l.ReleaseAlso(one, Ref{Key: key}) || !l.Releases(one, key) || !l.BeginDeletion(one, key) {
+	if l.ReleaseAlso(one, Ref{ID: key}) || !l.Releases(one, key) || !l.BeginDeletion(one, key) {
 		t.Error("MRB-16: it is not claimed")
 	}
 	l.EndDeletion(one, key)
-	l.Track(two, []Ref{{Key: key}})
-	if l.BeginRun(two, []Key{key}, nil); l.BeginDeletion(one, key) {
+	l.Track(two, []Ref{{ID: key}})
+	if l.BeginRun(two, []ID{key}, nil); l.BeginDeletion(one, key) {
 		t.Error("MRB-16: it is deleted though another run applies it")
 	}
 }

@@ -35,7 +35,7 @@ type labelledObject struct {
 }
 
 func (o labelledObject) sighting(ref Ref) Observation {
-	return Observation{Key: ref.Key, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
+	return Observation{ID: ref.ID, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
 }
 
 type scopeAnswer struct {
@@ -123,7 +123,9 @@ func TestModelOfScopes(t *testing.T) {
 				o.there, o.right, o.labelled = true, true, true
 			})
 		}
-		start := func(s *scopeWatch) { s.listing, s.listed = r.StartListSession(cm.GroupKind, s.since, s.covers), false }
+		start := func(s *scopeWatch) {
+			s.listing, s.listed = r.StartListSession(cm.GroupKind(), s.since, s.covers), false
+		}
 		data := func(s *scopeWatch) {
 			s.since = fmt.Sprint(version)
 			if s.listing.At(s.since) {
@@ -146,14 +148,14 @@ func TestModelOfScopes(t *testing.T) {
 			s.queue = s.queue[1:]
 			s.since = fmt.Sprint(e.o.version)
 			if e.gone {
-				r.ObserveDeleted(cm.Key, types.UID(e.o.uid), s.since)
+				r.ObserveDeleted(cm.ID, types.UID(e.o.uid), s.since)
 			} else {
 				r.ObservePresent(e.o.sighting(cm))
 			}
 		}
 		look := func(owner Owner) {
-			since := r.Get(cm.Key).Revision
-			r.Writing(cm.Key, 1)
+			since := r.Get(cm.ID).Revision
+			r.Writing(cm.ID, 1)
 			if !right() {
 				write()
 			}
@@ -164,7 +166,7 @@ func TestModelOfScopes(t *testing.T) {
 			s.Since = a.since
 			if a.write {
 				r.MarkInSync(a.owner, s)
-				r.Written(cm.Key)
+				r.Written(cm.ID)
 				return
 			}
 			r.ObservePresent(s)
@@ -190,9 +192,9 @@ func TestModelOfScopes(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
 				if wronglyProven != "" {
-					t.Fatalf("%s is taken for a proof of a restore, and there was none: %+v, and it is %+v", wronglyProven, r.Get(cm.Key), o)
+					t.Fatalf("%s is taken for a proof of a restore, and there was none: %+v, and it is %+v", wronglyProven, r.Get(cm.ID), o)
 				}
-				f := r.Get(cm.Key)
+				f := r.Get(cm.ID)
 				if quiet() && f.InSync && !right() {
 					t.Fatalf("all watches cover, all is told; it is verified, and is %+v: %+v", o, f)
 				}
@@ -277,12 +279,12 @@ func TestModelOfScopes(t *testing.T) {
 				take(a)
 			},
 			"health reads what is missing": func(t *rapid.T) {
-				f := r.Get(cm.Key)
+				f := r.Get(cm.ID)
 				if !reads || f.Present {
 					t.Skip("nothing is missing")
 				}
 				if !o.there {
-					r.ObserveNotFound(cm.Key, f)
+					r.ObserveNotFound(cm.ID, f)
 					return
 				}
 				answers = append(answers, scopeAnswer{o: o, since: f.Revision})
@@ -296,15 +298,15 @@ func TestUnlabelledIsNoRestore(t *testing.T) {
 	once := cm
 	once.Unlabelled = true
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
-	x := r.StartListSession(cm.GroupKind, "", func(ref Ref) bool { return !ref.Unlabelled })
+	x := r.StartListSession(cm.GroupKind(), "", func(ref Ref) bool { return !ref.Unlabelled })
 	x.At("100")
 	x.End()
 	r.Track(mr2, []Ref{once})
-	y := r.StartListSession(cm.GroupKind, "", func(ref Ref) bool { return ref.Unlabelled })
+	y := r.StartListSession(cm.GroupKind(), "", func(ref Ref) bool { return ref.Unlabelled })
 	y.At("120")
 	y.ObservePresent(sighting(once, "u", "50", 0))
 	y.End()
-	if got := r.Get(cm.Key); y.VersionsWentBackwards() || !got.Present || got.ResourceVersion != "50" {
+	if got := r.Get(cm.ID); y.VersionsWentBackwards() || !got.Present || got.ResourceVersion != "50" {
 		t.Errorf("turned back: %t, on record as %+v", y.VersionsWentBackwards(), got)
 	}
 }
@@ -315,16 +317,16 @@ func TestAnswerFromBeforeOthersTell(t *testing.T) {
 	once.Unlabelled = true
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 	late := sighting(cm, "u", "5", 0)
-	late.Since = r.Get(cm.Key).Revision
+	late.Since = r.Get(cm.ID).Revision
 	r.Track(mr2, []Ref{once})
 	r.Track(mr2, nil)
 	r.MarkInSync(mr1, late)
-	if got := r.Get(cm.Key); got.InSync || !got.OutOfSync {
+	if got := r.Get(cm.ID); got.InSync || !got.OutOfSync {
 		t.Errorf("got %+v", got)
 	}
-	late.Since = r.Get(cm.Key).Revision
+	late.Since = r.Get(cm.ID).Revision
 	r.MarkInSync(mr1, late)
-	if got := r.Get(cm.Key); !got.InSync {
+	if got := r.Get(cm.ID); !got.InSync {
 		t.Errorf("a second look does not settle it: %+v", got)
 	}
 }
@@ -332,12 +334,12 @@ func TestAnswerFromBeforeOthersTell(t *testing.T) {
 // A list of which some pages were there before an object came on record does not tell that it is missing.
 func TestTrackedWhileItIsListed(t *testing.T) {
 	r := newRecorder(nil)
-	x := r.StartListSession(cm.GroupKind, "", everything)
+	x := r.StartListSession(cm.GroupKind(), "", everything)
 	x.At("100")
 	x.ObservePresent(sighting(cm, "u", "50", 0))
 	r.Track(mr1, []Ref{cm})
 	x.End()
-	if got := r.Get(cm.Key); got.Known {
+	if got := r.Get(cm.ID); got.Known {
 		t.Errorf("known as %+v, and it is there", got)
 	}
 }

@@ -15,27 +15,9 @@ import (
 // Owner is a ManagedResource.
 type Owner = types.NamespacedName
 
-// Key identifies an object of the target; the namespace of cluster-scoped objects is empty. The version is not part of
-// it.
-type Key struct {
-	schema.GroupKind
-	Namespace, Name string
-}
-
-// Ref is an object in the version in which its manifest has it.
-type Ref struct {
-	Key
-	Version string
-	// Unlabelled is true for objects without the managed-by label, which no label-filtered watch sees.
-	Unlabelled bool
-}
-
-// GVK returns the kind of the object with its version.
-func (r Ref) GVK() schema.GroupVersionKind { return r.WithVersion(r.Version) }
-
 // Observation is an object as a watch or the answer to a request shows it.
 type Observation struct {
-	Key             Key
+	ID              ID
 	UID             types.UID
 	ResourceVersion string
 	// Since is the revision on record when the request was sent; zero in reports of lists and watches. An answer has
@@ -64,10 +46,10 @@ type Tracker struct {
 	mu      sync.Mutex
 	records map[kind]map[name]*record
 	size    int
-	// namespaced counts, by kind, the records of objects in namespaces.
-	namespaced map[kind]int
-	owners     map[Owner]*ownerRecord
-	pods       podCounts
+	// elsewhere counts, by kind, the records of objects in other namespaces than the default one.
+	elsewhere map[kind]int
+	owners    map[Owner]*ownerRecord
+	pods      podCounts
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
@@ -81,14 +63,14 @@ type Tracker struct {
 	// handOvers counts the hand-overs that are under way; waiting has the ManagedResources whose runs were busy, by
 	// object.
 	handOvers map[handOver]int
-	waiting   map[Key][]Owner
+	waiting   map[ID][]Owner
 	// ignored are the objects of ManagedResources that are ignored.
-	ignored map[Owner]map[Key]struct{}
+	ignored map[Owner]map[ID]struct{}
 	// unrecorded are the objects in the inventories of ManagedResources that are not on record for them.
-	unrecorded map[Owner][]Key
+	unrecorded map[Owner][]ID
 
 	onReady                 func(Owner)
-	onDrift                 func(Owner, Key)
+	onDrift                 func(Owner, ID)
 	onVerdict               func(Owner)
 	onVersionsWentBackwards func()
 }
@@ -97,18 +79,18 @@ type Tracker struct {
 func New() *Tracker {
 	return &Tracker{
 		records:                 map[kind]map[name]*record{},
-		namespaced:              map[kind]int{},
+		elsewhere:               map[kind]int{},
 		owners:                  map[Owner]*ownerRecord{},
 		pods:                    newPodCounts(),
 		deployments:             map[types.UID]*record{},
 		partial:                 map[*record]time.Time{},
 		rares:                   map[*record]struct{}{},
 		handOvers:               map[handOver]int{},
-		waiting:                 map[Key][]Owner{},
-		ignored:                 map[Owner]map[Key]struct{}{},
-		unrecorded:              map[Owner][]Key{},
+		waiting:                 map[ID][]Owner{},
+		ignored:                 map[Owner]map[ID]struct{}{},
+		unrecorded:              map[Owner][]ID{},
 		onReady:                 func(Owner) {},
-		onDrift:                 func(Owner, Key) {},
+		onDrift:                 func(Owner, ID) {},
 		onVerdict:               func(Owner) {},
 		onVersionsWentBackwards: func() {},
 	}
@@ -116,7 +98,7 @@ func New() *Tracker {
 
 // Subscribe sets the callbacks that are called, outside the lock, when an object of a ManagedResource may have drifted
 // and when the verdict about one changed. Earlier reports are not repeated.
-func (l *Tracker) Subscribe(onDrift func(Owner, Key), onVerdict func(Owner)) {
+func (l *Tracker) Subscribe(onDrift func(Owner, ID), onVerdict func(Owner)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onDrift, l.onVerdict = onDrift, onVerdict
@@ -197,7 +179,7 @@ func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[str
 
 // recordLocked finds or makes the record of a reference.
 func (l *Tracker) recordLocked(ref Ref) *record {
-	k, n := split(ref.Key)
+	k, n := split(ref.ID)
 	byName := l.records[k]
 	if byName == nil {
 		byName = map[name]*record{}
@@ -208,8 +190,8 @@ func (l *Tracker) recordLocked(ref Ref) *record {
 		r = &record{kind: k, name: n, version: versionOf(ref), since: l.listings}
 		byName[n] = r
 		l.size++
-		if ref.Namespace != "" {
-			l.namespaced[k]++
+		if isElsewhere(k, n) {
+			l.elsewhere[k]++
 		}
 	}
 	return r
@@ -223,7 +205,7 @@ func with[V any](m map[*record]V, r *record, value V) map[*record]V {
 	return m
 }
 
-func (l *Tracker) findLocked(key Key) *record {
+func (l *Tracker) findLocked(key ID) *record {
 	k, n := split(key)
 	return l.records[k][n]
 }
@@ -249,19 +231,19 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
 	l.size--
-	if r.name.namespace != noNamespace {
-		l.namespaced[r.kind]--
+	if isElsewhere(r.kind, r.name) {
+		l.elsewhere[r.kind]--
 	}
 	if len(l.records[r.kind]) == 0 {
 		delete(l.records, r.kind)
-		delete(l.namespaced, r.kind)
+		delete(l.elsewhere, r.kind)
 	}
 }
 
 // MarkInSync reports that an object was found, or made, in sync. If a later version was seen that may differ, the
 // object is stale, and its ManagedResource is notified.
 func (l *Tracker) MarkInSync(owner Owner, s Observation) {
-	l.updateObject(s.Key, func(r *record, notify *notices) { l.verifiedLocked(r, l.owners[owner], s, notify) })
+	l.updateObject(s.ID, func(r *record, notify *notices) { l.verifiedLocked(r, l.owners[owner], s, notify) })
 }
 
 func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notify *notices) {
@@ -302,7 +284,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 
 // ObservePresent reports an object that a watch, or a read without a comparison, found.
 func (l *Tracker) ObservePresent(s Observation) {
-	l.updateObject(s.Key, func(r *record, notify *notices) { l.seenLocked(r, s, notify) })
+	l.updateObject(s.ID, func(r *record, notify *notices) { l.seenLocked(r, s, notify) })
 }
 
 // seenLocked takes an observation without a comparison. Each of its conditions reads the record before the next line
@@ -335,7 +317,7 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 
 // ObserveDeleted reports that an object is gone as of a resource version; later observations count more. Without a
 // resource version only the object with the UID is meant.
-func (l *Tracker) ObserveDeleted(key Key, uid types.UID, resourceVersion string) {
+func (l *Tracker) ObserveDeleted(key ID, uid types.UID, resourceVersion string) {
 	l.updateObject(key, func(r *record, notify *notices) { l.goneLocked(r, uid, resourceVersion, notify) })
 }
 
@@ -368,7 +350,7 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, n
 
 // ObserveNotFound reports that a read found nothing. before is the answer of Get from before the read: any report
 // since then counts more, as the answer of a read does not show when it was true.
-func (l *Tracker) ObserveNotFound(key Key, before Object) {
+func (l *Tracker) ObserveNotFound(key ID, before Object) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		if r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
 			l.goneLocked(r, "", "", notify)
@@ -378,7 +360,7 @@ func (l *Tracker) ObserveNotFound(key Key, before Object) {
 
 // MarkOutOfSync marks an object to be checked, for example when an autoscaler came or went. A run that has begun
 // already does not know of the change.
-func (l *Tracker) MarkOutOfSync(key Key) {
+func (l *Tracker) MarkOutOfSync(key ID) {
 	l.updateObject(key, func(r *record, notify *notices) {
 		r.asked++
 		r.changedLocked(notify)
@@ -407,7 +389,7 @@ func (l *Tracker) update(change func(notify *notices)) {
 }
 
 // updateObject is update for one object, if any ManagedResource has it.
-func (l *Tracker) updateObject(key Key, change func(r *record, notify *notices)) {
+func (l *Tracker) updateObject(key ID, change func(r *record, notify *notices)) {
 	l.update(func(notify *notices) {
 		if r := l.findLocked(key); r != nil {
 			change(r, notify)
@@ -416,14 +398,14 @@ func (l *Tracker) updateObject(key Key, change func(r *record, notify *notices))
 }
 
 // OutOfSync returns the objects of a ManagedResource that must be checked.
-func (l *Tracker) OutOfSync(owner Owner) []Key {
+func (l *Tracker) OutOfSync(owner Owner) []ID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
 	if o == nil {
 		return nil
 	}
-	keys := make([]Key, 0, len(o.dirty))
+	keys := make([]ID, 0, len(o.dirty))
 	for r := range o.dirty {
 		keys = append(keys, r.key())
 	}
@@ -431,7 +413,7 @@ func (l *Tracker) OutOfSync(owner Owner) []Key {
 }
 
 // InSync reports whether an object is known to be in sync with the same desired state.
-func (l *Tracker) InSync(key Key, desired uint64) bool {
+func (l *Tracker) InSync(key ID, desired uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.findLocked(key)
@@ -439,20 +421,20 @@ func (l *Tracker) InSync(key Key, desired uint64) bool {
 }
 
 // OthersHave reports whether another ManagedResource has an object on record.
-func (l *Tracker) OthersHave(owner Owner, key Key) bool {
+func (l *Tracker) OthersHave(owner Owner, key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.othersHaveLocked(owner, key)
 }
 
 // OthersClaim reports whether another ManagedResource has an object on record, or is ignored and has it.
-func (l *Tracker) OthersClaim(owner Owner, key Key) bool {
+func (l *Tracker) OthersClaim(owner Owner, key ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.othersHaveLocked(owner, key) || l.ignoredHaveLocked(key)
 }
 
-func (l *Tracker) othersHaveLocked(owner Owner, key Key) bool {
+func (l *Tracker) othersHaveLocked(owner Owner, key ID) bool {
 	r := l.findLocked(key)
 	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
 }
@@ -498,7 +480,7 @@ type notices struct {
 
 type drift struct {
 	owner Owner
-	key   Key
+	key   ID
 }
 
 func (n *notices) judge(r *record) {

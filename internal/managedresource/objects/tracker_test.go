@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
@@ -19,8 +18,8 @@ import (
 
 var (
 	mr1, mr2 = Owner{Namespace: "ns", Name: "one"}, Owner{Namespace: "ns", Name: "two"}
-	cm       = Ref{Key: Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "cm"}, Version: "v1"}
-	deploy   = Ref{Key: Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}, Version: "v1"}
+	cm       = Ref{ID: ID{Kind: "ConfigMap", Namespace: "ns", Name: "cm"}, Version: "v1"}
+	deploy   = Ref{ID: ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}, Version: "v1"}
 )
 
 type recorder struct {
@@ -30,7 +29,7 @@ type recorder struct {
 
 func newRecorder(owners map[Owner][]Ref) *recorder {
 	r := &recorder{Tracker: New()}
-	r.Subscribe(func(o Owner, _ Key) { r.drift = append(r.drift, o) }, func(o Owner) { r.verdicts = append(r.verdicts, o) })
+	r.Subscribe(func(o Owner, _ ID) { r.drift = append(r.drift, o) }, func(o Owner) { r.verdicts = append(r.verdicts, o) })
 	for owner, refs := range owners {
 		r.Track(owner, refs)
 	}
@@ -41,7 +40,7 @@ func everything(Ref) bool { return true }
 
 // list reports a complete list of ConfigMaps.
 func (r *recorder) list(objects []Observation, version string) {
-	x := r.StartListSession(cm.GroupKind, "", everything)
+	x := r.StartListSession(cm.GroupKind(), "", everything)
 	x.At(version)
 	for _, s := range objects {
 		x.ObservePresent(s)
@@ -50,7 +49,7 @@ func (r *recorder) list(objects []Observation, version string) {
 }
 
 func sighting(ref Ref, uid, rv string, digest uint64) Observation {
-	return Observation{Key: ref.Key, UID: types.UID(uid), ResourceVersion: rv, Digest: digest, Version: ref.Version}
+	return Observation{ID: ref.ID, UID: types.UID(uid), ResourceVersion: rv, Digest: digest, Version: ref.Version}
 }
 
 func TestDrift(t *testing.T) {
@@ -83,16 +82,16 @@ func TestDrift(t *testing.T) {
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/one]"},
-		"a deletion":                     {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.Key, "u", "6") }, "[ns/one]"},
-		"a deletion before our creation": {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.Key, "", "4") }, "[]"},
-		"a deletion of the predecessor":  {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.Key, "old", "4") }, "[]"},
+		"a deletion":                     {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.ID, "u", "6") }, "[ns/one]"},
+		"a deletion before our creation": {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.ID, "", "4") }, "[]"},
+		"a deletion of the predecessor":  {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.ID, "old", "4") }, "[]"},
 		"re-creation by somebody": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "other", "6", 0))
 		}, "[ns/one]"},
 		"not on record": {func(r *recorder) {
 			r.ObservePresent(sighting(deploy, "u", "6", 0))
-			r.ObserveDeleted(deploy.Key, "", "")
+			r.ObserveDeleted(deploy.ID, "", "")
 		}, "[]"},
 		"never verified": {func(r *recorder) {
 			r.ObservePresent(sighting(cm, "u", "6", 0))
@@ -103,32 +102,32 @@ func TestDrift(t *testing.T) {
 			r.list(nil, "9")
 		}, "[ns/one]"},
 		"written after the list was made": {func(r *recorder) {
-			x := r.StartListSession(cm.GroupKind, "4", everything)
+			x := r.StartListSession(cm.GroupKind(), "4", everything)
 			r.MarkInSync(mr1, sighting(cm, "u", "9", 0))
 			x.At("5")
 			x.End()
 		}, "[]"},
 		"out of the list's scope": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			x := r.StartListSession(cm.GroupKind, "", func(Ref) bool { return false })
+			x := r.StartListSession(cm.GroupKind(), "", func(Ref) bool { return false })
 			x.At("9")
 			x.End()
 		}, "[]"},
 		"a deletion after ours was written": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.ObserveDeleted(cm.Key, "u", "8")
+			r.ObserveDeleted(cm.ID, "u", "8")
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one ns/one]"},
 		"a replacement after ours was written": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveDeleted(cm.Key, "u", "8")
+			r.ObserveDeleted(cm.ID, "u", "8")
 			r.ObservePresent(sighting(cm, "other", "9", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"a deletion during the first look": {func(r *recorder) {
 			r.ObservePresent(sighting(cm, "u", "5", 0))
-			r.ObserveDeleted(cm.Key, "u", "6")
+			r.ObserveDeleted(cm.ID, "u", "6")
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
 		"a change during the first look": {func(r *recorder) {
@@ -138,20 +137,20 @@ func TestDrift(t *testing.T) {
 		}, "[ns/one ns/one]"},
 		"a late event after a deletion": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveDeleted(cm.Key, "u", "8")
+			r.ObserveDeleted(cm.ID, "u", "8")
 			r.ObservePresent(sighting(cm, "u", "7", 0))
-			if r.Get(cm.Key).Present {
+			if r.Get(cm.ID).Present {
 				r.drift = nil
 			}
 		}, "[ns/one]"},
 		"a late answer that it was not there": {func(r *recorder) {
-			before := r.Get(cm.Key)
+			before := r.Get(cm.ID)
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveNotFound(cm.Key, before)
+			r.ObserveNotFound(cm.ID, before)
 		}, "[]"},
 		"an answer that it is not there": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveNotFound(cm.Key, r.Get(cm.Key))
+			r.ObserveNotFound(cm.ID, r.Get(cm.ID))
 		}, "[ns/one]"},
 		"turned back before the list began": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
@@ -173,42 +172,42 @@ func TestDrift(t *testing.T) {
 		}, "[ns/one ns/one]"},
 		"our creation, after a list without it, event first": {func(r *recorder) {
 			r.list(nil, "4")
-			r.Writing(cm.Key, 1)
+			r.Writing(cm.ID, 1)
 			r.ObservePresent(sighting(cm, "u", "5", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 		}, "[]"},
 		"our update, event first": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.Writing(cm.Key, 1)
+			r.Writing(cm.ID, 1)
 			r.ObservePresent(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 		}, "[]"},
 		"our update without an answer": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.Writing(cm.Key, 1)
+			r.Writing(cm.ID, 1)
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 		}, "[ns/one]"},
 		"somebody's change after our update, before its answer": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.Writing(cm.Key, 1)
+			r.Writing(cm.ID, 1)
 			r.ObservePresent(sighting(cm, "u", "6", 0))
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 		}, "[ns/one]"},
 		"two writes, told after both": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.Writing(cm.Key, 1)
-			r.Writing(cm.Key, 1)
+			r.Writing(cm.ID, 1)
+			r.Writing(cm.ID, 1)
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 			if len(r.drift) > 0 {
 				panic("told before the end of the second")
 			}
-			r.Written(cm.Key)
+			r.Written(cm.ID)
 		}, "[ns/one]"},
 		"MRB-16 the last of two is told": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
@@ -219,14 +218,14 @@ func TestDrift(t *testing.T) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr1, mr2, cm.Key)
+			r.Transfer(mr1, mr2, cm.ID)
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/two ns/one ns/one]"},
 		"MRB-16 who keeps it is not on record": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr2, mr1, cm.Key)
+			r.Transfer(mr2, mr1, cm.ID)
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"MRB-16 the heir is told": {func(r *recorder) {
@@ -250,16 +249,16 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 	s := sighting(cm, "u", "5", 0)
 	s.Desired = 3
 	r.MarkInSync(mr1, s)
-	if !r.InSync(cm.Key, 3) || r.InSync(cm.Key, 4) {
+	if !r.InSync(cm.ID, 3) || r.InSync(cm.ID, 4) {
 		t.Error("verified against one desired state only")
 	}
 	r.ObservePresent(sighting(cm, "u", "6", 0))
-	if len(r.OutOfSync(mr1)) != 1 || r.InSync(cm.Key, 3) || !r.Get(cm.Key).OutOfSync {
+	if len(r.OutOfSync(mr1)) != 1 || r.InSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
 		t.Errorf("dirty: %v", r.OutOfSync(mr1))
 	}
 	s.ResourceVersion = "7"
 	r.MarkInSync(mr1, s)
-	if len(r.OutOfSync(mr1)) != 0 || !r.InSync(cm.Key, 3) {
+	if len(r.OutOfSync(mr1)) != 0 || !r.InSync(cm.ID, 3) {
 		t.Errorf("dirty: %v", r.OutOfSync(mr1))
 	}
 	r.Track(mr1, nil)
@@ -282,8 +281,8 @@ func TestVerdicts(t *testing.T) {
 	if len(r.verdicts) != 2 {
 		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.verdicts)
 	}
-	r.ObserveDeleted(deploy.Key, "d", "5")
-	if got := r.Get(deploy.Key); got.Present || !got.Known || len(r.verdicts) != 3 {
+	r.ObserveDeleted(deploy.ID, "d", "5")
+	if got := r.Get(deploy.ID); got.Present || !got.Known || len(r.verdicts) != 3 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -382,7 +381,7 @@ func TestEndState(t *testing.T) {
 
 func TestConcurrentUse(*testing.T) {
 	r := New()
-	r.Subscribe(func(Owner, Key) {}, func(Owner) {})
+	r.Subscribe(func(Owner, ID) {}, func(Owner) {})
 	var running sync.WaitGroup
 	for worker := range 8 {
 		running.Go(func() {
@@ -391,9 +390,9 @@ func TestConcurrentUse(*testing.T) {
 				r.Track(owner, []Ref{cm, deploy})
 				r.MarkInSync(owner, sighting(cm, "u", fmt.Sprint(i), 0))
 				r.ObservePresent(sighting(deploy, "d", fmt.Sprint(i), 0))
-				r.ObserveDeleted(cm.Key, "", "")
+				r.ObserveDeleted(cm.ID, "", "")
 				_ = r.OutOfSync(owner)
-				_ = r.Get(cm.Key)
+				_ = r.Get(cm.ID)
 				r.Track(owner, nil)
 			}
 		})
@@ -408,7 +407,7 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 	young.Verdict, ready.Verdict = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
 	r.ObservePresent(ready)
 	r.MarkInSync(mr1, young)
-	if got := r.GetIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.InSync(deploy.Key, 0) {
+	if got := r.GetIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.InSync(deploy.ID, 0) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -419,10 +418,10 @@ func TestPass(t *testing.T) {
 	r.Track(mr1, []Ref{cm})
 	r.Track(mr2, []Ref{cm})
 	r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
-	all := func(Key) bool { return true }
+	all := func(ID) bool { return true }
 	r.PassAllOutOfSync(mr2, all) // Nothing is in doubt.
-	r.ObserveDeleted(cm.Key, "u", "6")
-	r.PassAllOutOfSync(mr2, func(Key) bool { return false }) // It is able to.
+	r.ObserveDeleted(cm.ID, "u", "6")
+	r.PassAllOutOfSync(mr2, func(ID) bool { return false }) // It is able to.
 	for range 3 {
 		r.PassAllOutOfSync(mr2, all)
 		r.PassAllOutOfSync(mr1, all)
@@ -459,25 +458,25 @@ func TestPartlyKept(t *testing.T) {
 	}{
 		"before its time":           {func(r *recorder) { r.RetryDue(at.Add(-1)) }, false, false},
 		"its time":                  {func(r *recorder) { r.RetryDue(at) }, true, false},
-		"its kind":                  {func(r *recorder) { r.RetryKind(cm.GroupKind) }, true, true},
-		"once":                      {func(r *recorder) { r.RetryKind(cm.GroupKind); r.RetryKind(cm.GroupKind) }, true, true},
-		"another kind":              {func(r *recorder) { r.RetryKind(deploy.GroupKind) }, false, false},
-		"while it is written":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryDue(at); r.Written(cm.Key) }, false, false},
-		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.Key, 7); r.RetryKind(cm.GroupKind); r.Written(cm.Key) }, true, true},
+		"its kind":                  {func(r *recorder) { r.RetryKind(cm.GroupKind()) }, true, true},
+		"once":                      {func(r *recorder) { r.RetryKind(cm.GroupKind()); r.RetryKind(cm.GroupKind()) }, true, true},
+		"another kind":              {func(r *recorder) { r.RetryKind(deploy.GroupKind()) }, false, false},
+		"while it is written":       {func(r *recorder) { r.Writing(cm.ID, 7); r.RetryDue(at); r.Written(cm.ID) }, false, false},
+		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.ID, 7); r.RetryKind(cm.GroupKind()); r.Written(cm.ID) }, true, true},
 		"kept since":                {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
-		"changed by others, before": {func(r *recorder) { r.ObservePresent(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind) }, false, true},
+		"changed by others, before": {func(r *recorder) { r.ObservePresent(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind()) }, false, true},
 		"changed by others, since":  {func(r *recorder) { r.RetryDue(at); r.ObservePresent(sighting(cm, "u", "6", 2)) }, false, true},
-		"deleted by others, since":  {func(r *recorder) { r.RetryDue(at); r.ObserveDeleted(cm.Key, "u", "6") }, false, true},
-		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind) }, false, false},
+		"deleted by others, since":  {func(r *recorder) { r.RetryDue(at); r.ObserveDeleted(cm.ID, "u", "6") }, false, true},
+		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind()) }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp()
 			tc.do(r)
-			snapshot := r.Get(cm.Key)
+			snapshot := r.Get(cm.ID)
 			if snapshot.RetryPartial != tc.again || snapshot.RetryPartial && !snapshot.OutOfSync || len(r.drift) != map[bool]int{true: 1}[tc.notify] {
 				t.Errorf("again %t, want %t; told %v; %+v", snapshot.RetryPartial, tc.again, r.drift, snapshot)
 			}
-			read := Observation{Key: cm.Key, UID: snapshot.UID, ResourceVersion: snapshot.ResourceVersion}
+			read := Observation{ID: cm.ID, UID: snapshot.UID, ResourceVersion: snapshot.ResourceVersion}
 			if r.Retries(read, 7) != tc.again || r.Retries(read, 8) {
 				t.Errorf("it is retried: %t, want %t", !tc.again, tc.again)
 			}
@@ -487,14 +486,14 @@ func TestPartlyKept(t *testing.T) {
 				t.Error("what somebody changed, or put in its place, is retried")
 			}
 			others := strings.Contains(name, "others")
-			if r.Drifted(cm.Key, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.Key, 7) != others {
+			if r.Drifted(cm.ID, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.ID, 7) != others {
 				t.Errorf("drift: %t, want %t", !others, others)
 			}
-			if r.Get(deploy.Key).OutOfSync {
+			if r.Get(deploy.ID).OutOfSync {
 				t.Error("the other object is in doubt")
 			}
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 1))
-			if len(r.partial) > 0 || r.Get(cm.Key).RetryPartial {
+			if len(r.partial) > 0 || r.Get(cm.ID).RetryPartial {
 				t.Error("it is remembered")
 			}
 		})
@@ -508,7 +507,7 @@ func TestPassEndsAmongMany(t *testing.T) {
 	for i := range many {
 		r.Track(Owner{Namespace: "ns", Name: fmt.Sprint(i)}, []Ref{cm})
 	}
-	r.MarkOutOfSync(cm.Key)
+	r.MarkOutOfSync(cm.ID)
 	asked := 0
 	for ; asked < len(r.drift) && asked < 3*many; asked++ {
 		r.PassAllOutOfSync(r.drift[asked], everyKey)
@@ -526,12 +525,12 @@ func TestPassOn(t *testing.T) {
 		r.Track(owner, []Ref{cm})
 	}
 	r.MarkInSync(mr3, sighting(cm, "u", "5", 0))
-	r.ObserveDeleted(cm.Key, "u", "6")
-	if r.PassOutOfSync(mr3, mr1, cm.Key) {
+	r.ObserveDeleted(cm.ID, "u", "6")
+	if r.PassOutOfSync(mr3, mr1, cm.ID) {
 		t.Error("nobody has passed it on")
 	}
 	r.PassAllOutOfSync(mr3, everyKey)
-	if !r.PassOutOfSync(mr2, mr1, cm.Key) || !r.PassOutOfSync(mr1, mr2, cm.Key) {
+	if !r.PassOutOfSync(mr2, mr1, cm.ID) || !r.PassOutOfSync(mr1, mr2, cm.ID) {
 		t.Error("it is not passed on")
 	}
 	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.OutOfSync(mr1)) != 1 {
@@ -546,7 +545,7 @@ func TestPassOnWithoutDoubt(t *testing.T) {
 	for range 3 {
 		for _, owner := range []Owner{mr1, mr2} {
 			r.MarkInSync(owner, sighting(cm, "u", "5", 0))
-			if r.PassOutOfSync(owner, ignored, cm.Key) {
+			if r.PassOutOfSync(owner, ignored, cm.ID) {
 				t.Errorf("%s has passed something on", owner)
 			}
 		}
@@ -558,14 +557,14 @@ func TestPassOnWithoutDoubt(t *testing.T) {
 
 // MR-30, MRX-5: two runs create an object one after the other, as somebody deletes it in between; the answer to the first comes last.
 func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
-	first, second := Observation{Key: cm.Key, UID: "1", ResourceVersion: "4"}, Observation{Key: cm.Key, UID: "2", ResourceVersion: "6"}
+	first, second := Observation{ID: cm.ID, UID: "1", ResourceVersion: "4"}, Observation{ID: cm.ID, UID: "2", ResourceVersion: "6"}
 	for name, answers := range map[string][]Observation{"in order": {first, second}, "the first comes last": {second, first}} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 		for _, answer := range answers {
 			r.Created(mr1, answer)
 			r.MarkInSync(mr1, answer)
 		}
-		if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
+		if !r.IsOurs(cm.ID, "2") || r.IsOurs(cm.ID, "1") {
 			t.Errorf("%s: it is not known what was created", name)
 		}
 	}
@@ -575,24 +574,24 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 	created := func(uid types.UID, version string) Observation {
-		return Observation{Key: cm.Key, UID: uid, ResourceVersion: version}
+		return Observation{ID: cm.ID, UID: uid, ResourceVersion: version}
 	}
 	r.ObservePresent(created("1", "4"))
-	r.DisownCreation(cm.Key, "1")
+	r.DisownCreation(cm.ID, "1")
 	r.ObservePresent(created("1", "5"))
 	r.Created(mr1, created("1", "4"))
-	if r.IsOurs(cm.Key, "1") {
+	if r.IsOurs(cm.ID, "1") {
 		t.Error("what was given up is ours")
 	}
-	r.ObserveDeleted(cm.Key, "1", "6")
+	r.ObserveDeleted(cm.ID, "1", "6")
 	r.Created(mr1, created("2", "7"))
 	r.MarkInSync(mr1, created("2", "7"))
 	r.Created(mr1, created("1", "4"))
-	if !r.IsOurs(cm.Key, "2") || r.IsOurs(cm.Key, "1") {
+	if !r.IsOurs(cm.ID, "2") || r.IsOurs(cm.ID, "1") {
 		t.Error("what was created since is not ours")
 	}
-	r.DisownCreation(cm.Key, "1") // It was read before it went.
-	if !r.IsOurs(cm.Key, "2") {
+	r.DisownCreation(cm.ID, "1") // It was read before it went.
+	if !r.IsOurs(cm.ID, "2") {
 		t.Error("what was created since was given up with another one")
 	}
 }
@@ -612,14 +611,14 @@ func TestWritingTellsOfDrift(t *testing.T) {
 		"a list did not have it":        {func(r *recorder) { r.list(nil, "4") }, false},
 		"verified":                      {func(r *recorder) { r.MarkInSync(mr1, verified(1)) }, true},
 		"changed since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.ObservePresent(sighting(cm, "u", "6", 0)) }, true},
-		"deleted since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.ObserveDeleted(cm.Key, "u", "6") }, true},
+		"deleted since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.ObserveDeleted(cm.ID, "u", "6") }, true},
 		"verified, with another state":  {func(r *recorder) { r.MarkInSync(mr1, verified(2)) }, false},
 		"changed, with another desired": {func(r *recorder) { r.MarkInSync(mr1, verified(2)); r.ObservePresent(sighting(cm, "u", "6", 0)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 			tc.do(r)
-			if got := r.Writing(cm.Key, 1); got != tc.want {
+			if got := r.Writing(cm.ID, 1); got != tc.want {
 				t.Errorf("compared: %t", got)
 			}
 		})
@@ -649,7 +648,7 @@ func TestComparisonProvesARestore(t *testing.T) {
 			if !late {
 				verify()
 			}
-			x := r.StartListSession(cm.GroupKind, "", everything)
+			x := r.StartListSession(cm.GroupKind(), "", everything)
 			if late {
 				verify()
 			}
@@ -667,15 +666,15 @@ func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
 	for version, behind := range map[string]bool{"5": false, "6": true, "7": true} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-		r.ObserveDeleted(cm.Key, "u", "6")
-		x := r.StartListSession(cm.GroupKind, "6", everything)
+		r.ObserveDeleted(cm.ID, "u", "6")
+		x := r.StartListSession(cm.GroupKind(), "6", everything)
 		x.At("7")
 		missing, _ := x.Compare(sighting(cm, "u", version, 0))
 		if (missing != nil) != behind {
 			t.Errorf("version %s: missing is %v", version, missing)
 		}
-		if missing != nil && (!r.CompleteDifference(*missing) || !r.Get(cm.Key).Present) {
-			t.Errorf("version %s: %+v", version, r.Get(cm.Key))
+		if missing != nil && (!r.CompleteDifference(*missing) || !r.Get(cm.ID).Present) {
+			t.Errorf("version %s: %+v", version, r.Get(cm.ID))
 		}
 	}
 }
@@ -699,7 +698,7 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 				}
 			},
 			"it is seen": func(t *rapid.T) { r.ObservePresent(next(t)) },
-			"it is gone": func(*rapid.T) { version++; r.ObserveDeleted(cm.Key, "u", fmt.Sprint(version)) },
+			"it is gone": func(*rapid.T) { version++; r.ObserveDeleted(cm.ID, "u", fmt.Sprint(version)) },
 			"it is verified": func(t *rapid.T) {
 				if one := owner.Draw(t, "owner"); len(r.Refs(one)) > 0 {
 					r.MarkInSync(one, next(t))
@@ -707,20 +706,20 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 			},
 			"it is left to the other": func(t *rapid.T) {
 				if one := owner.Draw(t, "owner"); one == mr1 {
-					r.Transfer(mr2, mr1, cm.Key)
+					r.Transfer(mr2, mr1, cm.ID)
 				} else {
-					r.Transfer(mr1, mr2, cm.Key)
+					r.Transfer(mr1, mr2, cm.ID)
 				}
 			},
 			"one cannot look":        func(t *rapid.T) { r.PassAllOutOfSync(owner.Draw(t, "owner"), everyKey) },
-			"one puts nothing right": func(t *rapid.T) { r.PassOutOfSync(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.Key) },
+			"one puts nothing right": func(t *rapid.T) { r.PassOutOfSync(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.ID) },
 			"": func(t *rapid.T) {
-				if r.Get(cm.Key).OutOfSync && len(r.OutOfSync(mr1))+len(r.OutOfSync(mr2)) == 0 {
+				if r.Get(cm.ID).OutOfSync && len(r.OutOfSync(mr1))+len(r.OutOfSync(mr2)) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")
 				}
 			},
 		})
-		if !r.Get(cm.Key).OutOfSync {
+		if !r.Get(cm.ID).OutOfSync {
 			r.drift = nil
 			for range 2 { // Nobody has looked before the first.
 				version++
@@ -733,7 +732,7 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 	})
 }
 
-func everyKey(Key) bool { return true }
+func everyKey(ID) bool { return true }
 
 // A hundred thousand objects have a record each, which the allocator rounds up to the next of its sizes: 192 bytes, then 208.
 func TestSizeOfRecord(t *testing.T) {

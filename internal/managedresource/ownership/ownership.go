@@ -26,15 +26,12 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
 // Claim is an entry for the object in the inventory of another ManagedResource that this instance has to do with.
 type Claim struct {
 	Owner types.NamespacedName
-	// Entry is the key of the entry, and Object the object that it is about.
-	Entry  plan.Key
-	Object objects.Key
+	ID    objects.ID
 	// Keeps is true if the ManagedResource goes on having the object.
 	Keeps bool
 	// Releases is true if a run that is under way deletes, hands over or releases the object.

@@ -5,10 +5,13 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // Equivalences are sets of kinds that name the same objects (MRD-14 … MRD-16).
-type Equivalences []map[metav1.GroupKind]struct{}
+type Equivalences []map[schema.GroupKind]struct{}
 
 // NewEquivalences returns the built-in sets and the given ones; a list that shares a kind with a set joins the first
 // such set (MRD-15).
@@ -27,35 +30,35 @@ func NewEquivalences(lists [][]metav1.GroupKind) Equivalences {
 }
 
 func (e *Equivalences) add(list []metav1.GroupKind) {
-	var set map[metav1.GroupKind]struct{}
+	var set map[schema.GroupKind]struct{}
 	for _, groupKind := range list {
-		if i := slices.IndexFunc(*e, func(s map[metav1.GroupKind]struct{}) bool { _, found := s[groupKind]; return found }); i >= 0 {
+		if i := slices.IndexFunc(*e, func(s map[schema.GroupKind]struct{}) bool { _, found := s[schema.GroupKind(groupKind)]; return found }); i >= 0 {
 			set = (*e)[i]
 			break
 		}
 	}
 	if set == nil {
-		set = map[metav1.GroupKind]struct{}{}
+		set = map[schema.GroupKind]struct{}{}
 		*e = append(*e, set)
 	}
 	for _, groupKind := range list {
-		set[groupKind] = struct{}{}
+		set[schema.GroupKind(groupKind)] = struct{}{}
 	}
 }
 
 // Keys returns the key and its equivalents, the key itself first.
-func (e Equivalences) Keys(key Key) []Key {
-	keys := []Key{key}
+func (e Equivalences) Keys(key objects.ID) []objects.ID {
+	keys := []objects.ID{key}
 	for _, set := range e {
 		if _, found := set[key.GroupKind()]; !found {
 			continue
 		}
 		for groupKind := range set {
 			if groupKind != key.GroupKind() {
-				keys = append(keys, Key{groupKind.Group, groupKind.Kind, key.Namespace, key.Name})
+				keys = append(keys, objects.ID{Group: groupKind.Group, Kind: groupKind.Kind, Namespace: key.Namespace, Name: key.Name})
 			}
 		}
 	}
-	slices.SortFunc(keys[1:], func(a, b Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys[1:], func(a, b objects.ID) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }

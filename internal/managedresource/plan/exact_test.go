@@ -16,6 +16,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // Of two entries for one object that can exist one speaks for the object; the other one must not have it deleted. Entries are sorted.
@@ -60,11 +61,11 @@ func TestPendingHasBothLabels(t *testing.T) {
 
 // A cluster-scoped object is the same whatever namespace an entry names, and a namespaced one is not.
 func TestSameKey(t *testing.T) {
-	a, b := Key{Kind: "X", Namespace: "n", Name: "x"}, Key{Kind: "X", Namespace: "m", Name: "x"}
-	if !a.Same(a, false) || a.Same(b, false) || !a.Same(b, true) || !a.Same(a, true) || a.Same(Key{Kind: "X", Namespace: "n", Name: "y"}, true) {
+	a, b := objects.ID{Kind: "X", Namespace: "n", Name: "x"}, objects.ID{Kind: "X", Namespace: "m", Name: "x"}
+	if !a.Same(a, false) || a.Same(b, false) || !a.Same(b, true) || !a.Same(a, true) || a.Same(objects.ID{Kind: "X", Namespace: "n", Name: "y"}, true) {
 		t.Error("objects that are the same are not, or the other way round")
 	}
-	if diff := cmp.Diff(Key{Kind: "X", Name: "x"}, a.WithoutNamespace()); diff != "" || a.Namespace != "n" {
+	if diff := cmp.Diff(objects.ID{Kind: "X", Name: "x"}, a.WithoutNamespace()); diff != "" || a.Namespace != "n" {
 		t.Error(diff)
 	}
 }

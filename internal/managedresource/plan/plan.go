@@ -45,7 +45,6 @@ type Options struct {
 // Desired is an object as the target cluster should have it, before it is merged with the live one.
 type Desired struct {
 	*unstructured.Unstructured
-	Key   Key
 	Place decode.Place
 	// Old is the entry of the inventory that the object had at its last apply, or nil.
 	Old *resourcesv1alpha1.ObjectReference
@@ -90,7 +89,7 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 		Plan: &Plan{}, options: options,
 		scopes: scopes{ask: options.Scope, defined: definedScopes(decoded.Objects), known: map[schema.GroupVersionKind]scopeAnswer{}},
 		index:  newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences)),
-		places: map[Key]decode.Place{}, duplicates: map[Key]bool{}, entriesOf: map[*Desired][]resourcesv1alpha1.ObjectReference{},
+		places: map[objects.ID]decode.Place{}, duplicates: map[objects.ID]bool{}, entriesOf: map[*Desired][]resourcesv1alpha1.ObjectReference{},
 	}
 	for _, object := range decoded.Objects {
 		if err := p.add(object); err != nil {
@@ -117,8 +116,8 @@ type planning struct {
 	scopes  scopes
 	index   *inventoryIndex
 	// places has the place where each object is described; duplicates are the objects that are described twice.
-	places     map[Key]decode.Place
-	duplicates map[Key]bool
+	places     map[objects.ID]decode.Place
+	duplicates map[objects.ID]bool
 	// desired are the objects to apply, released are the objects to release; entriesOf has their entries of the
 	// inventory.
 	desired, released []*Desired
@@ -135,7 +134,7 @@ func (p *planning) add(object decode.Object) error {
 		return fmt.Errorf("error during apply of object %q: %w", NameOf(object.Unstructured), err)
 	}
 	completed := complete(object, scope, p.options)
-	key := completed.Key
+	key := completed.Ref.ID
 	if first, found := p.places[key]; found {
 		p.duplicates[key] = true
 		return fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(), first, object.Place)
@@ -162,14 +161,14 @@ func (p *planning) add(object decode.Object) error {
 // which description counts.
 func (p *planning) assign() {
 	for _, object := range p.released {
-		if p.duplicates[object.Key] {
+		if p.duplicates[object.Ref.ID] {
 			p.Unmatched = append(p.Unmatched, p.entriesOf[object]...)
 		} else {
 			p.Release = append(p.Release, p.entriesOf[object]...)
 		}
 	}
 	for _, object := range p.desired {
-		if p.duplicates[object.Key] {
+		if p.duplicates[object.Ref.ID] {
 			if object.Old != nil {
 				p.Unmatched = append(p.Unmatched, *object.Old)
 			}
@@ -244,12 +243,12 @@ func (d *Desired) recallCreation() {
 // write.
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
-	known := make(map[Key]int, len(inventory))
+	known := make(map[objects.ID]int, len(inventory))
 	for i := range inventory {
-		known[KeyOfReference(&inventory[i].ObjectReference)] = i
+		known[objects.IDOfEntry(&inventory[i])] = i
 	}
 	for _, object := range p.Apply {
-		if i, found := known[object.Key]; found {
+		if i, found := known[object.Ref.ID]; found {
 			if pending[i].Namespace != object.Reference.Namespace && pending[i].UID == "" && meta.Truthy(pending[i].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 				pending[i] = meta.AsTentative(pending[i]) // As in recallCreation.
 			}
@@ -266,13 +265,13 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 			pending = append(pending, entry)
 		}
 	}
-	released := make(map[Key]struct{}, len(p.Release))
+	released := make(map[objects.ID]struct{}, len(p.Release))
 	for i := range p.Release {
-		released[KeyOfReference(&p.Release[i].ObjectReference)] = struct{}{}
+		released[objects.IDOfEntry(&p.Release[i])] = struct{}{}
 	}
 	for at := range pending {
 		// The entry is the only proof that the object is ours, and must not be a proof once the object was released.
-		if _, found := released[KeyOfReference(&pending[at].ObjectReference)]; found && meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+		if _, found := released[objects.IDOfEntry(&pending[at])]; found && meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 			pending[at] = meta.AsTentative(pending[at])
 		}
 	}
@@ -291,10 +290,10 @@ func withMore(present, more map[string]string) map[string]string {
 }
 
 // Keys returns the keys of the objects to apply.
-func (p *Plan) Keys() []Key {
-	keys := make([]Key, len(p.Apply))
+func (p *Plan) Keys() []objects.ID {
+	keys := make([]objects.ID, len(p.Apply))
 	for i, object := range p.Apply {
-		keys[i] = object.Key
+		keys[i] = object.Ref.ID
 	}
 	return keys
 }
@@ -354,7 +353,6 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 	case desired.GetNamespace() == "" && (scope == ScopeNamespaced || desired.GetKind() != "Namespace"):
 		desired.SetNamespace(corev1.NamespaceDefault)
 	}
-	desired.Key = KeyOf(desired.Unstructured)
 	desired.dropHold()
 
 	labels := labelsToInject(options)
@@ -400,7 +398,7 @@ func (d *Desired) ignoreFields() error {
 	}
 	pointers, err := fieldpointer.ParseList(text)
 	if err == nil {
-		err = fieldpointer.Check(pointers, d.Key.Group, d.Key.Kind)
+		err = fieldpointer.Check(pointers, d.Ref.Group, d.Ref.Kind)
 	}
 	if err != nil {
 		return fmt.Errorf("annotation %s: %w", resourcesv1alpha1.AnnotationIgnoreFields, err)
@@ -412,14 +410,14 @@ func (d *Desired) ignoreFields() error {
 type inventoryIndex struct {
 	equivalences Equivalences
 	entries      []resourcesv1alpha1.ObjectReference
-	byKey        map[Key]int
+	byKey        map[objects.ID]int
 	taken        []bool
 }
 
 func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalences Equivalences) *inventoryIndex {
-	index := &inventoryIndex{equivalences: equivalences, entries: inventory, byKey: make(map[Key]int, len(inventory)), taken: make([]bool, len(inventory))}
+	index := &inventoryIndex{equivalences: equivalences, entries: inventory, byKey: make(map[objects.ID]int, len(inventory)), taken: make([]bool, len(inventory))}
 	for i := range inventory {
-		key := KeyOfReference(&inventory[i].ObjectReference)
+		key := objects.IDOfEntry(&inventory[i])
 		previous, twice := index.byKey[key]
 		if twice && !CanExist(&inventory[i].ObjectReference) {
 			index.taken[i] = true
@@ -436,7 +434,7 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 // take returns the entry of the same object (MRD-13), preferably of the same kind, and marks all such entries as
 // matched: a run that did not end leaves the old kind next to the new one (MRD-16). A tentative entry gives way to the
 // record that the object was created.
-func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
+func (x *inventoryIndex) take(key objects.ID) *resourcesv1alpha1.ObjectReference {
 	var same *resourcesv1alpha1.ObjectReference
 	for _, key := range x.equivalences.Keys(key) {
 		i, found := x.byKey[key]
@@ -453,10 +451,10 @@ func (x *inventoryIndex) take(key Key) *resourcesv1alpha1.ObjectReference {
 
 // recordElsewhere returns the entry that records the creation of a cluster-scoped object under a namespace; nil if
 // there is none. It does not mark the entry as matched: the plan has the object that the entry leads to.
-func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectReference {
+func (x *inventoryIndex) recordElsewhere(key objects.ID) *resourcesv1alpha1.ObjectReference {
 	for i := range x.entries {
 		entry := &x.entries[i]
-		if entry.UID != "" && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) && KeyOfReference(&entry.ObjectReference).Same(key, true) {
+		if entry.UID != "" && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) && objects.IDOfEntry(entry).Same(key, true) {
 			return entry
 		}
 	}
@@ -465,12 +463,12 @@ func (x *inventoryIndex) recordElsewhere(key Key) *resourcesv1alpha1.ObjectRefer
 
 // takeAll returns all entries of an object, and marks them as matched: several of one kind, of equivalent kinds, and,
 // if its kind has no namespaces, with any namespace. Each of them would be a reason to delete it.
-func (x *inventoryIndex) takeAll(key Key, scope Scope) []resourcesv1alpha1.ObjectReference {
+func (x *inventoryIndex) takeAll(key objects.ID, scope Scope) []resourcesv1alpha1.ObjectReference {
 	var all []resourcesv1alpha1.ObjectReference
 	keys := x.equivalences.Keys(key)
 	for i := range x.entries {
-		at := KeyOfReference(&x.entries[i].ObjectReference)
-		if slices.ContainsFunc(keys, func(key Key) bool { return key.Same(at, scope == ScopeCluster) }) {
+		at := objects.IDOfEntry(&x.entries[i])
+		if slices.ContainsFunc(keys, func(key objects.ID) bool { return key.Same(at, scope == ScopeCluster) }) {
 			x.taken[i] = true
 			all = append(all, x.entries[i])
 		}

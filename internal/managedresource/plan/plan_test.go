@@ -18,6 +18,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 func decoded(t testing.TB, manifests string) decode.Result {
@@ -60,7 +61,7 @@ func object(apiVersion, kind, name, more string) string {
 func keys(refs []resourcesv1alpha1.ObjectReference) string {
 	var result []string
 	for i := range refs {
-		result = append(result, KeyOfReference(&refs[i].ObjectReference).String())
+		result = append(result, objects.IDOfEntry(&refs[i]).String())
 	}
 	return strings.Join(result, " ")
 }
@@ -234,14 +235,14 @@ func TestEquivalences(t *testing.T) {
 	gk := func(group, kind string) metav1.GroupKind { return metav1.GroupKind{Group: group, Kind: kind} }
 	e := NewEquivalences([][]metav1.GroupKind{{gk("a", "A"), gk("b", "B")}, {gk("b", "B"), gk("c", "C")}, {gk("apps", "Deployment"), gk("x", "D")}})
 	for name, tc := range map[string]struct {
-		key  Key
+		key  objects.ID
 		want string
 	}{
-		"MRD-14 built in":     {Key{"extensions", "Ingress", "n", "i"}, "[extensions/Ingress/n/i networking.k8s.io/Ingress/n/i]"},
-		"MRD-15 chained":      {Key{"a", "A", "n", "i"}, "[a/A/n/i b/B/n/i c/C/n/i]"},
-		"MRD-15 joins a set":  {Key{"x", "D", "n", "i"}, "[x/D/n/i apps/Deployment/n/i extensions/Deployment/n/i]"},
-		"MRD-16 other kinds":  {Key{"", "ConfigMap", "n", "i"}, "[/ConfigMap/n/i]"},
-		"MRD-16 other groups": {Key{"other", "Ingress", "n", "i"}, "[other/Ingress/n/i]"},
+		"MRD-14 built in":     {objects.ID{Group: "extensions", Kind: "Ingress", Namespace: "n", Name: "i"}, "[extensions/Ingress/n/i networking.k8s.io/Ingress/n/i]"},
+		"MRD-15 chained":      {objects.ID{Group: "a", Kind: "A", Namespace: "n", Name: "i"}, "[a/A/n/i b/B/n/i c/C/n/i]"},
+		"MRD-15 joins a set":  {objects.ID{Group: "x", Kind: "D", Namespace: "n", Name: "i"}, "[x/D/n/i apps/Deployment/n/i extensions/Deployment/n/i]"},
+		"MRD-16 other kinds":  {objects.ID{Group: "", Kind: "ConfigMap", Namespace: "n", Name: "i"}, "[/ConfigMap/n/i]"},
+		"MRD-16 other groups": {objects.ID{Group: "other", Kind: "Ingress", Namespace: "n", Name: "i"}, "[other/Ingress/n/i]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fmt.Sprint(e.Keys(tc.key)); got != tc.want {
@@ -375,7 +376,7 @@ func TestPlanIsStable(t *testing.T) {
 		}
 		// Nothing that was there is forgotten: it is deleted, or still in the inventory.
 		for _, ref := range before.Inventory {
-			key := KeyOfReference(&ref.ObjectReference).String()
+			key := objects.IDOfEntry(&ref).String()
 			if !strings.Contains(keys(first.Delete)+" "+keys(first.Inventory)+" ", key+" ") && !strings.HasSuffix(keys(first.Inventory), key) {
 				t.Fatalf("%s is neither kept nor deleted", key)
 			}

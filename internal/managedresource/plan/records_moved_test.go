@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 const onceManifest = "---\napiVersion: %A\nkind: %K\nmetadata: {name: a, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
@@ -153,7 +154,7 @@ func TestEquivalencesOfTwoSets(t *testing.T) {
 	gk := func(name string) metav1.GroupKind { return metav1.GroupKind{Group: name, Kind: name} }
 	e := NewEquivalences([][]metav1.GroupKind{{gk("a"), gk("b")}, {gk("c"), gk("d")}, {gk("b"), gk("c"), gk("e")}})
 	var got []string
-	for _, key := range e.Keys(Key{"e", "e", "n", "i"}) {
+	for _, key := range e.Keys(objects.ID{Group: "e", Kind: "e", Namespace: "n", Name: "i"}) {
 		got = append(got, key.Group)
 	}
 	if strings.Join(got, "") != "eabc" {

@@ -182,7 +182,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 // unwatched counts the objects whose end no watch will report, though one covers their kind.
 func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
 	for i := range refs {
-		if a.tracker.Get(objects.RefOf(&refs[i]).Key).UnlabelledLive {
+		if a.tracker.Get(objects.IDOfEntry(&refs[i])).UnlabelledLive {
 			count++
 		}
 	}
@@ -254,7 +254,7 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	if covered && (recorded.Present && !recorded.UnlabelledLive && judged || !recorded.Present && recorded.OutOfSync && !recorded.MissingFromList && !a.confirms) {
 		return recorded, nil, nil
 	}
-	if err := a.timedOut[entry.GroupKind]; err != nil {
+	if err := a.timedOut[entry.GroupKind()]; err != nil {
 		return objects.Object{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
 	}
 	return a.read(ctx, ref, recorded)
@@ -262,12 +262,12 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 
 // read is find for an object that has to be read; recorded is its record from before.
 func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (objects.Object, error, error) {
-	key := objects.RefOf(ref).Key
+	key := objects.IDOfEntry(ref)
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)
 	if a.timedOut != nil && reading.Err() != nil {
-		a.timedOut[key.GroupKind] = err
+		a.timedOut[key.GroupKind()] = err
 	}
 	switch {
 	case isNotFound(err) && Gone(err):

@@ -51,7 +51,7 @@ func TestHealthWithoutTheLabel(t *testing.T) {
 		"while a watch runs": func(t *testing.T, r *rollout) {
 			changed, ref := r.takeLabelOff(), refTo(deploymentKind, "n", "d")
 			eventually(t, "the watch has told", func() bool {
-				f := r.Get(ref.Key)
+				f := r.Get(ref.ID)
 				return f.Known && !f.Present && f.ResourceVersion == changed && f.OutOfSync
 			})
 		},
@@ -78,7 +78,7 @@ func TestHealthWithoutTheLabel(t *testing.T) {
 			}
 			r.putUnlabelled("False")
 			if problem, covered := r.judged(t); !problem || covered {
-				t.Errorf("it is unhealthy, and no watch sees it: problem %t, covered %t, on record is %+v", problem, covered, r.Get(refTo(deploymentKind, "n", "d").Key))
+				t.Errorf("it is unhealthy, and no watch sees it: problem %t, covered %t, on record is %+v", problem, covered, r.Get(refTo(deploymentKind, "n", "d").ID))
 			}
 			r.putLabelled(managedLabel, "True")
 			eventually(t, "covered again", func() bool {

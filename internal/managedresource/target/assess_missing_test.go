@@ -29,7 +29,7 @@ func TestUnwatchedObjectsAreCounted(t *testing.T) {
 		t.Fatalf("it is there, and a watch sees it: %+v", got)
 	}
 	r.takeLabelOff()
-	eventually(t, "the watch has told", func() bool { return !r.Get(ref.Key).Present })
+	eventually(t, "the watch has told", func() bool { return !r.Get(ref.ID).Present })
 	for range 2 {
 		if got := assess(); got.Problem || got.UnlabelledLive != 1 {
 			t.Fatalf("it is there, and no watch sees it: %+v", got)
@@ -64,7 +64,7 @@ func TestFewMissingObjectsAreConfirmed(t *testing.T) {
 	eventually(t, "all are known", func() bool { return w.Covered(refs[0]) && l.AllKnown(owner) })
 	for _, ref := range refs {
 		verify(l, owner, ref)
-		l.ObserveDeleted(ref.Key, "", "1000000")
+		l.ObserveDeleted(ref.ID, "", "1000000")
 	}
 	s.mu.Lock()
 	clear(s.kinds[configMaps].objects)

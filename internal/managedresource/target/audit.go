@@ -185,7 +185,7 @@ func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Differen
 			number++
 			w.metrics.missed.WithLabelValues(s.gvk.Kind).Inc()
 			w.log.Info("A watch missed what became of an object", "groupVersionKind", s.gvk.String(),
-				"namespace", difference.Key.Namespace, "name", difference.Key.Name, "present", difference.Present)
+				"namespace", difference.ID.Namespace, "name", difference.ID.Name, "present", difference.Present)
 		}
 	}
 	if number > 0 {

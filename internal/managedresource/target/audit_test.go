@@ -28,8 +28,8 @@ func TestAudit(t *testing.T) {
 	w.Track(owner, refs)
 	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(refs[0]) })
 	for _, ref := range refs {
-		recorded := l.Get(ref.Key)
-		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: recorded.UID, ResourceVersion: recorded.ResourceVersion})
+		recorded := l.Get(ref.ID)
+		l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: recorded.UID, ResourceVersion: recorded.ResourceVersion})
 	}
 	s.mu.Lock()
 	s.muted = true
@@ -71,12 +71,12 @@ func TestAudit(t *testing.T) {
 	s.mu.Unlock()
 	lists := s.count("list")
 	w.complete(kind, a, differing)
-	if n := len(l.OutOfSync(owner)); n != 3 || l.Get(refs[2].Key).Present {
+	if n := len(l.OutOfSync(owner)); n != 3 || l.Get(refs[2].ID).Present {
 		t.Errorf("%d objects are in doubt, want 3", n)
 	}
 	for _, difference := range differing {
 		if l.CompleteDifference(difference) {
-			t.Errorf("%s is taken for missed twice", difference.Key.Name)
+			t.Errorf("%s is taken for missed twice", difference.ID.Name)
 		}
 	}
 	eventually(t, "watched anew", func() bool { return s.count("list") > lists && w.Covered(refs[0]) })

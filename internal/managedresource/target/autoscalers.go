@@ -63,14 +63,14 @@ type Autoscalers struct {
 	}
 	// since is the time at which all of them were known first; zero before.
 	since    time.Time
-	targetOf map[types.UID]plan.Key
-	count    map[plan.Key]int
+	targetOf map[types.UID]objects.ID
+	count    map[objects.ID]int
 	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
-	leaving map[plan.Key]*time.Timer
+	leaving map[objects.ID]*time.Timer
 }
 
 func newAutoscalers(w *Watches) *Autoscalers {
-	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]plan.Key{}, count: map[plan.Key]int{}, leaving: map[plan.Key]*time.Timer{}}
+	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]objects.ID{}, count: map[objects.ID]int{}, leaving: map[objects.ID]*time.Timer{}}
 }
 
 // Ready waits until all autoscalers are known, or returns the reason why they are not.
@@ -157,7 +157,7 @@ func (a *Autoscalers) refusal(now time.Time) error {
 }
 
 // Scales reports whether an autoscaler has the replicas of the object under one of the keys.
-func (a *Autoscalers) Scales(keys []plan.Key) bool {
+func (a *Autoscalers) Scales(keys []objects.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, key := range keys {
@@ -238,7 +238,7 @@ var errOvertaken = errors.New("a watch has reported newer data")
 
 // list reports all autoscalers, as long as heeded returns true.
 func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {
-	targets := map[types.UID]plan.Key{}
+	targets := map[types.UID]objects.ID{}
 	var reported uint64
 	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
 		start: func() {
@@ -269,7 +269,7 @@ func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() boo
 }
 
 // listedAll records a complete list; reported is the count of events when the list began.
-func (a *Autoscalers) listedAll(targets map[types.UID]plan.Key, reported uint64) error {
+func (a *Autoscalers) listedAll(targets map[types.UID]objects.ID, reported uint64) error {
 	a.telling.Lock()
 	defer a.telling.Unlock()
 	if a.reported != reported {
@@ -287,7 +287,7 @@ func (a *Autoscalers) listedAll(targets map[types.UID]plan.Key, reported uint64)
 	}
 	a.mu.Unlock()
 	for _, uid := range gone {
-		a.set(uid, plan.Key{})
+		a.set(uid, objects.ID{})
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -316,12 +316,12 @@ func (s *autoscalerSink) Delete(object any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
 	}
-	s.apply(accessor.GetUID(), plan.Key{})
+	s.apply(accessor.GetUID(), objects.ID{})
 	return nil
 }
 
 // apply records an event, if the session of the sink is current.
-func (s *autoscalerSink) apply(uid types.UID, target plan.Key) {
+func (s *autoscalerSink) apply(uid types.UID, target objects.ID) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
 	if s.active.isCurrent() {
@@ -338,18 +338,18 @@ func (s *autoscalerSink) Resync() error { return nil }
 
 // target returns the object that an autoscaler scales; empty for a malformed one, which must not keep everything else
 // from being applied (MRB-12).
-func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) plan.Key {
+func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) objects.ID {
 	target, err := targetOfAutoscaler(autoscaler)
 	if err != nil {
 		a.watches.log.Info("Ignoring a HorizontalPodAutoscaler", "object", plan.NameOf(autoscaler), "reason", err.Error())
-		return plan.Key{}
+		return objects.ID{}
 	}
 	return target
 }
 
 // set records the target of an autoscaler, none for an empty key. A target is checked again when it gains its first
 // autoscaler, and when the grace after its last one is over, since its replicas change hands.
-func (a *Autoscalers) set(uid types.UID, key plan.Key) {
+func (a *Autoscalers) set(uid types.UID, key objects.ID) {
 	a.mu.Lock()
 	before, had := a.targetOf[uid]
 	if had && before == key {
@@ -357,7 +357,7 @@ func (a *Autoscalers) set(uid types.UID, key plan.Key) {
 		return
 	}
 	gained := false
-	if key != (plan.Key{}) {
+	if key != (objects.ID{}) {
 		a.targetOf[uid] = key
 		if a.count[key]++; a.count[key] == 1 {
 			timer := a.leaving[key]
@@ -383,7 +383,7 @@ func (a *Autoscalers) set(uid types.UID, key plan.Key) {
 }
 
 // leaveLocked begins the grace of an object without autoscalers.
-func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
+func (a *Autoscalers) leaveLocked(key objects.ID, grace time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(grace, a.watches.panicked.guarding(func() {
 		a.mu.Lock()
@@ -400,19 +400,19 @@ func (a *Autoscalers) leaveLocked(key plan.Key, grace time.Duration) {
 }
 
 // recheck marks the workload as out of sync, under each equivalent kind that its manifest may have.
-func (a *Autoscalers) recheck(key plan.Key) {
+func (a *Autoscalers) recheck(key objects.ID) {
 	for _, key := range plan.NewEquivalences(nil).Keys(key) {
-		a.watches.tracker.MarkOutOfSync(objects.Key{GroupKind: schema.GroupKind(key.GroupKind()), Namespace: key.Namespace, Name: key.Name})
+		a.watches.tracker.MarkOutOfSync(key)
 	}
 }
 
-func targetOfAutoscaler(autoscaler *unstructured.Unstructured) (plan.Key, error) {
+func targetOfAutoscaler(autoscaler *unstructured.Unstructured) (objects.ID, error) {
 	apiVersion, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "apiVersion")
 	kind, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "kind")
 	name, _, _ := unstructured.NestedString(autoscaler.Object, "spec", "scaleTargetRef", "name")
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
-		return plan.Key{}, fmt.Errorf("invalid API version in scaleTargetRef: %w", err)
+		return objects.ID{}, fmt.Errorf("invalid API version in scaleTargetRef: %w", err)
 	}
-	return plan.Key{Group: gv.Group, Kind: kind, Namespace: autoscaler.GetNamespace(), Name: name}, nil
+	return objects.ID{Group: gv.Group, Kind: kind, Namespace: autoscaler.GetNamespace(), Name: name}, nil
 }

@@ -77,7 +77,7 @@ func TestAutoscalers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := sinkOf(newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})))
 		scales := func(group string) bool {
-			return a.Scales(plan.NewEquivalences(nil).Keys(plan.Key{Group: group, Kind: "Deployment", Namespace: "ns", Name: "d"}))
+			return a.Scales(plan.NewEquivalences(nil).Keys(objects.ID{Group: group, Kind: "Deployment", Namespace: "ns", Name: "d"}))
 		}
 		list := func(objects ...*unstructured.Unstructured) error {
 			_, err := a.list(t.Context(), lists(objects...), a.active.isCurrent)
@@ -123,8 +123,8 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := objects.New()
 		var suspected atomic.Int32
-		l.Subscribe(func(objects.Owner, objects.Key) { suspected.Add(1) }, func(objects.Owner) {})
-		l.Track(objects.Owner{Name: "mr"}, []objects.Ref{{Key: objects.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}, Version: "v1"}})
+		l.Subscribe(func(objects.Owner, objects.ID) { suspected.Add(1) }, func(objects.Owner) {})
+		l.Track(objects.Owner{Name: "mr"}, []objects.Ref{{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}, Version: "v1"}})
 		a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
 		for i, step := range []struct {
 			do   func() error
@@ -190,7 +190,7 @@ func TestAutoscalersAreKnownBetweenWatches(t *testing.T) {
 				if err := a.known(ctx, server); err != nil {
 					t.Error(err)
 				}
-				if !a.Scales([]plan.Key{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}}) {
+				if !a.Scales([]objects.ID{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}}) {
 					t.Error("what was created meanwhile is not known")
 				}
 			})
@@ -340,7 +340,7 @@ func TestListOfAutoscalersIsOlderThanTheNextWatch(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(24 * time.Hour)
-				if got := a.Scales([]plan.Key{{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "d"}}); got != tc.want {
+				if got := a.Scales([]objects.ID{{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "d"}}); got != tc.want {
 					t.Errorf("a day later it counts as scaled: %t", got)
 				}
 			})

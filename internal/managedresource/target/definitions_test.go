@@ -84,22 +84,22 @@ func TestAnotherDefinition(t *testing.T) {
 	l.Track(owner, []objects.Ref{definition, partial, whole, other})
 	again := time.Now().Add(time.Hour)
 	verified := func(ref objects.Ref, again time.Time) {
-		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: "u", ResourceVersion: "1", RetryPartial: again})
+		l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: "u", ResourceVersion: "1", RetryPartial: again})
 	}
 	for _, ref := range []objects.Ref{partial, other} {
 		verified(ref, again)
 	}
 	verified(whole, time.Time{})
-	tried := func() bool { return l.Get(partial.Key).RetryPartial }
+	tried := func() bool { return l.Get(partial.ID).RetryPartial }
 	timer := func() func() {
 		eventually(t, "a timer is set", func() bool { return len(timers) > 0 })
 		return <-timers
 	}
 	timer() // It was new to us.
 
-	version := l.Get(definition.Key).ResourceVersion
+	version := l.Get(definition.ID).ResourceVersion
 	define(1, "b")
-	eventually(t, "the label is seen", func() bool { return l.Get(definition.Key).ResourceVersion != version })
+	eventually(t, "the label is seen", func() bool { return l.Get(definition.ID).ResourceVersion != version })
 	if tried() {
 		t.Error("a label of the definition is no reason")
 	}
@@ -110,7 +110,7 @@ func TestAnotherDefinition(t *testing.T) {
 	if !tried() {
 		t.Error("it is not in doubt once more")
 	}
-	if l.Get(whole.Key).OutOfSync || l.Get(other.Key).OutOfSync || len(timers) > 0 {
+	if l.Get(whole.ID).OutOfSync || l.Get(other.ID).OutOfSync || len(timers) > 0 {
 		t.Error("objects are in doubt that the definition does not concern")
 	}
 }

@@ -35,8 +35,8 @@ func TestRestoreProvenByOneObject(t *testing.T) {
 	proof, a, other := refTo(widgets, "n", "proof"), refTo(widgets, "n", "a"), refTo(configMaps, "n", "other")
 	w.Track(owner, []objects.Ref{proof, a, other})
 	for _, ref := range []objects.Ref{proof, a, other} {
-		eventually(t, "known", func() bool { return l.Get(ref.Key).Present && w.Covered(ref) })
-		f := l.Get(ref.Key)
+		eventually(t, "known", func() bool { return l.Get(ref.ID).Present && w.Covered(ref) })
+		f := l.Get(ref.ID)
 		object, err := client.Get(t.Context(), ref.GVK(), "n", ref.Name)
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestRestoreProvenByOneObject(t *testing.T) {
 		x.Desired, x.Since = 1, f.Revision
 		l.MarkInSync(owner, x)
 	}
-	uid := l.Get(a.Key).UID
+	uid := l.Get(a.ID).UID
 	known := s.version
 	s.refuse("watch", true)
 	s.refuse("list", true)
@@ -65,9 +65,9 @@ func TestRestoreProvenByOneObject(t *testing.T) {
 		defer w.eras.mu.Unlock()
 		return !w.eras.began.IsZero() && w.Covered(a) && w.Covered(other)
 	})
-	eventually(t, "the other kind is in doubt", func() bool { return !l.InSync(other.Key, 1) && !l.InSync(proof.Key, 1) })
-	if l.InSync(a.Key, 1) {
-		t.Errorf("a kind that proves nothing is looked at anew, and this object of the one that does is not, though it drifted: %+v; covered %t", l.Get(a.Key), w.Covered(a))
+	eventually(t, "the other kind is in doubt", func() bool { return !l.InSync(other.ID, 1) && !l.InSync(proof.ID, 1) })
+	if l.InSync(a.ID, 1) {
+		t.Errorf("a kind that proves nothing is looked at anew, and this object of the one that does is not, though it drifted: %+v; covered %t", l.Get(a.ID), w.Covered(a))
 	}
 }
 
@@ -106,18 +106,18 @@ func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 	w.Track(owner, []objects.Ref{once, a})
 	open()
 	eventually(t, "covered again", func() bool { return w.Covered(a) && w.Covered(once) })
-	if f := l.Get(a.Key); !f.OutOfSync {
+	if f := l.Get(a.ID); !f.OutOfSync {
 		t.Fatalf("it is in doubt: %+v", f)
 	}
-	mark := l.Get(a.Key).Revision
-	object, err := w.Read(t.Context(), once)
+	mark := l.Get(a.ID).Revision
+	object, err := readFrom(t.Context(), w, once)
 	if err != nil {
 		return // As it should be.
 	}
 	x := w.View().Observation(object)
 	x.Since, x.Desired = mark, 1
 	l.MarkInSync(owner, x)
-	t.Errorf("it is gone, and was read from a list of before: verified %t, covered %t, in doubt of %v", l.InSync(a.Key, 1), w.Covered(once), l.OutOfSync(owner))
+	t.Errorf("it is gone, and was read from a list of before: verified %t, covered %t, in doubt of %v", l.InSync(a.ID, 1), w.Covered(once), l.OutOfSync(owner))
 }
 
 // MRT-14: an object without the label, which no watch sees, is looked at each period until it has the label again.
@@ -147,7 +147,7 @@ func TestCoveredWithoutTheLabel(t *testing.T) {
 		t.Fatalf("%+v %v", assessment, err)
 	}
 	if assessment.Covered {
-		t.Errorf("it says that watches tell of each change: %+v", r.Get(ref.Key))
+		t.Errorf("it says that watches tell of each change: %+v", r.Get(ref.ID))
 	}
 }
 
@@ -176,7 +176,7 @@ func TestProgressingWithoutTheLabel(t *testing.T) {
 			t.Fatalf("it is there, and healthy: %+v %v", health, err)
 		}
 		if got := r.progressing(t); got != "True" {
-			t.Errorf("it was just read, and is being rolled out; Progressing is %s, and on record it is %+v", got, r.Get(ref.Key))
+			t.Errorf("it was just read, and is being rolled out; Progressing is %s, and on record it is %+v", got, r.Get(ref.ID))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			w.Track(wants, []objects.Ref{ref})
 			w.Track(once, []objects.Ref{refOld})
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
-			l.Transfer(wants, once, ref.Key)
+			l.Transfer(wants, once, ref.ID)
 			verify(l, wants, ref)
 			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
 			end()
@@ -211,8 +211,8 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.complete(w.scopeOf(ref), a, audited.differing)
-			if l.InSync(ref.Key, 1) || len(l.OutOfSync(wants))+len(l.OutOfSync(once)) == 0 {
-				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
+			if l.InSync(ref.ID, 1) || len(l.OutOfSync(wants))+len(l.OutOfSync(once)) == 0 {
+				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}

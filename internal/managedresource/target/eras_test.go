@@ -22,14 +22,14 @@ func TestRestoreIsOfAllKinds(t *testing.T) {
 	proves, other := refTo(configMaps, "n", "proves"), refTo(widgets, "n", "other")
 	w.Track(owner, []objects.Ref{proves, other})
 	for _, ref := range []objects.Ref{proves, other} {
-		eventually(t, "known", func() bool { return l.Get(ref.Key).Known && w.Covered(ref) })
-		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: l.Get(ref.Key).UID, ResourceVersion: l.Get(ref.Key).ResourceVersion})
+		eventually(t, "known", func() bool { return l.Get(ref.ID).Known && w.Covered(ref) })
+		l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: l.Get(ref.ID).UID, ResourceVersion: l.Get(ref.ID).ResourceVersion})
 	}
 	before := s.count("list")
-	l.ObservePresent(objects.Observation{Key: proves.Key, UID: "another", ResourceVersion: "1", Since: l.Get(proves.Key).Revision})
+	l.ObservePresent(objects.Observation{ID: proves.ID, UID: "another", ResourceVersion: "1", Since: l.Get(proves.ID).Revision})
 	eventually(t, "both are listed", func() bool { return s.count("list") == before+2 && w.Covered(proves) && w.Covered(other) })
-	eventually(t, "both are in doubt", func() bool { return len(l.OutOfSync(owner)) == 2 && l.Get(other.Key).ResourceVersion != "" })
-	if _, err := w.Read(t.Context(), other); err != nil || s.count("get") != 0 {
+	eventually(t, "both are in doubt", func() bool { return len(l.OutOfSync(owner)) == 2 && l.Get(other.ID).ResourceVersion != "" })
+	if _, err := readFrom(t.Context(), w, other); err != nil || s.count("get") != 0 {
 		t.Errorf("%d single reads, %v: what is turned back is compared from a list", s.count("get"), err)
 	}
 }
@@ -43,15 +43,15 @@ func TestListsOfAnEraComeAfterItsBegin(t *testing.T) {
 	a := newActiveWatch()
 	w.active[w.scopeOf(ref)] = a
 	l.Track(owner, []objects.Ref{ref})
-	l.ObservePresent(objects.Observation{Key: ref.Key, UID: "u", ResourceVersion: "7"})
+	l.ObservePresent(objects.Observation{ID: ref.ID, UID: "u", ResourceVersion: "7"})
 	begun := false
 	former := a.follows(func() {
 		begun = true
-		if known := l.Get(ref.Key).ResourceVersion; known != "" {
+		if known := l.Get(ref.ID).ResourceVersion; known != "" {
 			t.Errorf("followed anew while resource version %s of the former era is known", known)
 		}
 	})
-	l.Subscribe(func(objects.Owner, objects.Key) {
+	l.Subscribe(func(objects.Owner, objects.ID) {
 		if former.isCurrent() {
 			t.Error("the former era is heeded after its end")
 		}

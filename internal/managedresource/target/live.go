@@ -271,17 +271,10 @@ func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	w.Track(owner, refs)
 }
 
-// Read returns an object as a list of its kind had it, if a watch has covered the object since and reported no change,
-// else it reads the object. Each object is taken from a list once; every write that is based on it must carry its
-// resource version.
-func (w *Watches) Read(ctx context.Context, ref objects.Ref) (*unstructured.Unstructured, error) {
-	if object := w.fromList(ctx, ref); object != nil {
-		return object, nil
-	}
-	return w.client.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
-}
-
-func (w *Watches) fromList(ctx context.Context, ref objects.Ref) *unstructured.Unstructured {
+// FromList returns an object as a list of its kind had it, if a watch has covered the object since and reported no
+// change; else nil. Each object is taken from a list once; every write that is based on it must carry its resource
+// version.
+func (w *Watches) FromList(ctx context.Context, ref objects.Ref) *unstructured.Unstructured {
 	s := w.scopeOf(ref)
 	w.mu.Lock()
 	a := w.active[s]
@@ -299,7 +292,7 @@ func (w *Watches) fromList(ctx context.Context, ref objects.Ref) *unstructured.U
 	if !a.covers() {
 		return nil
 	}
-	recorded := w.tracker.Get(ref.Key)
+	recorded := w.tracker.Get(ref.ID)
 	if !recorded.Present {
 		return nil
 	}

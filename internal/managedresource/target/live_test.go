@@ -71,7 +71,7 @@ func TestHangingListsHoldUpNothing(t *testing.T) {
 			t.Errorf("another kind was listed after %s: %v", time.Since(began), err)
 		}
 		for range 3 {
-			w.fromList(t.Context(), hanging)
+			w.FromList(t.Context(), hanging)
 		}
 		if took := time.Since(began); took > listedWithin {
 			t.Errorf("three objects were read after %s", took)

@@ -55,7 +55,7 @@ func (v View) Observation(object *unstructured.Unstructured) objects.Observation
 // observationOf returns the observation of an object's metadata.
 func observationOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Observation {
 	observation := objects.Observation{
-		Key:             objects.Key{GroupKind: gvk.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
+		ID:              objects.NewID(gvk.GroupKind(), object.GetNamespace(), object.GetName()),
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
 		Terminating:     object.GetDeletionTimestamp() != nil,

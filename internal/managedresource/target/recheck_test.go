@@ -50,7 +50,7 @@ func TestRecheck(t *testing.T) {
 			s.compacted = 0
 			s.mu.Unlock()
 			end()
-			eventually(t, "both are in doubt", func() bool { return len(l.OutOfSync(owner)) == 2 && !l.Get(goes.Key).Present })
+			eventually(t, "both are in doubt", func() bool { return len(l.OutOfSync(owner)) == 2 && !l.Get(goes.ID).Present })
 		})
 	}
 }

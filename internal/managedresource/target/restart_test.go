@@ -69,13 +69,13 @@ func aRestart(t testing.TB, n int) restarted {
 	r.desired = func(ref objects.Ref) *plan.Desired {
 		var i int
 		_, _ = fmt.Sscanf(ref.Name, "object-%05d", &i)
-		object := &unstructured.Unstructured{Object: contents[ref.GroupKind](i)}
+		object := &unstructured.Unstructured{Object: contents[ref.GroupKind()](i)}
 		delete(object.Object, "status")
 		object.SetGroupVersionKind(ref.GVK())
 		object.SetNamespace(ref.Namespace)
 		object.SetName(ref.Name)
 		object.SetLabels(map[string]string{"managed": "yes"})
-		return &plan.Desired{Unstructured: object, Key: plan.KeyOf(object)}
+		return &plan.Desired{Unstructured: object, Ref: objects.Ref{ID: objects.IDOf(object)}}
 	}
 	return r
 }
@@ -94,7 +94,7 @@ func (r restarted) compare(t testing.TB) {
 		running.Go(func() {
 			for o := range owners {
 				for _, ref := range r.owners[o] {
-					live, err := r.watches.Read(t.Context(), ref)
+					live, err := readFrom(t.Context(), r.watches, ref)
 					if err != nil {
 						t.Error(err)
 						return
@@ -134,7 +134,7 @@ func (r restarted) unverified() int {
 	n := 0
 	for _, refs := range r.owners {
 		for _, ref := range refs {
-			if !r.tracker.Get(ref.Key).InSync {
+			if !r.tracker.Get(ref.ID).InSync {
 				n++
 			}
 		}
@@ -219,12 +219,12 @@ func TestReadIsOfTheLatest(t *testing.T) {
 	r.expect()
 	run(t, r.watches)
 	ref := refTo(configMaps, "shoot--project--00000", "object-00000")
-	eventually(t, "known", func() bool { return r.tracker.Get(ref.Key).Known })
+	eventually(t, "known", func() bool { return r.tracker.Get(ref.ID).Known })
 	changed := r.server.put(configMaps, ref.Namespace, ref.Name, map[string]any{"data": map[string]any{"other": "x"}})
 	version := changed["metadata"].(map[string]any)["resourceVersion"]
-	eventually(t, "the change is known", func() bool { return r.tracker.Get(ref.Key).ResourceVersion == version })
+	eventually(t, "the change is known", func() bool { return r.tracker.Get(ref.ID).ResourceVersion == version })
 	for range 2 {
-		live, err := r.watches.Read(t.Context(), ref)
+		live, err := readFrom(t.Context(), r.watches, ref)
 		if err != nil || live.GetResourceVersion() != version {
 			t.Errorf("got %v, %v", live, err)
 		}
@@ -232,7 +232,7 @@ func TestReadIsOfTheLatest(t *testing.T) {
 	second := refTo(configMaps, "shoot--project--00000", "object-00004")
 	gets := r.server.count("get")
 	for i := range 2 {
-		if _, err := r.watches.Read(t.Context(), second); err != nil || r.server.count("get") != gets+i {
+		if _, err := readFrom(t.Context(), r.watches, second); err != nil || r.server.count("get") != gets+i {
 			t.Errorf("read %d: %d single reads, %v", i, r.server.count("get")-gets, err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestReadIsOfWhatIsCovered(t *testing.T) {
 		version = changed["metadata"].(map[string]any)["resourceVersion"]
 	})
 	defer end()
-	if live, err := r.watches.Read(t.Context(), ref); err != nil || live.GetResourceVersion() != version {
+	if live, err := readFrom(t.Context(), r.watches, ref); err != nil || live.GetResourceVersion() != version {
 		t.Errorf("got %v, %v, want the version %v", live, err, version)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // InStartupGrace reports whether the autoscalers have been known for less than autoscalerGrace: an autoscaler that
@@ -28,7 +28,7 @@ func (a *Autoscalers) inheritedLocked() time.Duration {
 // Inherits reports whether an object counts as scaled, as its last autoscaler may have gone while another process led:
 // the autoscalers are not known for long, and its replicas were last set through the subresource scale. That ends with
 // the grace, and the object is checked again then.
-func (a *Autoscalers) Inherits(key plan.Key, live metav1.Object) bool {
+func (a *Autoscalers) Inherits(key objects.ID, live metav1.Object) bool {
 	if !isScaled(live) {
 		return false
 	}

@@ -8,15 +8,13 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
 // MR-21, promise about changes of leader: replicas are taken back a minute after the last autoscaler is gone, also if it went before this process began.
 func TestGraceIsInherited(t *testing.T) {
-	key := plan.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
+	key := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
 	writtenBy := func(subresource, fields string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
 		object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x", Operation: "Update", Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}})
@@ -38,9 +36,9 @@ func TestGraceIsInherited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := objects.New()
-				object := objects.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}
-				l.Track(owner, []objects.Ref{{Key: object, Version: "v1"}})
-				l.MarkInSync(owner, objects.Observation{Key: object, UID: "d", ResourceVersion: "1", Desired: 1})
+				object := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
+				l.Track(owner, []objects.Ref{{ID: object, Version: "v1"}})
+				l.MarkInSync(owner, objects.Observation{ID: object, UID: "d", ResourceVersion: "1", Desired: 1})
 				a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
 				if a.InStartupGrace() || a.Inherits(key, tc.live) {
 					t.Error("it is inherited before the autoscalers are known")
@@ -52,7 +50,7 @@ func TestGraceIsInherited(t *testing.T) {
 				if young := tc.after < autoscalerGrace; a.InStartupGrace() != young {
 					t.Errorf("young: %t", !young)
 				}
-				if a.Inherits(key, tc.live) != tc.scaled || a.Scales([]plan.Key{key}) != tc.scaled {
+				if a.Inherits(key, tc.live) != tc.scaled || a.Scales([]objects.ID{key}) != tc.scaled {
 					t.Errorf("scaled: %t", !tc.scaled)
 				}
 				if dirty := len(l.OutOfSync(owner)); dirty != 0 {
@@ -60,8 +58,8 @@ func TestGraceIsInherited(t *testing.T) {
 				}
 				time.Sleep(autoscalerGrace - tc.after)
 				synctest.Wait()
-				if a.Scales([]plan.Key{key}) || (len(l.OutOfSync(owner)) == 1) != tc.scaled {
-					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]plan.Key{key}), l.OutOfSync(owner))
+				if a.Scales([]objects.ID{key}) || (len(l.OutOfSync(owner)) == 1) != tc.scaled {
+					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]objects.ID{key}), l.OutOfSync(owner))
 				}
 			})
 		})

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -393,7 +395,7 @@ func run(t testing.TB, w *Watches) {
 }
 
 func refTo(gvk schema.GroupVersionKind, namespace, name string) objects.Ref {
-	return objects.Ref{Key: objects.Key{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: name}, Version: gvk.Version}
+	return objects.Ref{ID: objects.NewID(gvk.GroupKind(), namespace, name), Version: gvk.Version}
 }
 
 func withoutLabel(ref objects.Ref) objects.Ref {
@@ -409,6 +411,14 @@ func entryOf(ref objects.Ref) resourcesv1alpha1.ObjectReference {
 
 // verify says that an object, as it is on record, is as it should be.
 func verify(l *objects.Tracker, owner objects.Owner, ref objects.Ref) {
-	known := l.Get(ref.Key)
-	l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: known.UID, ResourceVersion: known.ResourceVersion, Since: known.Revision, Desired: 1})
+	known := l.Get(ref.ID)
+	l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: known.UID, ResourceVersion: known.ResourceVersion, Since: known.Revision, Desired: 1})
+}
+
+// readFrom returns an object as a list had it, else as a read finds it.
+func readFrom(ctx context.Context, w *Watches, ref objects.Ref) (*unstructured.Unstructured, error) {
+	if listed := w.FromList(ctx, ref); listed != nil {
+		return listed, nil
+	}
+	return w.client.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
@@ -28,7 +27,7 @@ func TestReadInTheVersionOfTheManifest(t *testing.T) {
 	run(t, w)
 	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(before) })
 	w.Track(owner, []objects.Ref{after, before}) // What the plan and the inventory have.
-	object, err := w.Read(t.Context(), after)
+	object, err := readFrom(t.Context(), w, after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +49,8 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	w.Track(owner, []objects.Ref{after})
 	run(t, w)
 	eventually(t, "both lists were read", func() bool { return l.AllKnown(owner) && w.Covered(before) && w.Covered(after) })
-	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.Key).Revision.Era())
-	object, err := w.Read(t.Context(), after)
+	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Era())
+	object, err := readFrom(t.Context(), w, after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +77,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(wants, once, ref.Key) // It puts it right.
+				l.Transfer(wants, once, ref.ID) // It puts it right.
 			}
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled}) // As each run does at its end.
@@ -94,7 +93,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 				})
 			}
 			verify(l, wants, ref)
-			if !l.InSync(ref.Key, 1) || !w.Covered(ref) || len(l.OutOfSync(wants)) > 0 {
+			if !l.InSync(ref.ID, 1) || !w.Covered(ref) || len(l.OutOfSync(wants)) > 0 {
 				t.Fatal("not at rest")
 			}
 			// The watch is cut for so long that it can't go on; meanwhile somebody deletes the object.
@@ -104,10 +103,10 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			eventually(t, "listed, and covered again", func() bool { return s.count("list") > lists && w.Covered(ref) })
 			// A run of wants, if there is any: it tracks, and passes by what is verified and covered.
 			w.Track(wants, []objects.Ref{ref})
-			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Get(ref.Key).Present; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Get(ref.ID).Present; time.Sleep(5 * time.Millisecond) {
 			}
-			if l.Get(ref.Key).Present || len(l.OutOfSync(wants)) == 0 {
-				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
+			if l.Get(ref.ID).Present || len(l.OutOfSync(wants)) == 0 {
+				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}
@@ -129,7 +128,7 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(wants, once, ref.Key)
+				l.Transfer(wants, once, ref.ID)
 			}
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
 			verify(l, wants, ref)
@@ -159,17 +158,17 @@ func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
 		t.Run(apiVersion, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := objects.New()
-				key := objects.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "ns", Name: "d"}
-				l.Track(owner, []objects.Ref{{Key: key, Version: "v1"}})
+				key := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
+				l.Track(owner, []objects.Ref{{ID: key, Version: "v1"}})
 				a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
 				if err := a.Add(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
 					t.Fatal(err)
 				}
-				keys := plan.NewEquivalences(nil).Keys(plan.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"})
+				keys := plan.NewEquivalences(nil).Keys(objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"})
 				if !a.Scales(keys) {
 					t.Fatal("it does not count")
 				}
-				l.MarkInSync(owner, objects.Observation{Key: key, UID: "d", ResourceVersion: "1", Desired: 1})
+				l.MarkInSync(owner, objects.Observation{ID: key, UID: "d", ResourceVersion: "1", Desired: 1})
 				if err := a.Delete(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
 					t.Fatal(err)
 				}

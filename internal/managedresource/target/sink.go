@@ -85,7 +85,7 @@ func (s *sink) Delete(object any) error {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
 		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
-	s.watches.tracker.ObserveDeleted(observationOf(s.scope.gvk, accessor).Key, accessor.GetUID(), accessor.GetResourceVersion())
+	s.watches.tracker.ObserveDeleted(observationOf(s.scope.gvk, accessor).ID, accessor.GetUID(), accessor.GetResourceVersion())
 	return nil
 }
 

@@ -70,7 +70,7 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	w.Track(wants, []objects.Ref{ref})
 	w.Track(once, []objects.Ref{unlabelled})
 	eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) && w.Covered(unlabelled) })
-	l.Transfer(wants, once, ref.Key)
+	l.Transfer(wants, once, ref.ID)
 	verify(l, wants, ref)
 	end := s.gap(t, func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) }, func() { s.delete(configMaps, "n", "a") })
 	// The watch by name is still in its back-off when the other one is back.
@@ -84,8 +84,8 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	<-active.listing
 	eventually(t, "covered by name", func() bool { return active.covers() })
 	w.Track(wants, []objects.Ref{ref}) // As each run does; it passes by what is verified and covered.
-	if l.InSync(ref.Key, 1) || len(l.OutOfSync(wants)) == 0 {
-		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
+	if l.InSync(ref.ID, 1) || len(l.OutOfSync(wants)) == 0 {
+		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 				if tc.served {
 					eventually(t, "covered, too", func() bool { return w.Covered(refOld) })
 				}
-				l.Transfer(wants, another, ref.Key)
+				l.Transfer(wants, another, ref.ID)
 			}
 			verify(l, wants, ref)
 			if tc.letGo {
@@ -151,8 +151,8 @@ func TestListTellsInEachVersion(t *testing.T) {
 				eventually(t, "covered in the other version", func() bool { return other.covers() })
 			}
 			w.Track(wants, []objects.Ref{ref})
-			if f := l.Get(ref.Key); f.Present || len(l.OutOfSync(wants)) == 0 {
-				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.Key, 1), w.Covered(ref), l.OutOfSync(wants))
+			if f := l.Get(ref.ID); f.Present || len(l.OutOfSync(wants)) == 0 {
+				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestVerdictOfAnotherVersionIsNone(t *testing.T) {
 	w.Track(objects.Owner{Name: "neighbour"}, []objects.Ref{refTo(vpaV1, "n", "neighbour")})
 	eventually(t, "the version that is checked is covered", func() bool { return w.Covered(now) })
 	w.Track(objects.Owner{Name: "another"}, []objects.Ref{old})
-	eventually(t, "it is on record in the other version", func() bool { return w.Covered(old) && l.Get(old.Key).Present })
+	eventually(t, "it is on record in the other version", func() bool { return w.Covered(old) && l.Get(old.ID).Present })
 	w.Track(owner, []objects.Ref{now})
 	assessment, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)})
 	if err != nil || assessment.Change.Status != "False" {

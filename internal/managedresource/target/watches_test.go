@@ -75,7 +75,7 @@ func TestRestore(t *testing.T) {
 	w.Track(owner, []objects.Ref{stays, goes})
 	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(stays) })
 	for _, ref := range []objects.Ref{stays, goes} {
-		l.MarkInSync(owner, objects.Observation{Key: ref.Key, UID: l.Get(ref.Key).UID, ResourceVersion: l.Get(ref.Key).ResourceVersion})
+		l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: l.Get(ref.ID).UID, ResourceVersion: l.Get(ref.ID).ResourceVersion})
 	}
 	s.mu.Lock()
 	delete(s.kinds[configMaps].objects, "n/goes")
@@ -83,9 +83,9 @@ func TestRestore(t *testing.T) {
 	s.mu.Unlock()
 	s.restore(before)
 	eventually(t, "both are in doubt, one is missing", func() bool {
-		return len(l.OutOfSync(owner)) == 2 && !l.Get(goes.Key).Present && l.Get(stays.Key).ResourceVersion == fmt.Sprint(before)
+		return len(l.OutOfSync(owner)) == 2 && !l.Get(goes.ID).Present && l.Get(stays.ID).ResourceVersion == fmt.Sprint(before)
 	})
-	if object, err := w.Read(t.Context(), stays); err != nil || object.GetResourceVersion() != fmt.Sprint(before) {
+	if object, err := readFrom(t.Context(), w, stays); err != nil || object.GetResourceVersion() != fmt.Sprint(before) {
 		t.Errorf("got %v, %v", object, err)
 	}
 	if got := s.count("get"); got != 0 {

@@ -123,13 +123,17 @@ func methods(files []file) int {
 	})
 }
 
-// converting are the functions that make one form of a key of an object from another form.
-var converting = regexp.MustCompile(`\b(KeyOf|KeyOfReference|RefOf|keyOf|keysOf|keysOfDesired|WithoutNamespace|Same|keyed|newKey)\(`)
+// converting makes another ID of an ID; making are the functions that make an ID of an object, or of an entry of an inventory.
+var (
+	converting = regexp.MustCompile(`\.WithoutNamespace\(`)
+	making     = regexp.MustCompile(`\b(IDOf|IDOfEntry|NewID|RefOf|idsOf|refsOf)\(`)
+)
 
-func conversions(files []file) int {
+// linesWith counts the lines of code that match.
+func linesWith(files []file, pattern *regexp.Regexp) int {
 	return sum(files, func(f file) (count int) {
 		for line := range bytes.Lines(f.content) {
-			if converting.Match(line) && !bytes.HasPrefix(bytes.TrimSpace(line), []byte("//")) {
+			if pattern.Match(line) && !bytes.HasPrefix(bytes.TrimSpace(line), []byte("//")) {
 				count++
 			}
 		}

@@ -75,7 +75,8 @@ func (h house) rows() []row {
 	below := h.below(engine)
 	return []row{
 		{"exported methods of the table of objects", methods(h.below(engine + "/objects")), 16},
-		{"lines that convert one key into another", conversions(below), 0},
+		{"lines that convert one ID of an object into another", linesWith(below, converting), 0},
+		{"lines that make the ID of an object or of an entry", linesWith(below, making), 60},
 		{"lines of code of the engine core", sum(inCore, codeLines), 8500},
 		{"lines of code below " + engine, sum(below, codeLines), 17500},
 		{"mutexes in structs", sum(below, fieldsOf(isMutex)), 14},

@@ -1,0 +1,76 @@
+package objects
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// ID identifies an object of the target, whatever the version it is written in (MRD-12). The namespace of an object
+// that names none is the default one, so that an entry of an inventory finds its object before and after the scope of
+// the kind is known; only a Namespace has none.
+type ID struct {
+	Group, Kind, Namespace, Name string
+}
+
+// NewID returns the ID of an object.
+func NewID(kind schema.GroupKind, namespace, name string) ID {
+	return ID{kind.Group, kind.Kind, PlaceOf(kind.Kind, namespace), name}
+}
+
+// PlaceOf returns the namespace of an object of a kind that names one, or none.
+func PlaceOf(kind, namespace string) string {
+	if kind == "Namespace" {
+		return namespace
+	}
+	return cmp.Or(namespace, metav1.NamespaceDefault)
+}
+
+// IDOf returns the ID of an object.
+func IDOf(object *unstructured.Unstructured) ID {
+	return NewID(object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName())
+}
+
+// IDOfEntry returns the ID of the object of an entry of an inventory.
+func IDOfEntry(entry *resourcesv1alpha1.ObjectReference) ID {
+	return NewID(entry.GroupVersionKind().GroupKind(), entry.Namespace, entry.Name)
+}
+
+// String is <group>/<kind>/<namespace>/<name>; inventories are sorted by it.
+func (id ID) String() string { return id.Group + "/" + id.Kind + "/" + id.Namespace + "/" + id.Name }
+
+// GroupKind returns the kind without the object.
+func (id ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: id.Group, Kind: id.Kind} }
+
+// WithoutNamespace names an object of a kind that has no namespaces, whatever its entry says: the kind may have had
+// some, or others may have written it.
+func (id ID) WithoutNamespace() ID {
+	id.Namespace = ""
+	return id
+}
+
+// Same reports whether two IDs are of one object; those of a cluster-scoped kind are, whatever namespaces they name.
+func (id ID) Same(other ID, clusterScoped bool) bool {
+	return id == other || clusterScoped && id.WithoutNamespace() == other.WithoutNamespace()
+}
+
+// Ref is an object in the version in which its manifest has it.
+type Ref struct {
+	ID
+	Version string
+	// Unlabelled is true for objects without the managed-by label, which no label-filtered watch sees.
+	Unlabelled bool
+}
+
+// RefOf returns the object of an entry of an inventory.
+func RefOf(entry *resourcesv1alpha1.ObjectReference) Ref {
+	return Ref{IDOfEntry(entry), entry.GroupVersionKind().Version, meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore)}
+}
+
+// GVK returns the kind of the object with its version.
+func (r Ref) GVK() schema.GroupVersionKind { return r.GroupKind().WithVersion(r.Version) }
