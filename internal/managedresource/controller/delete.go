@@ -31,11 +31,11 @@ const deleteAttempts = 4
 func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
 	entry := objects.RefOf(ref)
 	before := p.Tracker.Get(entry.ID).Revision
-	if !p.last && p.Tracker.IsDeletionCompleted(ownerOf(p.mr), entry.ID, p.Clock.Now()) {
+	if !p.last && p.isCompleted(p.owner, entry.ID) {
 		p.skip(ref)
 		return
 	}
-	if held, err := p.isHeld(ownerOf(p.mr), entry); held {
+	if held, err := p.isHeld(p.owner, entry); held {
 		p.wait(ref, err) // Nothing has changed since a moment ago, as far as is known.
 		return
 	}
@@ -51,10 +51,10 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	p.breaker.answered(kind, err)
 	switch {
 	case gone:
-		p.Tracker.DeletionCompleted(ownerOf(p.mr), entry.ID, p.Clock.Now(), before)
+		p.deletionCompleted(entry.ID, before)
 		return
 	case err != nil && ctx.Err() == nil && !isTransient(err):
-		p.Tracker.DeletionFailed(ownerOf(p.mr), entry.ID, p.Clock.Now(), err)
+		p.deletionFailed(entry.ID, err)
 	}
 	p.wait(ref, err)
 }
@@ -102,7 +102,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
 		return left, err
 	}
-	owner, object := ownerOf(p.mr), objects.IDOfEntry(at)
+	owner, object := p.owner, objects.IDOfEntry(at)
 	if !p.Tracker.BeginDeletion(owner, object) {
 		return false, errOwnershipPending
 	}
@@ -115,7 +115,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, verdict ownership.Verdict) (gone bool, err error) {
 	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.Why)
 	if verdict.Action == ownership.HandOver {
-		err = p.handOver(ctx, ownerOf(p.mr), at, live, verdict.To)
+		err = p.handOver(ctx, p.owner, at, live, verdict.To)
 	}
 	return err == nil || target.Gone(err), err
 }
@@ -123,12 +123,12 @@ func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReferenc
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
 func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
-	owner, key, terminating := ownerOf(p.mr), objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
+	owner, key, terminating := p.owner, objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
 	if terminating {
 		p.Tracker.DeletionSent(owner, key)
 		p.noteTerminating(key, live)
 	} else {
-		p.Tracker.NotTerminating(owner, key)
+		p.notTerminating(key)
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// The claims are deleted while the object is there, regardless of who deleted it: they are found by the object.
@@ -158,7 +158,7 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		}
 		return false, requestError{err}
 	}
-	p.Tracker.DeletionAccepted(owner, key)
+	p.Tracker.SetPending(owner, key, objects.PendingDeletion{}) // Earlier findings are void.
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	deleted(ctx, plan.NameOf(live), p.deletionReason(p.mr))
 	p.mu.Lock()
@@ -183,10 +183,10 @@ func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReferen
 	if placed.UID == "" {
 		placed = meta.AsTentative(placed) // The record of creation is about the place that the entry names.
 	}
-	if p.Tracker.ReleaseAlso(ownerOf(p.mr), objects.RefOf(&placed)) {
+	if p.Tracker.ReleaseAlso(p.owner, objects.RefOf(&placed)) {
 		return ref, claims{}, errOwnershipPending
 	}
-	others, err := p.claimsOn(ctx, ownerOf(p.mr), []resourcesv1alpha1.ObjectReference{placed})
+	others, err := p.claimsOn(ctx, p.owner, []resourcesv1alpha1.ObjectReference{placed})
 	return &placed, others, err
 }
 
@@ -213,16 +213,6 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 		}
 	}
 	return false, nil
-}
-
-// noteTerminating records an object that was read and is terminating, and the time at which its finalizers may be
-// removed (MRX-9).
-func (p *pruner) noteTerminating(key objects.ID, live *unstructured.Unstructured) {
-	var due time.Time
-	if after, err := p.finalizeAfter(live); err == nil && after != 0 {
-		due = live.GetDeletionTimestamp().Add(after)
-	}
-	p.Tracker.Terminating(ownerOf(p.mr), key, p.Clock.Now(), live.GetUID(), holdsOf(live), due)
 }
 
 // holdsOf returns the finalizers and conditions that hold an object that is terminating.

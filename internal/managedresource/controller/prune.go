@@ -164,7 +164,7 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 	sorted := slices.Clone(refs)
 	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{
-		Reconciler: r, mr: mr, sorted: sorted, refs: make(map[objects.ID]*resourcesv1alpha1.ObjectReference, len(sorted)),
+		Reconciler: r, mr: mr, owner: ownerOf(mr), sorted: sorted, refs: make(map[objects.ID]*resourcesv1alpha1.ObjectReference, len(sorted)),
 		lease: lease, planned: planned,
 		waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{},
 	}
@@ -182,7 +182,7 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 func (p *pruner) deleteAll(ctx context.Context) error {
 	for _, tier := range plan.Tiers(p.sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
 		begun := p.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
-			p.Tracker.DeletionFailed(ownerOf(p.mr), objects.IDOfEntry(&tier[i]), p.Clock.Now(), err)
+			p.deletionFailed(objects.IDOfEntry(&tier[i]), err)
 			p.wait(&tier[i], err)
 		})
 		for i := begun; i < len(tier); i++ {
@@ -245,6 +245,7 @@ func (p *pruner) pending(ctx context.Context) []error {
 type pruner struct {
 	*Reconciler
 	mr    *resourcesv1alpha1.ManagedResource
+	owner objects.Owner
 	lease *lease
 	// planned are the objects that the run applies.
 	planned []objects.ID
@@ -324,7 +325,7 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 		recorded := p.Tracker.Get(entry.ID)
 		unwatched := recorded.Known && !recorded.Present || !p.Watches.Covered(entry)
 		switch {
-		case err != nil || p.Tracker.IsTerminating(ownerOf(p.mr), entry.ID):
+		case err != nil || p.isTerminating(p.owner, entry.ID):
 		case p.endsAtOnce(ref, recorded):
 			delete(p.waiting, ref)
 		case unwatched && reads:
@@ -339,26 +340,27 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 // detail explains why an object still exists: its finalizers and conditions, if no other cause is known, and the
 // Events of a Service (MRX-12). An Event that cannot be read in time is left out.
 func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
-	owner, key := ownerOf(p.mr), objects.IDOfEntry(ref)
+	id := objects.IDOfEntry(ref)
 	if p.waiting[ref] == nil {
-		if !p.Tracker.IsTerminating(owner, key) {
+		if !p.isTerminating(p.owner, id) {
 			live, _, err := p.find(ctx, ref)
 			if err != nil || live.GetDeletionTimestamp() == nil {
 				return ""
 			}
-			p.noteTerminating(key, live)
+			p.noteTerminating(id, live)
 		}
-		if holds := p.Tracker.Holds(owner, key); holds != "" {
+		if holds := p.Tracker.Pending(p.owner, id).Holds; holds != "" {
 			detail = ": " + holds
 		}
 	}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {
-		events, known := p.Tracker.EventsOf(owner, key)
-		if !known {
-			events = p.Assessor.EventText(ctx, &ref.ObjectReference)
-			p.Tracker.SetEvents(owner, key, events)
+		pending := p.Tracker.Pending(p.owner, id)
+		if pending.Events == nil {
+			events := p.Assessor.EventText(ctx, &ref.ObjectReference)
+			pending.Events = &events
+			p.Tracker.SetPending(p.owner, id, pending)
 		}
-		detail += events
+		detail += *pending.Events
 	}
 	return detail
 }

@@ -282,7 +282,7 @@ func TestEventsBesideAnError(t *testing.T) {
 	f.Assessor = target.NewAssessor(to, f.Tracker, f.Watches, f.clock)
 	f.managed("m")
 	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
-	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), waiting: map[*resourcesv1alpha1.ObjectReference]error{ref: errors.New("refused")}}
+	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), owner: ownerOf(f.get("m")), waiting: map[*resourcesv1alpha1.ObjectReference]error{ref: errors.New("refused")}}
 	if got := p.pending(context.Background())[0].Error(); !strings.Contains(got, "quota") {
 		t.Errorf("no Events: %q", got)
 	}

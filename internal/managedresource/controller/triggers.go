@@ -184,7 +184,7 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	if owner == collector {
 		return
 	}
-	if r.Tracker.Releases(owner, key) || r.Tracker.IsBeingDeleted(key) || r.Tracker.IsTerminating(owner, key) || r.Tracker.Get(key).RetryPartial {
+	if r.Tracker.Releases(owner, key) || r.Tracker.IsBeingDeleted(key) || r.isTerminating(owner, key) || r.Tracker.Get(key).RetryPartial {
 		t.add(owner, 0)
 		return
 	}

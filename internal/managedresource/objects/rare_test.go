@@ -35,9 +35,9 @@ func TestRarePartsEnd(t *testing.T) {
 	l := New()
 	l.Track(owner, []Ref{{ID: key}, {ID: ID{Name: "b"}}})
 	l.DeletionSent(owner, key)
-	l.DeletionFailed(owner, key, now, errors.New("x"))
+	l.SetPending(owner, key, PendingDeletion{Next: now, Err: errors.New("x")})
 	l.WroteNothing(key, Write{1, 2}, now.Add(time.Minute))
-	if p, pends := l.DeletionPends(owner, key, now.Add(-time.Second)); !pends || p.Err == nil {
+	if p := l.Pending(owner, key); p.Err == nil || p.Next != now {
 		t.Error("MRX-12: the error is forgotten")
 	}
 	if !l.ChangesNothing(key, Write{1, 2}, now) || l.ChangesNothing(key, Write{2, 1}, now) || l.ChangesNothing(key, Write{1, 2}, now.Add(time.Minute)) {
