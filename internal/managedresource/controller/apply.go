@@ -212,10 +212,10 @@ func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) clai
 // inSync reports whether an object is known to be in sync with the digest of this ManagedResource's desired state, or
 // with the same state and the origin of another owner.
 func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64, others claims) (as uint64, inSync bool) {
-	key := desired.Ref.ID
-	if as, inSync = digest, a.Tracker.InSync(key, digest); !inSync {
+	recorded := a.Tracker.Get(desired.Ref.ID)
+	if as, inSync = digest, inSyncWith(recorded, digest); !inSync {
 		for _, as = range a.digestsOfOwners(desired, options, others) {
-			if inSync = a.Tracker.InSync(key, as); inSync {
+			if inSync = inSyncWith(recorded, as); inSync {
 				break
 			}
 		}
@@ -252,7 +252,7 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others cla
 	}
 	drift := a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now())
 	// A requested run takes part in no fight either: it may be unable to complete.
-	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.IsBeingDeleted(desired.Ref.ID) {
+	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.Get(desired.Ref.ID).BeingDeleted {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
 	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.ID)
@@ -301,14 +301,14 @@ func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 // ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the
 // other one, and this ManagedResource acts in its place.
 func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
-	if a.Tracker.Drifted(desired.Ref.ID, digest) {
+	if driftedFrom(a.Tracker.Get(desired.Ref.ID), digest) {
 		return true
 	}
 	if desired.Old == nil || meta.Tentative(desired.Old) {
 		return false // The run takes the object over.
 	}
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
-	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return a.Tracker.Drifted(desired.Ref.ID, as) })
+	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return driftedFrom(a.Tracker.Get(desired.Ref.ID), as) })
 }
 
 // skip records an object that is not checked.
@@ -376,7 +376,7 @@ func (a *applier) visited() map[objects.ID]struct{} {
 // because they cover it.
 func (a *applier) newerStateSeen() bool {
 	for _, done := range a.written {
-		if done.result == skipped && !a.Tracker.InSync(done.observation.ID, done.observation.Desired) {
+		if done.result == skipped && !inSyncWith(a.Tracker.Get(done.observation.ID), done.observation.Desired) {
 			return true
 		}
 	}

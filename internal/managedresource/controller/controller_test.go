@@ -761,7 +761,7 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 			f.target.mu.Unlock()
 			observation := f.Watches.View().Observation(o)
 			f.Tracker.ObservePresent(observation)
-			f.Tracker.NoticeDrift(observation.ID, f.clock.Now())
+			f.Tracker.RecordDrift(observation.ID, objects.DriftNoticed, f.clock.Now())
 		}
 		_, _ = f.run("m")
 	}

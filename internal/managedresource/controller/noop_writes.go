@@ -30,7 +30,8 @@ func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged 
 	if merge.Equal(live, merged) {
 		return true, time.Time{}
 	}
-	if !a.asked && !again && a.Tracker.ChangesNothing(desired.Ref.ID, writeOf(live, merged), a.Clock.Now()) {
+	recorded := a.Tracker.Get(desired.Ref.ID)
+	if !a.asked && !again && a.Clock.Now().Before(recorded.NoopUntil) && recorded.Noop == writeOf(live, merged) {
 		return true, a.nextTry()
 	}
 	return a.Target.FilledIn(ctx, live, merged), time.Time{}

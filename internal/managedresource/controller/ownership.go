@@ -48,7 +48,7 @@ func isCollectable(apiVersion, kind string, labels map[string]string) bool {
 // entry. Either this process created it, or the object carries no origin because it is created only once, and the
 // entry is the record: by its UID or, if it has none, by its namespace.
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
-	return r.Tracker.CreatedFor(ownerOf(mr), objects.IDOfEntry(ref)) == live.GetUID() ||
+	return r.createdFor(ownerOf(mr), objects.IDOfEntry(ref)) == live.GetUID() ||
 		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
@@ -95,7 +95,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	}
 	entry := objects.IDOfEntry(ref)
 	r.Tracker.TakenOver(next, entry, live.GetUID())
-	r.Tracker.Transfer(next, owner, entry)
+	r.Tracker.Transfer(next, owner, objects.Observation{ID: entry})
 	r.Tracker.MarkOutOfSync(entry)
 	return nil
 }
@@ -119,14 +119,14 @@ func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.D
 	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.ID) {
 		return // The other ManagedResource would not repair it.
 	}
-	a.Tracker.TransferSeen(next, owner, seen)
+	a.Tracker.Transfer(next, owner, seen)
 	latest, err := a.Statuses.Get(ctx, next)
 	if err == nil {
 		if entry, found := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
 			return
 		}
 	}
-	a.Tracker.Transfer(owner, next, seen.ID)
+	a.Tracker.Transfer(owner, next, objects.Observation{ID: seen.ID})
 	a.Tracker.MarkOutOfSync(seen.ID)
 }
 
@@ -148,7 +148,7 @@ func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructu
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
 	}
-	return isRecorded(desired, live.GetUID()) || a.Tracker.IsOurs(desired.Ref.ID, live.GetUID())
+	return isRecorded(desired, live.GetUID()) || live.GetUID() != "" && a.Tracker.Get(desired.Ref.ID).Created == live.GetUID()
 }
 
 // createdOnce reports whether the entry is about an object with the ignore annotation (MR-30).

@@ -67,7 +67,7 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
 		key := objects.IDOfEntry(ref)
-		if uid := cmp.Or(r.Tracker.CreatedFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
+		if uid := cmp.Or(r.createdFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
 			r.Tracker.DisownCreation(key, uid)
 		}
 	}
@@ -286,7 +286,7 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 // labels.
 func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) bool {
 	live := p.accepted[ref]
-	if live == nil || !recorded.GoneSince(live.GetResourceVersion()) {
+	if live == nil || !goneSince(recorded, live.GetResourceVersion()) {
 		return false
 	}
 	content, _, _ := unstructured.NestedSlice(live.Object, "spec", "finalizers") // A Namespace has its own.

@@ -60,9 +60,9 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 	case done.isKept() && changed:
 		// Two ManagedResources that do not own the object write different contents while the owner cannot check it:
 		// that counts as a fight, so that it is rate-limited.
-		a.Tracker.DriftRepaired(desired.Ref.ID, a.Clock.Now())
+		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftRepaired, a.Clock.Now())
 	case !done.isKept():
-		a.Tracker.DriftUnfounded(desired.Ref.ID, a.Clock.Now()) // Before Verified, which may report a later drift.
+		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now()) // Before Verified, which may report a later drift.
 	}
 }
 
@@ -87,7 +87,7 @@ func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, 
 	}
 	a.Tracker.ObservePresent(observation)
 	if err == nil {
-		a.Tracker.Transfer(next, ownerOf(a.mr), observation.ID)
+		a.Tracker.Transfer(next, ownerOf(a.mr), objects.Observation{ID: observation.ID})
 		a.Tracker.MarkOutOfSync(observation.ID)
 	}
 	return true

@@ -14,6 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -62,9 +63,9 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 		a.noteHold(ctx, desired, outcome{result: "unchanged", before: live, after: merged, held: held})
 	}
 	a.delay(wait)
-	a.Tracker.DriftReported(key)
+	drift := a.Tracker.RecordDrift(key, objects.DriftReported, a.Clock.Now())
 	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))
-	if a.Tracker.DriftOf(key, a.Clock.Now()).Fight {
+	if drift.Fight {
 		what = "is changed repeatedly, and repaired at most twice a minute"
 	}
 	a.tell(ctx, desired, live, merged, what)
@@ -78,7 +79,7 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 	if drift := a.Tracker.DriftOf(desired.Ref.ID, now); drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
-	if a.Tracker.DriftRepaired(desired.Ref.ID, now) {
+	if a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftRepaired, now).Untold {
 		a.tell(ctx, desired, done.before, done.after, "was repaired")
 	}
 }

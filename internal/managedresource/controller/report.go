@@ -272,7 +272,7 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		switch {
 		case done.anothers: // The object has a new owner since: if that releases the object, the record would be a false proof.
 			inventory[i] = meta.AsTentative(inventory[i])
-		case found && (done.result == "created" || a.Tracker.CreatedFor(ownerOf(a.mr), desired.Ref.ID) == done.observation.UID && done.observation.UID != ""):
+		case found && (done.result == "created" || a.createdFor(ownerOf(a.mr), desired.Ref.ID) == done.observation.UID && done.observation.UID != ""):
 			// Also if an earlier run created it without recording that.
 			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
 		case desired.Old == nil || !createdOnce(desired.Old):

@@ -98,7 +98,7 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 	for i := range mr.Status.Resources {
 		ref := &mr.Status.Resources[i]
 		key := objects.IDOfEntry(ref)
-		if uid := r.Tracker.CreatedFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
+		if uid := r.createdFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
 			r.Tracker.DisownCreation(key, uid)
 		}
 		if r.Tracker.OthersHave(ownerOf(mr), key) {
@@ -184,12 +184,13 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	if owner == collector {
 		return
 	}
-	if r.Tracker.Releases(owner, key) || r.Tracker.IsBeingDeleted(key) || r.isTerminating(owner, key) || r.Tracker.Get(key).RetryPartial {
+	recorded := r.Tracker.Get(key)
+	if r.Tracker.Releases(owner, key) || recorded.BeingDeleted || recorded.RetryPartial || r.isTerminating(owner, key) {
 		t.add(owner, 0)
 		return
 	}
 	r.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
-	t.add(owner, r.Tracker.NoticeDrift(key, r.Clock.Now()).Due)
+	t.add(owner, r.Tracker.RecordDrift(key, objects.DriftNoticed, r.Clock.Now()).Due)
 }
 
 // Sweep checks objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that

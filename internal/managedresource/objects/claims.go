@@ -47,26 +47,6 @@ func (l *Tracker) DisownCreation(key ID, uid types.UID) {
 	r.created, r.disowned, r.creator = uid, true, nil
 }
 
-// IsOurs reports whether this process created the object with this UID for any ManagedResource, and has not given it
-// up.
-func (l *Tracker) IsOurs(key ID, uid types.UID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	return r != nil && uid != "" && r.created == uid && !r.disowned
-}
-
-// CreatedFor returns the UID of the object that this process created for the ManagedResource; empty if there is none.
-func (l *Tracker) CreatedFor(owner Owner, key ID) types.UID {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	if r == nil || r.disowned || r.creator == nil || r.creator.owner != owner {
-		return ""
-	}
-	return r.created
-}
-
 // WriteOutcomeUnknown records that a request of ours may have changed or deleted the object, though no answer confirms
 // it yet: the last comparison is void, and an event of the object is no drift.
 func (l *Tracker) WriteOutcomeUnknown(key ID) {
@@ -76,15 +56,6 @@ func (l *Tracker) WriteOutcomeUnknown(key ID) {
 		r.desired = 0
 		r.unverifyLocked()
 	}
-}
-
-// Drifted reports whether another writer has changed an object since it was compared with the same desired state: a
-// write is then a repair, and not the roll-out of a new manifest.
-func (l *Tracker) Drifted(key ID, desired uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	return r != nil && r.certainty == stale && !r.retryPartial && r.desired == desired
 }
 
 // Writing records that requests are about to be sent that may change or create an object: a watch may report the

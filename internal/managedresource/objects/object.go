@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
@@ -39,17 +41,22 @@ type Object struct {
 	Terminating     bool
 	UID             types.UID
 	ResourceVersion string
+	// Desired is a digest of the desired state that the object was compared with last.
+	Desired uint64
+	// Created is the UID of the object that this process created and has not given up; CreatedFor is the
+	// ManagedResource that it was created for, or that has taken it over since.
+	Created    types.UID
+	CreatedFor Owner
+	// BeingDeleted is true if a run has sent a deletion of the object and no run has applied the object since.
+	BeingDeleted bool
+	// Noop is a write that is known to change nothing until NoopUntil.
+	Noop      Write
+	NoopUntil time.Time
 	// Judged is true if the object was observed with its health in the requested version; Verdict is its health then.
 	Judged  bool
 	Verdict healthcheck.Verdict
 	// Revision is the Since of answers to requests that are sent now.
 	Revision Revision
-}
-
-// GoneSince reports whether the object was seen to be gone later than at a resource version. An object that left the
-// filter of a watch looks the same, so that callers must not use GoneSince for an object whose end takes time.
-func (f Object) GoneSince(resourceVersion string) bool {
-	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
 
 // Get returns the record of an object, without its verdict.
@@ -77,8 +84,20 @@ func (l *Tracker) GetIn(ref Ref) Object {
 }
 
 func (r *record) snapshot() Object {
-	return Object{
-		Tracked: true, Known: r.state != unseen, Present: r.state == present, MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive, OutOfSync: r.certainty == stale, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
-		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Revision: r.revision(),
+	o := Object{
+		Tracked: true, Known: r.state != unseen, Present: r.state == present,
+		MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive,
+		OutOfSync: r.certainty == stale, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
+		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Desired: r.desired, Revision: r.revision(),
 	}
+	if !r.disowned {
+		o.Created = r.created
+		if r.creator != nil {
+			o.CreatedFor = r.creator.owner
+		}
+	}
+	if r.rare != nil {
+		o.BeingDeleted, o.Noop, o.NoopUntil = len(r.rare.deleting) > 0, r.rare.noop.Write, r.rare.noop.until
+	}
+	return o
 }

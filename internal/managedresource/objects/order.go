@@ -15,17 +15,10 @@ import (
 // object was last verified, and could not check it. Once all were notified, the next change begins anew.
 
 // Transfer makes next, another owner of an object, check the object from now on, at once if it is stale. If next does
-// not have the object on record, a later change makes the object stale again.
-func (l *Tracker) Transfer(next, owner Owner, key ID) { l.transfer(next, owner, key, Observation{}) }
-
-// TransferSeen is Transfer by an owner that has read the object: it does not take back changes that were reported
-// after that read.
-func (l *Tracker) TransferSeen(next, owner Owner, seen Observation) {
-	l.transfer(next, owner, seen.ID, seen)
-}
-
-func (l *Tracker) transfer(next, owner Owner, key ID, seen Observation) {
-	l.updateObject(key, func(r *record, notify *notices) {
+// not have the object on record, a later change makes the object stale again. seen is the object as owner has read it,
+// or has its ID only: changes that were reported after that read are not taken back.
+func (l *Tracker) Transfer(next, owner Owner, seen Observation) {
+	l.updateObject(seen.ID, func(r *record, notify *notices) {
 		if o := l.owners[owner]; o != nil {
 			r.transferLocked(l.owners[next], o, seen, notify)
 		}

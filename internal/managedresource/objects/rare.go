@@ -80,14 +80,6 @@ func (l *Tracker) WroteNothing(key ID, w Write, until time.Time) {
 	}
 }
 
-// ChangesNothing reports whether a write of an object is known to change nothing.
-func (l *Tracker) ChangesNothing(key ID, w Write, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	return r != nil && r.rare != nil && r.rare.noop.Write == w && now.Before(r.rare.noop.until)
-}
-
 // DeletionSent records, before the request is sent, that a run of a ManagedResource deletes an object, for good or to
 // create it anew.
 func (l *Tracker) DeletionSent(owner Owner, key ID) {
@@ -117,14 +109,6 @@ func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
 	}
 	r.rare.deleting = slices.DeleteFunc(r.rare.deleting, func(other *ownerRecord) bool { return other == o })
 	l.completeRareLocked(r)
-}
-
-// IsBeingDeleted reports whether a run has sent a deletion of the object and no run has applied the object since.
-func (l *Tracker) IsBeingDeleted(key ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	return r != nil && r.rare != nil && len(r.rare.deleting) > 0
 }
 
 // Applied records that a run found or made an object in sync: the deletions that runs had sent are over.

@@ -20,10 +20,10 @@ func TestOwnDeletions(t *testing.T) {
 			l.Track(owner, []Ref{{ID: key}})
 			l.DeletionSent(owner, key)
 		}
-		if ends(l); !l.IsBeingDeleted(key) {
+		if ends(l); !l.isBeingDeleted(key) {
 			t.Errorf("%s: one has deleted it to create it anew, and has not applied it since", name)
 		}
-		if l.Applied(key); l.IsBeingDeleted(key) || len(l.rares) > 0 {
+		if l.Applied(key); l.isBeingDeleted(key) || len(l.rares) > 0 {
 			t.Errorf("%s: an object that was applied is still being deleted", name)
 		}
 	}
@@ -40,11 +40,11 @@ func TestRarePartsEnd(t *testing.T) {
 	if p := l.Pending(owner, key); p.Err == nil || p.Next != now {
 		t.Error("MRX-12: the error is forgotten")
 	}
-	if !l.ChangesNothing(key, Write{1, 2}, now) || l.ChangesNothing(key, Write{2, 1}, now) || l.ChangesNothing(key, Write{1, 2}, now.Add(time.Minute)) {
+	if !l.changesNothing(key, Write{1, 2}, now) || l.changesNothing(key, Write{2, 1}, now) || l.changesNothing(key, Write{1, 2}, now.Add(time.Minute)) {
 		t.Error("MRB-8: a write that changes nothing is not known, or for too long")
 	}
 	l.Expire(now.Add(time.Minute))
-	if l.ForgetDeletions(owner); !l.IsBeingDeleted(key) {
+	if l.ForgetDeletions(owner); !l.isBeingDeleted(key) {
 		t.Error("a deletion that was sent is forgotten with what holds the object")
 	}
 	if l.Track(owner, []Ref{{ID: ID{Name: "b"}}}); len(l.rares) > 0 {

@@ -110,30 +110,58 @@ type Drift struct {
 	Due time.Duration
 	// Fight is true if another writer keeps changing the object.
 	Fight bool
-	// Untold is true if the repair is held, and the drift must be reported now.
+	// Untold is true if the drift must be reported now, as its repair is held, or was made without a report.
 	Untold bool
 	// Waited is the time since the repair was allowed.
 	Waited time.Duration
 }
 
-// NoticeDrift records that an object may not be in sync any more.
-func (l *Tracker) NoticeDrift(key ID, now time.Time) Drift {
+// DriftEvent is an event in the drift of an object.
+type DriftEvent int
+
+// Events of a drift.
+const (
+	// DriftNoticed: the object may not be in sync any more.
+	DriftNoticed DriftEvent = iota
+	// DriftReported: the present drift was reported.
+	DriftReported
+	// DriftUnfounded: the object needed no repair.
+	DriftUnfounded
+	// DriftRepaired: the object was repaired.
+	DriftRepaired
+)
+
+// RecordDrift records an event, and returns the drift after it. The repair of an unreported drift must be reported if
+// Untold is true: with a delay each such repair, else only the first one after a period of quiet.
+func (l *Tracker) RecordDrift(id ID, event DriftEvent, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	if r == nil {
+	r := l.findLocked(id)
+	if r == nil || r.rare == nil && (event == DriftReported || event == DriftUnfounded) {
 		return Drift{}
 	}
-	p := l.repairsLocked(r, now)
-	p.opens(now, l.repairDelay)
-	return p.drift(now, l.repairDelay)
+	switch event {
+	case DriftNoticed:
+		l.repairsLocked(r, now).opens(now, l.repairDelay)
+	case DriftReported:
+		r.rare.repairs.notify = true
+	case DriftUnfounded:
+		r.rare.repairs.unfounded(now)
+	case DriftRepaired:
+		p := l.repairsLocked(r, now)
+		p.count++
+		isReported := p.open && p.notify
+		p.open = false
+		return Drift{Fight: p.isFight(), Untold: !isReported && (l.repairDelay > 0 || p.count == 1)}
+	}
+	return r.rare.repairs.drift(now, l.repairDelay)
 }
 
 // DriftOf returns the drift of an object.
-func (l *Tracker) DriftOf(key ID, now time.Time) Drift {
+func (l *Tracker) DriftOf(id ID, now time.Time) Drift {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(key)
+	r := l.findLocked(id)
 	if r == nil || r.rare == nil {
 		return Drift{}
 	}
@@ -180,38 +208,4 @@ func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 	}
 	d.Waited = max(0, now.Sub(p.until))
 	return d
-}
-
-// DriftReported records that the present drift of an object was reported.
-func (l *Tracker) DriftReported(key ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil && r.rare != nil {
-		r.rare.repairs.notify = true
-	}
-}
-
-// DriftUnfounded records that an object needed no repair.
-func (l *Tracker) DriftUnfounded(key ID, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil && r.rare != nil {
-		r.rare.repairs.unfounded(now)
-	}
-}
-
-// DriftRepaired records that an object was repaired, and returns whether that must be reported: with a delay each
-// repair of an unreported drift, else only the first one after a period of quiet.
-func (l *Tracker) DriftRepaired(key ID, now time.Time) (tell bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	if r == nil {
-		return false
-	}
-	p := l.repairsLocked(r, now)
-	p.count++
-	notify := p.open && p.notify
-	p.open = false
-	return !notify && (l.repairDelay > 0 || p.count == 1)
 }

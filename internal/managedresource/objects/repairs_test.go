@@ -27,7 +27,7 @@ func (p pacer) noticed(key ID) time.Duration {
 	if !p.l.Get(key).Tracked {
 		p.l.Track(Owner{Name: key.Name}, []Ref{{ID: key}})
 	}
-	p.l.NoticeDrift(key, p.clock.Now())
+	p.l.RecordDrift(key, DriftNoticed, p.clock.Now())
 	return max(0, p.until(key))
 }
 
@@ -42,9 +42,11 @@ func (p pacer) due(key ID) time.Duration  { return p.of(key).Due }
 func (p pacer) held(key ID) time.Duration { return p.of(key).Held }
 func (p pacer) untold(key ID) bool        { return p.of(key).Untold }
 func (p pacer) isFight(key ID) bool       { return p.of(key).Fight }
-func (p pacer) notify(key ID)             { p.l.DriftReported(key) }
-func (p pacer) unfounded(key ID)          { p.l.DriftUnfounded(key, p.clock.Now()) }
-func (p pacer) repaired(key ID) bool      { return p.l.DriftRepaired(key, p.clock.Now()) }
+func (p pacer) notify(key ID)             { p.l.RecordDrift(key, DriftReported, p.clock.Now()) }
+func (p pacer) unfounded(key ID)          { p.l.RecordDrift(key, DriftUnfounded, p.clock.Now()) }
+func (p pacer) repaired(key ID) bool {
+	return p.l.RecordDrift(key, DriftRepaired, p.clock.Now()).Untold
+}
 
 func TestFightsSlowDown(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())

@@ -412,14 +412,6 @@ func (l *Tracker) OutOfSync(owner Owner) []ID {
 	return keys
 }
 
-// InSync reports whether an object is known to be in sync with the same desired state.
-func (l *Tracker) InSync(key ID, desired uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	return r != nil && r.certainty == verified && r.desired == desired
-}
-
 // OthersHave reports whether another ManagedResource has an object on record.
 func (l *Tracker) OthersHave(owner Owner, key ID) bool {
 	l.mu.Lock()

@@ -218,14 +218,14 @@ func TestDrift(t *testing.T) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr1, mr2, cm.ID)
+			r.Transfer(mr1, mr2, Observation{ID: cm.ID})
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/two ns/one ns/one]"},
 		"MRB-16 who keeps it is not on record": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr2, mr1, cm.ID)
+			r.Transfer(mr2, mr1, Observation{ID: cm.ID})
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"MRB-16 the heir is told": {func(r *recorder) {
@@ -249,16 +249,16 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 	s := sighting(cm, "u", "5", 0)
 	s.Desired = 3
 	r.MarkInSync(mr1, s)
-	if !r.InSync(cm.ID, 3) || r.InSync(cm.ID, 4) {
+	if !r.inSync(cm.ID, 3) || r.inSync(cm.ID, 4) {
 		t.Error("verified against one desired state only")
 	}
 	r.ObservePresent(sighting(cm, "u", "6", 0))
-	if len(r.OutOfSync(mr1)) != 1 || r.InSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
+	if len(r.OutOfSync(mr1)) != 1 || r.inSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
 		t.Errorf("dirty: %v", r.OutOfSync(mr1))
 	}
 	s.ResourceVersion = "7"
 	r.MarkInSync(mr1, s)
-	if len(r.OutOfSync(mr1)) != 0 || !r.InSync(cm.ID, 3) {
+	if len(r.OutOfSync(mr1)) != 0 || !r.inSync(cm.ID, 3) {
 		t.Errorf("dirty: %v", r.OutOfSync(mr1))
 	}
 	r.Track(mr1, nil)
@@ -407,7 +407,7 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 	young.Verdict, ready.Verdict = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
 	r.ObservePresent(ready)
 	r.MarkInSync(mr1, young)
-	if got := r.GetIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.InSync(deploy.ID, 0) {
+	if got := r.GetIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.inSync(deploy.ID, 0) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -486,7 +486,7 @@ func TestPartlyKept(t *testing.T) {
 				t.Error("what somebody changed, or put in its place, is retried")
 			}
 			others := strings.Contains(name, "others")
-			if r.Drifted(cm.ID, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.ID, 7) != others {
+			if r.drifted(cm.ID, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.ID, 7) != others {
 				t.Errorf("drift: %t, want %t", !others, others)
 			}
 			if r.Get(deploy.ID).OutOfSync {
@@ -564,7 +564,7 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 			r.Created(mr1, answer)
 			r.MarkInSync(mr1, answer)
 		}
-		if !r.IsOurs(cm.ID, "2") || r.IsOurs(cm.ID, "1") {
+		if !r.isOurs(cm.ID, "2") || r.isOurs(cm.ID, "1") {
 			t.Errorf("%s: it is not known what was created", name)
 		}
 	}
@@ -580,18 +580,18 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r.DisownCreation(cm.ID, "1")
 	r.ObservePresent(created("1", "5"))
 	r.Created(mr1, created("1", "4"))
-	if r.IsOurs(cm.ID, "1") {
+	if r.isOurs(cm.ID, "1") {
 		t.Error("what was given up is ours")
 	}
 	r.ObserveDeleted(cm.ID, "1", "6")
 	r.Created(mr1, created("2", "7"))
 	r.MarkInSync(mr1, created("2", "7"))
 	r.Created(mr1, created("1", "4"))
-	if !r.IsOurs(cm.ID, "2") || r.IsOurs(cm.ID, "1") {
+	if !r.isOurs(cm.ID, "2") || r.isOurs(cm.ID, "1") {
 		t.Error("what was created since is not ours")
 	}
 	r.DisownCreation(cm.ID, "1") // It was read before it went.
-	if !r.IsOurs(cm.ID, "2") {
+	if !r.isOurs(cm.ID, "2") {
 		t.Error("what was created since was given up with another one")
 	}
 }
@@ -706,9 +706,9 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 			},
 			"it is left to the other": func(t *rapid.T) {
 				if one := owner.Draw(t, "owner"); one == mr1 {
-					r.Transfer(mr2, mr1, cm.ID)
+					r.Transfer(mr2, mr1, Observation{ID: cm.ID})
 				} else {
-					r.Transfer(mr1, mr2, cm.ID)
+					r.Transfer(mr1, mr2, Observation{ID: cm.ID})
 				}
 			},
 			"one cannot look":        func(t *rapid.T) { r.PassAllOutOfSync(owner.Draw(t, "owner"), everyKey) },

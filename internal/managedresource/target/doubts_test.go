@@ -65,8 +65,8 @@ func TestRestoreProvenByOneObject(t *testing.T) {
 		defer w.eras.mu.Unlock()
 		return !w.eras.began.IsZero() && w.Covered(a) && w.Covered(other)
 	})
-	eventually(t, "the other kind is in doubt", func() bool { return !l.InSync(other.ID, 1) && !l.InSync(proof.ID, 1) })
-	if l.InSync(a.ID, 1) {
+	eventually(t, "the other kind is in doubt", func() bool { return !inSync(l, other.ID, 1) && !inSync(l, proof.ID, 1) })
+	if inSync(l, a.ID, 1) {
 		t.Errorf("a kind that proves nothing is looked at anew, and this object of the one that does is not, though it drifted: %+v; covered %t", l.Get(a.ID), w.Covered(a))
 	}
 }
@@ -117,7 +117,7 @@ func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 	x := w.View().Observation(object)
 	x.Since, x.Desired = mark, 1
 	l.MarkInSync(owner, x)
-	t.Errorf("it is gone, and was read from a list of before: verified %t, covered %t, in doubt of %v", l.InSync(a.ID, 1), w.Covered(once), l.OutOfSync(owner))
+	t.Errorf("it is gone, and was read from a list of before: verified %t, covered %t, in doubt of %v", inSync(l, a.ID, 1), w.Covered(once), l.OutOfSync(owner))
 }
 
 // MRT-14: an object without the label, which no watch sees, is looked at each period until it has the label again.
@@ -197,7 +197,7 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			w.Track(wants, []objects.Ref{ref})
 			w.Track(once, []objects.Ref{refOld})
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
-			l.Transfer(wants, once, ref.ID)
+			l.Transfer(wants, once, objects.Observation{ID: ref.ID})
 			verify(l, wants, ref)
 			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
 			end()
@@ -211,8 +211,8 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.complete(w.scopeOf(ref), a, audited.differing)
-			if l.InSync(ref.ID, 1) || len(l.OutOfSync(wants))+len(l.OutOfSync(once)) == 0 {
-				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+			if inSync(l, ref.ID, 1) || len(l.OutOfSync(wants))+len(l.OutOfSync(once)) == 0 {
+				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}

@@ -422,3 +422,9 @@ func readFrom(ctx context.Context, w *Watches, ref objects.Ref) (*unstructured.U
 	}
 	return w.client.Get(ctx, ref.GVK(), ref.Namespace, ref.Name)
 }
+
+// inSync reports whether an object is known to be in sync with a desired state.
+func inSync(l *objects.Tracker, id objects.ID, desired uint64) bool {
+	recorded := l.Get(id)
+	return recorded.InSync && recorded.Desired == desired
+}

@@ -77,7 +77,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(wants, once, ref.ID) // It puts it right.
+				l.Transfer(wants, once, objects.Observation{ID: ref.ID}) // It puts it right.
 			}
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled}) // As each run does at its end.
@@ -93,7 +93,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 				})
 			}
 			verify(l, wants, ref)
-			if !l.InSync(ref.ID, 1) || !w.Covered(ref) || len(l.OutOfSync(wants)) > 0 {
+			if !inSync(l, ref.ID, 1) || !w.Covered(ref) || len(l.OutOfSync(wants)) > 0 {
 				t.Fatal("not at rest")
 			}
 			// The watch is cut for so long that it can't go on; meanwhile somebody deletes the object.
@@ -106,7 +106,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Get(ref.ID).Present; time.Sleep(5 * time.Millisecond) {
 			}
 			if l.Get(ref.ID).Present || len(l.OutOfSync(wants)) == 0 {
-				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(wants, once, ref.ID)
+				l.Transfer(wants, once, objects.Observation{ID: ref.ID})
 			}
 			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
 			verify(l, wants, ref)

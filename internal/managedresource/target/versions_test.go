@@ -70,7 +70,7 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	w.Track(wants, []objects.Ref{ref})
 	w.Track(once, []objects.Ref{unlabelled})
 	eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) && w.Covered(unlabelled) })
-	l.Transfer(wants, once, ref.ID)
+	l.Transfer(wants, once, objects.Observation{ID: ref.ID})
 	verify(l, wants, ref)
 	end := s.gap(t, func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) }, func() { s.delete(configMaps, "n", "a") })
 	// The watch by name is still in its back-off when the other one is back.
@@ -84,8 +84,8 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	<-active.listing
 	eventually(t, "covered by name", func() bool { return active.covers() })
 	w.Track(wants, []objects.Ref{ref}) // As each run does; it passes by what is verified and covered.
-	if l.InSync(ref.ID, 1) || len(l.OutOfSync(wants)) == 0 {
-		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+	if inSync(l, ref.ID, 1) || len(l.OutOfSync(wants)) == 0 {
+		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 				if tc.served {
 					eventually(t, "covered, too", func() bool { return w.Covered(refOld) })
 				}
-				l.Transfer(wants, another, ref.ID)
+				l.Transfer(wants, another, objects.Observation{ID: ref.ID})
 			}
 			verify(l, wants, ref)
 			if tc.letGo {
@@ -152,7 +152,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 			}
 			w.Track(wants, []objects.Ref{ref})
 			if f := l.Get(ref.ID); f.Present || len(l.OutOfSync(wants)) == 0 {
-				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", l.InSync(ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
 			}
 		})
 	}

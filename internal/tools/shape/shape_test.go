@@ -31,7 +31,7 @@ lines` + "`" + `
 func (t *Table) hidden() {}
 `,
 		"internal/managedresource/objects/table_test.go":  "package objects\n\ntype keeper map[string]int\n",
-		"internal/managedresource/target/watch.go":        "package target\n\nfunc f() { key := keyOf(w.ResultChan()) } // " + strings.Repeat("x", 120) + "\n",
+		"internal/managedresource/target/watch.go":        "package target\n\nfunc f() { key := IDOf(w.ResultChan()).WithoutNamespace() } // " + strings.Repeat("x", 120) + "\n",
 		"internal/managedresource/merge/zz_generated.go":  "package merge\n\ntype keeper int\n",
 		"internal/managedresource/merge/merge.go":         "package merge\n\nvar looksAt int\n",
 		"internal/managedresource/merge/testdata/more.go": "package merge\n\nvar looksAt int\n",
@@ -59,7 +59,8 @@ func (t *Table) hidden() {}
 	}
 	const want = `  now   goal  what
     1     16  exported methods of the table of objects
-    1      0  lines that convert one key into another
+    1      0  lines that convert one ID of an object into another
+    1     60  lines that make the ID of an object or of an entry
    14   8500  lines of code of the engine core
    16  17500  lines of code below internal/managedresource
     1     14  mutexes in structs

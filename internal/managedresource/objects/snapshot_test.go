@@ -1,0 +1,26 @@
+package objects
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func (l *Tracker) inSync(id ID, desired uint64) bool {
+	o := l.Get(id)
+	return o.InSync && o.Desired == desired
+}
+
+func (l *Tracker) drifted(id ID, desired uint64) bool {
+	o := l.Get(id)
+	return o.OutOfSync && !o.RetryPartial && o.Desired == desired
+}
+
+func (l *Tracker) isOurs(id ID, uid types.UID) bool { return uid != "" && l.Get(id).Created == uid }
+
+func (l *Tracker) isBeingDeleted(id ID) bool { return l.Get(id).BeingDeleted }
+
+func (l *Tracker) changesNothing(id ID, w Write, now time.Time) bool {
+	o := l.Get(id)
+	return o.Noop == w && now.Before(o.NoopUntil)
+}
