@@ -26,7 +26,8 @@ const (
 
 // precious are the kinds whose deletion deletes what no manifest contains: one object of them is a mass deletion.
 var precious = []schema.GroupKind{
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolume"}, {Kind: "PersistentVolumeClaim"},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolume"},
+	{Kind: "PersistentVolumeClaim"},
 }
 
 // Deletion has the objects that a run would delete because they are in no manifest any more.
@@ -39,9 +40,10 @@ type Deletion struct {
 
 // IsMass reports whether the deletion is one of all objects, of which there are many, or of an object of a precious kind (MRX-20).
 func (d Deletion) IsMass() bool {
-	return d.Had >= many && len(d.Objects) >= d.Had || slices.ContainsFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-		return slices.Contains(precious, objects.IDOfEntry(&ref).GroupKind())
-	})
+	return d.Had >= many && len(d.Objects) >= d.Had ||
+		slices.ContainsFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
+			return slices.Contains(precious, objects.IDOfEntry(&ref).GroupKind())
+		})
 }
 
 func (d Deletion) names() []string {
@@ -61,7 +63,8 @@ func (d Deletion) Checksum() string {
 
 // String names the objects, sorted and bounded.
 func (d Deletion) String() string {
-	return fmt.Sprintf("%d of %d objects that no manifest has any more: %s", len(d.Objects), d.Had, plan.JoinNames(d.names(), named))
+	return fmt.Sprintf("%d of %d objects that no manifest has any more: %s", len(d.Objects), d.Had,
+		plan.JoinNames(d.names(), named))
 }
 
 // confirmation precedes the checksum in a message.

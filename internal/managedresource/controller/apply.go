@@ -106,13 +106,16 @@ func (o outcome) gainedOrigin() bool {
 }
 
 // newApplier returns the applier of a plan, in a run with the input taken.
-func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run, lease *lease) *applier {
+func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run,
+	lease *lease) *applier {
 	return &applier{
 		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
-		full: taken.VisitsUnknown(), all: taken.Full, asked: taken.Requested, periodic: taken.Periodic, visitedBefore: taken.Visited,
+		full: taken.VisitsUnknown(), all: taken.Full, asked: taken.Requested, periodic: taken.Periodic,
+		visitedBefore:    taken.Visited,
 		equivalences:     plan.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:     map[schema.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[schema.GroupKind]bool{}, failing: map[objects.ID]struct{}{}, written: map[objects.ID]outcome{},
+		failedNamespaces: map[string]bool{}, failedKinds: map[schema.GroupKind]bool{}, failing: map[objects.ID]struct{}{},
+		written: map[objects.ID]outcome{},
 	}
 }
 
@@ -189,7 +192,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 		for _, left := range work[begun:] {
 			a.skip(left.desired)
 		}
-		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(), ctx.Err()))
+		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(),
+			ctx.Err()))
 	}
 }
 
@@ -198,7 +202,8 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) claims {
 	owner, shared := ownerOf(a.mr), []resourcesv1alpha1.ObjectReference(nil)
 	for _, desired := range tier {
-		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) && a.Tracker.OthersHave(owner, desired.Ref.ID) {
+		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) &&
+			a.Tracker.OthersHave(owner, desired.Ref.ID) {
 			shared = append(shared, desired.Reference)
 		}
 	}
@@ -211,7 +216,8 @@ func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) clai
 
 // inSync reports whether an object is known to be in sync with the digest of this ManagedResource's desired state, or
 // with the same state and the origin of another owner.
-func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64, others claims) (as uint64, inSync bool) {
+func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64,
+	others claims) (as uint64, inSync bool) {
 	recorded := a.Tracker.Get(desired.Ref.ID)
 	if as, inSync = digest, inSyncWith(recorded, digest); !inSync {
 		for _, as = range a.digestsOfOwners(desired, options, others) {
@@ -243,7 +249,8 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others cla
 	_, visited := a.visitedBefore[desired.Ref.ID]
 	if as, inSync := a.inSync(desired, options, digest, others); inSync && (!a.all || visited) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-		a.written[desired.Ref.ID] = outcome{result: skipped, observation: objects.Observation{ID: desired.Ref.ID, Desired: as}}
+		a.written[desired.Ref.ID] = outcome{result: skipped,
+			observation: objects.Observation{ID: desired.Ref.ID, Desired: as}}
 		return nil
 	}
 	if a.dependsOnFailed(desired) {
@@ -252,7 +259,8 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others cla
 	}
 	drift := a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now())
 	// A requested run takes part in no fight either: it may be unable to complete.
-	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) || a.Tracker.Get(desired.Ref.ID).BeingDeleted {
+	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) ||
+		a.Tracker.Get(desired.Ref.ID).BeingDeleted {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
 	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.ID)
@@ -268,14 +276,16 @@ func (a *applier) options(desired *plan.Desired) merge.Options {
 		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
 		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
 		Origin:                    a.origin(a.mr),
-		HorizontallyScaled:        a.isScalable(desired) && a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Ref.ID)),
+		HorizontallyScaled: a.isScalable(desired) &&
+			a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Ref.ID)),
 	}
 }
 
 // desiredDigest returns a digest of everything that decides about the desired state of an object.
 func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 	digest := objects.ContentDigest(desired.Object) ^ objects.ContentDigest(map[string]any{"origin": options.Origin})<<4
-	for i, flag := range []bool{options.ForceOverwriteLabels, options.ForceOverwriteAnnotations, options.HorizontallyScaled} {
+	for i, flag := range []bool{options.ForceOverwriteLabels, options.ForceOverwriteAnnotations,
+		options.HorizontallyScaled} {
 		if flag {
 			digest ^= 2 << i
 		}
@@ -308,7 +318,8 @@ func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options me
 		return false // The run takes the object over.
 	}
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
-	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others), func(as uint64) bool { return driftedFrom(a.Tracker.Get(desired.Ref.ID), as) })
+	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others),
+		func(as uint64) bool { return driftedFrom(a.Tracker.Get(desired.Ref.ID), as) })
 }
 
 // skip records an object that is not checked.
@@ -328,7 +339,8 @@ func (a *applier) passOn() {
 
 // look returns the record of an object, and then the present inputs of its merge, which may have changed while others
 // of its tier were applied. Inputs that change after that leave the object stale.
-func (a *applier) look(desired *plan.Desired, options merge.Options, digest uint64) (objects.Object, merge.Options, uint64) {
+func (a *applier) look(desired *plan.Desired, options merge.Options,
+	digest uint64) (objects.Object, merge.Options, uint64) {
 	recorded := a.Tracker.Get(desired.Ref.ID)
 	if now := a.options(desired); now != options {
 		return recorded, now, desiredDigest(desired, now)
@@ -344,7 +356,8 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	recorded, options, digest := a.look(desired, options, digest)
 	compared := a.Tracker.Writing(desired.Ref.ID, digest)
 	defer a.Tracker.Written(desired.Ref.ID)
-	standsIn := !compared && a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now()).Open && a.drifted(ctx, desired, options, digest)
+	standsIn := !compared && a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now()).Open &&
+		a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options, recorded)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {

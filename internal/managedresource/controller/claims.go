@@ -28,8 +28,10 @@ type claims struct {
 
 // claimsOn finds objects in the inventories of other ManagedResources that this instance has to do with. The tracker
 // names these ManagedResources, so that the cost is in proportion to the objects, and not to all ManagedResources.
-func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []resourcesv1alpha1.ObjectReference) (claims, error) {
-	all := claims{byID: map[objects.ID][]ownership.Claim{}, clusterScoped: map[schema.GroupKind]bool{}, unknown: map[objects.ID]error{}}
+func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner,
+	refs []resourcesv1alpha1.ObjectReference) (claims, error) {
+	all := claims{byID: map[objects.ID][]ownership.Claim{}, clusterScoped: map[schema.GroupKind]bool{},
+		unknown: map[objects.ID]error{}}
 	if len(refs) == 0 {
 		return all, nil
 	}
@@ -41,23 +43,24 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 		wanted[all.at(ids[i])], wanted[ids[i].WithoutNamespace()] = struct{}{}, struct{}{}
 	}
 	anywhere := func(kind schema.GroupKind) bool { return all.clusterScoped[kind] || failed[kind] != nil }
-	err := r.Statuses.ForEachOther(ctx, except, r.Tracker.Claimants(ids, anywhere), func(other *resourcesv1alpha1.ManagedResource) {
-		if !r.Class.Handles(other) {
-			return // Its objects may be in another cluster.
-		}
-		for i := range other.Status.Resources {
-			entry := &other.Status.Resources[i]
-			id := objects.IDOfEntry(entry)
-			if _, found := wanted[all.at(id)]; found {
-				all.byID[all.at(id)] = append(all.byID[all.at(id)], ownership.Claim{
-					Owner: ownerOf(other), ID: id,
-					Keeps: r.keepsObject(other, id), CreateOnly: createdOnce(entry), Ignored: meta.Ignored(other),
-				})
-			} else if _, named := wanted[id.WithoutNamespace()]; named && failed[id.GroupKind()] != nil {
-				all.unknown[id.WithoutNamespace()] = failed[id.GroupKind()]
+	err := r.Statuses.ForEachOther(ctx, except, r.Tracker.Claimants(ids, anywhere),
+		func(other *resourcesv1alpha1.ManagedResource) {
+			if !r.Class.Handles(other) {
+				return // Its objects may be in another cluster.
 			}
-		}
-	})
+			for i := range other.Status.Resources {
+				entry := &other.Status.Resources[i]
+				id := objects.IDOfEntry(entry)
+				if _, found := wanted[all.at(id)]; found {
+					all.byID[all.at(id)] = append(all.byID[all.at(id)], ownership.Claim{
+						Owner: ownerOf(other), ID: id,
+						Keeps: r.keepsObject(other, id), CreateOnly: createdOnce(entry), Ignored: meta.Ignored(other),
+					})
+				} else if _, named := wanted[id.WithoutNamespace()]; named && failed[id.GroupKind()] != nil {
+					all.unknown[id.WithoutNamespace()] = failed[id.GroupKind()]
+				}
+			}
+		})
 	if err != nil {
 		return claims{}, fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
 	}
@@ -66,7 +69,8 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, refs []
 
 // scopesOf records which kinds of entries are cluster-scoped now, and returns the errors of kinds whose scope cannot
 // be told. A kind that is not served has no objects in any scope.
-func (r *Reconciler) scopesOf(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, clusterScoped map[schema.GroupKind]bool) map[schema.GroupKind]error {
+func (r *Reconciler) scopesOf(ctx context.Context, refs []resourcesv1alpha1.ObjectReference,
+	clusterScoped map[schema.GroupKind]bool) map[schema.GroupKind]error {
 	failed := map[schema.GroupKind]error{}
 	for i := range refs {
 		kind := refs[i].GroupVersionKind().GroupKind()

@@ -84,7 +84,8 @@ func New(o Options) *Reconciler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
-	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), states: states{clock: o.Clock}, holds: newHolds(o.Metrics)}
+	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), states: states{clock: o.Clock},
+		holds: newHolds(o.Metrics)}
 	r.Triggers = &Triggers{reconciler: r}
 	r.Tracker.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
 	r.Tracker.OnReady(func(owner objects.Owner) { r.Triggers.add(owner, 0) })
@@ -98,7 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return result, err
 	}
-	if wait := r.Statuses.Lag(ctx, request.NamespacedName); wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
+	if wait := r.Statuses.Lag(ctx, request.NamespacedName); wait > 0 &&
+		(result.RequeueAfter == 0 || wait < result.RequeueAfter) {
 		result.RequeueAfter = wait
 	}
 	return result, nil
@@ -127,8 +129,10 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
-		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)    // Other ManagedResources may repair the objects that they have, too.
-		return reconcile.Result{RequeueAfter: r.period()}, nil // Nothing is done, not even deletion (MRT-7), until the next check (MRB-22).
+		// Other ManagedResources may repair the objects that they have, too.
+		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
+		// Nothing is done, not even deletion (MRT-7), until the next check (MRB-22).
+		return reconcile.Result{RequeueAfter: r.period()}, nil
 	}
 	if commands.Has(lifecycle.RemoveOperation) {
 		if mr, err = r.removeOperation(ctx, mr); err != nil || mr == nil {
@@ -175,7 +179,8 @@ func everything(objects.ID) bool { return true }
 // them yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	owner := ownerOf(mr)
-	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(owner) && !r.Class.WaitsForHandOver(mr) && !waitsForState(mr) && !r.isStopped(owner)
+	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(owner) && !r.Class.WaitsForHandOver(mr) &&
+		!waitsForState(mr) && !r.isStopped(owner)
 }
 
 // nothingToDo reports whether the status shows the result of the last run, no run is due, and every object is in sync.
@@ -196,7 +201,8 @@ func (r *Reconciler) covered(owner objects.Owner) bool {
 	return !slices.ContainsFunc(r.Tracker.Refs(owner), func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
 }
 
-func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, changes ...meta.ConditionChange) error {
+func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	changes ...meta.ConditionChange) error {
 	_, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		return &source.Change{Conditions: changes}
 	})
@@ -210,19 +216,23 @@ func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return r.report(ctx, mr, meta.IgnoredChanges()...)
 }
 
-func (r *Reconciler) removeOperation(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
-	next, err := r.Statuses.PatchMetadata(ctx, mr, map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: nil}}, false)
+func (r *Reconciler) removeOperation(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	next, err := r.Statuses.PatchMetadata(ctx, mr,
+		map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: nil}}, false)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	return next, err
 }
 
-func (r *Reconciler) ensureFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *Reconciler) ensureFinalizer(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	if r.Class.Owns(mr) {
 		return mr, nil
 	}
-	next, err := r.Statuses.PatchMetadata(ctx, mr, map[string]any{"finalizers": append(slices.Clone(mr.Finalizers), r.Class.Finalizer())}, true)
+	next, err := r.Statuses.PatchMetadata(ctx, mr,
+		map[string]any{"finalizers": append(slices.Clone(mr.Finalizers), r.Class.Finalizer())}, true)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -112,8 +112,10 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 
 // leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next
 // owner.
-func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, verdict ownership.Verdict) (gone bool, err error) {
-	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason", verdict.Why)
+func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured,
+	verdict ownership.Verdict) (gone bool, err error) {
+	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason",
+		verdict.Why)
 	if verdict.Action == ownership.HandOver {
 		err = p.handOver(ctx, p.owner, at, live, verdict.To)
 	}
@@ -122,7 +124,8 @@ func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReferenc
 
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
-func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) (gone bool, err error) {
+func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+	live *unstructured.Unstructured) (gone bool, err error) {
 	owner, key, terminating := p.owner, objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
 	if terminating {
 		p.Tracker.DeletionSent(owner, key)
@@ -170,14 +173,16 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 
 // place returns an entry with the present place of its object, and the claims of others there; nil if the plan has the
 // object there, so that the entry is void.
-func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
+func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+	namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
 	placed := *ref
 	placed.Namespace = namespace
 	key := objects.IDOfEntry(&placed)
 	switch {
 	case key == objects.IDOfEntry(ref):
 		return ref, p.others, nil
-	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key), func(k objects.ID) bool { return slices.Contains(p.planned, k) }):
+	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key),
+		func(k objects.ID) bool { return slices.Contains(p.planned, k) }):
 		return nil, claims{}, nil
 	}
 	if placed.UID == "" {
@@ -219,7 +224,8 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.
 func holdsOf(live *unstructured.Unstructured) string {
 	holds := healthcheck.HoldsDeletion(live)
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
-		holds = slices.Insert(holds, 0, "it waits for the finalizers "+strings.Join(slices.Sorted(slices.Values(finalizers)), ", "))
+		holds = slices.Insert(holds, 0,
+			"it waits for the finalizers "+strings.Join(slices.Sorted(slices.Values(finalizers)), ", "))
 	}
 	return strings.Join(holds, "; ")
 }
@@ -243,7 +249,8 @@ func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	}
 	after, err := time.ParseDuration(value)
 	if err != nil {
-		return 0, fmt.Errorf("failed parsing duration of %s annotation: %w", resourcesv1alpha1.AnnotationFinalizeDeletionAfter, err)
+		return 0, fmt.Errorf("failed parsing duration of %s annotation: %w",
+			resourcesv1alpha1.AnnotationFinalizeDeletionAfter, err)
 	}
 	return after, nil
 }
@@ -258,7 +265,8 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 	if after == 0 || since.Add(after).After(p.Clock.Now()) {
 		return nil
 	}
-	log.FromContext(ctx).Info("Removing the finalizers of an object", "resource", plan.NameOf(live), "gracePeriod", after, "deletionTimestamp", since.Time)
+	log.FromContext(ctx).Info("Removing the finalizers of an object", "resource", plan.NameOf(live), "gracePeriod", after,
+		"deletionTimestamp", since.Time)
 	if len(live.GetFinalizers()) > 0 {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "finalizers": nil}})

@@ -15,7 +15,8 @@ import (
 
 // find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it
 // another object (MRD-13).
-func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
+func (r *Reconciler) find(ctx context.Context,
+	ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
 	gvk, namespace, err := r.placeOf(ctx, ref)
 	if err != nil {
 		return nil, "", err
@@ -35,7 +36,8 @@ func (r *Reconciler) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefe
 // placeOf returns the present place of an entry's object: the entry may be older than the kind's present scope and
 // versions. If the kind is namespaced now, an entry without a namespace means the namespace "default", as it does
 // wherever entries are compared. The origin names the owner of the object there.
-func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
+func (r *Reconciler) placeOf(ctx context.Context,
+	ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
 	gvk, scope, err := r.kindOf(ctx, ref)
 	switch {
 	case err != nil:
@@ -49,7 +51,8 @@ func (r *Reconciler) placeOf(ctx context.Context, ref *resourcesv1alpha1.ObjectR
 }
 
 // kindOf returns the version in which the kind of an entry is served now, and whether the kind is namespaced.
-func (r *Reconciler) kindOf(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (schema.GroupVersionKind, plan.Scope, error) {
+func (r *Reconciler) kindOf(ctx context.Context,
+	ref *resourcesv1alpha1.ObjectReference) (schema.GroupVersionKind, plan.Scope, error) {
 	gvk, err := r.Target.Served(ctx, ref.GroupVersionKind())
 	if err != nil {
 		return gvk, plan.ScopeUnknown, err

@@ -27,7 +27,8 @@ func (e requestError) Unwrap() error { return e.error }
 // object.
 func isUnreachable(err error) bool {
 	var request requestError
-	return errors.Is(err, errNotTried) || errors.As(err, &request) && !meta.Refused(err) && !errors.Is(err, context.Canceled)
+	return errors.Is(err, errNotTried) || errors.As(err, &request) && !meta.Refused(err) &&
+		!errors.Is(err, context.Canceled)
 }
 
 // forceAfter returns the grace period of the objects of a ManagedResource that is being deleted; zero if its deletion
@@ -39,7 +40,8 @@ func forceAfter(mr *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	}
 	after, err := time.ParseDuration(value)
 	if err != nil || after < 0 {
-		return 0, fmt.Errorf("annotation %s of the ManagedResource is no duration such as 10m", resourcesv1alpha1.AnnotationForceDeletionAfter)
+		return 0, fmt.Errorf("annotation %s of the ManagedResource is no duration such as 10m",
+			resourcesv1alpha1.AnnotationForceDeletionAfter)
 	}
 	return max(after, 1), nil
 }

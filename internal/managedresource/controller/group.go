@@ -81,7 +81,8 @@ func (r *normalRun) heedGroup(ctx context.Context) error {
 	if answer.Condition != nil {
 		r.letGo = record.Revision
 	}
-	return r.annotate(ctx, annotations) // Before the first write of the content, so that the next leader knows that it was let go.
+	// Before the first write of the content, so that the next leader knows that it was let go.
+	return r.annotate(ctx, annotations)
 }
 
 // groupChanges returns the condition of a member whose content was let go. Until all objects have had that content,
@@ -151,8 +152,10 @@ func (r *normalRun) keepPrevious(ctx context.Context, condition *meta.ConditionC
 	}
 	maps.Copy(versions, r.content.versions)
 	r.decoded, r.reading, r.previous = decoded, reading, true
-	r.content = content{errors: decoded.Errors, versions: versions, checksum: func() string { return *applied }, ignored: ignoredOf(decoded.Objects)}
-	r.lease = r.newLease(ctx, r.mr, inputs{reading: reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
+	r.content = content{errors: decoded.Errors, versions: versions, checksum: func() string { return *applied },
+		ignored: ignoredOf(decoded.Objects)}
+	r.lease = r.newLease(ctx, r.mr,
+		inputs{reading: reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
 	return nil
 }
 
@@ -165,9 +168,11 @@ func (r *normalRun) awaitTurn() {
 		return
 	}
 	r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: lifecycle.Completed{
-		Generation: r.mr.Generation, Secrets: r.content.versions, Checksum: *status.SecretsDataChecksum, Content: last.Content,
+		Generation: r.mr.Generation, Secrets: r.content.versions, Checksum: *status.SecretsDataChecksum,
+		Content:   last.Content,
 		Applied:   meta.ConditionChange{Type: condition.Type, Status: condition.Status, Reason: condition.Reason},
-		Inventory: meta.InventoryDigest(status.Resources), Previous: true, Observed: status.ObservedGeneration, LeftAlone: true,
+		Inventory: meta.InventoryDigest(status.Resources), Previous: true, Observed: status.ObservedGeneration,
+		LeftAlone: true,
 	}})
 }
 

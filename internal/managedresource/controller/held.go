@@ -90,19 +90,23 @@ func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outc
 			entry.own = h.own.Until
 		}
 		if a.holds.are(owner, key, entry) {
-			a.tellHold(ctx, a.mr, reasonHoldBegan, fmt.Sprintf("%s is left alone %s%s", desired.Name(), h.own, setBy(done.before.GetManagedFields())))
+			a.tellHold(ctx, a.mr, reasonHoldBegan,
+				fmt.Sprintf("%s is left alone %s%s", desired.Name(), h.own, setBy(done.before.GetManagedFields())))
 		}
 		return
 	}
 	before := a.holds.end(owner, key)
 	switch {
 	case h.own.State == hold.Over && written:
-		a.tellHold(ctx, a.mr, reasonHoldEnded, fmt.Sprintf("The hold on %s ended, and it was repaired%s", desired.Name(), where(desired, done)))
+		a.tellHold(ctx, a.mr, reasonHoldEnded,
+			fmt.Sprintf("The hold on %s ended, and it was repaired%s", desired.Name(), where(desired, done)))
 	case h.own.State == hold.Refused && written:
-		a.tellHold(ctx, a.mr, reasonHoldRefused, fmt.Sprintf("The hold on %s was refused and removed: %s", desired.Name(), h.own.Refusal))
+		a.tellHold(ctx, a.mr, reasonHoldRefused,
+			fmt.Sprintf("The hold on %s was refused and removed: %s", desired.Name(), h.own.Refusal))
 	case h.forbidden && written:
-		a.tellHold(ctx, a.mr, reasonHoldRefused, fmt.Sprintf("%s was repaired in spite of its annotation %s, which does not count on objects of this ManagedResource",
-			desired.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
+		a.tellHold(ctx, a.mr, reasonHoldRefused,
+			fmt.Sprintf("%s was repaired in spite of its annotation %s, which does not count on objects of this ManagedResource",
+				desired.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	case !before.own.IsZero():
 		a.tellHold(ctx, a.mr, reasonHoldReleased, desired.Name()+" is left alone no more")
 	}
@@ -142,7 +146,8 @@ func (r *Reconciler) tellHold(ctx context.Context, mr *resourcesv1alpha1.Managed
 
 // completeHold records the hold of the ManagedResource itself, and removes the annotations of a hold that has ended,
 // or that is refused. It returns nil if the ManagedResource is gone.
-func (r *Reconciler) completeHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *Reconciler) completeHold(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	owner, h := ownerOf(mr), holdOf(mr, r.Clock.Now())
 	switch h.State {
 	case hold.None:
@@ -161,7 +166,8 @@ func (r *Reconciler) completeHold(ctx context.Context, mr *resourcesv1alpha1.Man
 	return mr, nil
 }
 
-func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, h hold.Hold) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	h hold.Hold) (*resourcesv1alpha1.ManagedResource, error) {
 	annotations := map[string]any{}
 	for _, name := range hold.Annotations {
 		annotations[name] = nil

@@ -35,7 +35,8 @@ type holds struct {
 }
 
 func newHolds(metrics *Metrics) *holds {
-	return &holds{count: metrics.held, ends: metrics.heldUntil, changed: make(chan struct{}, 1), byOwner: map[objects.Owner]map[objects.ID]holdEntry{}}
+	return &holds{count: metrics.held, ends: metrics.heldUntil, changed: make(chan struct{}, 1),
+		byOwner: map[objects.Owner]map[objects.ID]holdEntry{}}
 }
 
 // are records a hold, and reports whether its annotations on the object, or on the ManagedResource itself, are new to

@@ -36,7 +36,8 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
-		if !r.Tracker.HasDropped(ownerOf(r.mr), r.mr.UID, r.mr.Generation, idsOf(r.planned.Delete)) { // It is news to this process.
+		// It is news to this process.
+		if !r.Tracker.HasDropped(ownerOf(r.mr), r.mr.UID, r.mr.Generation, idsOf(r.planned.Delete)) {
 			r.Metrics.massDeletions.WithLabelValues("observed").Inc()
 			r.Events.Warn(ctx, r.mr, reasonMassDeletion, "Deleting "+deletion.String())
 		}

@@ -26,7 +26,8 @@ func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 // same reports whether writing merged over live is known to change nothing. next is the time to write all the same:
 // zero if the object is in sync. A run that a user requested asks the API server anew, and so does a run for which
 // again is true.
-func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, again bool) (same bool, next time.Time) {
+func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured,
+	again bool) (same bool, next time.Time) {
 	if merge.Equal(live, merged) {
 		return true, time.Time{}
 	}
@@ -47,16 +48,19 @@ func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects
 type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
 
 // created returns the outcome of a creation.
-func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer, before objects.Object) outcome {
+func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer,
+	before objects.Object) outcome {
 	done := outcome{result: "created", observation: answer.Observation, since: before.Revision}
-	done.observation.RetryPartial = a.kept(ctx, desired, answer.Object, func(live *unstructured.Unstructured) *unstructured.Unstructured {
-		return merge.Merge(desired, live, options)
-	})
+	done.observation.RetryPartial = a.kept(ctx, desired, answer.Object,
+		func(live *unstructured.Unstructured) *unstructured.Unstructured {
+			return merge.Merge(desired, live, options)
+		})
 	return done
 }
 
 // updated completes the outcome of an update, which may have changed nothing.
-func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outcome, answer target.Answer, mergeLive mergeInto) outcome {
+func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outcome, answer target.Answer,
+	mergeLive mergeInto) outcome {
 	written := answer.Object
 	if answer.ResourceVersion == done.before.GetResourceVersion() {
 		a.Tracker.WroteNothing(desired.Ref.ID, writeOf(done.before, done.after), a.nextTry())
@@ -72,7 +76,8 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 // invalid handles the API server's refusal to change an object to its desired state. An object that no writer changed,
 // and that is written again only because the API server may keep more of it now, stays as it is: a replacement would
 // have the same result, again and again.
-func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, cause error) (outcome, error) {
+func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome,
+	cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
 	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
 		done.observation = seen
@@ -87,7 +92,8 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 
 // kept returns zero if the API server kept the whole write; otherwise the time to write it once more, because the API
 // server may take it later. It returns zero for an object that is created only once.
-func (a *applier) kept(ctx context.Context, desired *plan.Desired, written *unstructured.Unstructured, mergeLive mergeInto) time.Time {
+func (a *applier) kept(ctx context.Context, desired *plan.Desired, written *unstructured.Unstructured,
+	mergeLive mergeInto) time.Time {
 	a.Watches.Defines(written)
 	if written == nil || desired.CreateOnly {
 		return time.Time{}

@@ -22,7 +22,8 @@ import (
 )
 
 // reconcileNormal applies the manifests in the Secrets to the target cluster (MR-6 … MR-13).
-func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+func (r *Reconciler) reconcileNormal(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	reading := r.Secrets.Reading(mr.ResourceVersion) // Of the form that named them: the finalizer makes no difference.
 	mr, err := r.ensureFinalizer(ctx, mr)
 	if err != nil || mr == nil {
@@ -41,13 +42,14 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, mr *resourcesv1alpha1.
 	run := &normalRun{Reconciler: r, mr: mr, taken: taken, reading: reading}
 	defer run.close()
 	for _, step := range []func(context.Context) error{
-		run.readSecrets,    // The manifests, in one form for all steps.
-		run.heedGroup,      // Content whose turn has not come is not applied: the run keeps up the previous content.
-		run.noticeFight,    // Managers that overwrite the content in turn are named, and the next run waits.
-		run.makePlan,       // The objects to apply, to delete and to release.
-		run.holdDeletion,   // A deletion that may be an accident waits, and with it the run.
-		run.confirmLost,    // Nothing is taken out of the plan by Secrets that were not there together.
-		run.claimObjects,   // From now on drift is reported, and other ManagedResources see which objects this one keeps and leaves.
+		run.readSecrets,  // The manifests, in one form for all steps.
+		run.heedGroup,    // Content whose turn has not come is not applied: the run keeps up the previous content.
+		run.noticeFight,  // Managers that overwrite the content in turn are named, and the next run waits.
+		run.makePlan,     // The objects to apply, to delete and to release.
+		run.holdDeletion, // A deletion that may be an accident waits, and with it the run.
+		run.confirmLost,  // Nothing is taken out of the plan by Secrets that were not there together.
+		// From now on drift is reported, and other ManagedResources see which objects this one keeps and leaves.
+		run.claimObjects,
 		run.announce,       // The inventory has every object before the first write (MR-9).
 		run.deleteOld,      // Nothing new before the old is gone (MR-10), unless the configuration says so.
 		run.releaseIgnored, // Objects that are ignored from now on lose their origin.
@@ -127,12 +129,14 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 		return r.fail(ctx, resourcesv1alpha1.ReasonCannotReadSecret, err)
 	}
 	r.decoded = decoded
-	r.content = content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum), ignored: ignoredOf(decoded.Objects)}
+	r.content = content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum),
+		ignored: ignoredOf(decoded.Objects)}
 	if r.taken.HasRead(r.mr.Generation, versions) {
 		r.content.checksum = func() string { return r.taken.Last.Checksum }
 	}
 	setChecksum(ctx, r.content.checksum)
-	r.lease = r.newLease(ctx, r.mr, inputs{reading: r.reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
+	r.lease = r.newLease(ctx, r.mr,
+		inputs{reading: r.reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
 	return nil
 }
 
@@ -169,7 +173,8 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 
 // withoutPreviousPlaces leaves out the entries for objects that the plan has as cluster-scoped: these entries keep the
 // objects until the plan is on record.
-func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan,
+	lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	if len(lost) == 0 {
 		return nil
 	}

@@ -36,7 +36,8 @@ const reasonWarning = "APIWarning"
 // configured, and if it is proven to be ours.
 func (r *Reconciler) Orphan(ctx context.Context, orphan target.Orphan) {
 	if err := r.judgeOrphan(ctx, orphan); err != nil {
-		log.FromContext(ctx).Info("Could not judge an object that no inventory names", "groupVersionKind", orphan.GVK.String(),
+		log.FromContext(ctx).Info("Could not judge an object that no inventory names", "groupVersionKind",
+			orphan.GVK.String(),
 			"namespace", orphan.Namespace, "name", orphan.Name, "reason", err.Error())
 	}
 }
@@ -63,7 +64,9 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, orphan target.Orphan) erro
 	// An older object was left on purpose, by an earlier ManagedResource of that name.
 	older := live.GetCreationTimestamp().Time.Before(mr.CreationTimestamp.Time)
 	if !*r.Config.CollectOrphans || older {
-		r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.", plan.NameOf(live)))
+		r.Events.Warn(ctx, mr, reasonOrphan,
+			fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It stays.",
+				plan.NameOf(live)))
 		return nil
 	}
 	return r.deleteOrphan(ctx, mr, live, names)
@@ -71,7 +74,8 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, orphan target.Orphan) erro
 
 // ownerOfOrphan returns the ManagedResource that a stray object names; nil if its state proves nothing about objects
 // that no inventory has, or may soon change.
-func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *Reconciler) ownerOfOrphan(ctx context.Context,
+	orphan target.Orphan) (*resourcesv1alpha1.ManagedResource, error) {
 	origin, err := meta.ParseOrigin(orphan.Origin)
 	if foreign := err != nil || origin.ClusterID != r.Identity; foreign {
 		return nil, nil
@@ -80,7 +84,8 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*
 	if apierrors.IsNotFound(err) {
 		return nil, nil // Objects of a ManagedResource that is gone may have been left on purpose.
 	}
-	if err != nil || r.isStopped(origin.Key) || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
+	if err != nil || r.isStopped(origin.Key) || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil ||
+		meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
 		return nil, err
 	}
 	if !r.states.get(mr).AtRest(mr.Generation) {
@@ -92,7 +97,8 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) (*
 // orphan returns a stray object, if no inventory has it and it is proven to be the ManagedResource's; else nil.
 //
 // It is one list of proofs: without any of them the object stays.
-func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, orphan target.Orphan, ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, orphan target.Orphan,
+	ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	others, err := r.claimsOn(ctx, collector, names)
 	if err != nil || len(others.byID) > 0 {
 		return nil, err
@@ -107,7 +113,8 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if err != nil {
 		return nil, err
 	}
-	if live.GetUID() != orphan.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) || !r.Target.WroteOrigin(live) {
+	if live.GetUID() != orphan.UID || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != r.origin(mr) ||
+		!r.Target.WroteOrigin(live) {
 		return nil, nil
 	}
 	if verdict, err := r.judge(mr, ref, live, others); err != nil || verdict.Action != ownership.Delete {
@@ -120,7 +127,8 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 }
 
 // deleteOrphan deletes an orphan, unless a run is about to apply it.
-func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, names []resourcesv1alpha1.ObjectReference) error {
+func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	live *unstructured.Unstructured, names []resourcesv1alpha1.ObjectReference) error {
 	for _, key := range idsOf(names) {
 		if !r.Tracker.BeginDeletion(collector, key) {
 			return nil
@@ -135,13 +143,16 @@ func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.Man
 	ctx, written := withTrail(ctx)
 	deleted(ctx, plan.NameOf(live), orphaned)
 	r.tellWrites(ctx, mr, written)
-	r.Events.Warn(ctx, mr, reasonOrphan, fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.", plan.NameOf(live)))
+	r.Events.Warn(ctx, mr, reasonOrphan,
+		fmt.Sprintf("Object %q names this ManagedResource as its origin, and no manifest has it. It was deleted.",
+			plan.NameOf(live)))
 	return nil
 }
 
 // namesOf returns the entries that an inventory may have for an object: by its kind, and by those that are equivalent
 // for its ManagedResource (MRD-13).
-func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource,
+	ref resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	var names []resourcesv1alpha1.ObjectReference
 	for _, key := range plan.NewEquivalences(mr.Spec.Equivalences).Keys(objects.IDOfEntry(&ref)) {
 		name := ref
@@ -155,7 +166,8 @@ func (r *Reconciler) namesOf(mr *resourcesv1alpha1.ManagedResource, ref resource
 
 // confirmOrphan reads the ManagedResource that an orphan names once more: caches may lag behind the changes by another
 // process.
-func (r *Reconciler) confirmOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, names []resourcesv1alpha1.ObjectReference) (bool, error) {
+func (r *Reconciler) confirmOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	names []resourcesv1alpha1.ObjectReference) (bool, error) {
 	latest, err := r.confirm(ctx, mr)
 	if errors.Is(err, errSuperseded) {
 		return false, nil

@@ -22,15 +22,18 @@ import (
 var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
 
 // judge returns the verdict about an object that a ManagedResource leaves.
-func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, others claims) (ownership.Verdict, error) {
+func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference,
+	live *unstructured.Unstructured, others claims) (ownership.Verdict, error) {
 	key := objects.IDOfEntry(ref)
 	if err := others.unknown[key.WithoutNamespace()]; err != nil {
 		return ownership.Verdict{}, err
 	}
 	origin := originOf(live, r.isOfThisSource)
 	verdict := ownership.Decide(ownership.Left{
-		By: ownerOf(mr), Claims: others.on(key, r.Tracker), Origin: origin, Created: r.isCreation(mr, ref, live, origin.Source != ownership.NoOrigin),
-		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject), Collected: r.GarbageCollector && isCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
+		By: ownerOf(mr), Claims: others.on(key, r.Tracker), Origin: origin,
+		Created:       r.isCreation(mr, ref, live, origin.Source != ownership.NoOrigin),
+		KeepObject:    meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
+		Collected:     r.GarbageCollector && isCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
 		DeleteForeign: *r.Config.DeleteForeignObjects,
 	})
 	if verdict.Action == ownership.Wait {
@@ -41,15 +44,18 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resources
 
 // isCollectable reports whether the garbage collector deletes an object (MRX-6).
 func isCollectable(apiVersion, kind string, labels map[string]string) bool {
-	return apiVersion == "v1" && (kind == "ConfigMap" || kind == "Secret") && meta.Truthy(labels, resourcesv1alpha1.LabelGarbageCollectableReference)
+	return apiVersion == "v1" && (kind == "ConfigMap" || kind == "Secret") &&
+		meta.Truthy(labels, resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
 // isCreation reports whether an object whose origin names no owner was created for a ManagedResource that has this
 // entry. Either this process created it, or the object carries no origin because it is created only once, and the
 // entry is the record: by its UID or, if it has none, by its namespace.
-func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, marked bool) bool {
+func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference,
+	live *unstructured.Unstructured, marked bool) bool {
 	return r.createdFor(ownerOf(mr), objects.IDOfEntry(ref)) == live.GetUID() ||
-		!marked && createdOnce(ref) && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
+		!marked && createdOnce(ref) && !meta.Tentative(ref) &&
+			(ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
 // isOfThisSource reports whether an origin is about a ManagedResource of this source. An origin without an identity is
@@ -71,7 +77,8 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that
 // ManagedResource still keeps it. The new owner reconciles the object from then on: its manifest may differ.
-func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured, to ownership.Claim) error {
+func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference,
+	live *unstructured.Unstructured, to ownership.Claim) error {
 	next := to.Owner
 	if !r.Tracker.BeginHandOver(next, to.ID) {
 		return errOwnershipPending
@@ -101,7 +108,8 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 }
 
 // entry returns the entry of an object in the inventory of a ManagedResource that keeps it.
-func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key objects.ID, clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
+func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key objects.ID,
+	clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
 	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
 		own := objects.IDOfEntry(&entry)
 		return own.Same(key, clusterScoped) && r.keepsObject(mr, objects.IDOfEntry(&entry))
@@ -133,7 +141,8 @@ func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.D
 func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, next objects.Owner) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
-		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: meta.Origin{ClusterID: r.Identity, Key: next}.String()},
+		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: meta.Origin{ClusterID: r.Identity,
+			Key: next}.String()},
 	}})
 	if err != nil {
 		return err
@@ -148,7 +157,8 @@ func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructu
 	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
 	}
-	return isRecorded(desired, live.GetUID()) || live.GetUID() != "" && a.Tracker.Get(desired.Ref.ID).Created == live.GetUID()
+	return isRecorded(desired, live.GetUID()) || live.GetUID() != "" &&
+		a.Tracker.Get(desired.Ref.ID).Created == live.GetUID()
 }
 
 // createdOnce reports whether the entry is about an object with the ignore annotation (MR-30).
@@ -161,19 +171,23 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 // stays. Without this rule a restart would give the object back to its former owner, which deletes it once its
 // manifest no longer has it. An object that this ManagedResource creates only once is kept by any other
 // ManagedResource that has it.
-func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
+func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired,
+	live *unstructured.Unstructured) (objects.Owner, string, error) {
 	next, value, err := a.nextOwnerOf(ctx, desired, live)
-	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly && value == "" {
+	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly &&
+		value == "" {
 		if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) {
 			a.Metrics.takeovers.Inc()
-			log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin", origin)
+			log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin",
+				origin)
 		}
 	}
 	return next, value, err
 }
 
 // nextOwnerOf is ownerOfOrigin without the report of a takeover.
-func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, string, error) {
+func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired,
+	live *unstructured.Unstructured) (objects.Owner, string, error) {
 	if desired.CreateOnly {
 		owner, err := a.ownerOfShared(ctx, desired, live)
 		return owner, "", err
@@ -191,7 +205,8 @@ func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired, live *
 }
 
 // ownerOfShared returns another ManagedResource that repairs an object which this one creates only once.
-func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) (objects.Owner, error) {
+func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired,
+	live *unstructured.Unstructured) (objects.Owner, error) {
 	origin := originOf(live, a.isKnownSource)
 	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
 	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), desired.Ref.ID) {
@@ -200,7 +215,8 @@ func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired, live
 	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)
 }
 
-func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin ownership.Origin, how ownership.How) (objects.Owner, error) {
+func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin ownership.Origin,
+	how ownership.How) (objects.Owner, error) {
 	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
 	if err != nil {
 		return objects.Owner{}, err

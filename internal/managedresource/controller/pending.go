@@ -81,7 +81,8 @@ func (p *pruner) deletionFailed(id objects.ID, err error) {
 // gone, or stays. While other objects hold up the run, it is read once a minute, or after a report about it, and once
 // more before the run relies on it.
 func (p *pruner) deletionCompleted(id objects.ID, before objects.Revision) {
-	p.Tracker.SetPending(p.owner, id, objects.PendingDeletion{Done: true, Revision: before, Next: p.Clock.Now().Add(pendingRead)})
+	p.Tracker.SetPending(p.owner, id,
+		objects.PendingDeletion{Done: true, Revision: before, Next: p.Clock.Now().Add(pendingRead)})
 }
 
 // isCompleted reports whether no work remained for an object less than a minute ago, and nothing was reported about it

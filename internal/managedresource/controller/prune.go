@@ -26,7 +26,8 @@ import (
 
 // reconcileDelete deletes the objects of a ManagedResource that is being deleted, or went to another class, and
 // removes its finalizer (MRX-1 … MRX-4).
-func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+func (r *Reconciler) reconcileDelete(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
@@ -46,7 +47,8 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, mr *resourcesv1alpha1.
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
-			r.Tracker.PassAllOutOfSync(ownerOf(mr), everything) // Other ManagedResources that have an object, too, check it from here on.
+			// Other ManagedResources that have an object, too, check it from here on.
+			r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
@@ -76,9 +78,11 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 // voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects
 // were created for it (MR-30): those objects are gone, or another ManagedResource has them now and may give them up.
 // Otherwise the next instance would take the record for a proof that such an object is its own, and delete it.
-func (r *Reconciler) voidRecords(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *Reconciler) voidRecords(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool { return createdOnce(ref) && !meta.Tentative(ref) }
-	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources, func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
+	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources,
+		func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
 		return mr, nil
 	}
 	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
@@ -114,7 +118,8 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 	if !r.Class.SameDesiredState(mr, latest) {
 		return errSuperseded
 	}
-	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == r.Class.Finalizer() })
+	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers),
+		func(f string) bool { return f == r.Class.Finalizer() })
 	_, err = r.Statuses.PatchMetadata(ctx, latest, map[string]any{"finalizers": finalizers}, true)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -125,7 +130,8 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one
 // error for each that is not gone (MRX-17 … MRX-12). An error of its own means that the lease does not prove that they
 // must be deleted. planned are the objects that the run applies.
-func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) (pending []error, err error) {
+func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) (pending []error, err error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -160,13 +166,19 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return p.pending(ctx), nil
 }
 
-func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) *pruner {
+func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) *pruner {
 	sorted := slices.Clone(refs)
-	slices.SortStableFunc(sorted, func(a, b resourcesv1alpha1.ObjectReference) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
+	slices.SortStableFunc(sorted, func(a,
+		b resourcesv1alpha1.ObjectReference) int {
+		return plan.Compare(b.Kind, b.Name, a.Kind, a.Name)
+	})
 	p := &pruner{
-		Reconciler: r, mr: mr, owner: ownerOf(mr), sorted: sorted, refs: make(map[objects.ID]*resourcesv1alpha1.ObjectReference, len(sorted)),
+		Reconciler: r, mr: mr, owner: ownerOf(mr), sorted: sorted,
+		refs:  make(map[objects.ID]*resourcesv1alpha1.ObjectReference, len(sorted)),
 		lease: lease, planned: planned,
-		waiting: map[*resourcesv1alpha1.ObjectReference]error{}, accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{},
+		waiting:  map[*resourcesv1alpha1.ObjectReference]error{},
+		accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{},
 	}
 	for i := range sorted {
 		p.refs[objects.IDOfEntry(&sorted[i])] = &sorted[i]
@@ -196,7 +208,8 @@ func (p *pruner) deleteAll(ctx context.Context) error {
 func (p *pruner) deleteSkipped(ctx context.Context) error {
 	skipped := p.skipped
 	p.last = true
-	begun := p.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) }, func(i int, err error) { p.wait(skipped[i], err) })
+	begun := p.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) },
+		func(i int, err error) { p.wait(skipped[i], err) })
 	for _, ref := range skipped[begun:] {
 		p.wait(ref, ctx.Err())
 	}
@@ -297,7 +310,8 @@ func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded obj
 // their end; objects without a watch, and those that may only have left the filter of one, are read twice. The
 // watches, or the next run, report the end of the others.
 func (p *pruner) awaitGone(ctx context.Context) {
-	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond,
+		400 * time.Millisecond} {
 		unknown, open := p.notGone(round%2 == 1)
 		p.parallel(ctx, len(unknown), func(i int) {
 			if _, _, err := p.find(ctx, unknown[i]); target.Gone(err) {

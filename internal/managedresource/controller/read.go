@@ -12,7 +12,8 @@ import (
 
 // read reads and decodes the Secrets in the order of secretRefs. It ends at the first unreadable Secret (MR-7), and at
 // the limit of a ManagedResource, which decoding refuses to exceed.
-func read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reading *source.Reading) (decoded decode.Result, versions map[string]string, err error) {
+func read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	reading *source.Reading) (decoded decode.Result, versions map[string]string, err error) {
 	var sources decode.Sources
 	versions = make(map[string]string, len(mr.Spec.SecretRefs))
 	for _, ref := range mr.Spec.SecretRefs {

@@ -15,7 +15,8 @@ import (
 
 // recordApplied records that an object is in sync. compared is true if a change that the run made is the repair of
 // drift.
-func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64, compared bool) {
+func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64,
+	compared bool) {
 	origin, another := a.namesAnother(done.before)
 	if done.anothers = another; another && desired.CreateOnly {
 		a.disown(desired.Ref.ID, done.observation.UID, origin)
@@ -62,7 +63,8 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 		// that counts as a fight, so that it is rate-limited.
 		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftRepaired, a.Clock.Now())
 	case !done.isKept():
-		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now()) // Before Verified, which may report a later drift.
+		// Before Verified, which may report a later drift.
+		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now())
 	}
 }
 
@@ -95,14 +97,16 @@ func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, 
 
 // isRecorded reports whether the inventory is the record that an object was created for the ManagedResource.
 func isRecorded(desired *plan.Desired, uid types.UID) bool {
-	return desired.Old != nil && createdOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" && desired.Old.UID == uid
+	return desired.Old != nil && createdOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" &&
+		desired.Old.UID == uid
 }
 
 func (a *applier) succeeded(desired *plan.Desired, done outcome) {
 	a.breaker.answered(desired.Ref.ID.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written[desired.Ref.ID] = outcome{result: done.result, observation: objects.Observation{UID: done.observation.UID}, keptBy: done.keptBy, anothers: done.anothers}
+	a.written[desired.Ref.ID] = outcome{result: done.result, observation: objects.Observation{UID: done.observation.UID},
+		keptBy: done.keptBy, anothers: done.anothers}
 	if desired.Ref.ID.Kind == "CustomResourceDefinition" && desired.Ref.ID.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
 	}
@@ -115,7 +119,8 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 		return ownership.Origin{}, false
 	}
 	origin = originOf(live, a.isOfThisSource)
-	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
+	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource &&
+		origin.Owner != ownerOf(a.mr)
 }
 
 // disown handles an object whose origin names another ManagedResource than the one that it was created for: from now

@@ -18,7 +18,8 @@ import (
 
 // release releases the objects that are ignored from now on: they stay, without origin and description (MRO-2,
 // MRO-3).
-func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference, lease *lease) error {
+func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	refs []resourcesv1alpha1.ObjectReference, lease *lease) error {
 	var mu sync.Mutex
 	var errs []error
 	failed := func(_ int, err error) {
@@ -56,7 +57,8 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	return errors.New(combined("Could not release all orphaned resources", errs))
 }
 
-func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
+func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	ref *resourcesv1alpha1.ObjectReference) error {
 	err := r.tryRelease(ctx, mr, ref)
 	for attempt := 1; apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
 		err = r.tryRelease(ctx, mr, ref)
@@ -67,7 +69,8 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 // tryRelease reads an object, and takes origin and description away if the origin is that of the ManagedResource.
 //
 // It is one list of guards, each of which may end it.
-func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference) error {
+func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	ref *resourcesv1alpha1.ObjectReference) error {
 	name := plan.NameOfReference(&ref.ObjectReference)
 	live, _, err := r.find(ctx, ref)
 	if target.Gone(err) {

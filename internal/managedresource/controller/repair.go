@@ -37,12 +37,14 @@ func (a *applier) delay(wait time.Duration) {
 
 // lookAtDrift reads an object whose repair is delayed, to report what changed. An object that needs no repair is
 // recorded as in sync, and nothing is reported.
-func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64, wait time.Duration) {
+func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64,
+	wait time.Duration) {
 	key := desired.Ref.ID
 	before, options, digest := a.look(desired, options, digest)
 	live, err := a.get(ctx, desired)
 	if err != nil && !target.Gone(err) {
-		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", desired.Name(), "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", desired.Name(),
+			"reason", err.Error())
 		a.delay(min(wait, lookAgain))
 		return
 	}
@@ -57,7 +59,8 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 		options.Hold = held.effect
 		merged = a.merge(desired, live, options, keptBy, origin)
 		if same, again := a.same(ctx, desired, live, merged, before.RetryPartial); same {
-			a.recordApplied(ctx, desired, outcome{result: "unchanged", observation: a.seen(live, again), since: before.Revision, before: live, after: merged, keptBy: keptBy, held: held}, digest, false)
+			a.recordApplied(ctx, desired, outcome{result: "unchanged", observation: a.seen(live, again), since: before.Revision,
+				before: live, after: merged, keptBy: keptBy, held: held}, digest, false)
 			return
 		}
 		a.noteHold(ctx, desired, outcome{result: "unchanged", before: live, after: merged, held: held})
@@ -74,7 +77,8 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 // repaired reports an object that was repaired.
 func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outcome) {
 	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
-	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", desired.Name(), "result", done.result)
+	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", desired.Name(), "result",
+		done.result)
 	now := a.Clock.Now()
 	if drift := a.Tracker.DriftOf(desired.Ref.ID, now); drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
@@ -85,7 +89,8 @@ func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outc
 }
 
 // tell records the report about an object: who changed it, and where. live is nil if the object was deleted.
-func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, what string) {
+func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured,
+	what string) {
 	events := desired.Name() + " was deleted"
 	if live != nil {
 		events = desired.Name() + " was changed"
@@ -120,7 +125,8 @@ func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (miss
 			return ""
 		}
 		if missing == "" {
-			missing = fmt.Sprintf("%s with UID %q", plan.ObjectName(owner.APIVersion, owner.Kind, desired.GetNamespace(), owner.Name), owner.UID)
+			missing = fmt.Sprintf("%s with UID %q",
+				plan.ObjectName(owner.APIVersion, owner.Kind, desired.GetNamespace(), owner.Name), owner.UID)
 		}
 	}
 	return missing

@@ -18,12 +18,14 @@ import (
 
 // replace answers an update that was refused as invalid: where the object asks for it, or is an immutable ConfigMap or
 // Secret, it is deleted, if it is ours, and the next run creates it (MR-33, MR-34).
-func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured, cause error) error {
+func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured,
+	cause error) error {
 	annotations := merged.GetAnnotations()
 	if !meta.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
 		return a.withHelp(desired, live, merged, cause)
 	}
-	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
+	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
+		meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because it is annotated with %s: %w", desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
 	}
 	if !a.mayReplace(desired, live) {
@@ -32,7 +34,8 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 	var policy metav1.DeletionPropagation
 	if value, found := annotations[resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate]; found {
 		policy = metav1.DeletionPropagation(value)
-		supported := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan}
+		supported := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
+			metav1.DeletePropagationOrphan}
 		if !slices.Contains(supported, policy) {
 			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v", desired.Name(), value, supported)}
 		}
@@ -63,11 +66,13 @@ func (e *recreation) Unwrap() []error { return []error{e.error, errRecreated} }
 // withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help
 // (MR-36): a field is immutable, the object is ours and may be deleted.
 func (a *applier) withHelp(desired *plan.Desired, live, merged *unstructured.Unstructured, cause error) error {
-	keeps := meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) || meta.Truthy(merged.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject)
+	keeps := meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
+		meta.Truthy(merged.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject)
 	if keeps || !strings.Contains(cause.Error(), "immutable") || !a.mayReplace(desired, live) {
 		return cause
 	}
-	return fmt.Errorf("%w; to have the object deleted and created anew, annotate it in its manifest with %s: \"true\"", cause, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate)
+	return fmt.Errorf("%w; to have the object deleted and created anew, annotate it in its manifest with %s: \"true\"",
+		cause, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate)
 }
 
 func isImmutable(object *unstructured.Unstructured, err error) bool {
@@ -79,6 +84,7 @@ func isImmutable(object *unstructured.Unstructured, err error) bool {
 		return false
 	}
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Type == metav1.CauseTypeForbidden && strings.Contains(cause.Message, "field is immutable when `immutable` is set")
+		return cause.Type == metav1.CauseTypeForbidden &&
+			strings.Contains(cause.Message, "field is immutable when `immutable` is set")
 	})
 }

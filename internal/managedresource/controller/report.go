@@ -29,12 +29,13 @@ var errSuperseded = errors.New("the ManagedResource was changed meanwhile")
 func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
 	superseded := false
-	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		if superseded = !r.Class.SameDesiredState(mr, current); superseded {
-			return nil
-		}
-		return change(current)
-	})
+	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID,
+		func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+			if superseded = !r.Class.SameDesiredState(mr, current); superseded {
+				return nil
+			}
+			return change(current)
+		})
 	switch {
 	case errors.Is(err, source.ErrGone):
 		return nil, nil
@@ -47,7 +48,8 @@ func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 }
 
 // confirm reads the ManagedResource once more, before a deletion on its behalf.
-func (r *Reconciler) confirm(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *Reconciler) confirm(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
 	live, err := r.Statuses.GetUncached(ctx, ownerOf(mr))
 	switch {
 	case apierrors.IsNotFound(err):
@@ -83,7 +85,8 @@ func (a *applier) confirmInventory(ctx context.Context) error {
 // that may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
 func (r *normalRun) announce(ctx context.Context) error {
 	status := &r.mr.Status
-	if meta.SameInventory(status.Resources, r.planned.Inventory) && status.SecretsDataChecksum != nil && *status.SecretsDataChecksum == r.content.checksum() {
+	if meta.SameInventory(status.Resources, r.planned.Inventory) && status.SecretsDataChecksum != nil &&
+		*status.SecretsDataChecksum == r.content.checksum() {
 		return nil
 	}
 	next, err := r.putOnRecord(ctx)
@@ -104,7 +107,8 @@ func (r *normalRun) announce(ctx context.Context) error {
 
 func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	owner := ownerOf(r.mr)
-	var withoutNamespace []resourcesv1alpha1.ObjectReference // Others may have them by entries with namespaces, which neither the tracker nor aside compares.
+	// Others may have them by entries with namespaces, which neither the tracker nor aside compares.
+	var withoutNamespace []resourcesv1alpha1.ObjectReference
 	for _, desired := range r.planned.Apply {
 		if desired.GetNamespace() == "" && desired.Old == nil {
 			withoutNamespace = append(withoutNamespace, desired.Reference)
@@ -194,7 +198,8 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.track(owner, &plan.Plan{}, inventory)
 	r.applier.passOn()
 	completed := lifecycle.Completed{
-		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum, Content: meta.ContentDigest(&mr.Spec, checksum),
+		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum,
+		Content: meta.ContentDigest(&mr.Spec, checksum),
 		Applied: applied, Inventory: meta.InventoryDigest(inventory), Previous: r.previous, Observed: r.reconciled(),
 	}
 	r.succeeded(ctx, completed)
@@ -218,11 +223,13 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 	switch {
 	case len(r.content.errors) > 0:
 		r.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
-		return meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed, decode.ErrorsMessage(r.content.errors))
+		return meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed,
+			decode.ErrorsMessage(r.content.errors))
 	case len(r.pending) > 0:
 		return pendingChange(r.pending, r.mr)
 	}
-	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded, meta.MessageApplied+r.leftAlone(r.mr))
+	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded,
+		meta.MessageApplied+r.leftAlone(r.mr))
 }
 
 // succeeded records the result of the run, and reports it.
@@ -234,7 +241,8 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 	}
 	r.Metrics.ignoredObjects.are(owner, r.content.ignored, now)
 	setGauge(r.Metrics.ignoredFields, owner, float64(withIgnoredFields(r.planned)))
-	if last := r.taken.Last; last == nil || !maps.Equal(last.Secrets, completed.Secrets) || last.Generation != completed.Generation {
+	if last := r.taken.Last; last == nil || !maps.Equal(last.Secrets, completed.Secrets) ||
+		last.Generation != completed.Generation {
 		for _, warning := range r.planned.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
 		}
@@ -267,16 +275,20 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		}
 		done, found := a.written[key]
 		if done.result == skipped {
-			done.observation.UID = a.Tracker.Get(desired.Ref.ID).UID // An earlier run may have created it without recording that.
+			// An earlier run may have created it without recording that.
+			done.observation.UID = a.Tracker.Get(desired.Ref.ID).UID
 		}
 		switch {
-		case done.anothers: // The object has a new owner since: if that releases the object, the record would be a false proof.
+		// The object has a new owner since: if that releases the object, the record would be a false proof.
+		case done.anothers:
 			inventory[i] = meta.AsTentative(inventory[i])
-		case found && (done.result == "created" || a.createdFor(ownerOf(a.mr), desired.Ref.ID) == done.observation.UID && done.observation.UID != ""):
+		case found && (done.result == "created" || a.createdFor(ownerOf(a.mr), desired.Ref.ID) == done.observation.UID &&
+			done.observation.UID != ""):
 			// Also if an earlier run created it without recording that.
 			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
 		case desired.Old == nil || !createdOnce(desired.Old):
-			inventory[i] = meta.AsTentative(inventory[i]) // The object existed before: it stays another owner's, or its origin names the owner.
+			// The object existed before: it stays another owner's, or its origin names the owner.
+			inventory[i] = meta.AsTentative(inventory[i])
 		}
 	}
 	return inventory
@@ -291,7 +303,8 @@ func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []
 	for i := range inventory {
 		key := objects.IDOfEntry(&inventory[i])
 		before, found := announced[key]
-		if _, written := a.written[key]; written && found && meta.SameInventory(inventory[i:i+1], []resourcesv1alpha1.ObjectReference{before}) {
+		if _, written := a.written[key]; written && found &&
+			meta.SameInventory(inventory[i:i+1], []resourcesv1alpha1.ObjectReference{before}) {
 			inventory[i] = next[key]
 		}
 	}
@@ -339,7 +352,8 @@ func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1
 
 // pendingChange returns the condition while objects are being deleted (MRS-8).
 func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {
-	return target.WithoutRepeats(meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending,
+	return target.WithoutRepeats(meta.Applied(resourcesv1alpha1.ConditionProgressing,
+		resourcesv1alpha1.ReasonDeletionPending,
 		combined("Could not clean all old resources", pending)), mr.Status.Conditions)
 }
 

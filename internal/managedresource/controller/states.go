@@ -35,7 +35,8 @@ func (s *states) step(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Eve
 
 // begin applies the event that begins a run, which is going to read the Secrets that the ManagedResource names, and
 // returns the input of the run; nil if there is nothing to do.
-func (s *states) begin(mr *resourcesv1alpha1.ManagedResource, event lifecycle.RunBegins) (*lifecycle.Run, lifecycle.Commands) {
+func (s *states) begin(mr *resourcesv1alpha1.ManagedResource,
+	event lifecycle.RunBegins) (*lifecycle.Run, lifecycle.Commands) {
 	names := make([]string, 0, len(mr.Spec.SecretRefs))
 	for _, ref := range mr.Spec.SecretRefs {
 		names = append(names, ref.Name)

@@ -36,7 +36,8 @@ func (s *breaker) answered(kind schema.GroupKind, err error) {
 	switch {
 	case err == nil:
 		delete(s.byKind, kind)
-	case apierrors.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "context deadline exceeded"):
+	case apierrors.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) ||
+		strings.Contains(err.Error(), "context deadline exceeded"):
 		if s.byKind == nil {
 			s.byKind = map[schema.GroupKind]int{}
 		}

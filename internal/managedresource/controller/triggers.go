@@ -109,7 +109,8 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 
 // isRespecified reports whether a change of the specification changes the content to apply.
 func isRespecified(before, after *resourcesv1alpha1.ManagedResource) bool {
-	return before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil && !meta.Ignored(after)
+	return before.UID == after.UID && before.Generation < after.Generation && after.DeletionTimestamp == nil &&
+		!meta.Ignored(after)
 }
 
 // asksForRun reports whether a change of a ManagedResource requires a run.
@@ -126,7 +127,8 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
 		operationAsks,
-		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil, // Another writer removed our finalizer.
+		// Another writer removed our finalizer.
+		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil,
 		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
 		confirmsDeletion(before, after),
 		r.states.contradicts(after): // By a former leader.

@@ -23,7 +23,8 @@ func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 			want = resourcesv1alpha1.ConditionFalse
 		}
 		if c.Status != want && c.Status != resourcesv1alpha1.ConditionUnknown {
-			all = append(all, unhealthy{[4]string{mr.Namespace, mr.Name, string(c.Type), c.Reason}, float64(c.LastTransitionTime.Unix())})
+			all = append(all, unhealthy{[4]string{mr.Namespace, mr.Name, string(c.Type), c.Reason},
+				float64(c.LastTransitionTime.Unix())})
 		}
 	}
 	return all

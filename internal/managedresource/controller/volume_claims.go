@@ -17,7 +17,8 @@ import (
 // deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are
 // named <template>-<statefulset>-<ordinal> (MRX-16, MRB-11). asked is called before each deletion, and ends them with
 // an error.
-func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured.Unstructured, asked func(context.Context) error) error {
+func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured.Unstructured,
+	asked func(context.Context) error) error {
 	templates, _, err := unstructured.NestedSlice(statefulSet.Object, "spec", "volumeClaimTemplates")
 	if err != nil {
 		return fmt.Errorf("could not convert object to StatefulSet: %w", err)

@@ -23,7 +23,8 @@ import (
 // or is known to be gone, is created without a read; any other is read first.
 //
 // It is one loop, as each answer decides whether the next attempt creates or updates.
-func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options, recorded objects.Object) (outcome, error) {
+func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options,
+	recorded objects.Object) (outcome, error) {
 	expectAbsent := desired.Old == nil || recorded.Known && !recorded.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error
@@ -35,14 +36,16 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 				return outcome{}, err
 			}
 			var done outcome
-			if done, createErr = a.tryCreate(ctx, desired, options, recorded); createErr == nil || apimeta.IsNoMatchError(createErr) {
+			if done, createErr = a.tryCreate(ctx, desired, options, recorded); createErr == nil ||
+				apimeta.IsNoMatchError(createErr) {
 				return done, createErr
 			}
 		}
 		// The object may be there although its creation was refused for another reason: node ports and quotas are checked
 		// before names.
 		live, err := a.live(ctx, desired, attempt)
-		if apierrors.IsNotFound(err) && attempt < updateAttempts && (createErr == nil || apierrors.IsAlreadyExists(createErr)) {
+		if apierrors.IsNotFound(err) && attempt < updateAttempts &&
+			(createErr == nil || apierrors.IsAlreadyExists(createErr)) {
 			expectAbsent = true
 			continue
 		}
@@ -58,7 +61,8 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 	}
 }
 
-func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options, recorded objects.Object) (outcome, error) {
+func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options,
+	recorded objects.Object) (outcome, error) {
 	created, err := a.create(ctx, desired, options)
 	if err != nil {
 		a.unanswered(desired, err)
@@ -68,7 +72,8 @@ func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options 
 }
 
 // tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
-func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, recorded objects.Object) (_ outcome, isOutdated bool, _ error) {
+func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured,
+	options merge.Options, recorded objects.Object) (_ outcome, isOutdated bool, _ error) {
 	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
 	if err != nil {
 		return outcome{}, false, err
@@ -83,7 +88,8 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		return a.merge(desired, live, options, keptBy, origin)
 	}
 	merged := mergeLive(live)
-	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: recorded.Revision, desired: inherited, held: held}
+	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: recorded.Revision,
+		desired: inherited, held: held}
 	if !a.rewrites(ctx, desired) {
 		if same, again := a.same(ctx, desired, live, merged, recorded.RetryPartial); same {
 			done.observation = a.seen(live, again)
@@ -107,7 +113,8 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 
 // resize changes the resources of a Pod, which only a subresource does (MRM-18). The next attempt makes all other
 // changes.
-func (a *applier) resize(ctx context.Context, desired *plan.Desired, resized *unstructured.Unstructured, options merge.Options, done outcome,
+func (a *applier) resize(ctx context.Context, desired *plan.Desired, resized *unstructured.Unstructured,
+	options merge.Options, done outcome,
 	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
 	answer, err := a.Target.Resize(ctx, resized, a.Watches.View())
 	if err == nil && !merge.Equal(resized, done.after) {
@@ -120,7 +127,8 @@ func (a *applier) resize(ctx context.Context, desired *plan.Desired, resized *un
 var errResized = errors.New("the resources of the Pod were changed, but it was changed by others before the rest was written")
 
 // answered handles the answer to an update.
-func (a *applier) answered(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome, answer target.Answer, err error,
+func (a *applier) answered(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome,
+	answer target.Answer, err error,
 	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
 	a.unanswered(desired, err)
 	switch {
@@ -165,10 +173,11 @@ func (a *applier) create(ctx context.Context, desired *plan.Desired, options mer
 	if !a.notServedYet(desired, err) {
 		return created, err
 	}
-	waitErr := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, false, func(ctx context.Context) (bool, error) {
-		created, err = a.Target.Create(ctx, object, a.Watches.View())
-		return !a.notServedYet(desired, err), nil
-	})
+	waitErr := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, false,
+		func(ctx context.Context) (bool, error) {
+			created, err = a.Target.Create(ctx, object, a.Watches.View())
+			return !a.notServedYet(desired, err), nil
+		})
 	if waitErr != nil && err == nil {
 		err = waitErr
 	}

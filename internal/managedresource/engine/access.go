@@ -19,21 +19,28 @@ import (
 // describe.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
-		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Whole, Strip: source.Compact},
-		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Stream},
-		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.Live},
-		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Resource: "managedresources", Form: feature.Live},
+		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"),
+			Resource: "managedresources", Form: feature.Whole, Strip: source.Compact},
+		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets",
+			Form: feature.Stream},
+		{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets",
+			Form: feature.Live},
+		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"),
+			Resource: "managedresources", Form: feature.Live},
 	}
 	if id := ptr.Deref(cfg.Controllers.ClusterID, ""); id == config.ClusterIDFromCluster || id == config.ClusterIDDefault {
-		all = append(all, feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{source.ClusterIdentity}, Form: feature.Live})
+		all = append(all, feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+			Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{source.ClusterIdentity}, Form: feature.Live})
 	}
 	if namespace := ptr.Deref(cfg.Controllers.ManagedResource.RolloutGroupNamespace, ""); namespace != "" {
 		all = append(all, feature.Read{
-			Cluster: feature.Source, Resource: "configmaps", Namespace: namespace, Selector: resourcesv1alpha1.LabelRolloutGroup, Form: feature.Stream,
+			Cluster: feature.Source, Resource: "configmaps", Namespace: namespace, Selector: resourcesv1alpha1.LabelRolloutGroup,
+			Form: feature.Stream,
 		})
 	}
 	if ptr.Deref(cfg.Controllers.ManagedResource.EmergencyStop, false) {
-		all = append(all, feature.Read{Cluster: feature.Source, Resource: "namespaces", ClusterScoped: true, Names: []string{source.EmergencyStopNamespace}, Form: feature.Stream})
+		all = append(all, feature.Read{Cluster: feature.Source, Resource: "namespaces", ClusterScoped: true,
+			Names: []string{source.EmergencyStopNamespace}, Form: feature.Stream})
 	}
 	return all
 }
@@ -42,12 +49,14 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
 	all := []feature.Write{
 		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verbs: []string{"patch"}},
-		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources/status", Verbs: []string{"patch"}},
+		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources/status",
+			Verbs: []string{"patch"}},
 		{Cluster: feature.Source, Resource: "events", Verbs: []string{"create"}},
 		{Cluster: feature.Target, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"*"}},
 	}
 	if namespace := ptr.Deref(cfg.Controllers.ManagedResource.RolloutGroupNamespace, ""); namespace != "" {
-		all = append(all, feature.Write{Cluster: feature.Source, Resource: "events", Namespace: namespace, Verbs: []string{"create"}})
+		all = append(all, feature.Write{Cluster: feature.Source, Resource: "events", Namespace: namespace,
+			Verbs: []string{"create"}})
 	}
 	return all
 }

@@ -110,7 +110,8 @@ func New(options Options) (*Engine, error) {
 	shared := options.Shared
 	if shared == nil {
 		shared = &Shared{
-			Secrets:  source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock, options.Log.WithName("secrets")),
+			Secrets: source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock,
+				options.Log.WithName("secrets")),
 			Requests: target.NewMetrics(options.Registry), Metrics: controller.NewMetrics(options.Registry),
 			Turns: NewTurns(options),
 		}
@@ -131,7 +132,8 @@ func New(options Options) (*Engine, error) {
 		Log:           options.Log.WithName("target"),
 	})
 	return &Engine{
-		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics, turns: shared.Turns, stop: shared.Stop,
+		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics,
+		turns: shared.Turns, stop: shared.Stop,
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -160,7 +162,8 @@ func (e *Engine) start(group *kit.Group) error {
 		e.Identified()
 	}
 	// The existing objects are asked of the cache before there are controllers.
-	informer, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false))
+	informer, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{},
+		cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
@@ -198,8 +201,10 @@ func (e *Engine) start(group *kit.Group) error {
 }
 
 // reconcilers returns the controllers, which hear of objects and Secrets from now on.
-func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Reconciler, []*healthcontroller.Reconciler) {
-	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock, e.events)
+func (e *Engine) reconcilers(class meta.Class,
+	identity string) (*controller.Reconciler, []*healthcontroller.Reconciler) {
+	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock,
+		e.events)
 	statuses.Readiness = ptr.Deref(e.Config.Controllers.ManagedResource.ReadyCondition, false)
 	assessor := target.NewAssessor(e.client, e.tracker, e.watches, e.Clock)
 	var judges []*healthcontroller.Reconciler
@@ -212,15 +217,19 @@ func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Rec
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Marked: e.Marked,
 		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Stopped: e.stop.Stops, Applied: changed, AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Stopped: e.stop.Stops, Applied: changed,
+		AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
 	})
-	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses, Clock: e.Clock, Await: reconciler.FirstRunPending}
+	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses,
+		Clock: e.Clock, Await: reconciler.FirstRunPending}
 	for name, judge := range map[string]struct {
 		condition              resourcesv1alpha1.ConditionType
 		assess, confirm, other judgement
 	}{
-		healthcontroller.NameHealth:      {resourcesv1alpha1.ResourcesHealthy, assessor.Health, assessor.ConfirmedHealth, assessor.Progressing},
-		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Progressing, assessor.Health},
+		healthcontroller.NameHealth: {resourcesv1alpha1.ResourcesHealthy, assessor.Health, assessor.ConfirmedHealth,
+			assessor.Progressing},
+		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Progressing,
+			assessor.Health},
 	} {
 		health.Name, health.Condition, health.Assess, health.Confirm, health.Other = name, judge.condition, judge.assess, judge.confirm, judge.other
 		judges = append(judges, healthcontroller.New(health))
@@ -230,7 +239,8 @@ func (e *Engine) reconcilers(class meta.Class, identity string) (*controller.Rec
 }
 
 // addAll adds what the leader runs: the watches of the target, their audit, the sweep, and the controllers.
-func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, judges []*healthcontroller.Reconciler, timeout time.Duration) error {
+func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, judges []*healthcontroller.Reconciler,
+	timeout time.Duration) error {
 	for _, run := range []func(context.Context) error{e.watches.Start, reconciler.Triggers.Sweep, e.audit(reconciler)} {
 		if err := group.Add(leaderOnly{run}); err != nil {
 			return err
@@ -255,7 +265,8 @@ func NewTurns(o Options) *turns.Turns {
 	}
 	class := meta.NewClass(*o.Config.Controllers.ResourceClass)
 	return turns.New(turns.Options{
-		Namespace: namespace, Source: o.Source, Counts: class.Responsible, Clock: o.Clock, Metrics: turns.NewMetrics(o.Registry), Log: o.Log.WithName("rollout"),
+		Namespace: namespace, Source: o.Source, Counts: class.Responsible, Clock: o.Clock,
+		Metrics: turns.NewMetrics(o.Registry), Log: o.Log.WithName("rollout"),
 	})
 }
 

@@ -25,8 +25,9 @@ type matching struct {
 // through items with a value, then those through every item, then indexes: so a result selects the same items again.
 func keepItems(at place, merged value, items pair[[]any], ways [][]step) value {
 	m := matching{
-		items: items, live: slices.Repeat([]int{none}, len(items.merged)), merged: slices.Repeat([]int{none}, len(items.live)),
-		whole: make([]bool, len(items.merged)), after: map[int][]int{},
+		items: items, live: slices.Repeat([]int{none}, len(items.merged)),
+		merged: slices.Repeat([]int{none}, len(items.live)),
+		whole:  make([]bool, len(items.merged)), after: map[int][]int{},
 	}
 	ends := false
 	for _, way := range ways {

@@ -146,7 +146,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // assess judges the objects. If something is about to be put back, it returns how long to wait for that.
-func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, heard time.Time) (target.Assessment, time.Duration, error) {
+func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	heard time.Time) (target.Assessment, time.Duration, error) {
 	assessment, err := r.Assess(ctx, mr.Status.Resources)
 	if err != nil || !assessment.Unsettled {
 		return assessment, 0, err
@@ -159,7 +160,8 @@ func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 }
 
 // changes returns the condition of a judgement, and the other controller's condition if that costs no request.
-func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, assessment target.Assessment) []meta.ConditionChange {
+func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	assessment target.Assessment) []meta.ConditionChange {
 	changes := []meta.ConditionChange{assessment.Change}
 	if !assessment.Covered {
 		return changes
@@ -173,7 +175,8 @@ func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 // write sets the conditions unless the content was exchanged since it was judged. Statuses writes a change of yes and
 // no at once, unless it wrote the condition less than a second ago (MRB-39). later is the time until a postponed write
 // is due.
-func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource, changes []meta.ConditionChange) (later time.Duration, err error) {
+func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource,
+	changes []meta.ConditionChange) (later time.Duration, err error) {
 	key := client.ObjectKeyFromObject(judged)
 	var made *source.Change
 	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
@@ -217,7 +220,8 @@ func sooner(a, b time.Duration) time.Duration {
 // tooEarly returns the wait of a change that only changes the message.
 func tooEarly(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition, now time.Time) time.Duration {
 	present := meta.Conditions(conditions).Get(change.Type)
-	if present == nil || present.Status != change.Status || present.Reason != change.Reason || present.Message == change.Message {
+	if present == nil || present.Status != change.Status || present.Reason != change.Reason ||
+		present.Message == change.Message {
 		return 0
 	}
 	since := now.Sub(present.LastUpdateTime.Time)
@@ -365,7 +369,8 @@ func (r *Reconciler) predicate() predicate.Predicate {
 				// Not at once: another process that judges differently may do the same.
 				r.queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}, messagePause)
 			}
-			return before.UID != after.UID || className(before) != className(after) || meta.Ignored(before) || r.Class.WaitsForHandOver(before) ||
+			return before.UID != after.UID || className(before) != className(after) || meta.Ignored(before) ||
+				r.Class.WaitsForHandOver(before) ||
 				meta.Conditions(before.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) !=
 					meta.Conditions(after.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied)
 		},

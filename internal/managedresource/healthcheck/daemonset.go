@@ -24,7 +24,8 @@ func checkDaemonSet(ds *unstructured.Unstructured) error {
 	unavailable := integer(ds, "status", "numberUnavailable")
 	if integer(ds, "status", "updatedNumberScheduled") < desired {
 		if most := maxUnavailable(ds, desired); unavailable > most {
-			return fmt.Errorf("too many unavailable pods found (%d/%d, only max. %d unavailable pods allowed)", unavailable, current, most)
+			return fmt.Errorf("too many unavailable pods found (%d/%d, only max. %d unavailable pods allowed)", unavailable,
+				current, most)
 		}
 		return nil
 	}
@@ -58,7 +59,8 @@ func progressDaemonSet(ds *unstructured.Unstructured) string {
 	if text := outdated(ds); text != "" {
 		return text
 	}
-	return updatedReplicas(integer(ds, "status", "updatedNumberScheduled"), integer(ds, "status", "desiredNumberScheduled"))
+	return updatedReplicas(integer(ds, "status", "updatedNumberScheduled"),
+		integer(ds, "status", "desiredNumberScheduled"))
 }
 
 func updatedReplicas(updated, desired int64) string {

@@ -40,7 +40,8 @@ func progressDeployment(deployment *unstructured.Unstructured) string {
 
 // CountsForDeployment reports whether a Pod counts among those of its Deployment (MRP-11). Terminating Pods do.
 func CountsForDeployment(status *corev1.PodStatus) bool {
-	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed || strings.HasPrefix(status.Reason, "OutOf") {
+	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed ||
+		strings.HasPrefix(status.Reason, "OutOf") {
 		return false
 	}
 	for _, part := range []string{"Evicted", "NodeAffinity", "NodeLost", "Preempting"} {

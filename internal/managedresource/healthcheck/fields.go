@@ -71,7 +71,8 @@ func allow(object *unstructured.Unstructured, conditionType, status string) erro
 
 func (c condition) want(conditionType, status string) error {
 	if c.status != status {
-		return fmt.Errorf("condition %q has invalid status %s (expected %s) due to %s: %s", conditionType, c.status, status, c.reason, c.message)
+		return fmt.Errorf("condition %q has invalid status %s (expected %s) due to %s: %s", conditionType, c.status, status,
+			c.reason, c.message)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 // kind.
 var holding = map[[2]string][]string{
 	{"", "Namespace"}: {
-		"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceContentRemaining",
+		"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
+		"NamespaceContentRemaining",
 		"NamespaceFinalizersRemaining",
 	},
 	{"apiextensions.k8s.io", "CustomResourceDefinition"}: {"Terminating"},

@@ -32,7 +32,8 @@ const (
 
 // Annotations are the keys of a hold.
 var Annotations = []string{
-	resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationLeaveAloneReason,
+	resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields,
+	resourcesv1alpha1.AnnotationLeaveAloneReason,
 }
 
 // Digest stands for the fields and the end of a hold; zero if there is no hold.
@@ -76,7 +77,8 @@ func Of(annotations map[string]string, group, kind string, now time.Time) Hold {
 	if !found {
 		return Hold{}
 	}
-	h := Hold{State: InForce, Reason: meta.Shortened(printable(annotations[resourcesv1alpha1.AnnotationLeaveAloneReason]), longestReason)}
+	h := Hold{State: InForce, Reason: meta.Shortened(printable(annotations[resourcesv1alpha1.AnnotationLeaveAloneReason]),
+		longestReason)}
 	var err error
 	if h.Until, err = time.Parse(time.RFC3339, text); err != nil {
 		return refused(resourcesv1alpha1.AnnotationLeaveAloneUntil, errors.New("is no time such as 2006-01-02T15:04:05Z"))
@@ -141,7 +143,8 @@ func (h Hold) String() string {
 // fields do not say.
 func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	for _, entry := range fields {
-		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+resourcesv1alpha1.AnnotationLeaveAloneUntil+`"`) {
+		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(),
+			`"f:`+resourcesv1alpha1.AnnotationLeaveAloneUntil+`"`) {
 			continue
 		}
 		if entry.Time != nil {

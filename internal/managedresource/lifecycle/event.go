@@ -48,8 +48,10 @@ const (
 
 func (k kind) String() string {
 	return [...]string{
-		"TakenUp", "OperationFound", "OperationChanged", "SpecChanged", "SecretChanged", "SecretsMissed", "FullRequested", "PeriodEnded", "RunBegins",
-		"ContentRead", "WritersFound", "ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded", "RunStopped", "PruneBegins", "DeletionBegins", "Swept", "Gone",
+		"TakenUp", "OperationFound", "OperationChanged", "SpecChanged", "SecretChanged", "SecretsMissed", "FullRequested",
+		"PeriodEnded", "RunBegins",
+		"ContentRead", "WritersFound", "ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded",
+		"RunStopped", "PruneBegins", "DeletionBegins", "Swept", "Gone",
 	}[k]
 }
 
@@ -172,7 +174,8 @@ const (
 )
 
 func (a Action) String() string {
-	return [...]string{"Wake", "ForgetFormer", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "HoldBack", "Begin", "FindWriters", "TellFight", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
+	return [...]string{"Wake", "ForgetFormer", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "HoldBack", "Begin",
+		"FindWriters", "TellFight", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
 }
 
 // Command is an action that the caller of Step must carry out.

@@ -20,7 +20,8 @@ type effect struct {
 }
 
 var (
-	replaced = &condition{"it replaces another ManagedResource of the same name", func(s State, _ Event, _ Facts) bool { return s.Replaces }}
+	replaced = &condition{"it replaces another ManagedResource of the same name",
+		func(s State, _ Event, _ Facts) bool { return s.Replaces }}
 
 	waitsForState = &condition{"the operation is wait-for-state", func(_ State, e Event, _ Facts) bool {
 		return e.(OperationFound).Operation == resourcesv1alpha1.OperationWaitForState
@@ -28,10 +29,12 @@ var (
 	reconcileAsked = &condition{"the operation is reconcile", func(_ State, e Event, _ Facts) bool {
 		return e.(OperationFound).Operation == resourcesv1alpha1.OperationReconcile
 	}}
-	fullAskedAnew = &condition{"the operation is migrate or restore, and the last run did not find it", func(s State, e Event, _ Facts) bool {
-		found := e.(OperationFound).Operation
-		return found != s.Operation && (found == resourcesv1alpha1.OperationMigrate || found == resourcesv1alpha1.OperationRestore)
-	}}
+	fullAskedAnew = &condition{"the operation is migrate or restore, and the last run did not find it",
+		func(s State, e Event, _ Facts) bool {
+			found := e.(OperationFound).Operation
+			return found != s.Operation &&
+				(found == resourcesv1alpha1.OperationMigrate || found == resourcesv1alpha1.OperationRestore)
+		}}
 
 	// A version is no news if the last successful run read it and no other version of the Secret was reported since.
 	readAlready = &condition{"the last successful run read this version", func(s State, e Event, _ Facts) bool {
@@ -43,25 +46,29 @@ var (
 		return found && read == secret.Version
 	}}
 	// One deletion is like another, so that a deletion is always news.
-	reportedAlready = &condition{"this version was reported before, and the Secret is not deleted", func(s State, e Event, _ Facts) bool {
-		secret := e.(SecretChanged)
-		version, reportedAt := s.reportedAt(secret.Name)
-		return reportedAt && version == secret.Version && version != ""
-	}}
-	askedAlready = &condition{"nothing was applied yet, or the Inbox already requests the same", func(s State, e Event, _ Facts) bool {
-		asked := s.Inbox
-		if s.Run != nil {
-			asked = s.Run.merged(s.Inbox)
-		}
-		return s.Last == nil || e.(PeriodEnded).All && asked.Full || !e.(PeriodEnded).All && asked.Periodic
-	}}
+	reportedAlready = &condition{"this version was reported before, and the Secret is not deleted",
+		func(s State, e Event, _ Facts) bool {
+			secret := e.(SecretChanged)
+			version, reportedAt := s.reportedAt(secret.Name)
+			return reportedAt && version == secret.Version && version != ""
+		}}
+	askedAlready = &condition{"nothing was applied yet, or the Inbox already requests the same",
+		func(s State, e Event, _ Facts) bool {
+			asked := s.Inbox
+			if s.Run != nil {
+				asked = s.Run.merged(s.Inbox)
+			}
+			return s.Last == nil || e.(PeriodEnded).All && asked.Full || !e.(PeriodEnded).All && asked.Periodic
+		}}
 
-	nothingToDo = &condition{"generation and status are those of the last run, and every object is in sync", func(s State, e Event, f Facts) bool {
-		begins := e.(RunBegins)
-		return s.AtRest(f.Generation) && begins.Reported && begins.InSync
-	}}
-	stillHeld = &condition{"its objects still exist, because finalizers or grace periods hold them", func(_ State, e Event, _ Facts) bool { return e.(RunBegins).Held }}
-	isPaced   = &condition{"the content has changed, several field managers fight over it, the pause is not over, and no full run was requested",
+	nothingToDo = &condition{"generation and status are those of the last run, and every object is in sync",
+		func(s State, e Event, f Facts) bool {
+			begins := e.(RunBegins)
+			return s.AtRest(f.Generation) && begins.Reported && begins.InSync
+		}}
+	stillHeld = &condition{"its objects still exist, because finalizers or grace periods hold them",
+		func(_ State, e Event, _ Facts) bool { return e.(RunBegins).Held }}
+	isPaced = &condition{"the content has changed, several field managers fight over it, the pause is not over, and no full run was requested",
 		func(s State, _ Event, f Facts) bool {
 			changed := len(s.Inbox.Secrets) > 0 || s.Last != nil && s.Last.Generation != f.Generation
 			return changed && !s.Inbox.Requested && s.Alternation.pause(f.Now) > 0
@@ -75,17 +82,22 @@ var (
 	isUntold = &condition{"they show a fight that was not reported recently", func(s State, e Event, f Facts) bool {
 		return noteWriters.apply(s, e, f).Alternation.isUntold(f.Now)
 	}}
-	hasNoAlternation = &condition{"the content has not changed recently", func(s State, _ Event, _ Facts) bool { return s.Alternation == nil }}
-	isQuiet          = &condition{"the content has not changed for ten minutes", func(s State, _ Event, f Facts) bool { return s.Alternation.isOver(f.Now) }}
+	hasNoAlternation = &condition{"the content has not changed recently",
+		func(s State, _ Event, _ Facts) bool { return s.Alternation == nil }}
+	isQuiet = &condition{"the content has not changed for ten minutes",
+		func(s State, _ Event, f Facts) bool { return s.Alternation.isOver(f.Now) }}
 
 	isFull = &condition{"the run is a full run", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
 
-	nothingUnread  = &condition{"nothing arrived during the run, except Secrets that the run read", func(s State, e Event, f Facts) bool { return complete.apply(s, e, f).Inbox.Empty() }}
-	nothingArrived = &condition{"nothing arrived during the run", func(s State, _ Event, _ Facts) bool { return s.Inbox.Empty() }}
+	nothingUnread = &condition{"nothing arrived during the run, except Secrets that the run read",
+		func(s State, e Event, f Facts) bool { return complete.apply(s, e, f).Inbox.Empty() }}
+	nothingArrived = &condition{"nothing arrived during the run",
+		func(s State, _ Event, _ Facts) bool { return s.Inbox.Empty() }}
 
-	deletionAskedAnew = &condition{"the generation has changed since the last time, or a full run was requested since", func(s State, _ Event, f Facts) bool {
-		return s.Pruned.Requested || s.Pruned.Generation != f.Generation
-	}}
+	deletionAskedAnew = &condition{"the generation has changed since the last time, or a full run was requested since",
+		func(s State, _ Event, f Facts) bool {
+			return s.Pruned.Requested || s.Pruned.Generation != f.Generation
+		}}
 )
 
 // lastContent returns the content of the last successful run, 0 if there was none.
@@ -105,19 +117,23 @@ func (s State) reportedAt(name string) (version string, found bool) {
 }
 
 var (
-	forget    = &effect{"the State of the former ManagedResource is dropped", func(s State, _ Event, _ Facts) State { return State{UID: s.UID} }}
+	forget = &effect{"the State of the former ManagedResource is dropped",
+		func(s State, _ Event, _ Facts) State { return State{UID: s.UID} }}
 	forgetAll = &effect{"everything is dropped", func(State, Event, Facts) State { return State{} }}
 
 	noteRequest = &effect{"the request for a full run is added to the Inbox", func(s State, e Event, _ Facts) State {
 		s.Operation = e.(OperationFound).Operation
 		return s.requested()
 	}}
-	noteOperation   = &effect{"the operation is remembered", func(s State, e Event, _ Facts) State { s.Operation = e.(OperationFound).Operation; return s }}
-	forgetOperation = &effect{"the operation is forgotten", func(s State, _ Event, _ Facts) State { s.Operation = ""; return s }}
-	setAside        = &effect{"the events of an interrupted run are put back, and a run is requested", func(s State, e Event, f Facts) State {
-		s.Operation = e.(OperationFound).Operation
-		return s.putBack()
-	}}
+	noteOperation = &effect{"the operation is remembered",
+		func(s State, e Event, _ Facts) State { s.Operation = e.(OperationFound).Operation; return s }}
+	forgetOperation = &effect{"the operation is forgotten",
+		func(s State, _ Event, _ Facts) State { s.Operation = ""; return s }}
+	setAside = &effect{"the events of an interrupted run are put back, and a run is requested",
+		func(s State, e Event, f Facts) State {
+			s.Operation = e.(OperationFound).Operation
+			return s.putBack()
+		}}
 
 	note = &effect{"the event is added to the Inbox", func(s State, e Event, f Facts) State {
 		switch e := e.(type) {
@@ -147,14 +163,16 @@ var (
 		return s
 	}}
 
-	resetBackOff = &effect{"the back-off is reset", func(s State, _ Event, _ Facts) State { s.Retry.Superseded = 0; return s }}
-	takeOver     = &effect{"the run takes the Inbox, and the events that an earlier run did not put back", func(s State, _ Event, _ Facts) State {
-		if s.Run != nil {
-			s = s.putBack()
-		}
-		s.Run, s.Inbox = &Run{Inbox: s.Inbox, Last: s.Last, Failed: s.Retry.Failed}, Inbox{}
-		return s
-	}}
+	resetBackOff = &effect{"the back-off is reset",
+		func(s State, _ Event, _ Facts) State { s.Retry.Superseded = 0; return s }}
+	takeOver = &effect{"the run takes the Inbox, and the events that an earlier run did not put back",
+		func(s State, _ Event, _ Facts) State {
+			if s.Run != nil {
+				s = s.putBack()
+			}
+			s.Run, s.Inbox = &Run{Inbox: s.Inbox, Last: s.Last, Failed: s.Retry.Failed}, Inbox{}
+			return s
+		}}
 	noteContent = &effect{"the content is remembered", func(s State, e Event, f Facts) State {
 		s.Alternation = s.Alternation.after(s.lastContent(), e.(ContentRead).Digest, f.Now)
 		return s
@@ -164,44 +182,49 @@ var (
 		s.Alternation = s.Alternation.read(found.Writers, found.Later, f.Now)
 		return s
 	}}
-	noteReported = &effect{"the writers are remembered, and the fight counts as reported", func(s State, e Event, f Facts) State {
-		s = noteWriters.apply(s, e, f)
-		reportedAt := *s.Alternation
-		reportedAt.reportedAt = f.Now
-		s.Alternation = &reportedAt
-		return s
-	}}
-	forgetAlternation = &effect{"the history of the content is dropped", func(s State, _ Event, _ Facts) State { s.Alternation = nil; return s }}
-	noteVisited       = &effect{"the next run need not visit these objects", func(s State, e Event, _ Facts) State {
+	noteReported = &effect{"the writers are remembered, and the fight counts as reported",
+		func(s State, e Event, f Facts) State {
+			s = noteWriters.apply(s, e, f)
+			reportedAt := *s.Alternation
+			reportedAt.reportedAt = f.Now
+			s.Alternation = &reportedAt
+			return s
+		}}
+	forgetAlternation = &effect{"the history of the content is dropped",
+		func(s State, _ Event, _ Facts) State { s.Alternation = nil; return s }}
+	noteVisited = &effect{"the next run need not visit these objects", func(s State, e Event, _ Facts) State {
 		run := *s.Run
 		run.Visited = e.(ObjectsVisited).Objects
 		s.Run = &run
 		return s
 	}}
 
-	complete = &effect{"the run's events are dropped, and so are changes of Secrets that the run read", func(s State, e Event, f Facts) State {
-		completed := e.(RunSucceeded).Completed
-		completed.Applied.Message = "" // It may be long, and nobody asks for it.
-		s.Last, s.Run, s.Retry = &completed, nil, Retry{}
-		if len(s.Inbox.Secrets) > 0 {
-			s.Inbox.Secrets = maps.Clone(s.Inbox.Secrets)
-			maps.DeleteFunc(s.Inbox.Secrets, func(name, version string) bool {
-				read, found := completed.Secrets[name]
-				return !found || read == version
-			})
-		}
-		if len(s.Inbox.Secrets) == 0 && f.Generation >= s.Change.Generation {
-			s.Change = Change{}
-		}
-		return s
-	}}
-	putBack        = &effect{"the run's events are put back, and a run is requested", func(s State, _ Event, _ Facts) State { return s.putBack() }}
-	putBackPending = &effect{"the run's events are put back, a run is requested, and the pending deletions are remembered", func(s State, e Event, _ Facts) State {
-		pending := e.(DeletionsPending).Pending
-		s = s.putBack()
-		s.Pending = &pending
-		return s
-	}}
+	complete = &effect{"the run's events are dropped, and so are changes of Secrets that the run read",
+		func(s State, e Event, f Facts) State {
+			completed := e.(RunSucceeded).Completed
+			completed.Applied.Message = "" // It may be long, and nobody asks for it.
+			s.Last, s.Run, s.Retry = &completed, nil, Retry{}
+			if len(s.Inbox.Secrets) > 0 {
+				s.Inbox.Secrets = maps.Clone(s.Inbox.Secrets)
+				maps.DeleteFunc(s.Inbox.Secrets, func(name, version string) bool {
+					read, found := completed.Secrets[name]
+					return !found || read == version
+				})
+			}
+			if len(s.Inbox.Secrets) == 0 && f.Generation >= s.Change.Generation {
+				s.Change = Change{}
+			}
+			return s
+		}}
+	putBack = &effect{"the run's events are put back, and a run is requested",
+		func(s State, _ Event, _ Facts) State { return s.putBack() }}
+	putBackPending = &effect{"the run's events are put back, a run is requested, and the pending deletions are remembered",
+		func(s State, e Event, _ Facts) State {
+			pending := e.(DeletionsPending).Pending
+			s = s.putBack()
+			s.Pending = &pending
+			return s
+		}}
 	putBackFailed = &effect{"the run's events are put back, a run is requested, the content is remembered, and after a refusal the pause grows", func(s State, e Event, f Facts) State {
 		if content := e.(RunFailed).Content; content != "" {
 			s.Retry.Failed = content
@@ -213,14 +236,17 @@ var (
 		}
 		return s.putBack()
 	}}
-	putBackSuperseded = &effect{"the run's events are put back, a run is requested, and the back-off grows", func(s State, _ Event, _ Facts) State {
-		s.Retry = s.Retry.superseded()
-		return s.putBack()
-	}}
-	countSuperseded = &effect{"the back-off grows", func(s State, _ Event, _ Facts) State { s.Retry = s.Retry.superseded(); return s }}
+	putBackSuperseded = &effect{"the run's events are put back, a run is requested, and the back-off grows",
+		func(s State, _ Event, _ Facts) State {
+			s.Retry = s.Retry.superseded()
+			return s.putBack()
+		}}
+	countSuperseded = &effect{"the back-off grows",
+		func(s State, _ Event, _ Facts) State { s.Retry = s.Retry.superseded(); return s }}
 
-	notePruned = &effect{"the generation is remembered", func(s State, _ Event, f Facts) State { s.Pruned = Pruned{Generation: f.Generation}; return s }}
-	unsettle   = &effect{"the events of an interrupted run are put back, a full run is requested, and the result of the last run is dropped", func(s State, _ Event, _ Facts) State {
+	notePruned = &effect{"the generation is remembered",
+		func(s State, _ Event, f Facts) State { s.Pruned = Pruned{Generation: f.Generation}; return s }}
+	unsettle = &effect{"the events of an interrupted run are put back, a full run is requested, and the result of the last run is dropped", func(s State, _ Event, _ Facts) State {
 		s = s.putBack()
 		s.Last, s.Inbox.Full, s.Inbox.Visited = nil, true, nil
 		return s

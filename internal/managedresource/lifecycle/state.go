@@ -94,7 +94,8 @@ type Inbox struct {
 
 // Empty reports whether nothing requests a run.
 func (i Inbox) Empty() bool {
-	return !i.Recheck && !i.Full && !i.Requested && !i.Periodic && !i.SecretsMissed && !i.SecretDeleted && len(i.Secrets) == 0
+	return !i.Recheck && !i.Full && !i.Requested && !i.Periodic && !i.SecretsMissed && !i.SecretDeleted &&
+		len(i.Secrets) == 0
 }
 
 // merged returns an Inbox that was put back, with what arrived meanwhile.
@@ -138,7 +139,8 @@ func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 // HasRead reports whether the last successful run was for this form of the ManagedResource, and read these versions of
 // Secrets, whose content is the same as then.
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
-	return !r.SecretsMissed && r.Last != nil && !r.Last.Previous && r.Last.Generation == generation && maps.Equal(versions, r.Last.Secrets)
+	return !r.SecretsMissed && r.Last != nil && !r.Last.Previous && r.Last.Generation == generation &&
+		maps.Equal(versions, r.Last.Secrets)
 }
 
 // Completed is the result of a successful run.
@@ -170,13 +172,15 @@ func (c *Completed) observed() int64 {
 // Reported reports whether the status still shows the result of the run. A former leader may have begun or ended
 // another run since. Another writer may have removed entries from the inventory, which would orphan their objects.
 func (c *Completed) Reported(mr *resourcesv1alpha1.ManagedResource) bool {
-	return mr.Status.ObservedGeneration == c.observed() && mr.Status.SecretsDataChecksum != nil && *mr.Status.SecretsDataChecksum == c.Checksum &&
+	return mr.Status.ObservedGeneration == c.observed() && mr.Status.SecretsDataChecksum != nil &&
+		*mr.Status.SecretsDataChecksum == c.Checksum &&
 		shows(mr, c.Applied, c.Inventory)
 }
 
 func shows(mr *resourcesv1alpha1.ManagedResource, applied meta.ConditionChange, inventory uint64) bool {
 	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
-	return condition != nil && condition.Status == applied.Status && condition.Reason == applied.Reason && meta.InventoryDigest(mr.Status.Resources) == inventory
+	return condition != nil && condition.Status == applied.Status && condition.Reason == applied.Reason &&
+		meta.InventoryDigest(mr.Status.Resources) == inventory
 }
 
 // Pending is the input of a run that ended while objects were being deleted.

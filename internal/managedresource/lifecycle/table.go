@@ -32,9 +32,11 @@ var table = []transition{
 	// Requests of users. operation=reconcile stays in force until a full run succeeds, though its annotation is
 	// removed at once; migrate and restore stay as annotations, and count once.
 	{on: kinds(operationFound), when: waitsForState, then: setAside, to: Paused, do: actions(Pause)},
-	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: Due, do: actions(RemoveOperation)},
+	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: reconcileAsked, then: noteRequest,
+		to: Due, do: actions(RemoveOperation)},
 	{on: kinds(operationFound), when: reconcileAsked, then: noteRequest, to: stay, do: actions(RemoveOperation)},
-	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: fullAskedAnew, then: noteRequest, to: Due},
+	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: fullAskedAnew, then: noteRequest,
+		to: Due},
 	{on: kinds(operationFound), when: fullAskedAnew, then: noteRequest, to: stay},
 	{on: kinds(operationFound), then: noteOperation, to: stay},
 	{on: kinds(operationChanged), then: forgetOperation, to: stay},
@@ -120,12 +122,14 @@ func rowOf(s State, e Event, f Facts) *transition {
 			return row
 		}
 	}
-	panic("no row for " + e.kind().String() + " in phase " + s.Phase.String()) // TestTable holds that each event has one in each phase.
+	// TestTable holds that each event has one in each phase.
+	panic("no row for " + e.kind().String() + " in phase " + s.Phase.String())
 }
 
 // endsRun reports whether an event is about a run that began before it.
 func endsRun(k kind) bool {
-	return k == contentRead || k == writersFound || k == objectsVisited || k == runSucceeded || k == deletionsPending || k == runFailed || k == runStopped
+	return k == contentRead || k == writersFound || k == objectsVisited || k == runSucceeded || k == deletionsPending ||
+		k == runFailed || k == runStopped
 }
 
 func commands(do []Action, before, after State, f Facts) (commands Commands) {

@@ -112,7 +112,8 @@ func (c Conditions) Invalidation(sameContentAsLastAttempt bool) []ConditionChang
 	}
 	if current := c.Get(resourcesv1alpha1.ResourcesApplied); current != nil {
 		switch current.Reason {
-		case resourcesv1alpha1.ReasonApplyFailed, resourcesv1alpha1.ReasonDeletionFailed, resourcesv1alpha1.ReasonDeletionPending:
+		case resourcesv1alpha1.ReasonApplyFailed, resourcesv1alpha1.ReasonDeletionFailed,
+			resourcesv1alpha1.ReasonDeletionPending:
 			applied.Reason, applied.Message = current.Reason, current.Message
 			if sameContentAsLastAttempt {
 				applied.Status = current.Status
@@ -124,8 +125,10 @@ func (c Conditions) Invalidation(sameContentAsLastAttempt bool) []ConditionChang
 		}
 	}
 	return []ConditionChange{
-		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, MessageHealthPending},
-		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending, MessageProgressingPending},
+		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending,
+			MessageHealthPending},
+		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionUnknown, resourcesv1alpha1.ReasonChecksPending,
+			MessageProgressingPending},
 		applied,
 	}
 }
@@ -133,17 +136,22 @@ func (c Conditions) Invalidation(sameContentAsLastAttempt bool) []ConditionChang
 // IgnoredChanges are the conditions of a ManagedResource that is left alone (MRS-12).
 func IgnoredChanges() []ConditionChange {
 	return []ConditionChange{
-		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonIgnored, MessageIgnored},
-		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonIgnored, MessageIgnored},
-		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonIgnored, MessageIgnored},
+		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonIgnored,
+			MessageIgnored},
+		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonIgnored,
+			MessageIgnored},
+		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonIgnored,
+			MessageIgnored},
 	}
 }
 
 // DeletingChanges are the conditions of health when the objects are about to go (MRX-1).
 func DeletingChanges() []ConditionChange {
 	return []ConditionChange{
-		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionPending, MessageDeleting},
-		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonDeletionPending, MessageDeleting},
+		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionPending,
+			MessageDeleting},
+		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonDeletionPending,
+			MessageDeleting},
 	}
 }
 

@@ -47,7 +47,8 @@ func (c Class) Responsible(mr *resourcesv1alpha1.ManagedResource) bool {
 	if mr.Spec.Class != nil {
 		wanted = *mr.Spec.Class
 	}
-	return c == resourcesv1alpha1.AllClasses || string(c) == wanted || (wanted == "" && c == resourcesv1alpha1.DefaultClass)
+	return c == resourcesv1alpha1.AllClasses || string(c) == wanted ||
+		(wanted == "" && c == resourcesv1alpha1.DefaultClass)
 }
 
 // Finalizer is the finalizer that the instance sets (MRK-3).
@@ -93,14 +94,16 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		Ignored(a) == Ignored(b) && SameHold(a, b) && c.Owns(a) == c.Owns(b) && c.WaitsForHandOver(a) == c.WaitsForHandOver(b) &&
+		Ignored(a) == Ignored(b) && SameHold(a, b) && c.Owns(a) == c.Owns(b) &&
+		c.WaitsForHandOver(a) == c.WaitsForHandOver(b) &&
 		SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
 // SameHold reports whether two forms of a ManagedResource have the same hold, and allow the same holds on objects.
 func SameHold(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return !slices.ContainsFunc([]string{
-		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields, resourcesv1alpha1.AnnotationAllowHolds,
+		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields,
+		resourcesv1alpha1.AnnotationAllowHolds,
 	}, func(name string) bool {
 		was, found := a.Annotations[name]
 		is, still := b.Annotations[name]

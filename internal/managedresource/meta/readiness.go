@@ -10,7 +10,8 @@ import (
 // MessageReady is the message of Ready=True.
 const MessageReady = "All resources are applied, healthy and rolled out."
 
-var readiness = []resourcesv1alpha1.ConditionType{resourcesv1alpha1.Ready, resourcesv1alpha1.Reconciling, resourcesv1alpha1.Stalled}
+var readiness = []resourcesv1alpha1.ConditionType{resourcesv1alpha1.Ready, resourcesv1alpha1.Reconciling,
+	resourcesv1alpha1.Stalled}
 
 // WithReadiness returns the list with the conditions of kstatus, which follow from the others (T4-8). stalled is true
 // if only new content can end a failure.
@@ -18,10 +19,12 @@ func (c Conditions) WithReadiness(now time.Time, stalled bool) (Conditions, bool
 	status, cause := c.readiness()
 	ready := ConditionChange{resourcesv1alpha1.Ready, status, cause.Reason, cause.Message}
 	stalls := ConditionChange{resourcesv1alpha1.Stalled, resourcesv1alpha1.ConditionFalse, cause.Reason, cause.Message}
-	reconciles := ConditionChange{resourcesv1alpha1.Reconciling, resourcesv1alpha1.ConditionFalse, cause.Reason, cause.Message}
+	reconciles := ConditionChange{resourcesv1alpha1.Reconciling, resourcesv1alpha1.ConditionFalse, cause.Reason,
+		cause.Message}
 	switch {
 	case status == resourcesv1alpha1.ConditionTrue:
-	case cause.Type == resourcesv1alpha1.ResourcesApplied && (stalled || cause.Reason == resourcesv1alpha1.ReasonDecodingFailed):
+	case cause.Type == resourcesv1alpha1.ResourcesApplied &&
+		(stalled || cause.Reason == resourcesv1alpha1.ReasonDecodingFailed):
 		stalls.Status = resourcesv1alpha1.ConditionTrue
 	case cause.Type != resourcesv1alpha1.ResourcesHealthy || status == resourcesv1alpha1.ConditionUnknown:
 		reconciles.Status = resourcesv1alpha1.ConditionTrue
@@ -49,14 +52,16 @@ func (c Conditions) readiness() (resourcesv1alpha1.ConditionStatus, ConditionCha
 		switch {
 		case condition == nil && needed.optional || condition != nil && condition.Status == needed.good:
 		case condition == nil:
-			return resourcesv1alpha1.ConditionUnknown, ConditionChange{needed.conditionType, "", resourcesv1alpha1.ReasonConditionInitialized, messageInitialized}
+			return resourcesv1alpha1.ConditionUnknown,
+				ConditionChange{needed.conditionType, "", resourcesv1alpha1.ReasonConditionInitialized, messageInitialized}
 		case condition.Status == resourcesv1alpha1.ConditionFalse:
 			return resourcesv1alpha1.ConditionFalse, changeOf(condition)
 		default:
 			return resourcesv1alpha1.ConditionUnknown, changeOf(condition)
 		}
 	}
-	return resourcesv1alpha1.ConditionTrue, ConditionChange{resourcesv1alpha1.Ready, "", resourcesv1alpha1.ReasonResourcesReady, MessageReady}
+	return resourcesv1alpha1.ConditionTrue,
+		ConditionChange{resourcesv1alpha1.Ready, "", resourcesv1alpha1.ReasonResourcesReady, MessageReady}
 }
 
 func changeOf(condition *resourcesv1alpha1.Condition) ConditionChange {
@@ -69,5 +74,6 @@ func (c Conditions) WithoutReadiness() (Conditions, bool) {
 	if slices.ContainsFunc(readiness, func(t resourcesv1alpha1.ConditionType) bool { return c.Get(t) == nil }) {
 		return c, false
 	}
-	return slices.DeleteFunc(slices.Clone(c), func(condition resourcesv1alpha1.Condition) bool { return slices.Contains(readiness, condition.Type) }), true
+	return slices.DeleteFunc(slices.Clone(c),
+		func(condition resourcesv1alpha1.Condition) bool { return slices.Contains(readiness, condition.Type) }), true
 }

@@ -145,7 +145,8 @@ func (f SourceFight) String() string {
 	for _, manager := range f.Managers[:min(len(f.Managers), maxNamed)] {
 		names = append(names, fmt.Sprintf("%q", manager))
 	}
-	text := fmt.Sprintf("%s %s is overwritten alternately by %s", f.Object.Kind, f.Object.Name, strings.Join(names, " and "))
+	text := fmt.Sprintf("%s %s is overwritten alternately by %s", f.Object.Kind, f.Object.Name,
+		strings.Join(names, " and "))
 	if more := len(f.Managers) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

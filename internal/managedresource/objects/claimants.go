@@ -40,7 +40,8 @@ func (l *Tracker) Claimants(ids []ID, clusterScoped func(schema.GroupKind) bool)
 		}
 	}
 	for owner, kept := range l.ignored {
-		if slices.ContainsFunc(ids, func(id ID) bool { _, exactly := kept[id]; return exactly }) || len(anywhere) > 0 && containsKey(kept, has) {
+		if slices.ContainsFunc(ids, func(id ID) bool { _, exactly := kept[id]; return exactly }) || len(anywhere) > 0 &&
+			containsKey(kept, has) {
 			found[owner] = struct{}{}
 		}
 	}

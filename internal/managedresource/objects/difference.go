@@ -79,5 +79,6 @@ func (r *record) isBehind(d Difference) bool {
 	if !d.Present {
 		return r.state == present && !newer(r.resourceVersion, d.ResourceVersion)
 	}
-	return r.state == unseen || newer(d.ResourceVersion, r.resourceVersion) || r.state == missing && d.ResourceVersion == r.resourceVersion
+	return r.state == unseen || newer(d.ResourceVersion, r.resourceVersion) || r.state == missing &&
+		d.ResourceVersion == r.resourceVersion
 }

@@ -22,7 +22,8 @@ func MetadataDigest(meta metav1.Object) uint64 {
 		sum += pair("a", key, value)
 	}
 	for _, owner := range meta.GetOwnerReferences() {
-		sum += pair("o", string(owner.UID), owner.APIVersion+owner.Kind+owner.Name+flag(owner.Controller)+flag(owner.BlockOwnerDeletion))
+		sum += pair("o", string(owner.UID),
+			owner.APIVersion+owner.Kind+owner.Name+flag(owner.Controller)+flag(owner.BlockOwnerDeletion))
 	}
 	return sum | 1
 }

@@ -69,7 +69,8 @@ type Ref struct {
 
 // RefOf returns the object of an entry of an inventory.
 func RefOf(entry *resourcesv1alpha1.ObjectReference) Ref {
-	return Ref{IDOfEntry(entry), entry.GroupVersionKind().Version, meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore)}
+	return Ref{IDOfEntry(entry), entry.GroupVersionKind().Version,
+		meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore)}
 }
 
 // GVK returns the kind of the object with its version.

@@ -99,7 +99,8 @@ func (x *ListSession) goesByLabel(r *record) bool {
 // they select by the label, which an owner in another version does not set. That version need not be served.
 func (x *ListSession) cannotProveAbsence(r *record) bool {
 	return r.unlabelled && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
-		return x.inScope(o.ref(r)) && !slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other.unlabels(r) && other.version(r) == o.version(r) })
+		return x.inScope(o.ref(r)) && !slices.ContainsFunc(r.owners,
+			func(other *ownerRecord) bool { return other.unlabels(r) && other.version(r) == o.version(r) })
 	})
 }
 

@@ -88,7 +88,8 @@ func (r *record) snapshot() Object {
 		Tracked: true, Known: r.state != unseen, Present: r.state == present,
 		MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive,
 		OutOfSync: r.certainty == stale, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
-		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Desired: r.desired, Revision: r.revision(),
+		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Desired: r.desired,
+		Revision: r.revision(),
 	}
 	if !r.disowned {
 		o.Created = r.created

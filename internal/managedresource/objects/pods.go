@@ -59,7 +59,8 @@ type pod struct {
 func newPodCounts() podCounts {
 	var counts podCounts
 	for source := range counts {
-		counts[source] = podCount{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{}, map[types.UID][]types.UID{}}
+		counts[source] = podCount{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{},
+			map[types.UID][]types.UID{}}
 	}
 	return counts
 }

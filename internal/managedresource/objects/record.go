@@ -244,7 +244,8 @@ func (r *record) turnBackLocked(s Observation, notify *notices) bool {
 // contradicts reports whether a read after the recorded state can find such an object only if resource versions were
 // turned back: it is older, or another one in the same version.
 func (r *record) contradicts(s Observation) bool {
-	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" && s.UID != "" && r.uid != s.UID
+	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" &&
+		s.UID != "" && r.uid != s.UID
 	return another || newer(r.resourceVersion, s.ResourceVersion)
 }
 

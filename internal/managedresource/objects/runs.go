@@ -129,7 +129,8 @@ func (l *Tracker) releasesLocked(o *ownerRecord, r *record) (busy bool) {
 		return true
 	}
 	if o.run.releases[r] == nil {
-		o.run.releases[r] = &release{wanted: slices.ContainsFunc(r.owners, func(other *ownerRecord) bool { return other != o && other.applies(r) })}
+		o.run.releases[r] = &release{wanted: slices.ContainsFunc(r.owners,
+			func(other *ownerRecord) bool { return other != o && other.applies(r) })}
 	}
 	return false
 }
@@ -242,7 +243,8 @@ func (l *Tracker) HasDropped(owner Owner, uid types.UID, generation int64, keys 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
-	return len(keys) == 0 || o != nil && !slices.ContainsFunc(keys, func(key ID) bool { return !o.dropped.has(uid, generation, key) })
+	return len(keys) == 0 || o != nil &&
+		!slices.ContainsFunc(keys, func(key ID) bool { return !o.dropped.has(uid, generation, key) })
 }
 
 func (d dropped) has(uid types.UID, generation int64, key ID) bool {

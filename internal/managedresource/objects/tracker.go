@@ -160,7 +160,8 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
 }
 
 // addLocked adds an object to a ManagedResource; before has the objects that it had until now.
-func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[string], before *ownerRecord, notify *notices) {
+func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[string], before *ownerRecord,
+	notify *notices) {
 	o.records = append(o.records, r)
 	if version != r.version {
 		o.versions = with(o.versions, r, version)

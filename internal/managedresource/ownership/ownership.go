@@ -114,7 +114,8 @@ func NextOwner(claims []Claim) (Claim, bool) {
 		return Claim{}, false
 	}
 	return slices.MinFunc(kept, func(a, b Claim) int {
-		return cmp.Or(falseFirst(a.CreateOnly, b.CreateOnly), falseFirst(a.Ignored, b.Ignored), cmp.Compare(a.Owner.String(), b.Owner.String()))
+		return cmp.Or(falseFirst(a.CreateOnly, b.CreateOnly), falseFirst(a.Ignored, b.Ignored),
+			cmp.Compare(a.Owner.String(), b.Owner.String()))
 	}), true
 }
 

@@ -55,7 +55,8 @@ func (e Equivalences) Keys(key objects.ID) []objects.ID {
 		}
 		for groupKind := range set {
 			if groupKind != key.GroupKind() {
-				keys = append(keys, objects.ID{Group: groupKind.Group, Kind: groupKind.Kind, Namespace: key.Namespace, Name: key.Name})
+				keys = append(keys, objects.ID{Group: groupKind.Group, Kind: groupKind.Kind, Namespace: key.Namespace,
+					Name: key.Name})
 			}
 		}
 	}

@@ -87,9 +87,11 @@ type Plan struct {
 func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) *Plan {
 	p := &planning{
 		Plan: &Plan{}, options: options,
-		scopes: scopes{ask: options.Scope, defined: definedScopes(decoded.Objects), known: map[schema.GroupVersionKind]scopeAnswer{}},
+		scopes: scopes{ask: options.Scope, defined: definedScopes(decoded.Objects),
+			known: map[schema.GroupVersionKind]scopeAnswer{}},
 		index:  newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences)),
-		places: map[objects.ID]decode.Place{}, duplicates: map[objects.ID]bool{}, entriesOf: map[*Desired][]resourcesv1alpha1.ObjectReference{},
+		places: map[objects.ID]decode.Place{}, duplicates: map[objects.ID]bool{},
+		entriesOf: map[*Desired][]resourcesv1alpha1.ObjectReference{},
 	}
 	for _, object := range decoded.Objects {
 		if err := p.add(object); err != nil {
@@ -97,7 +99,8 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 		}
 	}
 	p.assign()
-	slices.SortStableFunc(p.Apply, func(a, b *Desired) int { return Compare(a.GetKind(), a.GetName(), b.GetKind(), b.GetName()) })
+	slices.SortStableFunc(p.Apply,
+		func(a, b *Desired) int { return Compare(a.GetKind(), a.GetName(), b.GetKind(), b.GetName()) })
 	// With any document unread nothing is deleted: the object may be the unread one (MRB-2).
 	if len(decoded.Errors) > 0 || len(p.Errors) > 0 {
 		p.Unmatched = append(p.Unmatched, p.index.rest()...)
@@ -137,7 +140,8 @@ func (p *planning) add(object decode.Object) error {
 	key := completed.Ref.ID
 	if first, found := p.places[key]; found {
 		p.duplicates[key] = true
-		return fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(), first, object.Place)
+		return fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(),
+			first, object.Place)
 	}
 	p.places[key] = object.Place
 	if object.Released() {
@@ -230,7 +234,8 @@ func (d *Desired) recallCreation() {
 	if d.CreateOnly && d.Old != nil && meta.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
 		if d.Old.UID == "" && d.Old.Namespace != d.Reference.Namespace {
-			d.Reference = meta.AsTentative(d.Reference) // Without a UID the entry names a place, and the scope of its kind has changed.
+			// Without a UID the entry names a place, and the scope of its kind has changed.
+			d.Reference = meta.AsTentative(d.Reference)
 		}
 	}
 }
@@ -241,7 +246,8 @@ func (d *Desired) recallCreation() {
 // A new entry is tentative until then if its object carries no origin, as nothing else would name the owner of an
 // object that exists already, or if other ManagedResources have the object: their record must not change before the
 // write.
-func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
+func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference,
+	others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[objects.ID]int, len(inventory))
 	for i := range inventory {
@@ -249,7 +255,8 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 	}
 	for _, object := range p.Apply {
 		if i, found := known[object.Ref.ID]; found {
-			if pending[i].Namespace != object.Reference.Namespace && pending[i].UID == "" && meta.Truthy(pending[i].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+			if pending[i].Namespace != object.Reference.Namespace && pending[i].UID == "" &&
+				meta.Truthy(pending[i].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 				pending[i] = meta.AsTentative(pending[i]) // As in recallCreation.
 			}
 			pending[i].Namespace = object.Reference.Namespace // The scope of its kind may have changed.
@@ -271,7 +278,8 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference, others fun
 	}
 	for at := range pending {
 		// The entry is the only proof that the object is ours, and must not be a proof once the object was released.
-		if _, found := released[objects.IDOfEntry(&pending[at])]; found && meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
+		if _, found := released[objects.IDOfEntry(&pending[at])]; found &&
+			meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 			pending[at] = meta.AsTentative(pending[at])
 		}
 	}
@@ -309,15 +317,20 @@ func CanExist(ref *corev1.ObjectReference) bool {
 func checkIdentity(object decode.Object) error {
 	switch {
 	case object.GetKind() == "":
-		return fmt.Errorf("error during apply of object %q: Object 'Kind' is missing at %s", NameOf(object.Unstructured), object.Place)
+		return fmt.Errorf("error during apply of object %q: Object 'Kind' is missing at %s", NameOf(object.Unstructured),
+			object.Place)
 	case object.GetAPIVersion() == "":
-		return fmt.Errorf("error during apply of object %q: Object 'apiVersion' is missing at %s", NameOf(object.Unstructured), object.Place)
+		return fmt.Errorf("error during apply of object %q: Object 'apiVersion' is missing at %s",
+			NameOf(object.Unstructured), object.Place)
 	case object.GetName() == "":
-		return fmt.Errorf("error during apply of object %q: metadata.name is missing at %s (generateName is not supported)", NameOf(object.Unstructured), object.Place)
+		return fmt.Errorf("error during apply of object %q: metadata.name is missing at %s (generateName is not supported)",
+			NameOf(object.Unstructured), object.Place)
 	}
-	for field, segment := range map[string]string{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()} {
+	for field, segment := range map[string]string{"metadata.name": object.GetName(),
+		"metadata.namespace": object.GetNamespace()} {
 		if faults := content.IsPathSegmentName(segment); len(faults) > 0 {
-			return fmt.Errorf("error during apply of object %q: %s at %s can't be one: %s", NameOf(object.Unstructured), field, object.Place, faults[0])
+			return fmt.Errorf("error during apply of object %q: %s at %s can't be one: %s", NameOf(object.Unstructured), field,
+				object.Place, faults[0])
 		}
 	}
 	if _, err := schema.ParseGroupVersion(object.GetAPIVersion()); err != nil {
@@ -330,11 +343,13 @@ func warnings(object *Desired) []string {
 	var all []string
 	if value, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]; found {
 		if _, err := time.ParseDuration(value); err != nil {
-			all = append(all, fmt.Sprintf("object %q: annotation %s is no duration; its deletion would hang", object.Name(), resourcesv1alpha1.AnnotationFinalizeDeletionAfter))
+			all = append(all, fmt.Sprintf("object %q: annotation %s is no duration; its deletion would hang", object.Name(),
+				resourcesv1alpha1.AnnotationFinalizeDeletionAfter))
 		}
 	}
 	if object.hadHold {
-		all = append(all, fmt.Sprintf("object %q: annotation %s has no effect in a manifest, and is not written", object.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
+		all = append(all, fmt.Sprintf("object %q: annotation %s has no effect in a manifest, and is not written",
+			object.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	}
 	return all
 }
@@ -363,7 +378,8 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 	maps.Copy(reference, labels)
 	desired.Reference = resourcesv1alpha1.ObjectReference{
 		ObjectReference: corev1.ObjectReference{
-			APIVersion: desired.GetAPIVersion(), Kind: desired.GetKind(), Namespace: desired.GetNamespace(), Name: desired.GetName(),
+			APIVersion: desired.GetAPIVersion(), Kind: desired.GetKind(), Namespace: desired.GetNamespace(),
+			Name: desired.GetName(),
 		},
 		Labels:      reference,
 		Annotations: desired.GetAnnotations(),
@@ -415,7 +431,8 @@ type inventoryIndex struct {
 }
 
 func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalences Equivalences) *inventoryIndex {
-	index := &inventoryIndex{equivalences: equivalences, entries: inventory, byKey: make(map[objects.ID]int, len(inventory)), taken: make([]bool, len(inventory))}
+	index := &inventoryIndex{equivalences: equivalences, entries: inventory,
+		byKey: make(map[objects.ID]int, len(inventory)), taken: make([]bool, len(inventory))}
 	for i := range inventory {
 		key := objects.IDOfEntry(&inventory[i])
 		previous, twice := index.byKey[key]
@@ -442,7 +459,8 @@ func (x *inventoryIndex) take(key objects.ID) *resourcesv1alpha1.ObjectReference
 			continue
 		}
 		x.taken[i] = true
-		if entry := &x.entries[i]; same == nil || meta.Tentative(same) && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) {
+		if entry := &x.entries[i]; same == nil || meta.Tentative(same) && !meta.Tentative(entry) &&
+			meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 			same = entry
 		}
 	}
@@ -454,7 +472,8 @@ func (x *inventoryIndex) take(key objects.ID) *resourcesv1alpha1.ObjectReference
 func (x *inventoryIndex) recordElsewhere(key objects.ID) *resourcesv1alpha1.ObjectReference {
 	for i := range x.entries {
 		entry := &x.entries[i]
-		if entry.UID != "" && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) && objects.IDOfEntry(entry).Same(key, true) {
+		if entry.UID != "" && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) &&
+			objects.IDOfEntry(entry).Same(key, true) {
 			return entry
 		}
 	}

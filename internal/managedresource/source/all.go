@@ -37,7 +37,8 @@ func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.Manage
 
 // ForEachOther calls visit with the ManagedResources of keys, and with those that have a write with an unknown
 // outcome, except for one, in their latest known forms. They must not be changed.
-func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName, keys []types.NamespacedName, visit func(*resourcesv1alpha1.ManagedResource)) error {
+func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName, keys []types.NamespacedName,
+	visit func(*resourcesv1alpha1.ManagedResource)) error {
 	lost, err := s.confirmLost(ctx, except)
 	if err != nil {
 		return err

@@ -124,7 +124,8 @@ func (s *EmergencyStop) unlessRefused(ctx context.Context, request func() error)
 			return err
 		}
 		s.answering.Do(func() {
-			s.log.Info("An emergency stop is not seen, as the Namespace may not be watched", "namespace", EmergencyStopNamespace, "reason", err.Error())
+			s.log.Info("An emergency stop is not seen, as the Namespace may not be watched", "namespace", EmergencyStopNamespace,
+				"reason", err.Error())
 			close(s.answered)
 		})
 		select {

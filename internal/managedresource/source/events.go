@@ -60,7 +60,8 @@ func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alph
 	if e == nil {
 		return
 	}
-	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ResourcesHealthy} {
+	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesApplied,
+		resourcesv1alpha1.ResourcesHealthy} {
 		was := meta.Conditions(before.Status.Conditions).Status(conditionType)
 		now := meta.Conditions(after.Status.Conditions).Get(conditionType)
 		if now == nil || was == now.Status {
@@ -71,7 +72,8 @@ func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alph
 			(conditionType == resourcesv1alpha1.ResourcesApplied || was == resourcesv1alpha1.ConditionTrue):
 			e.mark(after, conditionType, true)
 			e.create(ctx, after, corev1.EventTypeWarning, now.Reason, now.Message)
-		case now.Status == resourcesv1alpha1.ConditionTrue && (was == resourcesv1alpha1.ConditionFalse || e.isMarked(after, conditionType)):
+		case now.Status == resourcesv1alpha1.ConditionTrue &&
+			(was == resourcesv1alpha1.ConditionFalse || e.isMarked(after, conditionType)):
 			if e.isMarked(after, conditionType) {
 				e.mark(after, conditionType, false)
 				e.create(ctx, after, corev1.EventTypeNormal, now.Reason, now.Message)
@@ -97,7 +99,8 @@ func (e *Events) forget(key types.NamespacedName) {
 	delete(e.failed, key)
 }
 
-func (e *Events) mark(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType, failed bool) {
+func (e *Events) mark(mr *resourcesv1alpha1.ManagedResource, conditionType resourcesv1alpha1.ConditionType,
+	failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}

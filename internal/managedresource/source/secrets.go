@@ -95,7 +95,8 @@ type read struct {
 }
 
 // NewSecrets returns Secrets of the given namespaces, all if there are none.
-func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock clock.PassiveClock, log logr.Logger) *Secrets {
+func NewSecrets(client corev1client.SecretsGetter, namespaces []string, clock clock.PassiveClock,
+	log logr.Logger) *Secrets {
 	// Each Secret has one watch, which keeps the words on it in order.
 	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
@@ -166,7 +167,8 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known stri
 		if err != nil {
 			return latestSecret{}, err
 		}
-		return latestSecret{secret.Data, secret.ManagedFields, version(secret), secret.ResourceVersion, latest(secret.ResourceVersion, known, under.known)}, nil
+		return latestSecret{secret.Data, secret.ManagedFields, version(secret), secret.ResourceVersion,
+			latest(secret.ResourceVersion, known, under.known)}, nil
 	}
 	return latestSecret{}, fmt.Errorf("secret %s changes faster than it can be read", key)
 }
@@ -203,7 +205,8 @@ func (s *Secrets) held(key types.NamespacedName) *latestSecret {
 	if !found || !s.clock.Now().Before(fresh.expires) {
 		return nil
 	}
-	return &latestSecret{fresh.data, fresh.fields, fresh.version, fresh.resourceVersion, latest(fresh.resourceVersion, s.positionLocked(key.Namespace))}
+	return &latestSecret{fresh.data, fresh.fields, fresh.version, fresh.resourceVersion,
+		latest(fresh.resourceVersion, s.positionLocked(key.Namespace))}
 }
 
 // positionLocked returns the position up to which all changes in a namespace were reported.
@@ -313,7 +316,8 @@ func (s *Secrets) holdLocked(key types.NamespacedName, secret *corev1.Secret) {
 	if s.bytes+size > freshBytes || s.answered != "" && !notOlder(secret.ResourceVersion, s.answered) {
 		return
 	}
-	s.fresh[key] = freshSecret{maps.Clone(secret.Data), secret.ManagedFields, version(secret), secret.ResourceVersion, size, s.clock.Now().Add(freshFor)}
+	s.fresh[key] = freshSecret{maps.Clone(secret.Data), secret.ManagedFields, version(secret), secret.ResourceVersion,
+		size, s.clock.Now().Add(freshFor)}
 	s.bytes += size
 }
 

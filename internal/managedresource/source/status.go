@@ -140,7 +140,8 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
 	s.answeredLocked(mr)
-	if known, found := s.written[key]; !found || known.mr.UID != mr.UID || !older(mr.ResourceVersion, known.mr.ResourceVersion) {
+	if known, found := s.written[key]; !found || known.mr.UID != mr.UID ||
+		!older(mr.ResourceVersion, known.mr.ResourceVersion) {
 		over := ""
 		if found && known.mr.UID == mr.UID {
 			over = known.over
@@ -338,7 +339,8 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 
 // GetUncached reads a ManagedResource from the API server; Get then returns nothing older. This process writes no
 // status of it meanwhile, so that the answer counts, even if it is older than the known form: the source was restored.
-func (s *Statuses) GetUncached(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
+func (s *Statuses) GetUncached(ctx context.Context,
+	key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	leave, err := s.take(ctx, key)
@@ -351,7 +353,8 @@ func (s *Statuses) GetUncached(ctx context.Context, key types.NamespacedName) (*
 
 // Writers asks the API server for the owners of the specification of a ManagedResource, and for its generation at that
 // time.
-func (s *Statuses) Writers(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (writers []meta.Writer, generation int64, err error) {
+func (s *Statuses) Writers(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (writers []meta.Writer, generation int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live := metadataOf(mr)
@@ -361,7 +364,8 @@ func (s *Statuses) Writers(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	if live.UID != mr.UID {
 		return nil, 0, ErrGone
 	}
-	return meta.WritersOf(meta.SourceObject{Kind: meta.KindManagedResource, Name: mr.Name}, live.ManagedFields), live.Generation, nil
+	return meta.WritersOf(meta.SourceObject{Kind: meta.KindManagedResource, Name: mr.Name}, live.ManagedFields),
+		live.Generation, nil
 }
 
 func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
@@ -380,7 +384,8 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if since := s.written[key].mr; since != nil && since != before && since.UID == mr.UID && older(mr.ResourceVersion, since.ResourceVersion) {
+	if since := s.written[key].mr; since != nil && since != before && since.UID == mr.UID &&
+		older(mr.ResourceVersion, since.ResourceVersion) {
 		return since, nil // Its metadata was written meanwhile.
 	}
 	s.written[key] = written{mr, s.clock.Now(), over}
@@ -390,13 +395,15 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 
 // conditions returns the conditions after changes, with those of kstatus if they are configured. A failure that only
 // new content can end stays one as long as ResourcesApplied is as it was.
-func (s *Statuses) conditions(before meta.Conditions, change *Change, changes []meta.ConditionChange, now time.Time) (meta.Conditions, bool) {
+func (s *Statuses) conditions(before meta.Conditions, change *Change, changes []meta.ConditionChange,
+	now time.Time) (meta.Conditions, bool) {
 	after, changed := before.With(now, changes...)
 	derived := false
 	if s.Readiness {
 		was, is := before.Get(resourcesv1alpha1.ResourcesApplied), after.Get(resourcesv1alpha1.ResourcesApplied)
 		same := was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message
-		after, derived = after.WithReadiness(now, change.Stalled || same && before.Status(resourcesv1alpha1.Stalled) == resourcesv1alpha1.ConditionTrue)
+		after, derived = after.WithReadiness(now, change.Stalled || same &&
+			before.Status(resourcesv1alpha1.Stalled) == resourcesv1alpha1.ConditionTrue)
 	} else {
 		after, derived = after.WithoutReadiness()
 	}
@@ -408,7 +415,8 @@ func (s *Statuses) conditions(before meta.Conditions, change *Change, changes []
 // inventory.
 //
 // Each field that differs is one branch, and what is sent and what is returned are changed together.
-func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource, change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
+func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource,
+	change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
 	if change == nil {
 		return current, false, nil
 	}
@@ -419,7 +427,8 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	judgements, later := s.pace.due(key, current.Status.Conditions, change.Judgements, now)
 	s.mu.Unlock()
 	change.Later = later
-	conditions, changed := s.conditions(current.Status.Conditions, change, slices.Concat(judgements, change.Conditions), now.Truncate(time.Second))
+	conditions, changed := s.conditions(current.Status.Conditions, change, slices.Concat(judgements, change.Conditions),
+		now.Truncate(time.Second))
 	if changed {
 		status["conditions"], next.Status.Conditions = conditions, conditions
 	}
@@ -464,7 +473,8 @@ func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialOb
 	if answer.Generation == bound.Generation && answer.UID == bound.UID {
 		return nil
 	}
-	return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), bound.Name,
+	return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(),
+		bound.Name,
 		fmt.Errorf("it has generation %d at the version of generation %d", answer.Generation, bound.Generation))
 }
 
@@ -477,7 +487,8 @@ func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMeta
 
 // PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later
 // version.
-func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, metadata map[string]any, bound bool) (*resourcesv1alpha1.ManagedResource, error) {
+func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, metadata map[string]any,
+	bound bool) (*resourcesv1alpha1.ManagedResource, error) {
 	if bound {
 		metadata["resourceVersion"] = mr.ResourceVersion
 	}

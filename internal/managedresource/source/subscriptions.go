@@ -12,7 +12,8 @@ type subscriber struct {
 
 // SubscribeNamespace is Subscribe for the Secrets of one namespace, for any number of subscribers: one watch then
 // serves many targets. The returned function ends the subscription; a call that is under way then may still come.
-func (s *Secrets) SubscribeNamespace(namespace string, onChange func(key types.NamespacedName, version string), onGap func()) (unsubscribe func()) {
+func (s *Secrets) SubscribeNamespace(namespace string, onChange func(key types.NamespacedName, version string),
+	onGap func()) (unsubscribe func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.subscribers == nil {

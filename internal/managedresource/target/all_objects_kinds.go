@@ -71,7 +71,8 @@ func (w *Watches) moveLocked(gvk schema.GroupVersionKind) {
 			if s.gvk != gvk || !s.byName() {
 				continue
 			}
-			all := w.scopeOf(objects.Ref{ID: objects.NewID(gvk.GroupKind(), s.namespace, s.name), Version: gvk.Version, Unlabelled: true})
+			all := w.scopeOf(objects.Ref{ID: objects.NewID(gvk.GroupKind(), s.namespace, s.name), Version: gvk.Version,
+				Unlabelled: true})
 			if _, has := scopes[all]; !has {
 				w.byOwner[owner][all] = struct{}{}
 				w.useLocked(all)

@@ -69,7 +69,8 @@ func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (change
 		ref := objects.RefOf(&refs[i])
 		recorded, judged := a.known(ref)
 		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
-		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync || recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
+		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync ||
+			recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
 			(recorded.Verdict.CountPods && !a.podsMatch(ref, recorded)) {
 			return nil, false
 		}
@@ -98,7 +99,8 @@ func (a *Assessor) ConfirmedHealth(ctx context.Context, refs []resourcesv1alpha1
 	return a.health(ctx, refs, judgement{Assessor: a, timedOut: map[schema.GroupKind]error{}, confirms: true})
 }
 
-func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, j judgement) (Assessment, error) {
+func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference,
+	j judgement) (Assessment, error) {
 	var problems []problem
 	unsettled, missed, began := false, 0, a.clock.Now()
 	for i := range refs {
@@ -175,7 +177,8 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
 		entry := objects.RefOf(&ref)
 		recorded, judged := a.known(entry)
-		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !judged || !a.watches.Covered(entry) || recorded.Verdict.CountPods && !a.podsMatch(entry, recorded)
+		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !judged ||
+			!a.watches.Covered(entry) || recorded.Verdict.CountPods && !a.podsMatch(entry, recorded)
 	})
 }
 
@@ -202,7 +205,8 @@ func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
 
 // oldPods reports whether a Deployment waits for Pods. If watches count more than it wants, nothing is read: it may
 // have thousands, that go one by one.
-func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (waitsFor string, err error) {
+func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+	recorded objects.Object) (waitsFor string, err error) {
 	if entry := objects.RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
 		switch counted := a.tracker.Pods(entry.PodSource(), recorded.UID); {
 		case counted == recorded.Verdict.Pods:
@@ -214,7 +218,8 @@ func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	return a.countPods(ctx, ref, recorded.Verdict.Pods)
 }
 
-func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, wanted int64) (string, error) {
+func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+	wanted int64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	deployment, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
@@ -251,7 +256,8 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	entry := objects.RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
 	recorded, judged := a.known(entry)
-	if covered && (recorded.Present && !recorded.UnlabelledLive && judged || !recorded.Present && recorded.OutOfSync && !recorded.MissingFromList && !a.confirms) {
+	if covered && (recorded.Present && !recorded.UnlabelledLive && judged || !recorded.Present && recorded.OutOfSync &&
+		!recorded.MissingFromList && !a.confirms) {
 		return recorded, nil, nil
 	}
 	if err := a.timedOut[entry.GroupKind()]; err != nil {
@@ -261,7 +267,8 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 }
 
 // read is find for an object that has to be read; recorded is its record from before.
-func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) (objects.Object, error, error) {
+func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+	recorded objects.Object) (objects.Object, error, error) {
 	key := objects.IDOfEntry(ref)
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -297,7 +304,8 @@ func missing(ref *resourcesv1alpha1.ObjectReference, noMatch error) problem {
 }
 
 func unhealthy(ref *resourcesv1alpha1.ObjectReference, why string) problem {
-	p := problem{reason: ref.Kind + "Unhealthy", message: fmt.Sprintf("%s %q is unhealthy: %s", ref.Kind, ref.Namespace+"/"+ref.Name, why)}
+	p := problem{reason: ref.Kind + "Unhealthy",
+		message: fmt.Sprintf("%s %q is unhealthy: %s", ref.Kind, ref.Namespace+"/"+ref.Name, why)}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" {
 		p.service = ref
 	}
@@ -361,7 +369,8 @@ func (a *Assessor) eventLine(event *corev1.Event) string {
 	}
 	age := a.age(first)
 	if event.Count > 1 {
-		return fmt.Sprintf("\n* %s reported %s ago (x%d over %s): %s", source, a.age(event.LastTimestamp.Time), event.Count, age, event.Message)
+		return fmt.Sprintf("\n* %s reported %s ago (x%d over %s): %s", source, a.age(event.LastTimestamp.Time), event.Count,
+			age, event.Message)
 	}
 	return fmt.Sprintf("\n* %s reported %s ago: %s", source, age, event.Message)
 }

@@ -72,7 +72,8 @@ func (w *Watches) audited() []scope {
 
 // auditScope lists a scope, and returns the list's resource version and whether the scope's watch missed changes.
 // Orphans are passed to orphan, unless it is nil.
-func (w *Watches) auditScope(ctx context.Context, s scope, orphan func(context.Context, Orphan)) (version string, missed bool, err error) {
+func (w *Watches) auditScope(ctx context.Context, s scope,
+	orphan func(context.Context, Orphan)) (version string, missed bool, err error) {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
@@ -141,7 +142,8 @@ type comparison struct {
 }
 
 func (c *comparison) start() {
-	c.session = c.tracker.StartListSession(c.scope.gvk.GroupKind(), c.active.version(), func(ref objects.Ref) bool { return c.scopeOf(ref) == c.scope })
+	c.session = c.tracker.StartListSession(c.scope.gvk.GroupKind(), c.active.version(),
+		func(ref objects.Ref) bool { return c.scopeOf(ref) == c.scope })
 	c.differing, c.orphans = nil, nil
 }
 
@@ -170,8 +172,10 @@ func (c *comparison) each(object runtime.Object) error {
 	if tracked || accessor.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "" && c.client.WroteOrigin(accessor) {
-		c.orphans = append(c.orphans, Orphan{c.scope.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(), origin})
+	if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "" &&
+		c.client.WroteOrigin(accessor) {
+		c.orphans = append(c.orphans, Orphan{c.scope.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(),
+			origin})
 	}
 	return nil
 }

@@ -70,7 +70,8 @@ type Autoscalers struct {
 }
 
 func newAutoscalers(w *Watches) *Autoscalers {
-	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]objects.ID{}, count: map[objects.ID]int{}, leaving: map[objects.ID]*time.Timer{}}
+	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]objects.ID{},
+		count: map[objects.ID]int{}, leaving: map[objects.ID]*time.Timer{}}
 }
 
 // Ready waits until all autoscalers are known, or returns the reason why they are not.
@@ -189,9 +190,11 @@ func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterfac
 	for ctx.Err() == nil {
 		following, cancel := context.WithCancel(ctx)
 		sink := &autoscalerSink{a, a.active.follows(cancel)}
-		follower := cache.NewReflectorWithOptions(sink.requests(resource), nil, a.watches.panicked.store(sink), cache.ReflectorOptions{
-			Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(), TypeDescription: autoscalerKind.String(),
-		})
+		follower := cache.NewReflectorWithOptions(sink.requests(resource), nil, a.watches.panicked.store(sink),
+			cache.ReflectorOptions{
+				Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(),
+				TypeDescription: autoscalerKind.String(),
+			})
 		follower.RunWithContext(following)
 		sink.active.end()
 		cancel()

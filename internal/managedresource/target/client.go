@@ -49,7 +49,8 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 
 // NewIsolatedClient returns a client that reports the panics of its own goroutines, and of those of the watches, where
 // a panic must not end the process.
-func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Metrics, panicked Panicked) (*Client, error) {
+func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Metrics,
+	panicked Panicked) (*Client, error) {
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,9 @@ func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Me
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST, mappings: newMappings(discoveryClient.RESTClient(), metrics, panicked), metrics: metrics, manager: managerOf(config), panicked: panicked}, nil
+	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST,
+		mappings: newMappings(discoveryClient.RESTClient(), metrics,
+			panicked), metrics: metrics, manager: managerOf(config), panicked: panicked}, nil
 }
 
 // object returns the client for an object that is on record. If the object has a namespace and its kind is
@@ -88,7 +91,8 @@ func (c *Client) object(served *mapping, namespace, name string) (dynamic.Resour
 }
 
 // Get reads an object.
-func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
+	name string) (*unstructured.Unstructured, error) {
 	var object *unstructured.Unstructured
 	err := c.request(ctx, gvk, "get", func(ctx context.Context, served *mapping) error {
 		if err := served.readable(name); err != nil {
@@ -108,7 +112,8 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 
 // request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the
 // context for a moment.
-func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string, send func(context.Context, *mapping) error) error {
+func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string,
+	send func(context.Context, *mapping) error) error {
 	return c.mappings.with(ctx, gvk, func(served *mapping) error {
 		c.metrics.count(verb)
 		limited, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -163,7 +168,8 @@ var ErrMisplaced = errors.New("its kind is now served with another scope")
 
 // write sends an object. If only its metadata is needed afterwards, only that is requested: building, sending and
 // decoding the rest would be a third of the work on both sides.
-func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured, view View) (answer Answer, err error) {
+func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured,
+	view View) (answer Answer, err error) {
 	ctx, collected := cluster.CollectWarnings(ctx)
 	defer func() { c.warned(ctx, object, collected) }()
 	err = c.request(ctx, object.GroupVersionKind(), verb, func(ctx context.Context, served *mapping) error {
@@ -184,7 +190,8 @@ func (c *Client) write(ctx context.Context, verb string, object *unstructured.Un
 // definition takes a field from. Of all others a part may get lost.
 var keepsAll = map[string]bool{"": true, "rbac.authorization.k8s.io": true}
 
-func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping, view View) (Answer, error) {
+func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping,
+	view View) (Answer, error) {
 	resource := c.dynamic.Resource(served.resource).Namespace(object.GetNamespace())
 	var answer *unstructured.Unstructured
 	var err error
@@ -199,7 +206,8 @@ func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructur
 	return Answer{view.Observation(answer), answer}, nil
 }
 
-func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping) (objects.Observation, error) {
+func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured,
+	served *mapping) (objects.Observation, error) {
 	body, err := object.MarshalJSON()
 	if err != nil {
 		return objects.Observation{}, err
@@ -210,7 +218,8 @@ func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unst
 		request = c.rest.Put()
 		path = append(path, object.GetName())
 	}
-	answer, err := request.AbsPath(path...).SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Get()
+	answer, err := request.AbsPath(path...).SetHeader("Accept", metadataOnly).SetHeader("Content-Type",
+		"application/json").Body(body).Do(ctx).Get()
 	if err != nil {
 		return objects.Observation{}, err
 	}
@@ -236,7 +245,8 @@ func resourcePath(resource schema.GroupVersionResource, namespace string) []stri
 }
 
 // Patch sends a JSON merge patch; a subresource may follow.
-func (c *Client) Patch(ctx context.Context, object *unstructured.Unstructured, patch []byte, subresources ...string) error {
+func (c *Client) Patch(ctx context.Context, object *unstructured.Unstructured, patch []byte,
+	subresources ...string) error {
 	ctx, collected := cluster.CollectWarnings(ctx)
 	defer c.warned(ctx, object, collected)
 	return c.request(ctx, object.GroupVersionKind(), "patch", func(ctx context.Context, served *mapping) error {
@@ -262,7 +272,8 @@ func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, sub
 // Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was
 // changed since is a conflict, because it may belong to another owner now (MRB-17). An empty policy leaves it to the
 // API server how dependants are treated.
-func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
+func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured,
+	policy metav1.DeletionPropagation) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 	if policy != "" {
@@ -311,11 +322,13 @@ func (c *Client) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolume
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	c.metrics.count("delete")
-	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}})
+	return c.core.PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}})
 }
 
 // PodsOf counts the Pods of a Deployment by asking the target, for when the watches can't tell (MRP-10).
-func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructured, counts func(*corev1.PodStatus) bool) (int64, error) {
+func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructured,
+	counts func(*corev1.PodStatus) bool) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	selector, err := SelectorOf(deployment)
@@ -323,7 +336,8 @@ func (c *Client) PodsOf(ctx context.Context, deployment *unstructured.Unstructur
 		return 0, err
 	}
 	c.metrics.count("list")
-	sets, err := c.metadata.Resource(replicaSets).Namespace(deployment.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	sets, err := c.metadata.Resource(replicaSets).Namespace(deployment.GetNamespace()).List(ctx,
+		metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return 0, err
 	}

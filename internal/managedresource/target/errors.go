@@ -20,7 +20,8 @@ func apiError(object runtime.Object) error { return apierrors.FromObject(object)
 // unserved reports whether the whole resource was not found, and not only an object.
 func unserved(err error) bool {
 	var status apierrors.APIStatus
-	return isNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
+	return isNotFound(err) && errors.As(err, &status) &&
+		(status.Status().Details == nil || status.Status().Details.Name == "")
 }
 
 // SelectorOf compiles spec.selector of a workload; an empty one would match everything and is an error.

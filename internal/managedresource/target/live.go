@@ -67,7 +67,8 @@ type packed struct {
 func (p packed) size() int { return len(p.bytes) + entryBytes }
 
 func newLive() *live {
-	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, held: map[types.UID]packed{}, lists: make(chan struct{}, wholeLists)}
+	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, held: map[types.UID]packed{},
+		lists: make(chan struct{}, wholeLists)}
 }
 
 // expect requests that the next list of a scope has whole objects. Pods and ReplicaSets are left out: there may be

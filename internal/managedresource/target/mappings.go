@@ -81,7 +81,8 @@ type question struct {
 }
 
 func newMappings(client rest.Interface, metrics *Metrics, panicked Panicked) *mappings {
-	return &mappings{client: client, metrics: metrics, panicked: panicked, byKind: map[schema.GroupVersionKind]*mapping{}, asking: map[schema.GroupVersion]*question{}}
+	return &mappings{client: client, metrics: metrics, panicked: panicked, byKind: map[schema.GroupVersionKind]*mapping{},
+		asking: map[schema.GroupVersion]*question{}}
 }
 
 // outdatedAnswers limits the requests to discovery for one kind, which are repeated if the kind was seen to change
@@ -123,9 +124,11 @@ func (m *mappings) remember(gvk schema.GroupVersionKind, q *question) (served *m
 		r := &q.answer.APIResources[i]
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
 			has := func(subresource string) bool {
-				return slices.ContainsFunc(q.answer.APIResources, func(other metav1.APIResource) bool { return other.Name == r.Name+"/"+subresource })
+				return slices.ContainsFunc(q.answer.APIResources,
+					func(other metav1.APIResource) bool { return other.Name == r.Name+"/"+subresource })
 			}
-			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, isUnreadable(r.Verbs), has("scale"), has("resize")}
+			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, isUnreadable(r.Verbs), has("scale"),
+				has("resize")}
 			if before := m.byKind[gvk]; before != nil && *before == *found {
 				return before, true
 			}

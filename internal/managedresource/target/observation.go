@@ -22,8 +22,10 @@ type View struct {
 // wholeForDrift are kinds whose status changes while no managed field does, and that have no generation to tell the
 // two apart.
 var wholeForDrift = map[runtimeschema.GroupKind]bool{
-	{Kind: "Service"}: true, {Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,
-	{Kind: "Pod"}: true, {Kind: "ResourceQuota"}: true, {Kind: "ReplicationController"}: true, {Kind: "Node"}: true,
+	{Kind: "Service"}: true, {Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true,
+	{Kind: "PersistentVolume"}: true,
+	{Kind: "Pod"}:              true, {Kind: "ResourceQuota"}: true, {Kind: "ReplicationController"}: true,
+	{Kind: "Node"}: true,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           true,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             true,
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: true,
@@ -32,7 +34,8 @@ var wholeForDrift = map[runtimeschema.GroupKind]bool{
 // generationCovers are the API groups whose kinds count every change of a managed field in their generation. In other
 // groups some kinds have no generation, and some have one that stays 1.
 var generationCovers = map[string]bool{
-	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true, "admissionregistration.k8s.io": true,
+	"apps": true, "batch": true, "policy": true, "networking.k8s.io": true, "apiextensions.k8s.io": true,
+	"admissionregistration.k8s.io": true,
 }
 
 // Whole reports whether the whole objects of a kind are watched, not only their metadata.

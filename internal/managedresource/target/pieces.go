@@ -42,11 +42,13 @@ func (p *page) EachListItem(each func(runtime.Object) error) error {
 }
 
 // listInPieces returns the function that requests pages of whole objects.
-func (c *Client) listInPieces(served *mapping, namespace string) func(context.Context, metav1.ListOptions) (*page, error) {
+func (c *Client) listInPieces(served *mapping,
+	namespace string) func(context.Context, metav1.ListOptions) (*page, error) {
 	path := resourcePath(served.resource, namespace)
 	return func(ctx context.Context, options metav1.ListOptions) (*page, error) {
 		result := c.rest.Get().AbsPath(path...).SetHeader("Accept", runtime.ContentTypeJSON).
-			SpecificallyVersionedParams(&options, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(answers.InPieces(ctx))
+			SpecificallyVersionedParams(&options, scheme.ParameterCodec,
+				schema.GroupVersion{Version: "v1"}).Do(answers.InPieces(ctx))
 		if err := result.Error(); err != nil {
 			return nil, err
 		}

@@ -85,7 +85,8 @@ func (s *sink) Delete(object any) error {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
 		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
-	s.watches.tracker.ObserveDeleted(observationOf(s.scope.gvk, accessor).ID, accessor.GetUID(), accessor.GetResourceVersion())
+	s.watches.tracker.ObserveDeleted(observationOf(s.scope.gvk, accessor).ID, accessor.GetUID(),
+		accessor.GetResourceVersion())
 	return nil
 }
 
@@ -166,7 +167,8 @@ func (l *scopeList) begin(version string) error {
 	if !l.session.At(version) {
 		return nil
 	}
-	l.watches.log.Info("The resource versions of the target were turned back, all its objects are compared anew", "groupVersionKind", l.scope.gvk.String())
+	l.watches.log.Info("The resource versions of the target were turned back, all its objects are compared anew",
+		"groupVersionKind", l.scope.gvk.String())
 	l.reported = true
 	l.watches.versionsWentBackwards(&l.scope)
 	l.active.reached(version)
@@ -229,7 +231,8 @@ func (s *sink) setPod(object *corev1.Pod) {
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
 		owner = controller.UID
 	}
-	s.watches.tracker.SetPod(source, object.Namespace, object.UID, owner, owner != "" && healthcheck.CountsForDeployment(&object.Status))
+	s.watches.tracker.SetPod(source, object.Namespace, object.UID, owner, owner != "" &&
+		healthcheck.CountsForDeployment(&object.Status))
 }
 
 func (s *sink) setReplicaSet(object metav1.Object) {

@@ -79,10 +79,12 @@ func (c *Client) warned(ctx context.Context, object *unstructured.Unstructured, 
 	}
 	if len(fields) > 0 {
 		slices.Sort(fields)
-		tell(fmt.Sprintf("The API server drops fields of %s that it does not know, or that are there twice: %s", name, strings.Join(fields, ", ")))
+		tell(fmt.Sprintf("The API server drops fields of %s that it does not know, or that are there twice: %s", name,
+			strings.Join(fields, ", ")))
 	}
 	if len(kinds) > 0 {
 		slices.Sort(kinds)
-		tell(fmt.Sprintf("The API server warns about %s: %s; the log has the text", name, strings.Join(slices.Compact(kinds), ", ")))
+		tell(fmt.Sprintf("The API server warns about %s: %s; the log has the text", name,
+			strings.Join(slices.Compact(kinds), ", ")))
 	}
 }

@@ -41,7 +41,8 @@ func (w *Watches) requestsFor(s scope, served *mapping) scopeRequests {
 		requests.list, requests.watch = requests.whole, objects.Watch
 	default:
 		metadata := w.client.metadata.Resource(served.resource).Namespace(namespace)
-		requests.list, requests.watch, requests.expected = pagesOf(w.metrics, metadata.List), metadata.Watch, &metav1.PartialObjectMetadata{}
+		requests.list, requests.watch, requests.expected = pagesOf(w.metrics,
+			metadata.List), metadata.Watch, &metav1.PartialObjectMetadata{}
 	}
 	return requests
 }
@@ -66,7 +67,8 @@ func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 type opened = func(context.Context) (ended func(atTimeout bool))
 
 // newListWatch returns a listWatch that calls failed with each error, and resumed when a watch has opened.
-func newListWatch(list func(context.Context) (string, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+func newListWatch(list func(context.Context) (string, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 	failed func(error), resumed opened) listWatch {
 	return listWatch{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -92,7 +94,8 @@ func newListWatch(list func(context.Context) (string, error), follow func(contex
 
 // openWatch opens a watch within a time limit; the watch then ends with its context.
 func openWatch(ctx context.Context, options metav1.ListOptions,
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error), failed func(error), resumed opened) (watch.Interface, error) {
+	follow func(context.Context, metav1.ListOptions) (watch.Interface,
+		error), failed func(error), resumed opened) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	timeout := time.Now().Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second)
 	timer := time.AfterFunc(requestTimeout, cancel)
