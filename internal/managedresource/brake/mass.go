@@ -38,7 +38,8 @@ type Deletion struct {
 	Objects []resourcesv1alpha1.ObjectReference
 }
 
-// IsMass reports whether the deletion is one of all objects, of which there are many, or of an object of a precious kind (MRX-20).
+// IsMass reports whether the deletion is one of all objects, of which there are many, or of an object of a precious
+// kind (MRX-20).
 func (d Deletion) IsMass() bool {
 	return d.Had >= many && len(d.Objects) >= d.Had ||
 		slices.ContainsFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
@@ -103,7 +104,8 @@ const (
 	Elapsed
 )
 
-// Judge decides whether a deletion waits. confirmed is the value of the annotation, and waited how long the condition has said the same.
+// Judge decides whether a deletion waits. confirmed is the value of the annotation, and waited how long the condition
+// has said the same.
 func (d Deletion) Judge(wait time.Duration, confirmed string, waited time.Duration) Verdict {
 	switch {
 	case !d.IsMass():

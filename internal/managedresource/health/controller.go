@@ -39,9 +39,9 @@ const (
 
 const (
 	lastRetry = time.Minute
-	// completeLimit limits how long a missing object may take to be put back before it is reported, completeDelay is between
-	// two looks. An object is reported within three seconds (MRB-40): changeDelay, completeLimit, the second for which
-	// the condition may not be written again (MRB-39), and some requests.
+	// completeLimit limits how long a missing object may take to be put back before it is reported, completeDelay is
+	// between two looks. An object is reported within three seconds (MRB-40): changeDelay, completeLimit, the second for
+	// which the condition may not be written again (MRB-39), and some requests.
 	completeDelay = 500 * time.Millisecond
 	completeLimit = 1800 * time.Millisecond
 	// unwatchedDelay is between two checks of objects whose end no watch will report. Each object costs a request a check:

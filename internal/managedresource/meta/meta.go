@@ -74,8 +74,8 @@ func (c Class) MovedAway(mr *resourcesv1alpha1.ManagedResource) bool {
 	return c.Owns(mr) && !c.Responsible(mr)
 }
 
-// WaitsForHandOver reports whether another class has not cleaned up yet (MRK-6). All finalizers count, not only the first
-// one (MRB-23).
+// WaitsForHandOver reports whether another class has not cleaned up yet (MRK-6). All finalizers count, not only the
+// first one (MRB-23).
 func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	if !c.Responsible(mr) {
 		return false

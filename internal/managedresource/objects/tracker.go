@@ -304,7 +304,8 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	known := r.state != unseen
 	r.unlabelledLive = s.Since != (Revision{}) && (r.unlabelledLive || r.state == missing)
 	l.setUIDLocked(r, s.UID)
-	r.state, r.resourceVersion, r.digest, r.terminating, r.missingFromList = present, s.ResourceVersion, s.Digest, s.Terminating, false
+	r.state, r.resourceVersion, r.digest = present, s.ResourceVersion, s.Digest
+	r.terminating, r.missingFromList = s.Terminating, false
 	switch ended := l.setHoldLocked(r, s.Hold); {
 	case known && ended:
 		l.holdEndedLocked(r, notify)

@@ -13,8 +13,8 @@
 //	 it is created only once (MR-30), and another one keeps and repairs it         | the next owner
 //	 otherwise                                                                     | the ManagedResource itself
 //
-// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs
-// it comes before a claim that creates it only once; a claim that is not ignored comes before an ignored one; then the
+// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs it
+// comes before a claim that creates it only once; a claim that is not ignored comes before an ignored one; then the
 // first by name.
 package ownership
 

@@ -32,7 +32,8 @@ func NewEquivalences(lists [][]metav1.GroupKind) Equivalences {
 func (e *Equivalences) add(list []metav1.GroupKind) {
 	var set map[schema.GroupKind]struct{}
 	for _, groupKind := range list {
-		if i := slices.IndexFunc(*e, func(s map[schema.GroupKind]struct{}) bool { _, found := s[schema.GroupKind(groupKind)]; return found }); i >= 0 {
+		has := func(s map[schema.GroupKind]struct{}) bool { _, found := s[schema.GroupKind(groupKind)]; return found }
+		if i := slices.IndexFunc(*e, has); i >= 0 {
 			set = (*e)[i]
 			break
 		}

@@ -80,7 +80,8 @@ func (s scope) forgetPods(l *objects.Tracker, listed map[types.UID]struct{}) {
 // every new resource version is checked.
 func (w *Watches) podObservation(pod *corev1.Pod) objects.Observation {
 	observation := observationOf(podKind, pod)
-	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(pod.Status.Phase)}}}
+	status := map[string]any{"phase": string(pod.Status.Phase)}
+	object := &unstructured.Unstructured{Object: map[string]any{"status": status}}
 	object.SetGroupVersionKind(podKind)
 	object.SetAnnotations(pod.Annotations)
 	verdict := w.view.Health.Assess(object)
