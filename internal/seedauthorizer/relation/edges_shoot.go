@@ -17,11 +17,11 @@ const (
 var issuerRow = row[gardencorev1beta1.Shoot]{
 	Row{ID: "GE-57", Joins: issuerSecret, From: kinds(Secret), To: kinds(Shoot), Needs: kinds(Namespace), Class: graph.Manages,
 		When: "Secret " + wellknown.ShootIssuer + "/<project>--<uid>, if annotated " + wellknown.Issuer + "=" + wellknown.ManagedIssuer + " and the namespace's label names the project"},
-	func(s *gardencorev1beta1.Shoot, add *collector, facts Facts) {
+	func(s *gardencorev1beta1.Shoot, add *collector) {
 		if !hasManagedIssuer(s) {
 			return
 		}
-		if project := facts.ProjectOf(s.Namespace); project != "" {
+		if project := add.facts.ProjectOf(s.Namespace); project != "" {
 			add.from(Secret, wellknown.ShootIssuer, project+"--"+string(s.UID))
 		}
 	},
@@ -44,21 +44,16 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 		apiServer + "serviceAccountConfig":                                 judged,
 		apiServer + "structuredAuthorization.kubeconfigs[].authorizerName": judged,
 	},
-},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-42", Joins: namespaceOf, From: kinds(Namespace), To: kinds(Shoot), When: "the Shoot's namespace"},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.from(Namespace, "", s.Namespace) },
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-43", Joins: sameNamespace, From: kinds(SecretBinding, CredentialsBinding), To: kinds(Shoot), Fields: []string{"spec.secretBindingName", "spec.credentialsBindingName"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+}, []row[gardencorev1beta1.Shoot]{
+	{Row{ID: "GE-42", Joins: namespaceOf, From: kinds(Namespace), To: kinds(Shoot), When: "the Shoot's namespace"},
+		func(s *gardencorev1beta1.Shoot, add *collector) { add.from(Namespace, "", s.Namespace) }},
+	{Row{ID: "GE-43", Joins: sameNamespace, From: kinds(SecretBinding, CredentialsBinding), To: kinds(Shoot), Fields: []string{"spec.secretBindingName", "spec.credentialsBindingName"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			add.from(SecretBinding, s.Namespace, deref(s.Spec.SecretBindingName))
 			add.from(CredentialsBinding, s.Namespace, deref(s.Spec.CredentialsBindingName))
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-44", Joins: profile, From: kinds(CloudProfile, NamespacedCloudProfile), To: kinds(Shoot), Fields: []string{"spec.cloudProfile", "spec.cloudProfileName"}, When: "spec.cloudProfile comes first"},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-44", Joins: profile, From: kinds(CloudProfile, NamespacedCloudProfile), To: kinds(Shoot), Fields: []string{"spec.cloudProfile", "spec.cloudProfileName"}, When: "spec.cloudProfile comes first"},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			switch profile := s.Spec.CloudProfile; {
 			case profile == nil:
 				add.from(CloudProfile, "", deref(s.Spec.CloudProfileName))
@@ -67,47 +62,33 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 			case profile.Kind == "NamespacedCloudProfile":
 				add.from(NamespacedCloudProfile, s.Namespace, profile.Name)
 			}
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-45", Joins: sameNamespace, From: resources, To: kinds(Shoot), Fields: []string{"spec.resources[].resourceRef"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-45", Joins: sameNamespace, From: resources, To: kinds(Shoot), Fields: []string{"spec.resources[].resourceRef"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			add.resources(s.Spec.Resources, s.Namespace, add.self, resources)
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-46", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"spec.seedName"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Spec.SeedName)) },
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-47", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"status.seedName"}, When: "both during a migration"},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.to(Seed, "", deref(s.Status.SeedName)) },
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-48", From: kinds(ExposureClass), To: kinds(Shoot), Fields: []string{"spec.exposureClassName"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-46", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"spec.seedName"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) { add.to(Seed, "", deref(s.Spec.SeedName)) }},
+	{Row{ID: "GE-47", From: kinds(Shoot), To: kinds(Seed), Fields: []string{"status.seedName"}, When: "both during a migration"},
+		func(s *gardencorev1beta1.Shoot, add *collector) { add.to(Seed, "", deref(s.Status.SeedName)) }},
+	{Row{ID: "GE-48", From: kinds(ExposureClass), To: kinds(Shoot), Fields: []string{"spec.exposureClassName"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			add.from(ExposureClass, "", deref(s.Spec.ExposureClassName))
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-49", Joins: sameNamespace, From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "auditConfig.auditPolicy.configMapRef"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-49", Joins: sameNamespace, From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "auditConfig.auditPolicy.configMapRef"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.AuditConfig != nil && k.AuditConfig.AuditPolicy != nil {
 				add.from(ConfigMap, s.Namespace, nameOf(k.AuditConfig.AuditPolicy.ConfigMapRef))
 			}
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-50", Joins: sameNamespace, From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthentication.configMapName"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-50", Joins: sameNamespace, From: kinds(ConfigMap), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthentication.configMapName"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			if k := s.Spec.Kubernetes.KubeAPIServer; k != nil && k.StructuredAuthentication != nil {
 				add.from(ConfigMap, s.Namespace, k.StructuredAuthentication.ConfigMapName)
 			}
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-51", Joins: sameNamespace, From: kinds(ConfigMap, Secret), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthorization.configMapName", apiServer + "structuredAuthorization.kubeconfigs[].secretName"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-51", Joins: sameNamespace, From: kinds(ConfigMap, Secret), To: kinds(Shoot), Fields: []string{apiServer + "structuredAuthorization.configMapName", apiServer + "structuredAuthorization.kubeconfigs[].secretName"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			k := s.Spec.Kubernetes.KubeAPIServer
 			if k == nil || k.StructuredAuthorization == nil {
 				return
@@ -116,11 +97,9 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 			for i := range k.StructuredAuthorization.Kubeconfigs {
 				add.from(Secret, s.Namespace, k.StructuredAuthorization.Kubeconfigs[i].SecretName)
 			}
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-52", Joins: sameNamespace, From: credentials, To: kinds(Shoot), Fields: []string{"spec.dns.providers[].credentialsRef", "spec.dns.providers[].secretName"}},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-52", Joins: sameNamespace, From: credentials, To: kinds(Shoot), Fields: []string{"spec.dns.providers[].credentialsRef", "spec.dns.providers[].secretName"}},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			if s.Spec.DNS == nil {
 				return
 			}
@@ -132,32 +111,23 @@ var shoots = watch(watchOptions[gardencorev1beta1.Shoot]{
 					add.from(kind, s.Namespace, provider.CredentialsRef.Name)
 				}
 			}
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-53", Joins: byShootName(wellknown.ShootSecrets), From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-53", Joins: byShootName(wellknown.ShootSecrets), From: kinds(Secret), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ssh-keypair, .ssh-keypair.old, .monitoring", Class: graph.Manages},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			add.byName(Secret, &s.Object, wellknown.ShootSecrets)
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-54", Joins: byShootName(wellknown.ShootInternalSecrets), From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-54", Joins: byShootName(wellknown.ShootInternalSecrets), From: kinds(InternalSecret), To: kinds(Shoot), When: "<shoot>.ca-client", Class: graph.Manages},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			add.byName(InternalSecret, &s.Object, wellknown.ShootInternalSecrets)
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-55", Joins: byShootName(wellknown.ShootConfigMaps), From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) {
+		}},
+	{Row{ID: "GE-55", Joins: byShootName(wellknown.ShootConfigMaps), From: kinds(ConfigMap), To: kinds(Shoot), When: "<shoot>.ca-cluster, .ca-kubelet", Class: graph.Manages},
+		func(s *gardencorev1beta1.Shoot, add *collector) {
 			add.byName(ConfigMap, &s.Object, wellknown.ShootConfigMaps)
-		},
-	},
-	row[gardencorev1beta1.Shoot]{
-		Row{ID: "GE-56", Joins: itself, From: kinds(ShootState), To: kinds(Shoot), When: "the ShootState with the Shoot's name", Class: graph.Manages},
-		func(s *gardencorev1beta1.Shoot, add *collector, _ Facts) { add.from(ShootState, s.Namespace, s.Name) },
-	},
+		}},
+	{Row{ID: "GE-56", Joins: itself, From: kinds(ShootState), To: kinds(Shoot), When: "the ShootState with the Shoot's name", Class: graph.Manages},
+		func(s *gardencorev1beta1.Shoot, add *collector) { add.from(ShootState, s.Namespace, s.Name) }},
 	issuerRow,
-)
+})
 
 // byName adds the edges of objects that belong to a Shoot by their name.
 func (c *collector) byName(kind graph.Kind, shoot *partialmeta.Object, suffixes []string) {

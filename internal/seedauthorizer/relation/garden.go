@@ -11,13 +11,15 @@ import (
 // Garden is both graphs, kept from the same objects: the one for seeds and the one for self-hosted shoots.
 type Garden struct {
 	Seeds, Shoots *State
+	// SeedTable and ShootTable are the edges of the graphs.
+	SeedTable, ShootTable Table
 }
 
-// NewGarden returns the graphs of an empty garden.
-func NewGarden(c clock.PassiveClock) *Garden {
+// NewGarden returns the graphs of an empty garden, without the edges of some rows.
+func NewGarden(c clock.PassiveClock, without ...string) *Garden {
 	return &Garden{
-		Seeds:  NewState(graph.New(Schema), c, nil),
-		Shoots: NewState(graph.New(SelfHostedSchema), c, nil),
+		Seeds: NewState(graph.New(Schema), c, nil), SeedTable: Watches.without(without),
+		Shoots: NewState(graph.New(SelfHostedSchema), c, nil), ShootTable: SelfHosted.without(without),
 	}
 }
 
@@ -44,6 +46,6 @@ func (g *Garden) Delete(kind graph.Kind, namespace, name string) {
 }
 
 func (g *Garden) each(do func(*State, Table)) {
-	do(g.Shoots, SelfHosted) // First: a Shoot that only the graph for seeds has is an ordinary one (SHI-3).
-	do(g.Seeds, Watches)
+	do(g.Shoots, g.ShootTable) // First: a Shoot that only the graph for seeds has is an ordinary one (SHI-3).
+	do(g.Seeds, g.SeedTable)
 }

@@ -236,13 +236,13 @@ func (s *State) replaceRowLocked(shoot *gardencorev1beta1.Shoot) {
 	if !watched {
 		return
 	}
-	c := &collector{self: self, class: issuerRow.Class}
+	c := &collector{self: self, class: issuerRow.Class, facts: facts{s}}
 	for _, e := range edges {
 		if e.From.Kind != Secret || e.From.Namespace != wellknown.ShootIssuer {
 			c.edges = append(c.edges, e)
 		}
 	}
-	issuerRow.edges(shoot, c, facts{s})
+	issuerRow.edges(shoot, c)
 	s.observe(s.Graph.Set(self, c.edges), Shoot, shoots.Update, started)
 }
 

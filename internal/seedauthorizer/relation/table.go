@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 	"github.com/espalier-project/espalier/internal/graph"
 )
@@ -87,7 +88,7 @@ func (w *Watch) Owner(object runtime.Object) graph.Vertex { return w.owner(objec
 // row is a Row with its function.
 type row[T any] struct {
 	Row
-	edges func(object *T, add *collector, facts Facts)
+	edges func(object *T, add *collector)
 }
 
 // collector gathers the edges of one object.
@@ -96,6 +97,7 @@ type collector struct {
 	self  graph.Vertex
 	class graph.Class
 	edges []graph.Edge
+	facts Facts
 }
 
 // edge adds an edge between two vertices.
@@ -115,6 +117,13 @@ func (c *collector) to(kind graph.Kind, namespace, name string) {
 	c.edge(c.self, graph.Vertex{Kind: kind, Namespace: namespace, Name: name})
 }
 
+// toReference adds an edge from the object to the object that it refers to.
+func (c *collector) toReference(kind graph.Kind, reference *partialmeta.Reference) {
+	if reference != nil {
+		c.to(kind, reference.Namespace, reference.Name)
+	}
+}
+
 // watchOptions has the differences between kinds in addition to their rows.
 type watchOptions[T any] struct {
 	kind        graph.Kind
@@ -132,7 +141,7 @@ type watchOptions[T any] struct {
 func watch[T any, P interface {
 	*T
 	runtime.Object
-}](o watchOptions[T], rows ...row[T]) *Watch {
+}](o watchOptions[T], rows []row[T]) *Watch {
 	w := &Watch{
 		Kind: o.kind, Resource: o.resource, New: func() runtime.Object { return P(new(T)) }, Message: o.message, NotFollowed: o.notFollowed, Update: o.update,
 		options: o, typed: rows,
@@ -159,13 +168,13 @@ func watch[T any, P interface {
 		if o.only != nil && !o.only(typed) {
 			return w.owner(object), nil, false
 		}
-		c := &collector{self: w.owner(object), edges: make([]graph.Edge, 0, len(rows))}
+		c := &collector{self: w.owner(object), edges: make([]graph.Edge, 0, len(rows)), facts: facts}
 		for i := range rows {
 			if skip != nil && skip(rows[i].Row) {
 				continue
 			}
 			c.class = rows[i].Class
-			rows[i].edges(typed, c, facts)
+			rows[i].edges(typed, c)
 		}
 		return c.self, c.edges, !o.onlyWithEdges || len(c.edges) > 0
 	}
@@ -183,6 +192,18 @@ func (t Table) Of(kind graph.Kind) *Watch {
 		}
 	}
 	return nil
+}
+
+// without returns the table without some of its rows.
+func (t Table) without(ids []string) Table {
+	if len(ids) == 0 {
+		return t
+	}
+	less := slices.Clone(t)
+	for i, w := range less {
+		less[i] = w.Without(ids...)
+	}
+	return less
 }
 
 // Watches is the table of the graph for seeds.

@@ -132,7 +132,7 @@ func newPlayer(o Options) (*player, error) {
 	p.clock.now = header.Taken
 	_, err = dump.Read(o.Dump, func(kind graph.Kind, object runtime.Object) error {
 		for _, w := range p.worlds {
-			w.set(kind, object)
+			w.Set(kind, object)
 		}
 		return nil
 	})
@@ -145,15 +145,15 @@ func (p *player) deciders(set RuleSet, selectors bool) deciders {
 	at := slices.IndexFunc(p.worlds, func(w *world) bool { return slices.Equal(w.withoutEdges, set.Without) })
 	if at < 0 {
 		at = len(p.worlds)
-		p.worlds = append(p.worlds, newWorld(set.Without, p.clock))
+		p.worlds = append(p.worlds, &world{relation.NewGarden(p.clock, set.Without...), set.Without})
 	}
 	w := p.worlds[at]
 	options := rules.Options{
-		Graph: w.seeds.Graph, Watches: w.seedTable, Facts: w.seeds.Facts(), Selectors: sends(selectors), Log: logr.Discard(),
+		Graph: w.Seeds.Graph, Watches: w.SeedTable, Facts: w.Seeds.Facts(), Selectors: sends(selectors), Log: logr.Discard(),
 		ReadAll: set.Policy.ReadAll, WriteOwned: set.Policy.WriteOwned,
 	}
 	d := deciders{seeds: rules.NewSeedAuthorizer(options), world: w}
-	options.Graph, options.Watches, options.Facts, options.WriteOwned = w.shoots.Graph, w.selfHosted, w.shoots.Facts(), false
+	options.Graph, options.Watches, options.Facts, options.WriteOwned = w.Shoots.Graph, w.ShootTable, w.Shoots.Facts(), false
 	d.shoots = rules.NewShootAuthorizer(options, d.seeds)
 	return d
 }
@@ -201,9 +201,9 @@ func (p *player) write(e *auditlog.Event) {
 	for _, w := range changes {
 		for _, world := range p.worlds {
 			if w.object == nil {
-				world.delete(w.kind, w.namespace, w.name)
+				world.Delete(w.kind, w.namespace, w.name)
 			} else {
-				world.set(w.kind, w.object)
+				world.Set(w.kind, w.object)
 			}
 		}
 		p.fromLog[graph.Vertex{Kind: w.kind, Namespace: w.namespace, Name: w.name}] = struct{}{}
@@ -328,7 +328,7 @@ func (d *deciders) lacks(attributes authorizer.Attributes, path []graph.Vertex) 
 
 // without names the edge between two kinds that is not made.
 func (d *deciders) without(from, to graph.Kind) string {
-	for _, w := range slices.Concat(d.world.seedTable, d.world.selfHosted) {
+	for _, w := range slices.Concat(d.world.SeedTable, d.world.ShootTable) {
 		for _, r := range w.Rows {
 			if slices.Contains(d.world.withoutEdges, r.ID) && slices.Contains(r.From, from) && slices.Contains(r.To, to) {
 				return " (" + r.ID + ")"
@@ -362,8 +362,8 @@ func (p *player) knownFrom(by *deciders, path []graph.Vertex) string {
 			log = true
 			continue
 		}
-		_, bySeeds := by.world.seeds.Graph.Contribution(v)
-		_, byShoots := by.world.shoots.Graph.Contribution(v)
+		_, bySeeds := by.world.Seeds.Graph.Contribution(v)
+		_, byShoots := by.world.Shoots.Graph.Contribution(v)
 		dumped = dumped || bySeeds || byShoots
 	}
 	switch {

@@ -19,56 +19,8 @@ import (
 
 // world is the graphs of one table of edges.
 type world struct {
-	seeds, shoots         *relation.State
-	seedTable, selfHosted relation.Table
-	withoutEdges          []string
-}
-
-// newWorld returns the graphs of an empty garden, without some edges of the table.
-func newWorld(without []string, clock *eventClock) *world {
-	return &world{
-		seeds: relation.NewState(graph.New(relation.Schema), clock, nil), shoots: relation.NewState(graph.New(relation.SelfHostedSchema), clock, nil),
-		seedTable: lessEdges(relation.Watches, without), selfHosted: lessEdges(relation.SelfHosted, without), withoutEdges: without,
-	}
-}
-
-func lessEdges(table relation.Table, without []string) relation.Table {
-	if len(without) == 0 {
-		return table
-	}
-	less := slices.Clone(table)
-	for i, w := range less {
-		less[i] = w.Without(without...)
-	}
-	return less
-}
-
-func (w *world) set(kind graph.Kind, object runtime.Object) {
-	if namespace, is := object.(*corev1.Namespace); is {
-		w.seeds.SetNamespace(namespace)
-		w.shoots.SetNamespace(namespace)
-		return
-	}
-	if watch := w.seedTable.Of(kind); watch != nil {
-		w.seeds.Set(watch, object)
-	}
-	if watch := w.selfHosted.Of(kind); watch != nil {
-		w.shoots.Set(watch, object)
-	}
-}
-
-func (w *world) delete(kind graph.Kind, namespace, name string) {
-	if kind == relation.Namespace {
-		w.seeds.DeleteNamespace(name)
-		w.shoots.DeleteNamespace(name)
-		return
-	}
-	if watch := w.seedTable.Of(kind); watch != nil {
-		w.seeds.Delete(watch, namespace, name)
-	}
-	if watch := w.selfHosted.Of(kind); watch != nil {
-		w.shoots.Delete(watch, namespace, name)
-	}
+	*relation.Garden
+	withoutEdges []string
 }
 
 // eventClock is the time of the garden: that of the dump, and then that of the last write of the log.
