@@ -18,15 +18,12 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/feature"
-	nodeagentrules "github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
-	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
-	seedrules "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
 func main() {
 	pages := map[string]func() string{
-		"graph": relation.Reference, "relation-doc": relation.PackageComment,
-		"seed-authorizer-rules": seedrules.SeedReference, "shoot-authorizer-rules": seedrules.ShootReference, "node-agent-rules": nodeagentrules.Reference,
+		"graph": graphPage, "relation-doc": relationDoc,
+		"seed-authorizer-rules": seedRules, "shoot-authorizer-rules": shootRules, "node-agent-rules": nodeAgentRules,
 		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
 		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics, "profiles": profiles,
 	}

@@ -5,94 +5,44 @@ import (
 	"strings"
 )
 
-// SeedReference is the reference page of the SeedAuthorizer's rules, made from the table.
-func SeedReference() string {
+// SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases, as rows of Markdown tables.
+func SeedReference() (rules, stepRows, specials string) {
 	var out strings.Builder
-	out.WriteString(`# Rules of the SeedAuthorizer
-
-Generated from the table of rules; ` + "`make generate`" + ` writes it anew.
-
-*always* are verbs that are allowed for any object, *by path* those for objects that lead to the client's Seed in the
-[dependency graph](graph.md), named ones only. Everything else is left to the next authorizer, with a reason. Rules hold for gardenlets
-and extensions alike; where extensions have a rule of their own, it follows that of gardenlets.
-
-| rule | resource | always | by path | subresources | list and watch of several with | special cases |
-|---|---|---|---|---|---|---|
-`)
-	seeds.write(&out, &client{Seed: "<seed>"})
-	out.WriteString(`
-¹ Under ` + "`readScope: All`" + `, which is the default under profile contract, get, list and watch of these are always allowed, in any namespace and without a selector. Under
-` + "`readScope: Related`" + ` the table holds.
-
-² Under ` + "`writeScope: Owned`" + ` update, patch and delete of these need a *managed* edge as the first one of the path.
-
-## Steps of a decision
-
-| step | if | then |
-|---|---|---|
-`)
 	for _, s := range steps {
 		fmt.Fprintf(&out, "| %s | %s | %s |\n", s.id, s.when, s.then)
 	}
-	out.WriteString(`
-An object of a watched kind that the graph has not seen yet is read once before SA-14.
-
-## Special cases
-
-| case | what is allowed |
-|---|---|
-`)
-	seeds.writeSpecials(&out)
-	return out.String()
+	return seeds.rows(&client{Seed: "<seed>"}), out.String(), seeds.specialRows()
 }
 
-// ShootReference is the reference page of the ShootAuthorizer's rules.
-func ShootReference() string {
+// ShootReference returns the rules of the ShootAuthorizer, its special cases and the rules for gardenadm, as rows of Markdown tables.
+func ShootReference() (rules, specials, gardenadm string) {
 	var out strings.Builder
-	out.WriteString(`# Rules of the ShootAuthorizer
-
-Generated from the table of rules; ` + "`make generate`" + ` writes it anew. Steps and columns are those of the [SeedAuthorizer](seed-authorizer-rules.md);
-the goal of paths is the client's own Shoot, in a [graph](graph.md#self-hosted-shoots) of its own.
-
-| rule | resource | always | by path | subresources | list and watch of several with | special cases |
-|---|---|---|---|---|---|---|
-`)
-	shoots.write(&out, &client{Namespace: "<namespace>", Shoot: "<shoot>"})
-	out.WriteString(`
-## Special cases
-
-| case | what is allowed |
-|---|---|
-`)
-	shoots.writeSpecials(&out)
-	out.WriteString("| SH-16b | get, list, watch of the own bootstrap token in kube-system, for gardenlets: by the name that follows from the shoot's and a description that names the shoot or a ManagedSeed of the shoot; other tokens not, and extensions none |\n")
-	out.WriteString("| SH-16c | delete of a bootstrap token whose description names the shoot, for gardenlets |\n")
-	out.WriteString("| SH-23 | whatever the SeedAuthorizer allows an extension, for extensions of a Shoot in namespace garden that is a seed, too: of which a ManagedSeed makes the Seed of its name |\n")
-	out.WriteString("\n## gardenadm (SH-22)\n\n| resource | verbs | objects |\n|---|---|---|\n")
 	for _, r := range gardenadmRules {
 		resource := strings.TrimSuffix(name(r.resource, r.group)+"/"+r.subresource, "/")
 		fmt.Fprintf(&out, "| %s | %s | %s |\n", resource, strings.Join(r.verbs, ", "), r.of)
 	}
-	out.WriteString("\nThe own Shoot is named in the request; a creation carries no name, and ShootRestriction looks at the object's.\n")
+	return shoots.rows(&client{Namespace: "<namespace>", Shoot: "<shoot>"}), shoots.specialRows(), out.String()
+}
+
+func (t *table) rows(c *client) string {
+	var out strings.Builder
+	for _, r := range t.rules {
+		r.write(&out, "", c)
+		if r.extension != nil {
+			r.extension.write(&out, " (extensions)", c)
+		}
+	}
 	return out.String()
 }
 
-func (t *table) write(out *strings.Builder, c *client) {
-	for _, r := range t.rules {
-		r.write(out, "", c)
-		if r.extension != nil {
-			r.extension.write(out, " (extensions)", c)
-		}
-	}
-}
-
-func (t *table) writeSpecials(out *strings.Builder) {
+func (t *table) specialRows() string {
+	var out strings.Builder
 	seen := map[string]bool{}
 	write := func(list []special) {
 		for _, s := range list {
 			if !seen[s.id] {
 				seen[s.id] = true
-				fmt.Fprintf(out, "| %s | %s |\n", s.id, escape(s.says))
+				fmt.Fprintf(&out, "| %s | %s |\n", s.id, escape(s.says))
 			}
 		}
 	}
@@ -102,6 +52,7 @@ func (t *table) writeSpecials(out *strings.Builder) {
 			write(r.extension.specials)
 		}
 	}
+	return out.String()
 }
 
 func (r *rule) write(out *strings.Builder, who string, c *client) {

@@ -1,4 +1,4 @@
-package relation
+package main
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Reference is the reference page of the graph, made from the table.
-func Reference() string {
+// graphPage is the reference page of the graph, made from the table.
+func graphPage() string {
 	var out strings.Builder
 	out.WriteString(`# The dependency graph
 
@@ -19,12 +20,12 @@ A vertex is a kind, a namespace and a name. An edge leads from what is needed to
 reach whatever leads to their Seed. A vertex says that something refers to an object or that the object is watched, not that it exists.
 
 `)
-	writeDiagram(&out, Watches)
+	writeDiagram(&out, relation.Watches)
 	out.WriteString("\n## Edges\n\nFields are those of the watched kind. *direct* edges open their start only, nothing that leads to it; over *managed* edges the\nstart is also written under `writeScope: Owned`. ")
 	out.WriteString("The metrics call changes `CreateOrUpdate` and `Delete`, those of Gardenlets and CertificateSigningRequests `Create` and `Delete`.\n")
 	shown := map[string]bool{}
-	for _, w := range Watches {
-		fmt.Fprintf(&out, "\n**%s** (%s of `%s`):\n\n", Schema.Names[w.Kind], w.Resource.Resource, w.Resource.GroupVersion())
+	for _, w := range relation.Watches {
+		fmt.Fprintf(&out, "\n**%s** (%s of `%s`):\n\n", relation.Schema.Names[w.Kind], w.Resource.Resource, w.Resource.GroupVersion())
 		for _, r := range w.Rows {
 			writeRow(&out, r)
 			shown[r.ID] = true
@@ -33,7 +34,7 @@ reach whatever leads to their Seed. A vertex says that something refers to an ob
 	out.WriteString("\nThe label of Namespaces, too, is watched, as a fact for GE-57.\n")
 	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a separate graph, whose sinks are Shoots. The graph does not contain objects that belong to a Shoot by their name (GE-53 to GE-56),\nbecause the client's name is sufficient for them. These edges are its own:\n\n")
 	var same []string
-	for _, w := range SelfHosted {
+	for _, w := range relation.SelfHosted {
 		for _, r := range w.Rows {
 			if shown[r.ID] {
 				same = append(same, r.ID)
@@ -47,7 +48,7 @@ reach whatever leads to their Seed. A vertex says that something refers to an ob
 }
 
 // writeRow writes an edge as an item of a list.
-func writeRow(out *strings.Builder, r Row) {
+func writeRow(out *strings.Builder, r relation.Row) {
 	fmt.Fprintf(out, "- %s: %s → %s", r.ID, nameList(r.From), nameList(r.To))
 	separator := ": "
 	for _, field := range r.Fields {
@@ -67,7 +68,7 @@ func writeRow(out *strings.Builder, r Row) {
 }
 
 // writeDiagram writes the edges between kinds as a Mermaid diagram; dotted edges are direct.
-func writeDiagram(out *strings.Builder, table Table) {
+func writeDiagram(out *strings.Builder, table relation.Table) {
 	out.WriteString("```mermaid\nflowchart LR\n")
 	var lines []string
 	for _, w := range table {
@@ -78,7 +79,7 @@ func writeDiagram(out *strings.Builder, table Table) {
 			}
 			for _, from := range r.From {
 				for _, to := range r.To {
-					lines = append(lines, fmt.Sprintf("    %s %s %s\n", Schema.Names[from], arrow, Schema.Names[to]))
+					lines = append(lines, fmt.Sprintf("    %s %s %s\n", relation.Schema.Names[from], arrow, relation.Schema.Names[to]))
 				}
 			}
 		}
@@ -93,7 +94,7 @@ func writeDiagram(out *strings.Builder, table Table) {
 func nameList(kinds []graph.Kind) string {
 	texts := make([]string, len(kinds))
 	for i, kind := range kinds {
-		texts[i] = Schema.Names[kind]
+		texts[i] = relation.Schema.Names[kind]
 	}
 	return strings.Join(texts, ", ")
 }

@@ -1,4 +1,4 @@
-package relation
+package main
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// PackageComment is doc.go: the story of the package with a picture of the edges, made from the table.
-func PackageComment() string {
+// relationDoc is doc.go of package relation: the story of the package with a picture of the edges, made from the table.
+func relationDoc() string {
 	var out strings.Builder
 	out.WriteString(`// Written by internal/gen/docs from the table of edges; make generate writes it anew.
 
@@ -24,7 +25,7 @@ func PackageComment() string {
 // nearest to the Seed; elsewhere it ends in dots.
 //
 `)
-	for _, line := range picture(Watches) {
+	for _, line := range picture(relation.Watches) {
 		out.WriteString("//\t" + line + "\n")
 	}
 	out.WriteString("package relation\n")
@@ -38,7 +39,7 @@ type arrow struct {
 }
 
 // picture draws the kinds of a table as a tree whose root is the Seed.
-func picture(table Table) []string {
+func picture(table relation.Table) []string {
 	into := map[graph.Kind][]arrow{}
 	for _, w := range table {
 		for _, r := range w.Rows {
@@ -48,17 +49,17 @@ func picture(table Table) []string {
 			}
 			for _, from := range r.From {
 				for _, to := range r.To {
-					into[to] = add(into[to], from, name)
+					into[to] = withArrow(into[to], from, name)
 				}
 			}
 		}
 	}
-	lines := []string{Schema.Names[Seed]}
-	draw(into, nearest(into), Seed, "", &lines)
+	lines := []string{relation.Schema.Names[relation.Seed]}
+	drawArrows(into, nearest(into), relation.Seed, "", &lines)
 	return lines
 }
 
-func add(arrows []arrow, from graph.Kind, row string) []arrow {
+func withArrow(arrows []arrow, from graph.Kind, row string) []arrow {
 	for i := range arrows {
 		if arrows[i].from == from {
 			if !slices.Contains(arrows[i].rows, row) {
@@ -72,12 +73,12 @@ func add(arrows []arrow, from graph.Kind, row string) []arrow {
 
 // nearest returns below which kind each kind's own lines stand: one that is as near to the Seed as can be.
 func nearest(into map[graph.Kind][]arrow) map[graph.Kind]graph.Kind {
-	below, next := map[graph.Kind]graph.Kind{}, []graph.Kind{Seed}
+	below, next := map[graph.Kind]graph.Kind{}, []graph.Kind{relation.Seed}
 	for len(next) > 0 {
 		to := next[0]
 		next = next[1:]
 		for _, a := range into[to] {
-			if _, drawn := below[a.from]; !drawn && a.from != Seed {
+			if _, drawn := below[a.from]; !drawn && a.from != relation.Seed {
 				below[a.from] = to
 				next = append(next, a.from)
 			}
@@ -86,9 +87,9 @@ func nearest(into map[graph.Kind][]arrow) map[graph.Kind]graph.Kind {
 	return below
 }
 
-// draw appends a line for each arrow to a kind: those that go on come last.
-func draw(into map[graph.Kind][]arrow, below map[graph.Kind]graph.Kind, to graph.Kind, indent string, lines *[]string) {
-	goesOn := func(a arrow) bool { return len(into[a.from]) > 0 && a.from != Seed && below[a.from] == to }
+// drawArrows appends a line for each arrow to a kind: those that go on come last.
+func drawArrows(into map[graph.Kind][]arrow, below map[graph.Kind]graph.Kind, to graph.Kind, indent string, lines *[]string) {
+	goesOn := func(a arrow) bool { return len(into[a.from]) > 0 && a.from != relation.Seed && below[a.from] == to }
 	arrows := slices.Clone(into[to])
 	slices.SortStableFunc(arrows, func(a, b arrow) int {
 		if x, y := goesOn(a), goesOn(b); x != y {
@@ -97,7 +98,7 @@ func draw(into map[graph.Kind][]arrow, below map[graph.Kind]graph.Kind, to graph
 			}
 			return 1
 		}
-		return strings.Compare(Schema.Names[a.from], Schema.Names[b.from])
+		return strings.Compare(relation.Schema.Names[a.from], relation.Schema.Names[b.from])
 	})
 	for i, a := range arrows {
 		branch, rest := "├─ ", "│  "
@@ -108,9 +109,9 @@ func draw(into map[graph.Kind][]arrow, below map[graph.Kind]graph.Kind, to graph
 		if len(into[a.from]) > 0 && !goesOn(a) {
 			dots = " …"
 		}
-		*lines = append(*lines, fmt.Sprintf("%s%s%s [%s]%s", indent, branch, Schema.Names[a.from], strings.Join(a.rows, ", "), dots))
+		*lines = append(*lines, fmt.Sprintf("%s%s%s [%s]%s", indent, branch, relation.Schema.Names[a.from], strings.Join(a.rows, ", "), dots))
 		if goesOn(a) {
-			draw(into, below, a.from, indent+rest, lines)
+			drawArrows(into, below, a.from, indent+rest, lines)
 		}
 	}
 }
