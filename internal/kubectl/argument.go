@@ -45,3 +45,15 @@ func oneManagedResource(arguments []string) (string, error) {
 	}
 	return managedResourceName(arguments)
 }
+
+// wantsManagedResource is the check of the arguments of verbs about one ManagedResource.
+func wantsManagedResource(arguments []string) error {
+	_, err := oneManagedResource(arguments)
+	return err
+}
+
+// wantsObject is the check of the arguments of verbs about an object.
+func wantsObject(arguments []string) error {
+	_, _, err := kindAndName(arguments)
+	return err
+}

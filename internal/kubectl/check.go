@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/process"
@@ -61,9 +63,9 @@ func checkVerb() process.Subcommand {
 			set.StringVar(&flags.certificate, "certificate", "", "`name` of the Secret with the serving certificate, in the namespace of the webhooks' Service, to compare it with the CA bundles")
 			set.StringVar(&flags.serviceAccount, "service-account", "gardener-resource-manager", "`name` of the ServiceAccount of resource-manager")
 		},
-		Run: func(_ *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error { return flags.run(ctx, out, time.Now()) })
-		},
+		Run: interruptible(func(ctx context.Context, _ *pflag.FlagSet, out io.Writer) error {
+			return flags.run(ctx, out, time.Now())
+		}),
 	}
 }
 
@@ -154,16 +156,20 @@ func (c *checker) lease(ctx context.Context, name string) {
 	if c.unread(subject, err, "it does not exist: no resource-manager has been leader here") {
 		return
 	}
-	lease, err := leaseOf(object)
-	switch {
-	case err != nil:
+	lease, err := typed[coordinationv1.Lease](object)
+	if err != nil {
 		c.say(isUnknown, subject, "%v", err)
-	case lease.holder == "" || lease.renewed.IsZero():
+		return
+	}
+	record := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
+	lasts := time.Duration(record.LeaseDurationSeconds) * time.Second
+	switch {
+	case record.HolderIdentity == "" || record.RenewTime.IsZero():
 		c.say(isWrong, subject, "nobody holds it")
-	case c.now.After(lease.renewed.Add(lease.lasts)):
-		c.say(isWrong, subject, "%s renewed it %s ago, and it lasts %s", lease.holder, ago(c.now, lease.renewed), lease.lasts)
+	case c.now.After(record.RenewTime.Add(lasts)):
+		c.say(isWrong, subject, "%s renewed it %s ago, and it lasts %s", record.HolderIdentity, ago(c.now, record.RenewTime.Time), lasts)
 	default:
-		c.say(isOK, subject, "%s holds it", lease.holder)
+		c.say(isOK, subject, "%s holds it", record.HolderIdentity)
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
@@ -72,45 +72,21 @@ func (c *checker) definition(ctx context.Context) {
 	if c.unread(subject, err, "the source does not have it") {
 		return
 	}
-	wanted := resourcesv1alpha1.SchemeGroupVersion.Version
-	versions, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")
-	at := slices.IndexFunc(versions, func(v any) bool {
-		fields, _ := v.(map[string]any)
-		return fields["name"] == wanted && fields["served"] == true
-	})
-	if at < 0 {
-		c.say(isWrong, subject, "version %s is not served", wanted)
-		return
-	}
-	if _, found, _ := unstructured.NestedFieldNoCopy(versions[at].(map[string]any), "subresources", "status"); !found {
-		c.say(isWrong, subject, "version %s has no subresource status", wanted)
-		return
-	}
-	c.say(isOK, subject, "version %s is served, with the subresource status", wanted)
-}
-
-type leaseRead struct {
-	holder  string
-	renewed time.Time
-	lasts   time.Duration
-}
-
-func leaseOf(object *unstructured.Unstructured) (leaseRead, error) {
-	lease, err := typed[coordinationv1.Lease](object)
+	definition, err := typed[apiextensionsv1.CustomResourceDefinition](object)
 	if err != nil {
-		return leaseRead{}, err
+		c.say(isUnknown, subject, "%v", err)
+		return
 	}
-	var read leaseRead
-	if lease.Spec.HolderIdentity != nil {
-		read.holder = *lease.Spec.HolderIdentity
+	wanted := resourcesv1alpha1.SchemeGroupVersion.Version
+	at := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == wanted && v.Served })
+	switch {
+	case at < 0:
+		c.say(isWrong, subject, "version %s is not served", wanted)
+	case definition.Spec.Versions[at].Subresources == nil || definition.Spec.Versions[at].Subresources.Status == nil:
+		c.say(isWrong, subject, "version %s has no subresource status", wanted)
+	default:
+		c.say(isOK, subject, "version %s is served, with the subresource status", wanted)
 	}
-	if lease.Spec.RenewTime != nil {
-		read.renewed = lease.Spec.RenewTime.Time
-	}
-	if lease.Spec.LeaseDurationSeconds != nil {
-		read.lasts = time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-	}
-	return read, nil
 }
 
 // needed are the rights in the namespace without which resource-manager does nothing.
@@ -128,9 +104,9 @@ func (c *checker) rights(ctx context.Context, f *checkFlags) error {
 	if err != nil {
 		return err
 	}
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asksOnly{next} })
-	client, err := dynamic.NewForConfig(config)
+	client, err := dynamic.NewForConfig(guarded(config, "reads", func(request *http.Request) bool {
+		return request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/apis/authorization.k8s.io/v1/subjectaccessreviews")
+	}))
 	if err != nil {
 		return err
 	}
@@ -169,20 +145,6 @@ func (c *checker) rights(ctx context.Context, f *checkFlags) error {
 	c.say(isOK, subject, "it has the rights for ManagedResources and their Secrets in the namespace")
 	return nil
 }
-
-// asksOnly refuses every request but reviews.
-type asksOnly struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t asksOnly) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodPost || !strings.HasSuffix(request.URL.Path, "/apis/authorization.k8s.io/v1/subjectaccessreviews") {
-		return nil, fmt.Errorf("%s %s was not sent: this command only reads", request.Method, request.URL.Path)
-	}
-	return t.next.RoundTrip(request)
-}
-
-// WrappedRoundTripper lets clients find the wrapped transport.
-func (t asksOnly) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // registration checks the Services and CA bundles of one webhook configuration.
 func (c *checker) registration(ctx context.Context, subject string, object *unstructured.Unstructured) {

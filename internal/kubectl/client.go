@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -35,10 +34,15 @@ type reader struct {
 }
 
 func newReader(config *rest.Config, sent *atomic.Int64) (*reader, error) {
-	config = rest.CopyConfig(config)
+	config = guarded(config, "reads", func(request *http.Request) bool {
+		if request.Method != http.MethodGet {
+			return false
+		}
+		sent.Add(1)
+		return true
+	})
 	config.QPS = -1 // The API server limits the rate.
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &readOnly{next: next, sent: sent} })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
@@ -64,23 +68,29 @@ func rawConfig(config *rest.Config) *rest.Config {
 	return config
 }
 
-// readOnly refuses every request that is not a GET: whatever a verb does, it writes nothing.
-type readOnly struct {
-	next http.RoundTripper
-	sent *atomic.Int64
+// guard refuses requests that a command must not send.
+type guard struct {
+	next  http.RoundTripper
+	only  string // all that the command does
+	sends func(*http.Request) bool
 }
 
-// RoundTrip implements http.RoundTripper.
-func (t *readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet {
-		return nil, fmt.Errorf("%s %s was not sent: this command only reads", request.Method, request.URL.Path)
+// guarded returns a configuration whose clients send no other requests.
+func guarded(config *rest.Config, only string, sends func(*http.Request) bool) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &guard{next, only, sends} })
+	return config
+}
+
+func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !g.sends(request) {
+		return nil, fmt.Errorf("%s %s was not sent: this command only %s", request.Method, request.URL.Path, g.only)
 	}
-	t.sent.Add(1)
-	return t.next.RoundTrip(request)
+	return g.next.RoundTrip(request)
 }
 
 // WrappedRoundTripper lets clients find the wrapped transport.
-func (t *readOnly) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
 func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	return r.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -127,7 +137,4 @@ func typedAll[T any](objects []unstructured.Unstructured) ([]*T, error) {
 func isUnserved(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
-}
-func (r *reader) watch(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (watch.Interface, error) {
-	return r.dynamic.Resource(resource).Namespace(namespace).Watch(ctx, options)
 }

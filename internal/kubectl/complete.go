@@ -19,29 +19,30 @@ import (
 // patience.
 const completeWithin = 3 * time.Second
 
-// completeObject offers kinds, then names.
-func (c *connection) completeObject(arguments []string, begun string) []string {
+// complete offers the words of the clusters that begin as given; none, if the clusters do not answer.
+func (c *connection) complete(begun string, words func(context.Context, *clusters) []string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
 	found, err := c.open(ctx)
 	if err != nil {
 		return nil
 	}
-	switch len(arguments) {
-	case 0:
-		return begin(found.target.kindNames(ctx), begun)
-	case 1:
-		k, err := found.target.resolve(ctx, arguments[0])
-		if err != nil {
-			return nil
+	return begin(words(ctx, found), begun)
+}
+
+// completeObject offers kinds, then names.
+func (c *connection) completeObject(_ *pflag.FlagSet, arguments []string, begun string) []string {
+	return c.complete(begun, func(ctx context.Context, found *clusters) []string {
+		switch len(arguments) {
+		case 0:
+			return found.target.kindNames(ctx)
+		case 1:
+			if k, err := found.target.resolve(ctx, arguments[0]); err == nil {
+				return found.target.names(ctx, k.at(), k.within(found.targetNamespace), "")
+			}
 		}
-		namespace := ""
-		if k.namespaced {
-			namespace = found.targetNamespace
-		}
-		return begin(found.target.names(ctx, k.at(), namespace), begun)
-	}
-	return nil
+		return nil
+	})
 }
 
 // kindNames are the kinds of a cluster, custom ones with their groups.
@@ -61,8 +62,8 @@ func (r *reader) kindNames(ctx context.Context) []string {
 }
 
 // names are those of the first page of objects.
-func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
-	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: page})
+func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource, namespace, labels string) []string {
+	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: page, LabelSelector: labels})
 	if err != nil {
 		return nil
 	}
@@ -74,13 +75,9 @@ func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource
 }
 
 func (c *connection) completeNamespace(_ *pflag.FlagSet, begun string) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
-	defer cancel()
-	found, err := c.open(ctx)
-	if err != nil {
-		return nil
-	}
-	return begin(found.source.names(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, ""), begun)
+	return c.complete(begun, func(ctx context.Context, found *clusters) []string {
+		return found.source.names(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", "")
+	})
 }
 
 func (c *connection) completeContext(_ *pflag.FlagSet, begun string) []string {
@@ -108,7 +105,7 @@ func begin(words []string, begun string) []string {
 }
 
 // completeManagedResource offers the ManagedResources of the namespace, with the kind before them if it was begun with.
-func (c *connection) completeManagedResource(arguments []string, begun string) []string {
+func (c *connection) completeManagedResource(_ *pflag.FlagSet, arguments []string, begun string) []string {
 	if len(arguments) > 1 || len(arguments) == 1 && !isManagedResource(arguments[0]) {
 		return nil
 	}
@@ -116,17 +113,13 @@ func (c *connection) completeManagedResource(arguments []string, begun string) [
 	if kind, _, found := strings.Cut(begun, "/"); found && isManagedResource(kind) {
 		before = kind + "/"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
-	defer cancel()
-	found, err := c.open(ctx)
-	if err != nil {
-		return nil
-	}
-	names := found.source.names(ctx, managedResources, found.namespace)
-	for i := range names {
-		names[i] = before + names[i]
-	}
-	return begin(names, begun)
+	return c.complete(begun, func(ctx context.Context, found *clusters) []string {
+		names := found.source.names(ctx, managedResources, found.namespace, "")
+		for i := range names {
+			names[i] = before + names[i]
+		}
+		return names
+	})
 }
 
 // completeFlags complete the flags of a connection, and those that a verb has in addition.

@@ -23,24 +23,17 @@ func confirmVerb() process.Subcommand {
 		Long: "A ManagedResource whose condition ResourcesApplied has the reason DeletionHeld deletes nothing until the deletion is confirmed or the wait is over.\n" +
 			"confirm prints what is going to be deleted, and confirms that, and no other objects: if the manifests change meanwhile, nothing is confirmed.\n\n" +
 			"The ManagedResource is annotated in the source, to which --kubeconfig and --context lead.",
-		Arguments: func(arguments []string) error {
-			_, err := oneManagedResource(arguments)
-			return err
-		},
-		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
-			return to.completeManagedResource(arguments, begun)
-		},
+		Arguments:     wantsManagedResource,
+		Complete:      to.completeManagedResource,
 		CompleteFlags: to.completeFlags(nil),
 		Flags:         to.add,
-		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error {
-				name, err := oneManagedResource(set.Args())
-				if err != nil {
-					return err
-				}
-				return confirmDeletion(ctx, &to, name, out)
-			})
-		},
+		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
+			name, err := oneManagedResource(set.Args())
+			if err != nil {
+				return err
+			}
+			return confirmDeletion(ctx, &to, name, out)
+		}),
 	}
 }
 

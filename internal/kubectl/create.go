@@ -40,11 +40,8 @@ func createVerb() process.Subcommand {
 		Long: "It sends nothing to a cluster: --dry-run=client is required, and kubectl apply -f - takes the output.\n" +
 			"The manifests are decoded as resource-manager decodes them, with the same limits, and stay as they are.\n" +
 			"The name of the Secret ends with a checksum of its content, and the garbage collector deletes it once the ManagedResource names another one.",
-		Codes: []process.Term{{Name: "0", Text: "both are printed"}, {Name: "2", Text: "an error; stderr says which, and nothing was printed"}},
-		Arguments: func(arguments []string) error {
-			_, err := oneManagedResource(arguments)
-			return err
-		},
+		Codes:         []process.Term{{Name: "0", Text: "both are printed"}, {Name: "2", Text: "an error; stderr says which, and nothing was printed"}},
+		Arguments:     wantsManagedResource,
 		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{"output": completeOutput},
 		Complete:      func(*pflag.FlagSet, []string, string) []string { return nil },
 		Flags: func(set *pflag.FlagSet) {

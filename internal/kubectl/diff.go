@@ -49,9 +49,7 @@ func diff() process.Subcommand {
 			_, err := managedResourceName(arguments)
 			return err
 		},
-		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
-			return to.completeManagedResource(arguments, begun)
-		},
+		Complete:      to.completeManagedResource,
 		CompleteFlags: to.completeFlags(outputOnly),
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
@@ -60,22 +58,20 @@ func diff() process.Subcommand {
 			set.StringVarP(&files.manifests, "filename", "f", "", "`file` with a ManagedResource and its Secrets, or with manifests; - for standard input")
 			set.StringArrayVar(&files.secrets, "secret", nil, "`file` with a Secret that replaces the Secret of the same name; may be repeated")
 		},
-		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error {
-				name, err := managedResourceName(set.Args())
-				if err != nil {
-					return err
-				}
-				found, err := answerDiff(ctx, &to, name, files)
-				if err != nil {
-					return err
-				}
-				if err := printDiff(out, process.Stderr(), styleOf(out), output, found); err != nil {
-					return err
-				}
-				return found.verdict()
-			})
-		},
+		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
+			name, err := managedResourceName(set.Args())
+			if err != nil {
+				return err
+			}
+			found, err := answerDiff(ctx, &to, name, files)
+			if err != nil {
+				return err
+			}
+			if err := printDiff(out, process.Stderr(), styleOf(out), output, found); err != nil {
+				return err
+			}
+			return found.verdict()
+		}),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -226,17 +227,14 @@ func (r *runReader) readObjects(ctx context.Context, run *inspect.Run) {
 	run.Live, run.Unread = map[objects.ID]*unstructured.Unstructured{}, map[objects.ID]error{}
 	refs := map[objects.ID]*resourcesv1alpha1.ObjectReference{}
 	for _, desired := range run.Planned.Apply {
-		refs[desired.Ref.ID] = &desired.Reference
+		refs[desired.Key] = &desired.Reference
 	}
 	for _, left := range [][]resourcesv1alpha1.ObjectReference{run.Planned.Delete, run.Planned.Release} {
 		for i := range left {
 			refs[objects.IDOfEntry(&left[i])] = &left[i]
 		}
 	}
-	keys := make([]objects.ID, 0, len(refs))
-	for key := range refs {
-		keys = append(keys, key)
-	}
+	keys := slices.Collect(maps.Keys(refs))
 	r.progress.begin("objects read", len(keys))
 	var mu sync.Mutex
 	parallel(len(keys), keys, func(key objects.ID) {
@@ -259,11 +257,7 @@ func (r *runReader) readObject(ctx context.Context, ref *resourcesv1alpha1.Objec
 	if err != nil || k == nil {
 		return nil, err
 	}
-	namespace := ref.Namespace
-	if !k.namespaced {
-		namespace = ""
-	}
-	live, err := r.target.get(ctx, k.at(), namespace, ref.Name)
+	live, err := r.target.get(ctx, k.at(), k.within(ref.Namespace), ref.Name)
 	switch {
 	case isUnserved(err):
 		return nil, fmt.Errorf("the target does not serve %s", ref.GroupVersionKind())
@@ -332,12 +326,8 @@ func (r *runReader) manifests(ctx context.Context) (*differing, error) {
 		of.Objects = append(of.Objects, object)
 		manifests[owner] = of
 	}
-	var keys []types.NamespacedName
-	for key := range manifests {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	for _, key := range keys {
+	inOrder := func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+	for _, key := range slices.SortedFunc(maps.Keys(manifests), inOrder) {
 		mr := owners[key]
 		if text := note(mr); text != "" {
 			found.Notes = append(found.Notes, text)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,11 +101,11 @@ func (q *question) readLive(ctx context.Context) error {
 func (q *question) described() string { return describeObject(q.kind.GroupKind(), q.namespace, q.name) }
 
 func describeObject(gk schema.GroupKind, namespace, name string) string {
-	if namespace != "" {
-		name = namespace + "/" + name
-	}
-	return gk.String() + " " + name
+	return gk.String() + " " + fullName(namespace, name)
 }
+
+// fullName returns NAMESPACE/NAME, or NAME alone.
+func fullName(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }
 
 // findOwner reads the ManagedResource that the object's origin names, and all of them if that does not have it.
 func (q *question) findOwner(ctx context.Context) error {

@@ -60,18 +60,13 @@ func releaseVerb() process.Subcommand {
 func objectVerb(to *connection, name, short string, do func(context.Context, []string, io.Writer) error) process.Subcommand {
 	return process.Subcommand{
 		Name: name, Operand: "KIND[.GROUP] NAME", Fault: faultCode, Short: short, Codes: holdCodes,
-		Arguments: func(arguments []string) error {
-			_, _, err := kindAndName(arguments)
-			return err
-		},
-		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
-			return to.completeObject(arguments, begun)
-		},
+		Arguments:     wantsObject,
+		Complete:      to.completeObject,
 		CompleteFlags: to.completeFlags(nil),
 		Flags:         to.add,
-		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error { return do(ctx, set.Args(), out) })
-		},
+		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
+			return do(ctx, set.Args(), out)
+		}),
 	}
 }
 
@@ -125,12 +120,7 @@ type place struct {
 	client          dynamic.ResourceInterface
 }
 
-func (p *place) String() string {
-	if p.namespace == "" {
-		return p.Kind + " " + p.name
-	}
-	return p.Kind + " " + p.namespace + "/" + p.name
-}
+func (p *place) String() string { return p.Kind + " " + fullName(p.namespace, p.name) }
 
 // find finds where an object is: ManagedResources are in the source, all others in the target.
 func (c *connection) find(ctx context.Context, arguments []string) (*place, error) {
@@ -142,20 +132,20 @@ func (c *connection) find(ctx context.Context, arguments []string) (*place, erro
 	if err != nil {
 		return nil, err
 	}
-	p, where := &place{name: name, namespace: found.namespace}, c.source
 	if isManagedResource(kindName) {
-		p.kind = kindOfManagedResources()
-	} else {
-		if p.kind, err = found.target.resolve(ctx, kindName); err != nil {
-			return nil, err
-		}
-		p.namespace = found.targetNamespace
-		where, _ = c.toTarget()
+		return c.source.place(kindOfManagedResources(), found.namespace, name)
 	}
-	if !p.namespaced {
-		p.namespace = ""
+	k, err := found.target.resolve(ctx, kindName)
+	if err != nil {
+		return nil, err
 	}
-	config, _, err := where.load()
+	where, _ := c.toTarget()
+	return where.place(k, k.within(found.targetNamespace), name)
+}
+
+// place returns an object of the cluster, with a client that patches it.
+func (a *access) place(k *kind, namespace, name string) (*place, error) {
+	config, _, err := a.load()
 	if err != nil {
 		return nil, err
 	}
@@ -163,31 +153,17 @@ func (c *connection) find(ctx context.Context, arguments []string) (*place, erro
 	if err != nil {
 		return nil, err
 	}
-	p.client = client.Resource(p.at()).Namespace(p.namespace)
-	return p, nil
+	return &place{kind: k, namespace: namespace, name: name, client: client.Resource(k.at()).Namespace(namespace)}, nil
 }
 
-// newPatcher returns a client that reads and patches, and does nothing else.
+// newPatcher is a client that reads and patches.
 func newPatcher(config *rest.Config) (dynamic.Interface, error) {
-	config = rest.CopyConfig(config)
+	config = guarded(config, "reads and patches", func(request *http.Request) bool {
+		return request.Method == http.MethodGet || request.Method == http.MethodPatch
+	})
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patches{next} })
 	return dynamic.NewForConfig(config)
 }
-
-// patches refuses every request that is neither GET nor PATCH.
-type patches struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t patches) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet && request.Method != http.MethodPatch {
-		return nil, fmt.Errorf("%s %s was not sent: this command only reads and patches", request.Method, request.URL.Path)
-	}
-	return t.next.RoundTrip(request)
-}
-
-// WrappedRoundTripper lets clients find the wrapped transport.
-func (t patches) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (p *place) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	object, err := p.client.Get(ctx, p.name, metav1.GetOptions{})

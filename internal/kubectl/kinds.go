@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,6 +34,14 @@ type kind struct {
 }
 
 func (k *kind) at() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.resource) }
+
+// within returns the namespace of an object of the kind; "" if objects of the kind have none.
+func (k *kind) within(namespace string) string {
+	if !k.namespaced {
+		return ""
+	}
+	return namespace
+}
 
 func (k *kind) in(version string) *kind {
 	other := *k
@@ -102,25 +111,24 @@ func (r *reader) defined(ctx context.Context, word, wanted, group string) *kind 
 
 // kindOf returns the kind that a CustomResourceDefinition defines, in the wanted version or in the API servers'
 // preferred one.
-func kindOf(definition *unstructured.Unstructured, wanted string) *kind {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	name, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+func kindOf(object *unstructured.Unstructured, wanted string) *kind {
+	definition, err := typed[apiextensionsv1.CustomResourceDefinition](object)
+	if err != nil {
+		return nil
+	}
 	best := ""
-	for _, entry := range versions {
-		fields, _ := entry.(map[string]any)
-		served, _ := fields["served"].(bool)
-		v, _ := fields["name"].(string)
-		if served && (wanted == "" || wanted == v) && (best == "" || version.CompareKubeAwareVersionStrings(v, best) > 0) {
-			best = v
+	for _, v := range definition.Spec.Versions {
+		if v.Served && (wanted == "" || wanted == v.Name) && (best == "" || version.CompareKubeAwareVersionStrings(v.Name, best) > 0) {
+			best = v.Name
 		}
 	}
 	if best == "" {
 		return nil
 	}
-	return &kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: best, Kind: name}, resource: plural, namespaced: scope != "Cluster", definition: definition}
+	gvk := schema.GroupVersionKind{Group: definition.Spec.Group, Version: best, Kind: definition.Spec.Names.Kind}
+	return &kind{
+		GroupVersionKind: gvk, resource: definition.Spec.Names.Plural, namespaced: definition.Spec.Scope != apiextensionsv1.ClusterScoped, definition: object,
+	}
 }
 
 // aggregated asks for all groups with their kinds in one answer.

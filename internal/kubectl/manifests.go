@@ -29,34 +29,27 @@ func manifestsVerb() process.Subcommand {
 			{Name: "0", Text: "all manifests are printed"},
 			{Name: "2", Text: "an error, or manifests that resource-manager cannot decode; stderr says which"},
 		},
-		Arguments: func(arguments []string) error {
-			_, err := oneManagedResource(arguments)
-			return err
-		},
-		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
-			return to.completeManagedResource(arguments, begun)
-		},
+		Arguments:     wantsManagedResource,
+		Complete:      to.completeManagedResource,
 		CompleteFlags: to.completeFlags(outputOnly),
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
 			output.add(set)
 		},
-		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error {
-				name, err := oneManagedResource(set.Args())
-				if err != nil {
-					return err
-				}
-				decoded, err := readManifests(ctx, &to, name)
-				if err != nil {
-					return err
-				}
-				if err := printManifests(out, output, decoded.Objects); err != nil || len(decoded.Errors) == 0 {
-					return err
-				}
-				return errors.New(decode.ErrorsMessage(decoded.Errors))
-			})
-		},
+		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
+			name, err := oneManagedResource(set.Args())
+			if err != nil {
+				return err
+			}
+			decoded, err := readManifests(ctx, &to, name)
+			if err != nil {
+				return err
+			}
+			if err := printManifests(out, output, decoded.Objects); err != nil || len(decoded.Errors) == 0 {
+				return err
+			}
+			return errors.New(decode.ErrorsMessage(decoded.Errors))
+		}),
 	}
 }
 

@@ -75,29 +75,17 @@ func rolloutVerb() process.Subcommand {
 			flags.add(set)
 			flags.output.add(set)
 		},
-		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error { return flags.run(ctx, set.Arg(0), set.Arg(1), out) })
-		},
+		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
+			return flags.run(ctx, set.Arg(0), set.Arg(1), out)
+		}),
 	}
 }
 
+// completeGroup offers the names of roll-out groups.
 func (c *connection) completeGroup(begun string) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
-	defer cancel()
-	found, err := c.open(ctx)
-	if err != nil {
-		return nil
-	}
-	list, err := found.source.metadata.Resource(configMaps).Namespace(found.namespace).List(ctx,
-		metav1.ListOptions{Limit: page, LabelSelector: resourcesv1alpha1.LabelRolloutGroup})
-	if err != nil {
-		return nil
-	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].GetName()
-	}
-	return begin(names, begun)
+	return c.complete(begun, func(ctx context.Context, found *clusters) []string {
+		return found.source.names(ctx, configMaps, found.namespace, resourcesv1alpha1.LabelRolloutGroup)
+	})
 }
 
 // groupReport is the output of status.
@@ -147,11 +135,8 @@ func (f *rolloutFlags) run(ctx context.Context, word, name string, out io.Writer
 	if err != nil {
 		return err
 	}
-	switch word {
-	case resumeRollout:
-		return f.annotateGroup(ctx, clusters.namespace, read, out, resumeRollout)
-	case abortRollout:
-		return f.annotateGroup(ctx, clusters.namespace, read, out, abortRollout)
+	if word != showRollout {
+		return f.annotateGroup(ctx, clusters.namespace, read, out, word)
 	}
 	report := read.report()
 	switch {
@@ -273,17 +258,10 @@ func (f *rolloutFlags) annotateGroup(ctx context.Context, namespace string, read
 	if err != nil {
 		return err
 	}
-	config, _, err := f.source.load()
+	k := &kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), resource: configMaps.Resource, namespaced: true}
+	p, err := f.source.place(k, namespace, read.object.GetName())
 	if err != nil {
 		return err
-	}
-	client, err := newPatcher(config)
-	if err != nil {
-		return err
-	}
-	p := &place{
-		kind: &kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), resource: configMaps.Resource, namespaced: true},
-		name: read.object.GetName(), namespace: namespace, client: client.Resource(configMaps).Namespace(namespace),
 	}
 	if err := p.annotate(ctx, read.object, annotations); err != nil {
 		return err

@@ -2,9 +2,12 @@ package kubectl
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -49,9 +52,11 @@ func Command() process.Command {
 	}
 }
 
-// interruptible runs what ends early with SIGINT or SIGTERM.
-func interruptible(do func(context.Context) error) error {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	return do(ctx)
+// interruptible makes a verb end early with SIGINT or SIGTERM.
+func interruptible(do func(context.Context, *pflag.FlagSet, io.Writer) error) func(*pflag.FlagSet, io.Writer) error {
+	return func(set *pflag.FlagSet, out io.Writer) error {
+		ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer cancel()
+		return do(ctx, set, out)
+	}
 }

@@ -48,9 +48,7 @@ func tree() process.Subcommand {
 			_, err := managedResourceName(arguments)
 			return err
 		},
-		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
-			return flags.completeManagedResource(arguments, begun)
-		},
+		Complete:      flags.completeManagedResource,
 		CompleteFlags: flags.completeFlags(outputOnly),
 		Flags: func(set *pflag.FlagSet) {
 			flags.add(set)
@@ -59,15 +57,13 @@ func tree() process.Subcommand {
 			set.StringVarP(&flags.selector, "selector", "l", "", "label `selector` of the ManagedResources")
 			set.BoolVarP(&flags.watch, "watch", "w", false, "go on, and show a ManagedResource again whenever it changes")
 		},
-		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error {
-				name, err := managedResourceName(set.Args())
-				if err != nil {
-					return err
-				}
-				return runTree(ctx, &flags, name, out)
-			})
-		},
+		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
+			name, err := managedResourceName(set.Args())
+			if err != nil {
+				return err
+			}
+			return runTree(ctx, &flags, name, out)
+		}),
 	}
 }
 
@@ -182,10 +178,6 @@ func byWhom(i inspect.Ignored) string {
 }
 
 func (p *treePrinter) leaf(mark string, l *inspect.Leaf, now time.Time) row {
-	name := l.Name
-	if l.Namespace != "" {
-		name = l.Namespace + "/" + name
-	}
 	kind := l.Kind
 	if group, _, found := strings.Cut(l.APIVersion, "/"); found {
 		kind += "." + group
@@ -200,7 +192,7 @@ func (p *treePrinter) leaf(mark string, l *inspect.Leaf, now time.Time) row {
 			drift += " by " + l.Drift.By
 		}
 	}
-	return row{columns: [4]string{mark + kind + " " + name, p.state(l.State), age, drift}, level: l.Level}
+	return row{columns: [4]string{mark + kind + " " + fullName(l.Namespace, l.Name), p.state(l.State), age, drift}, level: l.Level}
 }
 
 // table prints rows in columns; colours do not count for their widths.

@@ -102,6 +102,13 @@ func (b *bunch) namespace() string {
 	return first
 }
 
+// unread notes for all objects of the bunch that they could not be read.
+func (b *bunch) unread(took func(objects.ID, *unstructured.Unstructured, error), err error) {
+	for _, ref := range b.refs {
+		took(objects.IDOfEntry(ref), nil, err)
+	}
+}
+
 // readObjects reads the objects of all inventories: many of a kind by one list, few of them one by one.
 func (g *treeReader) readObjects(ctx context.Context, f *inspect.TreeFacts) {
 	var mu sync.Mutex
@@ -129,17 +136,13 @@ func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(objects.
 		err = fmt.Errorf("the target does not serve %s", b.gvk)
 	}
 	if err != nil {
-		for _, ref := range b.refs {
-			took(objects.IDOfEntry(ref), nil, err)
-		}
+		b.unread(took, err)
 		return
 	}
 	listed := map[objects.ID]*unstructured.Unstructured{}
 	if len(b.refs) > fewObjects {
 		if listed, err = g.listBunch(ctx, k, b); err != nil && !apierrors.IsForbidden(err) {
-			for _, ref := range b.refs {
-				took(objects.IDOfEntry(ref), nil, err)
-			}
+			b.unread(took, err)
 			return
 		}
 	}
@@ -153,11 +156,7 @@ func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(objects.
 		}
 	}
 	parallel(fewObjects, rest, func(ref *resourcesv1alpha1.ObjectReference) {
-		namespace := ref.Namespace
-		if !k.namespaced {
-			namespace = ""
-		}
-		live, err := g.target.get(ctx, k.at(), namespace, ref.Name)
+		live, err := g.target.get(ctx, k.at(), k.within(ref.Namespace), ref.Name)
 		took(objects.IDOfEntry(ref), live, err)
 	})
 }
@@ -227,13 +226,13 @@ func (g *treeReader) watch(ctx context.Context, p *treePrinter) error {
 
 // watchOnce shows everything and watches until the watch ends.
 func (g *treeReader) watchOnce(ctx context.Context, p *treePrinter) error {
-	options := g.options()
-	list, err := g.source.dynamic.Resource(managedResources).Namespace(g.within).List(ctx, options)
+	client, options := g.source.dynamic.Resource(managedResources).Namespace(g.within), g.options()
+	list, err := client.List(ctx, options)
 	if err != nil {
 		return fmt.Errorf("listing ManagedResources: %w", err)
 	}
 	options.ResourceVersion = list.GetResourceVersion()
-	resources, err := g.source.watch(ctx, managedResources, g.within, options)
+	resources, err := client.Watch(ctx, options)
 	if err != nil {
 		return fmt.Errorf("watching ManagedResources: %w", err)
 	}

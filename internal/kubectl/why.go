@@ -37,34 +37,27 @@ func why() process.Subcommand {
 			{Name: "1", Text: "there is a problem: the object differs or is missing, another writer fights over it, or it cannot be deleted"},
 			{Name: "2", Text: "an error; stderr says which"},
 		},
-		Arguments: func(arguments []string) error {
-			_, _, err := kindAndName(arguments)
-			return err
-		},
-		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
-			return to.completeObject(arguments, begun)
-		},
+		Arguments:     wantsObject,
+		Complete:      to.completeObject,
 		CompleteFlags: to.completeFlags(map[string]func(*pflag.FlagSet, string) []string{"source-namespace": to.completeNamespace, "output": completeOutput}),
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
 			output.add(set)
 			set.StringVar(&within, "source-namespace", "", "`namespace` of the source where inventories are looked at, if no origin names the owner; all otherwise")
 		},
-		Run: func(set *pflag.FlagSet, out io.Writer) error {
-			return interruptible(func(ctx context.Context) error {
-				report, err := answerWhy(ctx, &to, set.Args(), within)
-				if err != nil {
-					return err
-				}
-				if err := printWhy(out, styleOf(out), output, report, time.Now()); err != nil {
-					return err
-				}
-				if report.Found() {
-					return somethingFound
-				}
-				return nil
-			})
-		},
+		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
+			report, err := answerWhy(ctx, &to, set.Args(), within)
+			if err != nil {
+				return err
+			}
+			if err := printWhy(out, styleOf(out), output, report, time.Now()); err != nil {
+				return err
+			}
+			if report.Found() {
+				return somethingFound
+			}
+			return nil
+		}),
 	}
 }
 
@@ -84,9 +77,7 @@ func answerWhy(ctx context.Context, to *connection, arguments []string, within s
 	} else if q.kind, err = found.target.resolve(ctx, kindName); err != nil {
 		return nil, err
 	}
-	if q.kind.namespaced {
-		q.namespace = found.targetNamespace
-	}
+	q.namespace = q.kind.within(found.targetNamespace)
 	return q.gather(ctx, time.Now())
 }
 
@@ -131,11 +122,7 @@ type whyPrinter struct {
 }
 
 func (p *whyPrinter) report(r *inspect.Report) {
-	name := r.Name
-	if r.Namespace != "" {
-		name = r.Namespace + "/" + name
-	}
-	p.text.WriteString(p.in(bold, plaintext.Line(r.Kind+" "+name)) + plaintext.Line(" ("+r.APIVersion+")"))
+	p.text.WriteString(p.in(bold, plaintext.Line(r.Kind+" "+fullName(r.Namespace, r.Name))) + plaintext.Line(" ("+r.APIVersion+")"))
 	if r.Created != nil {
 		p.text.WriteString(", created " + ago(p.now, r.Created.Time) + " ago")
 	}
