@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -53,11 +54,7 @@ func checkLabels(value any, path string) error {
 		switch entries := meta[field].(type) {
 		case nil:
 		case map[string]any:
-			keys := make([]string, 0, len(entries))
-			for key := range entries {
-				keys = append(keys, key)
-			}
-			slices.Sort(keys)
+			keys := slices.Sorted(maps.Keys(entries))
 			for i, key := range keys {
 				if _, ok := entries[key].(string); !ok {
 					// The key is content of a Secret; its place in the order of keys is not.

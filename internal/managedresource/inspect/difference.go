@@ -87,22 +87,17 @@ func differences(steps []string, live, wanted any) []Difference {
 
 func differencesOfFields(steps []string, live, wanted map[string]any) []Difference {
 	var all []Difference
-	for _, name := range slices.Compact(slices.Sorted(joined(maps.Keys(live), maps.Keys(wanted)))) {
+	for _, name := range fieldNames(live, wanted) {
 		all = append(all, differences(append(slices.Clone(steps), name), live[name], wanted[name])...)
 	}
 	return all
 }
 
-func joined(sequences ...func(func(string) bool)) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, sequence := range sequences {
-			for value := range sequence {
-				if !yield(value) {
-					return
-				}
-			}
-		}
-	}
+// fieldNames returns the names of the fields that either mapping has, in order.
+func fieldNames(a, b map[string]any) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func same(a, b any) bool {

@@ -91,7 +91,7 @@ func eachField(before, after any, replace func(name string, before, after any) (
 	b, inBefore := before.(map[string]any)
 	a, inAfter := after.(map[string]any)
 	newB, newA := maps.Clone(b), maps.Clone(a)
-	for _, name := range slices.Compact(slices.Sorted(joined(maps.Keys(b), maps.Keys(a)))) {
+	for _, name := range fieldNames(b, a) {
 		x, y := replace(name, b[name], a[name])
 		if _, found := b[name]; found {
 			newB[name] = x
