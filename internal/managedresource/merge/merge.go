@@ -152,7 +152,7 @@ func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, optio
 	annotations := mergeStrings(withoutReferences(live.GetAnnotations()), desired.GetAnnotations(), oldAnnotations, options.ForceOverwriteAnnotations)
 	setStrings(holder, "annotations", withOrigin(withHold(annotations, live, options.Hold), options.Origin))
 
-	if owners, found, _ := unstructured.NestedFieldNoCopy(desired.Object, "metadata", "ownerReferences"); found && owners != nil {
+	if owners := nested[any](desired.Object, "metadata", "ownerReferences"); owners != nil {
 		meta["ownerReferences"] = owners
 	} else {
 		delete(meta, "ownerReferences")
@@ -222,8 +222,7 @@ func mergeServiceAccount(c mergeContext) {
 
 // keepLive sets a field to the live value, or removes it if the live object has none.
 func keepLive(c mergeContext, fields ...string) {
-	value, found, _ := unstructured.NestedFieldNoCopy(c.live.Object, fields...)
-	if found && value != nil {
+	if value := nested[any](c.live.Object, fields...); value != nil {
 		setNested(c.merged.Object, value, fields...)
 		return
 	}
@@ -237,7 +236,7 @@ func keepLiveIfUnset(c mergeContext, fields ...string) {
 	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found && !kind.At(fields...).IsZero(value) {
 		return
 	}
-	if value, found, _ := unstructured.NestedFieldNoCopy(c.live.Object, fields...); found && value != nil {
+	if value := nested[any](c.live.Object, fields...); value != nil {
 		setNested(c.merged.Object, value, fields...)
 	}
 }
@@ -252,10 +251,11 @@ func setNested(object map[string]any, value any, fields ...string) {
 	object[fields[len(fields)-1]] = value
 }
 
-func nestedString(object *unstructured.Unstructured, fields ...string) string {
-	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
-	text, _ := value.(string)
-	return text
+// nested returns a field; its zero value if it is missing, or of another type.
+func nested[T any](object map[string]any, fields ...string) T {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
+	typed, _ := value.(T)
+	return typed
 }
 
 // keepPrefixed keeps the live annotations with a prefix that the desired object does not set.

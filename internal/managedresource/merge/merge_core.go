@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -23,16 +22,14 @@ const (
 func mergePersistentVolume(c mergeContext) {
 	keepPrefixed(c, prefixVolumeBinding)
 	keepPrefixed(c, prefixVolume)
-	liveRef, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, "spec", "claimRef")
-	live, _ := liveRef.(map[string]any)
+	live := nested[map[string]any](c.live.Object, "spec", "claimRef")
 	if live == nil {
 		return
 	}
-	mergedRef, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "claimRef")
-	merged, _ := mergedRef.(map[string]any)
+	merged := nested[map[string]any](c.merged.Object, "spec", "claimRef")
 	if merged == nil || merged["name"] == live["name"] && merged["namespace"] == live["namespace"] {
 		// A manifest may name the claim; which one of that name it was only the control plane knows.
-		setNested(c.merged.Object, liveRef, "spec", "claimRef")
+		setNested(c.merged.Object, live, "spec", "claimRef")
 	}
 }
 
@@ -65,11 +62,8 @@ func mergeNode(c mergeContext) {
 	for _, field := range []string{"providerID", "podCIDR", "podCIDRs"} {
 		keepLiveIfUnset(c, "spec", field)
 	}
-	value, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "taints")
-	taints, _ := value.([]any)
-	value, _, _ = unstructured.NestedFieldNoCopy(c.live.Object, "spec", "taints")
-	live, _ := value.([]any)
-	for _, taint := range live {
+	taints := nested[[]any](c.merged.Object, "spec", "taints")
+	for _, taint := range nested[[]any](c.live.Object, "spec", "taints") {
 		fields, _ := taint.(map[string]any)
 		key, _ := fields["key"].(string)
 		if isStateTaint(key) && !slices.ContainsFunc(taints, func(t any) bool { return sameTaint(t, fields) }) {
@@ -103,7 +97,7 @@ func mergeIngress(c mergeContext) {
 
 // mergeSecret keeps the token that the control plane writes into a Secret of that type.
 func mergeSecret(c mergeContext) {
-	if nestedString(c.desired, "type") != string(corev1.SecretTypeServiceAccountToken) || nestedString(c.live, "type") != string(corev1.SecretTypeServiceAccountToken) {
+	if nested[string](c.desired.Object, "type") != string(corev1.SecretTypeServiceAccountToken) || nested[string](c.live.Object, "type") != string(corev1.SecretTypeServiceAccountToken) {
 		return
 	}
 	keepPrefixed(c, corev1.ServiceAccountUIDKey)
@@ -114,7 +108,7 @@ func mergeSecret(c mergeContext) {
 
 // mergeClusterRole keeps the rules that a controller collects from other roles.
 func mergeClusterRole(c mergeContext) {
-	if rule, found, _ := unstructured.NestedFieldNoCopy(c.desired.Object, "aggregationRule"); found && rule != nil {
+	if nested[any](c.desired.Object, "aggregationRule") != nil {
 		keepLive(c, "rules")
 	}
 }

@@ -8,9 +8,7 @@ type fields = map[string]any
 // it anew at each write, and evictions count from then. If the effect changes, the API server renews the time by
 // itself.
 func mergeDeviceTaintRule(c mergeContext) {
-	live, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, "spec", "taint")
-	merged, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "taint")
-	keepTimeAdded(live, merged)
+	keepTimeAdded(nested[any](c.live.Object, "spec", "taint"), nested[any](c.merged.Object, "spec", "taint"))
 }
 
 // mergeResourceSlice does the same for the taints of devices, which it identifies by the name of the device, key and
@@ -30,8 +28,7 @@ func mergeResourceSlice(c mergeContext) {
 
 // deviceTaints are the taints of the devices of a slice, by name. Version v1beta1 has them one level further in.
 func deviceTaints(slice *unstructured.Unstructured) map[string][]any {
-	value, _, _ := unstructured.NestedFieldNoCopy(slice.Object, "spec", "devices")
-	devices, _ := value.([]any)
+	devices := nested[[]any](slice.Object, "spec", "devices")
 	taints := make(map[string][]any, len(devices))
 	for _, device := range devices {
 		device, _ := device.(fields)

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,22 +36,19 @@ func mergeService(c mergeContext) {
 	keepLiveIfUnset(c, "spec", "ipFamilyPolicy")
 	if desiredType == typeLoadBalancer && liveType == typeLoadBalancer {
 		keepLiveIfUnset(c, "spec", "loadBalancerClass")
-		if nestedString(c.live, "spec", "externalTrafficPolicy") == "Local" && nestedString(c.desired, "spec", "externalTrafficPolicy") == "Local" {
+		if nested[string](c.live.Object, "spec", "externalTrafficPolicy") == "Local" && nested[string](c.desired.Object, "spec", "externalTrafficPolicy") == "Local" {
 			keepLiveIfUnset(c, "spec", "healthCheckNodePort")
 		}
 	}
 }
 
 func serviceType(service *unstructured.Unstructured) string {
-	if t := nestedString(service, "spec", "type"); t != "" {
-		return t
-	}
-	return typeClusterIP
+	return cmp.Or(nested[string](service.Object, "spec", "type"), typeClusterIP)
 }
 
 // mergeClusterIP is MRM-12. clusterIPs goes with clusterIP: the API server wants its first entry to be the same.
 func mergeClusterIP(c mergeContext, liveType string) {
-	if liveType == typeExternalName || nestedString(c.desired, "spec", "clusterIP") == "None" && nestedString(c.live, "spec", "clusterIP") != "None" {
+	if liveType == typeExternalName || nested[string](c.desired.Object, "spec", "clusterIP") == "None" && nested[string](c.live.Object, "spec", "clusterIP") != "None" {
 		return
 	}
 	keepLive(c, "spec", "clusterIP")
@@ -62,10 +60,7 @@ func mergeClusterIP(c mergeContext, liveType string) {
 //
 // Most of its branches skip values that are no objects, as manifests may have anything there.
 func keepNodePorts(c mergeContext) {
-	value, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, "spec", "ports")
-	ports, _ := value.([]any)
-	value, _, _ = unstructured.NestedFieldNoCopy(c.live.Object, "spec", "ports")
-	livePorts, _ := value.([]any)
+	ports, livePorts := nested[[]any](c.merged.Object, "spec", "ports"), nested[[]any](c.live.Object, "spec", "ports")
 
 	taken := map[string]bool{} // One number may serve two protocols.
 	at := func(number int64, port map[string]any) string {
@@ -108,12 +103,7 @@ func sameNumberAndProtocol(live, port map[string]any) bool {
 	return intField(live, "port") == intField(port, "port") && protocol(live) == protocol(port)
 }
 
-func protocol(port map[string]any) string {
-	if p, _ := port["protocol"].(string); p != "" {
-		return p
-	}
-	return "TCP"
-}
+func protocol(port map[string]any) string { return cmp.Or(nested[string](port, "protocol"), "TCP") }
 
 func intField(object map[string]any, field string) int64 {
 	switch value := object[field].(type) {

@@ -72,8 +72,7 @@ func mergeJob(c mergeContext) {
 }
 
 func mergeReplicas(c mergeContext) {
-	replicas, set, _ := unstructured.NestedFieldNoCopy(c.desired.Object, "spec", "replicas")
-	if !set || replicas == nil || c.preserveReplicas {
+	if nested[any](c.desired.Object, "spec", "replicas") == nil || c.preserveReplicas {
 		keepLive(c, "spec", "replicas")
 	}
 }
@@ -81,10 +80,7 @@ func mergeReplicas(c mergeContext) {
 // mergePodTemplate is MRM-2 and MRM-3; with preserve-resources the whole resources of every live container that has any
 // are kept, init containers included (decision R10), and those of the Pod as a whole.
 func mergePodTemplate(c mergeContext, path []string) {
-	liveTemplate, _, _ := unstructured.NestedFieldNoCopy(c.live.Object, path...)
-	mergedTemplate, _, _ := unstructured.NestedFieldNoCopy(c.merged.Object, path...)
-	live, _ := liveTemplate.(map[string]any)
-	merged, _ := mergedTemplate.(map[string]any)
+	live, merged := nested[map[string]any](c.live.Object, path...), nested[map[string]any](c.merged.Object, path...)
 	if live == nil || merged == nil {
 		return
 	}
@@ -103,31 +99,21 @@ func mergePodTemplate(c mergeContext, path []string) {
 
 // podResources are those of a Pod as a whole.
 func podResources(template map[string]any) map[string]any {
-	value, _, _ := unstructured.NestedFieldNoCopy(template, "spec", "resources")
-	resources, _ := value.(map[string]any)
-	return resources
+	return nested[map[string]any](template, "spec", "resources")
 }
 
 func preserveResources(live, merged map[string]any, list string) {
-	liveResources := map[string]map[string]any{}
-	for _, container := range containers(live, list) {
-		name, _ := container["name"].(string)
-		resources, _ := container["resources"].(map[string]any)
-		liveResources[name] = resources
-	}
+	present := byName(live, list)
 	for _, container := range containers(merged, list) {
-		name, _ := container["name"].(string)
-		if kept := liveResources[name]; len(kept) > 0 {
+		if kept := nested[map[string]any](present[nested[string](container, "name")], "resources"); len(kept) > 0 {
 			container["resources"] = kept
 		}
 	}
 }
 
 func containers(template map[string]any, list string) []map[string]any {
-	value, _, _ := unstructured.NestedFieldNoCopy(template, "spec", list)
-	items, _ := value.([]any)
 	var result []map[string]any
-	for _, item := range items {
+	for _, item := range nested[[]any](template, "spec", list) {
 		if container, ok := item.(map[string]any); ok {
 			result = append(result, container)
 		}
