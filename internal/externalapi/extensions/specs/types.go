@@ -15,6 +15,13 @@ import (
 // GroupVersion is the group and version of these types.
 var GroupVersion = schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
 
+// Object is an object of a kind by the type of its specification.
+type Object[S any] struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              S `json:"spec"`
+}
+
 // DefaultSpec has the fields that all specifications share.
 type DefaultSpec struct {
 	Type           string                `json:"type"`
@@ -29,11 +36,7 @@ type SecretReference struct {
 }
 
 // BackupBucket is a bucket for backups.
-type BackupBucket struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              BackupBucketSpec `json:"spec"`
-}
+type BackupBucket = Object[BackupBucketSpec]
 
 // BackupBucketSpec is the specification of a BackupBucket.
 type BackupBucketSpec struct {
@@ -43,11 +46,7 @@ type BackupBucketSpec struct {
 }
 
 // BackupEntry is the place of a control plane's backups in a bucket.
-type BackupEntry struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              BackupEntrySpec `json:"spec"`
-}
+type BackupEntry = Object[BackupEntrySpec]
 
 // BackupEntrySpec is the specification of a BackupEntry.
 type BackupEntrySpec struct {
@@ -59,11 +58,7 @@ type BackupEntrySpec struct {
 }
 
 // Bastion is a way into the nodes.
-type Bastion struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              BastionSpec `json:"spec"`
-}
+type Bastion = Object[BastionSpec]
 
 // BastionSpec is the specification of a Bastion.
 type BastionSpec struct {
@@ -84,11 +79,7 @@ type IPBlock struct {
 }
 
 // ContainerRuntime is a container runtime of some nodes.
-type ContainerRuntime struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              ContainerRuntimeSpec `json:"spec"`
-}
+type ContainerRuntime = Object[ContainerRuntimeSpec]
 
 // ContainerRuntimeSpec is the specification of a ContainerRuntime.
 type ContainerRuntimeSpec struct {
@@ -103,11 +94,7 @@ type ContainerRuntimeWorkerPool struct {
 }
 
 // ControlPlane is the provider-specific part of a control plane.
-type ControlPlane struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              ControlPlaneSpec `json:"spec"`
-}
+type ControlPlane = Object[ControlPlaneSpec]
 
 // ControlPlaneSpec is the specification of a ControlPlane.
 type ControlPlaneSpec struct {
@@ -118,11 +105,7 @@ type ControlPlaneSpec struct {
 }
 
 // DNSRecord is a DNS record.
-type DNSRecord struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              DNSRecordSpec `json:"spec"`
-}
+type DNSRecord = Object[DNSRecordSpec]
 
 // DNSRecordSpec is the specification of a DNSRecord.
 type DNSRecordSpec struct {
@@ -137,11 +120,7 @@ type DNSRecordSpec struct {
 }
 
 // Extension is anything that an extension looks after.
-type Extension struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              ExtensionSpec `json:"spec"`
-}
+type Extension = Object[ExtensionSpec]
 
 // ExtensionSpec is the specification of an Extension.
 type ExtensionSpec struct {
@@ -149,11 +128,7 @@ type ExtensionSpec struct {
 }
 
 // Infrastructure is the infrastructure of a shoot's nodes, such as its networks.
-type Infrastructure struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              InfrastructureSpec `json:"spec"`
-}
+type Infrastructure = Object[InfrastructureSpec]
 
 // InfrastructureSpec is the specification of an Infrastructure.
 type InfrastructureSpec struct {
@@ -164,11 +139,7 @@ type InfrastructureSpec struct {
 }
 
 // Network is the network of Pods and Services.
-type Network struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              NetworkSpec `json:"spec"`
-}
+type Network = Object[NetworkSpec]
 
 // NetworkSpec is the specification of a Network.
 type NetworkSpec struct {
@@ -287,11 +258,7 @@ type FileContentImageRef struct {
 }
 
 // SelfHostedShootExposure makes the control plane of a self-hosted shoot reachable.
-type SelfHostedShootExposure struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              SelfHostedShootExposureSpec `json:"spec"`
-}
+type SelfHostedShootExposure = Object[SelfHostedShootExposureSpec]
 
 // SelfHostedShootExposureSpec is the specification of a SelfHostedShootExposure.
 type SelfHostedShootExposureSpec struct {
@@ -314,11 +281,7 @@ type NodeAddress struct {
 }
 
 // Worker is the nodes of a shoot.
-type Worker struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              WorkerSpec `json:"spec"`
-}
+type Worker = Object[WorkerSpec]
 
 // WorkerSpec is the specification of a Worker.
 type WorkerSpec struct {

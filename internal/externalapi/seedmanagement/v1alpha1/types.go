@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
@@ -58,11 +59,5 @@ type GardenletDeployment struct {
 
 // GardenletHelm is a deployment by Helm chart.
 type GardenletHelm struct {
-	OCIRepository OCIRepository `json:"ociRepository,omitempty"`
-}
-
-// OCIRepository is the place of a chart.
-type OCIRepository struct {
-	PullSecretRef     *partialmeta.NameReference `json:"pullSecretRef,omitempty"`
-	CABundleSecretRef *partialmeta.NameReference `json:"caBundleSecretRef,omitempty"`
+	OCIRepository gardencorev1.OCIRepository `json:"ociRepository,omitempty"`
 }
