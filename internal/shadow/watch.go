@@ -148,7 +148,7 @@ func (f *feed) mixed(upstream io.ReadCloser) io.ReadCloser {
 			}
 		}
 	}()
-	return &stream{reader, end}
+	return &ended{io.NopCloser(reader), end}
 }
 
 // passed returns an event of the API server, and nothing for one about a version that something lies over.
@@ -169,15 +169,4 @@ func (f *feed) passed(line []byte) []byte {
 		return nil
 	}
 	return line
-}
-
-// stream is the body of a watch; closing it ends both sides.
-type stream struct {
-	io.Reader
-	end func()
-}
-
-func (s *stream) Close() error {
-	s.end()
-	return nil
 }

@@ -61,14 +61,6 @@ func (t *Targets) lockOf(namespace, name string, labels map[string]string) resou
 	}
 }
 
-// notify has the process decide about its targets.
-func (t *Targets) notify() {
-	select {
-	case t.changed <- struct{}{}:
-	default:
-	}
-}
-
 // Start observes Leases and decides until the context ends. It ends lost engines before it does anything that takes
 // time.
 func (l leases) Start(ctx context.Context) error {
@@ -254,7 +246,7 @@ func (m *member) take(ctx context.Context, take holding.Take) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holdings.Taken(take, sent, m.Clock.Now(), sent.Add(rand.N(holding.Renewal)))
-	m.Targets.notify()
+	notify(m.Targets.changed)
 	return true
 }
 

@@ -77,10 +77,10 @@ type member struct {
 	record  resourcelock.LeaderElectionRecord
 }
 
-// notify reports that credentials may have changed.
-func (m *member) notify() {
+// notify wakes the reader of a channel, which has room for one event.
+func notify(reader chan<- struct{}) {
 	select {
-	case m.changed <- struct{}{}:
+	case reader <- struct{}{}:
 	default:
 	}
 }
@@ -249,10 +249,7 @@ func (m *member) runEngine(ctx context.Context, found *credentials, reached *rea
 		return StateFailed, err
 	}
 	m.state(ctx, StateRunning, nil)
-	select {
-	case m.begun <- struct{}{}:
-	default:
-	}
+	notify(m.begun)
 	err = m.supervise(running, end, ended, found, reached)
 	end(err)
 	select {

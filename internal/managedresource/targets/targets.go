@@ -237,11 +237,11 @@ func (t *Targets) offer(ctx context.Context, name, namespace string, uid types.U
 		c = &candidate{name: name, namespace: namespace, resolve: resolve, log: t.Log.WithValues("target", name), seen: seen}
 		c.begin = func(take holding.Take) { t.beginLocked(ctx, c, take) }
 		t.candidates[namespace] = c
-		t.notify()
+		notify(t.changed)
 	case c.name != name:
 		return fmt.Errorf("namespace %s is that of target %s", namespace, c.name)
 	case c.seen != seen && t.members[namespace] != nil:
-		t.members[namespace].notify()
+		notify(t.members[namespace].changed)
 	}
 	c.uid, c.seen = uid, seen
 	return nil
@@ -328,7 +328,7 @@ func (t *Targets) secretChanged(key types.NamespacedName, _ string) {
 	m := t.members[key.Namespace]
 	t.mu.Unlock()
 	if m != nil {
-		m.notify()
+		notify(m.changed)
 	}
 }
 
@@ -337,7 +337,7 @@ func (t *Targets) secretsMissed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, m := range t.members {
-		m.notify()
+		notify(m.changed)
 	}
 }
 

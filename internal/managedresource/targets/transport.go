@@ -79,10 +79,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
+	response.Body = &placed{response.Body, cancel}
 	if stream {
-		response.Body = &watched{response.Body, t.watched, ctx, cancel}
-	} else {
-		response.Body = &placed{response.Body, cancel}
+		response.Body = &watched{response.Body, t.watched, ctx}
 	}
 	return response, nil
 }
@@ -109,9 +108,8 @@ func (t *transport) silentFor() time.Duration {
 // watched is a stream that is read no faster than its target may.
 type watched struct {
 	io.ReadCloser
-	limit  *rate.Limiter
-	ctx    context.Context
-	cancel func()
+	limit *rate.Limiter
+	ctx   context.Context
 }
 
 // Read implements io.Reader.
@@ -123,13 +121,6 @@ func (w *watched) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// Close implements io.Closer.
-func (w *watched) Close() error {
-	err := w.ReadCloser.Close()
-	w.cancel()
-	return err
 }
 
 // placed is an answer whose request keeps its place until the end of the answer.
