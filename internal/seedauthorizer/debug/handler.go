@@ -53,13 +53,15 @@ type Handler struct {
 
 // filter selects the vertices of the page (DBG-2).
 type filter struct {
-	Kind, Namespace, Name string
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
 	// Search is a part of Kind:namespace/name.
-	Search string
+	Search string `json:"-"`
 	// Defaulted is set if there were too many vertices to show all.
-	Defaulted bool
+	Defaulted bool `json:"defaulted,omitempty"`
 	// All is set if no kind is to be chosen for want of a filter.
-	All bool
+	All bool `json:"-"`
 }
 
 // question is the request to explain.

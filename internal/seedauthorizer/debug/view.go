@@ -106,16 +106,9 @@ func (v view) prepare() view {
 type document struct {
 	Vertices    int             `json:"vertices"`
 	Edges       int             `json:"edges"`
-	Filter      *documentFilter `json:"filter,omitempty"`
+	Filter      *filter         `json:"filter,omitempty"`
 	More        int             `json:"more,omitempty"`
 	Explanation *explain.Answer `json:"explanation,omitempty"`
-}
-
-type documentFilter struct {
-	Kind      string `json:"kind,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-	Defaulted bool   `json:"defaulted,omitempty"`
 }
 
 type documentVertex struct {
@@ -134,7 +127,7 @@ type documentVertex struct {
 func (v view) writeJSON(to io.Writer) error {
 	d := document{Vertices: v.Vertices, Edges: v.Edges, Explanation: v.Explanation, More: v.More}
 	if v.Explanation == nil {
-		d.Filter = &documentFilter{v.Filter.Kind, v.Filter.Namespace, v.Filter.Name, v.Filter.Defaulted}
+		d.Filter = &v.Filter
 	}
 	head, err := json.Marshal(d)
 	if err != nil {
