@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -107,7 +108,7 @@ func ownRequest(ctx context.Context, q *request) (verdict, error) {
 func ownLease(ctx context.Context, q *request) (verdict, error) {
 	home, v, err := q.home(ctx)
 	if err != nil || v != nil {
-		return deref(v), err
+		return ptr.Deref(v, verdict{}), err
 	}
 	names := []string{leaseName + home.node}
 	rollout, err := q.rollout(ctx, home)
@@ -169,7 +170,7 @@ func (q *request) ifMachine(ctx context.Context) (verdict, error) {
 func ownPod(ctx context.Context, q *request) (verdict, error) {
 	home, v, err := q.home(ctx)
 	if err != nil || v != nil {
-		return deref(v), err
+		return ptr.Deref(v, verdict{}), err
 	}
 	if q.verb == "list" || q.verb == "watch" {
 		checked, err := q.checksSelectors(ctx)
@@ -219,11 +220,4 @@ func ownSecret(ctx context.Context, q *request) (verdict, error) {
 		return verdict{}, err
 	}
 	return denied("gardener-node-agent can only access secrets [%s] in %q namespace", strings.Join(append(slices.Clone(staticSecrets), names...), " "), kubeSystem)
-}
-
-func deref(v *verdict) verdict {
-	if v == nil {
-		return verdict{}
-	}
-	return *v
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 )
@@ -59,7 +60,7 @@ func clientOf(request []byte, usages []certificatesv1.KeyUsage, group, prefix st
 		return "", notClient("subject's common name does not start with %q", prefix)
 	case len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0:
 		return "", notClient("DNSNames, EmailAddresses and IPAddresses fields must be empty")
-	case !sameUsages(usages):
+	case !sets.New(usages...).Equal(sets.New(wantedUsages...)):
 		return "", notClient("key usages are not set to %v", wantedUsages)
 	}
 	return rest, nil
@@ -75,18 +76,4 @@ func parseRequest(request []byte) (*x509.CertificateRequest, error) {
 		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
 	}
 	return x509.ParseCertificateRequest(block.Bytes)
-}
-
-func sameUsages(usages []certificatesv1.KeyUsage) bool {
-	for _, usage := range usages {
-		if !slices.Contains(wantedUsages, usage) {
-			return false
-		}
-	}
-	for _, usage := range wantedUsages {
-		if !slices.Contains(usages, usage) {
-			return false
-		}
-	}
-	return true
 }

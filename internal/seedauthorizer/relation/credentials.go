@@ -1,6 +1,10 @@
 package relation
 
 import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/graph"
@@ -33,12 +37,10 @@ func kindOf(reference *partialmeta.Reference, allowed []graph.Kind) (graph.Kind,
 	default:
 		return 0, false
 	}
-	for _, a := range allowed {
-		if a == kind {
-			return kind, true
-		}
+	if !slices.Contains(allowed, kind) {
+		return 0, false
 	}
-	return 0, false
+	return kind, true
 }
 
 // credentials adds the edge of a credentials reference, or of the older Secret reference where the newer one is not set.
@@ -91,12 +93,7 @@ func (c *collector) resources(list []partialmeta.NamedResource, namespace string
 	}
 }
 
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
+func deref(text *string) string { return ptr.Deref(text, "") }
 
 func nameOf(reference *partialmeta.NameReference) string {
 	if reference == nil {

@@ -1,6 +1,7 @@
 package relation
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
@@ -71,31 +72,14 @@ func generatedBucket(from, to graph.Vertex) bool {
 func byShootName(suffixes []string) func(from, to graph.Vertex) bool {
 	return func(from, to graph.Vertex) bool {
 		suffix, found := strings.CutPrefix(from.Name, to.Name)
-		if !found || !sameNamespace(from, to) {
-			return false
-		}
-		for _, s := range suffixes {
-			if s == suffix {
-				return true
-			}
-		}
-		return false
+		return found && sameNamespace(from, to) && slices.Contains(suffixes, suffix)
 	}
 }
 
 // CanJoin reports whether an edge of the row can join two vertices.
 func (r *Row) CanJoin(from, to graph.Vertex) bool {
-	if from == to || !hasKind(r.From, from.Kind) || !hasKind(r.To, to.Kind) {
+	if from == to || !slices.Contains(r.From, from.Kind) || !slices.Contains(r.To, to.Kind) {
 		return false
 	}
 	return r.Joins == nil || r.Joins(from, to)
-}
-
-func hasKind(kinds []graph.Kind, kind graph.Kind) bool {
-	for _, k := range kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,10 @@
 package relation
 
-import "github.com/espalier-project/espalier/internal/graph"
+import (
+	"slices"
+
+	"github.com/espalier-project/espalier/internal/graph"
+)
 
 // Kinds of vertices (6.1).
 const (
@@ -56,12 +60,8 @@ var Schema = graph.Schema{
 
 // KindNamed returns the kind with a name.
 func KindNamed(name string) (graph.Kind, bool) {
-	for kind, known := range Schema.Names {
-		if known == name {
-			return graph.Kind(kind), true
-		}
-	}
-	return 0, false
+	at := slices.Index(Schema.Names, name)
+	return graph.Kind(max(at, 0)), at >= 0
 }
 
 // SeedVertex is the vertex of a seed.

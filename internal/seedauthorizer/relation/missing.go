@@ -106,7 +106,7 @@ func (s *search) each(n node, do func(*Watch, *Row)) {
 	for _, w := range s.table {
 		for i := range w.Rows {
 			r := &w.Rows[i]
-			if hasKind(r.From, n.vertex.Kind) && (first || r.Class != graph.Direct) && (!first || !s.managed || r.Class == graph.Manages) {
+			if slices.Contains(r.From, n.vertex.Kind) && (first || r.Class != graph.Direct) && (!first || !s.managed || r.Class == graph.Manages) {
 				do(w, r)
 			}
 		}
@@ -257,7 +257,7 @@ func (s *search) always(from graph.Vertex) bool {
 	for _, w := range s.table {
 		for i := range w.Rows {
 			r := &w.Rows[i]
-			if r.isAlways() && hasKind(r.From, from.Kind) && hasKind(r.To, s.sink.Kind) && r.CanJoin(from, s.sink) && !r.CanJoin(unlike, s.sink) {
+			if r.isAlways() && slices.Contains(r.From, from.Kind) && slices.Contains(r.To, s.sink.Kind) && r.CanJoin(from, s.sink) && !r.CanJoin(unlike, s.sink) {
 				return true
 			}
 		}
