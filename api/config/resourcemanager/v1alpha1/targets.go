@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"iter"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -202,6 +203,14 @@ func (c *ResourceManagerConfiguration) Sharded() bool {
 	return c.Targets != nil && c.Targets.Sharding.Enabled
 }
 
+// keys are the keys of Secrets by the fields that name them.
+func (t *TargetsConfiguration) keys() iter.Seq2[string, *SecretKey] {
+	return func(yield func(string, *SecretKey) bool) {
+		_ = yield("kubeconfig", t.Kubeconfig) && yield("ca", t.CA) &&
+			yield("token", t.Token) && yield("overrides", t.Overrides)
+	}
+}
+
 func validateTargetNamespaces(t *TargetsConfiguration, path *field.Path) field.ErrorList {
 	all := selector(t.NamespaceSelector, path.Child("namespaceSelector"))
 	if len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0 {
@@ -210,18 +219,15 @@ func validateTargetNamespaces(t *TargetsConfiguration, path *field.Path) field.E
 	if t.Kubeconfig == nil && (t.Server == "" || t.Token == nil) {
 		all = append(all, field.Required(path.Child("kubeconfig"), "must be set, or both server and token"))
 	}
-	for _, key := range []struct {
-		name string
-		key  *SecretKey
-	}{{"kubeconfig", t.Kubeconfig}, {"ca", t.CA}, {"token", t.Token}, {"overrides", t.Overrides}} {
-		if key.key == nil {
+	for name, key := range t.keys() {
+		if key == nil {
 			continue
 		}
-		for _, msg := range validation.IsDNS1123Subdomain(key.key.SecretName) {
-			all = append(all, field.Invalid(path.Child(key.name, "secretName"), key.key.SecretName, msg))
+		for _, msg := range validation.IsDNS1123Subdomain(key.SecretName) {
+			all = append(all, field.Invalid(path.Child(name, "secretName"), key.SecretName, msg))
 		}
-		for _, msg := range validation.IsConfigMapKey(key.key.Key) {
-			all = append(all, field.Invalid(path.Child(key.name, "key"), key.key.Key, msg))
+		for _, msg := range validation.IsConfigMapKey(key.Key) {
+			all = append(all, field.Invalid(path.Child(name, "key"), key.Key, msg))
 		}
 	}
 	if t.Server != "" {
@@ -238,8 +244,7 @@ func validateTargetDirectory(t *TargetsConfiguration, path *field.Path) field.Er
 	if !filepath.IsAbs(t.Directory) {
 		all = append(all, field.Invalid(path.Child("directory"), t.Directory, "must be an absolute path"))
 	}
-	for _, name := range []string{"kubeconfig", "ca", "token", "overrides"} {
-		key := map[string]*SecretKey{"kubeconfig": t.Kubeconfig, "ca": t.CA, "token": t.Token, "overrides": t.Overrides}[name]
+	for name, key := range t.keys() {
 		if key != nil {
 			all = append(all, field.Forbidden(path.Child(name), "must not be set with directory: the entries say it"))
 		}
@@ -294,16 +299,9 @@ func ValidateOverrides(o *TargetOverrides) field.ErrorList {
 	if o.Burst != nil && *o.Burst < 0 {
 		all = append(all, field.Invalid(field.NewPath("burst"), *o.Burst, "must be non-negative"))
 	}
-	if o.ConcurrentSyncs != nil && *o.ConcurrentSyncs < 1 {
-		all = append(all, field.Invalid(field.NewPath("concurrentSyncs"), *o.ConcurrentSyncs, "must be at least 1"))
-	}
-	if d := o.SyncPeriod; d != nil && d.Duration < minSyncPeriod {
-		all = append(all, field.Invalid(field.NewPath("syncPeriod"), d.Duration.String(), "must be at least "+minSyncPeriod.String()))
-	}
-	if d := o.DriftRepairDelay; d != nil && d.Duration < 0 {
-		all = append(all, field.Invalid(field.NewPath("driftRepairDelay"), d.Duration.String(), "must be non-negative"))
-	}
-	return all
+	all = append(all, workers(o.ConcurrentSyncs, nil)...)
+	all = append(all, atLeast(o.SyncPeriod, minSyncPeriod, field.NewPath("syncPeriod"))...)
+	return append(all, notBelowZero(o.DriftRepairDelay, field.NewPath("driftRepairDelay"))...)
 }
 
 // ValidateTargetEntry returns the faults of an entry.

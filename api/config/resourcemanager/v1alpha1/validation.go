@@ -67,9 +67,7 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	}
 	if c.GarbageCollector.Enabled {
 		all = append(all, atLeast(c.GarbageCollector.SyncPeriod, minSyncPeriod, path.Child("garbageCollector", "syncPeriod"))...)
-		if d := c.GarbageCollector.MinimumAge; d != nil && d.Duration < 0 {
-			all = append(all, field.Invalid(path.Child("garbageCollector", "minimumAge"), d.Duration.String(), "must be non-negative"))
-		}
+		all = append(all, notBelowZero(c.GarbageCollector.MinimumAge, path.Child("garbageCollector", "minimumAge"))...)
 	}
 	all = append(all, workers(c.Health.ConcurrentSyncs, path.Child("health"))...)
 	all = append(all, atLeast(c.Health.SyncPeriod, minSyncPeriod, path.Child("health", "syncPeriod"))...)
@@ -91,12 +89,8 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	if s := c.ManagedResource.AlwaysUpdateScope; s != AlwaysUpdateAll && s != AlwaysUpdateUnwatched {
 		all = append(all, field.NotSupported(managedResources.Child("alwaysUpdateScope"), s, []AlwaysUpdateScope{AlwaysUpdateAll, AlwaysUpdateUnwatched}))
 	}
-	if d := c.ManagedResource.DriftRepairDelay; d != nil && d.Duration < 0 {
-		all = append(all, field.Invalid(managedResources.Child("driftRepairDelay"), d.Duration.String(), "must be non-negative"))
-	}
-	if d := c.ManagedResource.MassDeletion.Wait; d != nil && d.Duration < 0 {
-		all = append(all, field.Invalid(managedResources.Child("massDeletion", "wait"), d.Duration.String(), "must be non-negative"))
-	}
+	all = append(all, notBelowZero(c.ManagedResource.DriftRepairDelay, managedResources.Child("driftRepairDelay"))...)
+	all = append(all, notBelowZero(c.ManagedResource.MassDeletion.Wait, managedResources.Child("massDeletion", "wait"))...)
 	if d := c.ManagedResource.AuditPeriod; d != nil && d.Duration != 0 && d.Duration < time.Minute {
 		all = append(all, field.Invalid(managedResources.Child("auditPeriod"), d.Duration.String(), "must be 0 or at least 1m"))
 	}
@@ -152,12 +146,8 @@ func validateNodes(c *ControllerConfiguration, path *field.Path) field.ErrorList
 	}
 	if d := &c.NodeAgentReconciliationDelay; d.Enabled {
 		p := path.Child("nodeAgentReconciliationDelay")
-		if d.MinDelay.Duration < 0 {
-			all = append(all, field.Invalid(p.Child("minDelay"), d.MinDelay.Duration.String(), "must be non-negative"))
-		}
-		if d.MaxDelay.Duration < 0 {
-			all = append(all, field.Invalid(p.Child("maxDelay"), d.MaxDelay.Duration.String(), "must be non-negative"))
-		}
+		all = append(all, notBelowZero(d.MinDelay, p.Child("minDelay"))...)
+		all = append(all, notBelowZero(d.MaxDelay, p.Child("maxDelay"))...)
 		if d.MinDelay.Duration > d.MaxDelay.Duration {
 			all = append(all, field.Invalid(p.Child("minDelay"), d.MinDelay.Duration.String(), "minimum delay must not be higher than maximum delay"))
 		}
@@ -240,6 +230,13 @@ func workers(n *int, path *field.Path) field.ErrorList {
 func atLeast(d *metav1.Duration, minimum time.Duration, path *field.Path) field.ErrorList {
 	if d != nil && d.Duration < minimum {
 		return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be at least "+minimum.String())}
+	}
+	return nil
+}
+
+func notBelowZero(d *metav1.Duration, path *field.Path) field.ErrorList {
+	if d != nil && d.Duration < 0 {
+		return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be non-negative")}
 	}
 	return nil
 }

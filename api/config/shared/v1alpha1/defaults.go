@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,12 +40,9 @@ func SetDefaultsClientConnection(c *ClientConnection, qps float32, burst int32) 
 
 // AddNamespace adds a namespace to the list unless it is there.
 func (c *ClientConnection) AddNamespace(namespace string) {
-	for _, present := range c.Namespaces {
-		if present == namespace {
-			return
-		}
+	if !slices.Contains(c.Namespaces, namespace) {
+		c.Namespaces = append(c.Namespaces, namespace)
 	}
-	c.Namespaces = append(c.Namespaces, namespace)
 }
 
 // SetDefaultsLeaderElection sets the defaults of the election; zero durations count as unset (CFG-5).

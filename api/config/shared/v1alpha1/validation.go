@@ -80,22 +80,13 @@ func ValidateDistinctPorts(path *field.Path, servers map[string]*Server, order [
 // ValidateLog validates logLevel and logFormat.
 func ValidateLog(level, format string) field.ErrorList {
 	var all field.ErrorList
-	if !contains([]string{LogLevelDebug, LogLevelInfo, LogLevelError}, level) {
+	if !slices.Contains([]string{LogLevelDebug, LogLevelInfo, LogLevelError}, level) {
 		all = append(all, field.NotSupported(field.NewPath("logLevel"), level, []string{LogLevelDebug, LogLevelInfo, LogLevelError}))
 	}
-	if !contains([]string{LogFormatJSON, LogFormatText}, format) {
+	if !slices.Contains([]string{LogFormatJSON, LogFormatText}, format) {
 		all = append(all, field.NotSupported(field.NewPath("logFormat"), format, []string{LogFormatJSON, LogFormatText}))
 	}
 	return all
-}
-
-func contains(list []string, value string) bool {
-	for _, v := range list {
-		if v == value {
-			return true
-		}
-	}
-	return false
 }
 
 // ValidateOnlyReport validates the names of webhooks that only report: each names a judging webhook, once.
