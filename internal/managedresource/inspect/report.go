@@ -196,16 +196,11 @@ func (r *Report) explainAbsence(facts *Facts) {
 
 // healthOf returns the result of the health checks, "" for a kind without any.
 func healthOf(live *unstructured.Unstructured) string {
-	verdict := healthcheck.Options{}.Assess(live)
-	switch {
-	case !healthcheck.Options{}.NeedsWholeObject(live.GroupVersionKind()):
+	if !(healthcheck.Options{}).NeedsWholeObject(live.GroupVersionKind()) {
 		return ""
-	case verdict.Unhealthy != "":
-		return "unhealthy: " + verdict.Unhealthy
-	case verdict.Progressing != "":
-		return "progressing: " + verdict.Progressing
 	}
-	return "healthy"
+	_, state := assessed(live)
+	return state
 }
 
 // unmanaged is the report about an object that no ManagedResource has.

@@ -195,6 +195,11 @@ func healthLevel(live *unstructured.Unstructured) (Level, string) {
 		}
 		return Underway, state
 	}
+	return assessed(live)
+}
+
+// assessed returns the verdict of the health checks on an object.
+func assessed(live *unstructured.Unstructured) (Level, string) {
 	verdict := healthcheck.Options{}.Assess(live)
 	switch {
 	case verdict.Unhealthy != "":
