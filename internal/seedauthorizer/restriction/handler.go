@@ -182,6 +182,19 @@ func (q *request) decode(into any) error {
 	return admission.Unmarshal(q.Object.Raw, into)
 }
 
+// decoding makes a rule of a function that judges the object of the request.
+func decoding[Q interface{ decode(into any) error }, T any](
+	judge func(Q, context.Context, *T) error,
+) func(Q, context.Context) error {
+	return func(q Q, ctx context.Context) error {
+		object := new(T)
+		if err := q.decode(object); err != nil {
+			return err
+		}
+		return judge(q, ctx, object)
+	}
+}
+
 // belongs wants one of some seed names to be that of the client (RES-7).
 func (q *request) belongs(seeds ...*string) error {
 	for _, seed := range seeds {

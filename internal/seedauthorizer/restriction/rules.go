@@ -27,9 +27,9 @@ type byOperation = map[admissionv1.Operation]func(*request, context.Context) err
 // base has all resources that seeds create, or whose changes depend on the object (section 7.2). Rights by references
 // come on top (references.go).
 var base = map[schema.GroupResource]byOperation{
-	{Group: "core.gardener.cloud", Resource: "backupbuckets"}:              {admissionv1.Create: (*request).createBackupBucket, admissionv1.Delete: (*request).deleteBackupBucket},
-	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: (*request).createBackupEntry, admissionv1.Update: (*request).updateBackupEntry},
-	{Group: "operations.gardener.cloud", Resource: "bastions"}:             {admissionv1.Create: (*request).createBastion},
+	{Group: "core.gardener.cloud", Resource: "backupbuckets"}:              {admissionv1.Create: decoding((*request).createBackupBucket), admissionv1.Delete: (*request).deleteBackupBucket},
+	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: decoding((*request).createBackupEntry), admissionv1.Update: (*request).updateBackupEntry},
+	{Group: "operations.gardener.cloud", Resource: "bastions"}:             {admissionv1.Create: decoding((*request).createBastion)},
 	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {admissionv1.Create: (*request).createCertificateSigningRequest},
 	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}:  {admissionv1.Create: (*request).createClusterRoleBinding, admissionv1.Update: (*request).createClusterRoleBinding},
 	{Resource: "configmaps"}: {admissionv1.Create: (*request).createConfigMap},
@@ -43,11 +43,7 @@ var base = map[schema.GroupResource]byOperation{
 }
 
 // createBackupBucket is RES-11.
-func (q *request) createBackupBucket(context.Context) error {
-	bucket := &gardencorev1beta1.BackupBucket{}
-	if err := q.decode(bucket); err != nil {
-		return err
-	}
+func (q *request) createBackupBucket(_ context.Context, bucket *gardencorev1beta1.BackupBucket) error {
 	return q.belongs(bucket.Spec.SeedName)
 }
 
@@ -64,11 +60,7 @@ func (q *request) deleteBackupBucket(ctx context.Context) error {
 }
 
 // createBackupEntry is RES-13.
-func (q *request) createBackupEntry(ctx context.Context) error {
-	entry := &gardencorev1beta1.BackupEntry{}
-	if err := q.decode(entry); err != nil {
-		return err
-	}
+func (q *request) createBackupEntry(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	if err := q.belongs(entry.Spec.SeedName); err != nil {
 		return err
 	}
@@ -161,11 +153,7 @@ func sameSpec(a, b []byte) (bool, error) {
 }
 
 // createBastion is RES-15.
-func (q *request) createBastion(context.Context) error {
-	bastion := &operationsv1alpha1.Bastion{}
-	if err := q.decode(bastion); err != nil {
-		return err
-	}
+func (q *request) createBastion(_ context.Context, bastion *operationsv1alpha1.Bastion) error {
 	return q.belongs(bastion.Spec.SeedName)
 }
 

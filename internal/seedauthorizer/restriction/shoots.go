@@ -86,9 +86,9 @@ type shootOperations = map[admissionv1.Operation]func(*shootRequest, context.Con
 // the object.
 var shootRules = map[schema.GroupResource]shootOperations{
 	{Group: "core.gardener.cloud", Resource: "backupbuckets"}: {
-		admissionv1.Create: (*shootRequest).createBackupBucket, admissionv1.Update: namesOnly(relation.BackupBucket), admissionv1.Delete: byPathOr(relation.BackupBucket, (*request).deleteBackupBucket),
+		admissionv1.Create: decoding((*shootRequest).createBackupBucket), admissionv1.Update: namesOnly(relation.BackupBucket), admissionv1.Delete: byPathOr(relation.BackupBucket, (*request).deleteBackupBucket),
 	},
-	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: (*shootRequest).createBackupEntry, admissionv1.Update: (*shootRequest).updateBackupEntry},
+	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: decoding((*shootRequest).createBackupEntry), admissionv1.Update: (*shootRequest).updateBackupEntry},
 	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}: {admissionv1.Create: (*shootRequest).createCertificateSigningRequest},
 	{Resource: "configmaps"}: {admissionv1.Create: (*shootRequest).createConfigMap},
 	{Group: "core.gardener.cloud", Resource: "controllerinstallations"}: {admissionv1.Update: namesOnly(relation.ControllerInstallation)},
@@ -107,7 +107,7 @@ var shootRules = map[schema.GroupResource]shootOperations{
 var gardenadmRules = map[schema.GroupResource]shootOperations{
 	{Resource: "configmaps"}: {admissionv1.Create: (*shootRequest).createInNamespace},
 	{Group: "security.gardener.cloud", Resource: "credentialsbindings"}: {admissionv1.Create: (*shootRequest).createBinding},
-	{Group: "core.gardener.cloud", Resource: "projects"}:                {admissionv1.Create: (*shootRequest).createProject},
+	{Group: "core.gardener.cloud", Resource: "projects"}:                {admissionv1.Create: decoding((*shootRequest).createProject)},
 	{Group: "core.gardener.cloud", Resource: "secretbindings"}:          {admissionv1.Create: (*shootRequest).createBinding},
 	{Resource: "secrets"}:                                              {admissionv1.Create: (*shootRequest).createSecretInNamespace},
 	{Group: "core.gardener.cloud", Resource: "shoots"}:                 {admissionv1.Create: (*shootRequest).createItself, admissionv1.Update: namesOnly(relation.Shoot)},
@@ -150,11 +150,7 @@ func (q *shootRequest) belongsByReference(reference *partialmeta.Reference) erro
 	return q.belongs(reference.Namespace, reference.Name)
 }
 
-func (q *shootRequest) createBackupBucket(ctx context.Context) error {
-	bucket := &gardencorev1beta1.BackupBucket{}
-	if err := q.decode(bucket); err != nil {
-		return err
-	}
+func (q *shootRequest) createBackupBucket(ctx context.Context, bucket *gardencorev1beta1.BackupBucket) error {
 	if err := q.belongsByReference(bucket.Spec.ShootRef); err != nil {
 		return err
 	}
@@ -175,11 +171,7 @@ func (q *shootRequest) updateBackupEntry(ctx context.Context) error {
 	return q.belongsByReference(bucket.Spec.ShootRef)
 }
 
-func (q *shootRequest) createBackupEntry(ctx context.Context) error {
-	entry := &gardencorev1beta1.BackupEntry{}
-	if err := q.decode(entry); err != nil {
-		return err
-	}
+func (q *shootRequest) createBackupEntry(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	if err := q.belongsByReference(entry.Spec.ShootRef); err != nil {
 		return err
 	}
@@ -361,11 +353,7 @@ func (q *shootRequest) createBinding(ctx context.Context) error {
 }
 
 // createProject wants the project to have the shoot's namespace.
-func (q *shootRequest) createProject(context.Context) error {
-	project := &gardencorev1beta1.Project{}
-	if err := q.decode(project); err != nil {
-		return err
-	}
+func (q *shootRequest) createProject(_ context.Context, project *gardencorev1beta1.Project) error {
 	if namespace := project.Spec.Namespace; namespace == nil || *namespace != q.client.Namespace {
 		return q.foreign()
 	}
