@@ -131,10 +131,10 @@ func New(o Options) (*View, error) {
 func (v *View) ByMachine() bool { return v.machineNamespace != "" }
 
 // SourceSynced and TargetSynced report whether all that there was at the start is known.
-func (v *View) SourceSynced() bool { return synced(v.source) }
+func (v *View) SourceSynced() bool { return len(v.SourceAwaited()) == 0 }
 
 // TargetSynced is SourceSynced for the target cluster.
-func (v *View) TargetSynced() bool { return synced(v.target) }
+func (v *View) TargetSynced() bool { return len(v.TargetAwaited()) == 0 }
 
 // SourceAwaited returns the names of the kinds of the source of which not everything is known yet.
 func (v *View) SourceAwaited() []string { return reflector.Awaited(v.source) }
@@ -144,10 +144,6 @@ func (v *View) TargetAwaited() []string { return reflector.Awaited(v.target) }
 
 // Synced says both.
 func (v *View) Synced() bool { return v.SourceSynced() && v.TargetSynced() }
-
-func synced(followers []*reflector.Follower) bool {
-	return !slices.ContainsFunc(followers, func(f *reflector.Follower) bool { return !f.Synced() })
-}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers.
 func (v *View) NeedLeaderElection() bool { return false }

@@ -145,9 +145,7 @@ func (w *Watches) tidy() {
 }
 
 // Synced reports whether all objects that there were at the start are in the graph (B-3).
-func (w *Watches) Synced() bool {
-	return !slices.ContainsFunc(w.each, func(f *reflector.Follower) bool { return !f.Synced() })
-}
+func (w *Watches) Synced() bool { return len(w.Awaited()) == 0 }
 
 // Awaited returns the names of the kinds whose objects are not all in the graph yet.
 func (w *Watches) Awaited() []string { return reflector.Awaited(w.each) }
