@@ -162,14 +162,14 @@ func (c *checker) lease(ctx context.Context, name string) {
 		return
 	}
 	record := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
-	lasts := time.Duration(record.LeaseDurationSeconds) * time.Second
+	holder, lasts := record.HolderIdentity, time.Duration(record.LeaseDurationSeconds)*time.Second
 	switch {
-	case record.HolderIdentity == "" || record.RenewTime.IsZero():
+	case holder == "" || record.RenewTime.IsZero():
 		c.say(isWrong, subject, "nobody holds it")
 	case c.now.After(record.RenewTime.Add(lasts)):
-		c.say(isWrong, subject, "%s renewed it %s ago, and it lasts %s", record.HolderIdentity, ago(c.now, record.RenewTime.Time), lasts)
+		c.say(isWrong, subject, "%s renewed it %s ago, and it lasts %s", holder, ago(c.now, record.RenewTime.Time), lasts)
 	default:
-		c.say(isOK, subject, "%s holds it", record.HolderIdentity)
+		c.say(isOK, subject, "%s holds it", holder)
 	}
 }
 

@@ -77,12 +77,14 @@ func (c *checker) definition(ctx context.Context) {
 		c.say(isUnknown, subject, "%v", err)
 		return
 	}
-	wanted := resourcesv1alpha1.SchemeGroupVersion.Version
-	at := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == wanted && v.Served })
+	wanted, versions := resourcesv1alpha1.SchemeGroupVersion.Version, definition.Spec.Versions
+	at := slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == wanted && v.Served
+	})
 	switch {
 	case at < 0:
 		c.say(isWrong, subject, "version %s is not served", wanted)
-	case definition.Spec.Versions[at].Subresources == nil || definition.Spec.Versions[at].Subresources.Status == nil:
+	case versions[at].Subresources == nil || versions[at].Subresources.Status == nil:
 		c.say(isWrong, subject, "version %s has no subresource status", wanted)
 	default:
 		c.say(isOK, subject, "version %s is served, with the subresource status", wanted)
@@ -105,7 +107,8 @@ func (c *checker) rights(ctx context.Context, f *checkFlags) error {
 		return err
 	}
 	client, err := dynamic.NewForConfig(guarded(config, "reads", func(request *http.Request) bool {
-		return request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/apis/authorization.k8s.io/v1/subjectaccessreviews")
+		const reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+		return request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, reviews)
 	}))
 	if err != nil {
 		return err

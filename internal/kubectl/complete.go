@@ -63,7 +63,8 @@ func (r *reader) kindNames(ctx context.Context) []string {
 
 // names are those of the first page of objects.
 func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource, namespace, labels string) []string {
-	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: page, LabelSelector: labels})
+	options := metav1.ListOptions{Limit: page, LabelSelector: labels}
+	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
 	if err != nil {
 		return nil
 	}

@@ -118,7 +118,8 @@ func kindOf(object *unstructured.Unstructured, wanted string) *kind {
 	}
 	best := ""
 	for _, v := range definition.Spec.Versions {
-		if v.Served && (wanted == "" || wanted == v.Name) && (best == "" || version.CompareKubeAwareVersionStrings(v.Name, best) > 0) {
+		isNewer := best == "" || version.CompareKubeAwareVersionStrings(v.Name, best) > 0
+		if v.Served && isNewer && (wanted == "" || wanted == v.Name) {
 			best = v.Name
 		}
 	}
@@ -127,7 +128,8 @@ func kindOf(object *unstructured.Unstructured, wanted string) *kind {
 	}
 	gvk := schema.GroupVersionKind{Group: definition.Spec.Group, Version: best, Kind: definition.Spec.Names.Kind}
 	return &kind{
-		GroupVersionKind: gvk, resource: definition.Spec.Names.Plural, namespaced: definition.Spec.Scope != apiextensionsv1.ClusterScoped, definition: object,
+		GroupVersionKind: gvk, resource: definition.Spec.Names.Plural, definition: object,
+		namespaced: definition.Spec.Scope != apiextensionsv1.ClusterScoped,
 	}
 }
 

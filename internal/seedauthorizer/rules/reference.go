@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases, as rows of Markdown tables.
+// SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases: rows of tables in
+// Markdown.
 func SeedReference() (rules, stepRows, specials string) {
 	var out strings.Builder
 	for _, s := range steps {
@@ -14,7 +15,8 @@ func SeedReference() (rules, stepRows, specials string) {
 	return seeds.rows(&client{Seed: "<seed>"}), out.String(), seeds.specialRows()
 }
 
-// ShootReference returns the rules of the ShootAuthorizer, its special cases and the rules for gardenadm, as rows of Markdown tables.
+// ShootReference returns the rules of the ShootAuthorizer, its special cases and the rules for gardenadm: rows of tables in
+// Markdown.
 func ShootReference() (rules, specials, gardenadm string) {
 	var out strings.Builder
 	for _, r := range gardenadmRules {
