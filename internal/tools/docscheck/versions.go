@@ -10,7 +10,7 @@ import (
 )
 
 // versionsPage has rows with a module, in code, and its version.
-const versionsPage = "docs/operations/versions.md"
+const versionsPage = "docs/internals/versions.md"
 
 // versioned are the modules whose versions are documented, by the go.mod that says which it is.
 var versioned = map[string]string{

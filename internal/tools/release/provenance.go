@@ -14,7 +14,7 @@ const (
 	// statementMediaType is that of an in-toto statement: alone in a registry, and in an envelope.
 	statementMediaType = types.MediaType("application/vnd.in-toto+json")
 	// page tells how a release is built, which is how its parameters are to be read.
-	page = source + "/blob/main/docs/operations/release.md"
+	page = source + "/blob/main/docs/internals/release.md"
 )
 
 // The parts of an in-toto statement with SLSA provenance that a build on one machine can vouch for.
