@@ -78,8 +78,6 @@ var copies = []copied{
 	{sizing, "| 100 seeds, 10,000 shoots, 33,300 objects | {} MiB | {} MiB | {} MiB | {} s |", []string{
 		row("33300 objects: memory, settled", value), `(?s)\n\| decisions, .*?\n\| memory after the decisions \| ([\d.]+) \|`,
 		row("33300 objects: memory, peak of the start", value), row("33300 objects: start to ready", value)}},
-	{sizing, "one connection got {} decisions per second", []string{row("decisions, 1 connections: Secret of a Shoot, allowed", value)}},
-	{sizing, "10,000 updates of Shoots cost {} s of CPU time", []string{row("CPU time for 10,000 updates of Shoots", value)}},
 	{sizing, "| nothing to do | {} MiB |\n", []string{row("memory, idle", value)}},
 	{sizing, "| a shoot of 1,000 Nodes and 30,000 Pods | {} MiB, {} at the peak |", []string{row(agents, "… memory", value), row(agents, "… memory", `[^\n]* peak (\d+)`)}},
 	{sizing, "| 200 small shoots in one process | {} MiB, {} KiB for each |", []string{
