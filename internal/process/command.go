@@ -174,11 +174,10 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 	for _, s := range c.Subcommands {
 		root.AddCommand(s.command(stdout))
 	}
-	man, reference, versionOf := c.manPages(root), c.reference(root), c.versionVerb()
-	ofMan, ofReference := man.command(stdout), reference.command(stdout)
+	man, versionOf := c.manPages(root), c.versionVerb()
+	ofMan := man.command(stdout)
 	ofMan.Hidden = c.Prepare == nil
-	ofReference.Hidden = true // It is of use for this project only.
-	root.AddCommand(ofMan, versionOf.command(stdout), ofReference)
+	root.AddCommand(ofMan, versionOf.command(stdout))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return commandLineError{suggestFlags(cmd, err)} })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(stdout, c.page(cmd).text()) })
 	return root

@@ -153,32 +153,6 @@ func TestManPagesAndReference(t *testing.T) {
 			}
 		}
 	}
-	c := executable(nil, nil, io.Discard)
-	both := func(set *pflag.FlagSet) {
-		set.String("config", "", "the `file`")
-		set.String("server", "", "")
-		Group(set.Lookup("server"), "Connection")
-	}
-	more := func(name string) Subcommand {
-		return Subcommand{Name: name, Short: "Ask", Long: "They ask.", Flags: func(set *pflag.FlagSet) { both(set); set.String(name, "", "own") }, Codes: []Term{{"0", "found"}}}
-	}
-	c.Subcommands = append(c.Subcommands, more("ask"), more("beg"))
-	code, out, _ := run(t, c, "reference")
-	if code != 0 || !strings.HasPrefix(out, "# Command line of thing\n") || !strings.Contains(out, "\n## thing show\n") {
-		t.Errorf("exit code %d:\n%s", code, out)
-	}
-	for part, want := range map[string]int{
-		"- `--config file`: the file\n": 1, "\n```\n--server\n```\n": 1, "They ask.\n": 1, "#common-flags): `--config`, connection flags.\n": 2,
-		"- `--beg string`: own\n": 1, "Exit codes:\n\n- `0`: found\n": 2, "- `1`: failure": 0, "help for": 0,
-	} {
-		if got := strings.Count(out, part); got != want {
-			t.Errorf("CLI-61: %q stands %d times in the reference, want %d:\n%s", part, got, want, out)
-		}
-	}
-	c.Shared = map[string]string{"ask": "ask", "beg": "beg-both"}
-	if _, out, _ := run(t, c, "reference"); strings.Contains(out, "\n## thing beg\n") || !strings.Contains(out, "describes `ask`, `beg` (as beg-both).\n") {
-		t.Errorf("CLI-61: a verb of the client is described twice:\n%s", out)
-	}
 	if got := roff("-a\n.b\\c\n'd"); got != "\\-a\n\\&.b\\ec\n\\&'d" {
 		t.Errorf("got %q", got)
 	}

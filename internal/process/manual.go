@@ -7,14 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// pages are those of an executable and its verbs.
-func (c *Command) pages(root *cobra.Command) []*page {
+// Pages returns the pages of an executable and its verbs.
+func (c *Command) Pages() []*Page { return c.pages(c.root(io.Discard, func(logr.Logger) {})) }
+
+func (c *Command) pages(root *cobra.Command) []*Page {
 	root.InitDefaultCompletionCmd()
-	all := []*page{c.page(root)}
+	all := []*Page{c.page(root)}
 	for _, verb := range root.Commands() {
 		if documented(verb) {
 			all = append(all, c.page(verb))
@@ -39,7 +42,7 @@ func (c *Command) manPages(root *cobra.Command) Subcommand {
 				return err
 			}
 			for _, p := range c.pages(root) {
-				file := filepath.Join(dir, strings.ReplaceAll(p.name, " ", "-")+".1")
+				file := filepath.Join(dir, strings.ReplaceAll(p.Name, " ", "-")+".1")
 				if err := os.WriteFile(file, []byte(p.man()), 0o644); err != nil {
 					return err
 				}
@@ -58,25 +61,25 @@ func roff(text string) string {
 }
 
 // man is the man page.
-func (p *page) man() string {
+func (p *Page) man() string {
 	var b strings.Builder
-	title := strings.ToUpper(strings.ReplaceAll(p.name, " ", "-"))
+	title := strings.ToUpper(strings.ReplaceAll(p.Name, " ", "-"))
 	fmt.Fprintf(&b, ".TH %s 1 \"\" Espalier \"Espalier commands\"\n", roff(title))
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(strings.ReplaceAll(p.name, " ", "-")), roff(p.short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", roff(p.use))
-	if len(p.paragraphs) > 0 {
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(strings.ReplaceAll(p.Name, " ", "-")), roff(p.Short))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", roff(p.Use))
+	if len(p.Paragraphs) > 0 {
 		b.WriteString(".SH DESCRIPTION\n")
 	}
-	for _, paragraph := range p.paragraphs {
+	for _, paragraph := range p.Paragraphs {
 		fmt.Fprintf(&b, ".PP\n%s\n", roff(paragraph))
 	}
-	for _, s := range p.sections {
-		fmt.Fprintf(&b, ".SH %s\n", roff(strings.ToUpper(s.title)))
-		for _, term := range s.terms {
+	for _, s := range p.Sections {
+		fmt.Fprintf(&b, ".SH %s\n", roff(strings.ToUpper(s.Title)))
+		for _, term := range s.Terms {
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(term.Name), roff(term.Text))
 		}
-		if s.code != "" {
-			fmt.Fprintf(&b, ".nf\n%s\n.fi\n", roff(strings.TrimSuffix(s.code, "\n")))
+		if s.Code != "" {
+			fmt.Fprintf(&b, ".nf\n%s\n.fi\n", roff(strings.TrimSuffix(s.Code, "\n")))
 		}
 	}
 	return b.String()

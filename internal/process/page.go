@@ -9,27 +9,28 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// page describes a command: its help, its man page and its part of the reference are made from it.
-type page struct {
-	// name of the command, with its executable.
-	name, short, use string
-	// paragraphs describe it; each has some lines.
-	paragraphs []string
-	sections   []section
+// Page describes a command: its help, its man page and its part of the reference are made from it.
+type Page struct {
+	// Name of the command, with its executable.
+	Name, Short, Use string
+	// Paragraphs describe it; each has some lines.
+	Paragraphs []string
+	Sections   []Section
 }
 
-// section is either a list of terms or a text that stays as it is.
-type section struct {
-	title string
-	terms []Term
-	code  string
-	// grouped marks the names of a group of flags.
-	grouped bool
+// Section is either a list of terms or a text that stays as it is.
+type Section struct {
+	Title string
+	Terms []Term
+	Code  string
+	// Grouped marks the names of a group of flags.
+	Grouped bool
 }
 
+// Titles of sections.
 const (
-	commandsTitle = "Commands"
-	flagsTitle    = "Flags"
+	CommandsTitle = "Commands"
+	FlagsTitle    = "Flags"
 	// deprecation marks a deprecated flag; its value is the replacement.
 	deprecation = "deprecated-in-favour-of"
 )
@@ -55,7 +56,7 @@ func Group(f *pflag.Flag, heading string) {
 const widest = 100
 
 // addGroups adds a section for each group of flags.
-func (p *page) addGroups(flags *pflag.FlagSet) {
+func (p *Page) addGroups(flags *pflag.FlagSet) {
 	var headings []string
 	lines := map[string][]string{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -73,7 +74,7 @@ func (p *page) addGroups(flags *pflag.FlagSet) {
 		}
 	})
 	for _, heading := range headings {
-		p.add(section{title: heading, code: strings.Join(lines[heading], "\n") + "\n", grouped: true})
+		p.add(Section{Title: heading, Code: strings.Join(lines[heading], "\n") + "\n", Grouped: true})
 	}
 }
 
@@ -91,35 +92,36 @@ var (
 		{"0", "it ended in order after SIGTERM or SIGINT, or has printed what --help or --version ask for"},
 		{"1", "anything else: a wrong command line or configuration, a lost election, an API server that refuses it, a second signal, or no end within five seconds"},
 	}
-	exitCodesOfVerbs = []Term{{"0", "success"}, {"1", "failure; stderr has the reason"}}
+	// ExitCodesOfVerbs are those of a verb that has none of its own.
+	ExitCodesOfVerbs = []Term{{"0", "success"}, {"1", "failure; stderr has the reason"}}
 )
 
 // page describes a command of the executable: itself or one of its verbs.
-func (c *Command) page(cmd *cobra.Command) *page {
+func (c *Command) page(cmd *cobra.Command) *Page {
 	cmd.InitDefaultHelpFlag()
-	p := &page{name: cmd.CommandPath(), short: cmd.Short, use: cmd.UseLine()}
+	p := &Page{Name: cmd.CommandPath(), Short: cmd.Short, Use: cmd.UseLine()}
 	if cmd.Long != "" {
-		p.paragraphs = strings.Split(strings.TrimSpace(cmd.Long), "\n\n")
+		p.Paragraphs = strings.Split(strings.TrimSpace(cmd.Long), "\n\n")
 	}
 	if terms := verbs(cmd); len(terms) > 0 {
-		p.add(section{title: commandsTitle, terms: terms})
+		p.add(Section{Title: CommandsTitle, Terms: terms})
 	}
-	p.add(section{title: flagsTitle, terms: flagTerms(cmd.NonInheritedFlags(), false)})
+	p.add(Section{Title: FlagsTitle, Terms: flagTerms(cmd.NonInheritedFlags(), false)})
 	p.addGroups(cmd.NonInheritedFlags())
 	if cmd.HasParent() {
-		p.add(section{title: "Exit codes", terms: exitCodesOf(cmd)})
+		p.add(Section{Title: "Exit codes", Terms: exitCodesOf(cmd)})
 		return p
 	}
 	if c.Prepare == nil {
-		p.add(section{title: "Environment", terms: c.Environment})
-		p.add(section{title: "Documents", code: strings.Join(c.Documents, "\n") + "\n"})
+		p.add(Section{Title: "Environment", Terms: c.Environment})
+		p.add(Section{Title: "Documents", Code: strings.Join(c.Documents, "\n") + "\n"})
 		return p
 	}
-	p.add(section{title: "Deprecated flags", terms: flagTerms(cmd.NonInheritedFlags(), true)})
-	p.add(section{title: "Environment", terms: slices.Concat(c.Environment, environment)})
-	p.add(section{title: "Exit codes", terms: exitCodesOfProcess})
-	p.add(section{title: "Smallest configuration", code: c.Smallest})
-	p.add(section{title: "Documents", code: strings.Join(c.Documents, "\n") + "\n"})
+	p.add(Section{Title: "Deprecated flags", Terms: flagTerms(cmd.NonInheritedFlags(), true)})
+	p.add(Section{Title: "Environment", Terms: slices.Concat(c.Environment, environment)})
+	p.add(Section{Title: "Exit codes", Terms: exitCodesOfProcess})
+	p.add(Section{Title: "Smallest configuration", Code: c.Smallest})
+	p.add(Section{Title: "Documents", Code: strings.Join(c.Documents, "\n") + "\n"})
 	return p
 }
 
@@ -131,14 +133,14 @@ func exitCodesOf(cmd *cobra.Command) []Term {
 		terms = append(terms, Term{name, text})
 	}
 	if terms == nil {
-		return exitCodesOfVerbs
+		return ExitCodesOfVerbs
 	}
 	return terms
 }
 
-func (p *page) add(s section) {
-	if len(s.terms) > 0 || strings.TrimSpace(s.code) != "" {
-		p.sections = append(p.sections, s)
+func (p *Page) add(s Section) {
+	if len(s.Terms) > 0 || strings.TrimSpace(s.Code) != "" {
+		p.Sections = append(p.Sections, s)
 	}
 }
 
@@ -180,14 +182,14 @@ func flagTerms(flags *pflag.FlagSet, deprecated bool) []Term {
 }
 
 // text returns the output of --help.
-func (p *page) text() string {
+func (p *Page) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", p.short)
-	for _, paragraph := range p.paragraphs {
+	fmt.Fprintf(&b, "%s\n", p.Short)
+	for _, paragraph := range p.Paragraphs {
 		fmt.Fprintf(&b, "\n%s\n", paragraph)
 	}
-	fmt.Fprintf(&b, "\nUsage:\n  %s\n", p.use)
-	for _, s := range p.sections {
+	fmt.Fprintf(&b, "\nUsage:\n  %s\n", p.Use)
+	for _, s := range p.Sections {
 		b.WriteString("\n" + s.text())
 	}
 	return b.String()
@@ -196,23 +198,23 @@ func (p *page) text() string {
 // column is the width of names up to which their text begins on the same line.
 const column = 40
 
-func (s section) text() string {
+func (s Section) text() string {
 	var b strings.Builder
-	b.WriteString(s.title + ":\n")
+	b.WriteString(s.Title + ":\n")
 	width := 0
-	for _, term := range s.terms {
+	for _, term := range s.Terms {
 		if len(term.Name) <= column {
 			width = max(width, len(term.Name))
 		}
 	}
-	for _, term := range s.terms {
+	for _, term := range s.Terms {
 		if len(term.Name) > column {
 			fmt.Fprintf(&b, "  %s\n  %-*s  %s\n", term.Name, width, "", term.Text)
 		} else {
 			fmt.Fprintf(&b, "  %-*s  %s\n", width, term.Name, term.Text)
 		}
 	}
-	for line := range strings.Lines(s.code) {
+	for line := range strings.Lines(s.Code) {
 		b.WriteString("  " + line)
 	}
 	return b.String()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
+	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -27,7 +28,7 @@ func TestMetricsOfAll(t *testing.T) {
 	config["controllers"].(map[string]any)["clusterID"] = "all"
 	delete(config["debugging"].(map[string]any), "authentication") // Whoever reads the page here has no token.
 	p := start(t, config, func(o *harness.ProcessOptions) { o.Env = []string{"KUBE_FEATURE_WatchListClient=false"} })
-	page := executable.Metrics()
+	page := reference.Metrics(executable)
 	eventually(t, func() error {
 		names, wrong, err := p.Shown(page)
 		if err != nil {

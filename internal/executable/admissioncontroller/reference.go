@@ -6,9 +6,6 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reference is the page about all features.
-func Reference() string { return feature.Reference("admission-controller", Table(), turned(true)) }
-
 // turned is a configuration with all switches on or off.
 func turned(on bool) *configuration {
 	cfg := &configuration{Debugging: &shared.Debugging{}}

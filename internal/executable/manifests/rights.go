@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
@@ -36,12 +37,17 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 			}
 			for _, known := range x.Clusters {
 				if string(known) == cluster {
-					return printAs(out, form, x.roles(known, cfg, account))
+					return printAs(out, form, x.Roles(known, cfg, account))
 				}
 			}
 			return fmt.Errorf("--cluster: %q is none of %s", cluster, strings.Join(names, ", "))
 		},
 	}
+}
+
+// Roles returns the roles that a configuration needs in a cluster, with their bindings to an account.
+func (x Executable[C, E]) Roles(cluster feature.Cluster, cfg *C, account string) []client.Object {
+	return feature.Roles(x.Name, cluster, x.RightsOf(cfg), Subject(account))
 }
 
 // RightsOf returns the rights of the features that a configuration switches on.

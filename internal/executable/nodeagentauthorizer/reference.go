@@ -5,11 +5,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/feature"
 )
-
-// Reference is the page about the feature, for a shoot with Machines.
-func Reference() string { return feature.Reference("node-agent-authorizer", Table(), everything()) }
 
 // everything is the configuration for a shoot with Machines, whose API server may be any.
 func everything() *configuration {

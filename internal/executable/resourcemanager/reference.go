@@ -8,9 +8,6 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reference is the page about all features, of an instance for a shoot with Machines.
-func Reference() string { return feature.Reference("resource-manager", Table(), everything()) }
-
 // everything is the configuration of an instance for a shoot with Machines that does all there is.
 func everything() *configuration {
 	cfg := turned(true)

@@ -13,21 +13,39 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-project/espalier/internal/client/command"
+	admissioncommand "github.com/espalier-project/espalier/internal/commandline/admissioncontroller"
+	agentcommand "github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
+	resourcecommand "github.com/espalier-project/espalier/internal/commandline/resourcemanager"
 	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
-	"github.com/espalier-project/espalier/internal/executable/manifests"
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
-	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/gen/reference"
+	"github.com/espalier-project/espalier/internal/process"
 )
 
-func main() {
+// pages are the reference pages, and the comment of a package, by name.
+func pages() map[string]func() string {
 	pages := map[string]func() string{
 		"graph": graphPage, "relation-doc": relationDoc,
 		"seed-authorizer-rules": seedRules, "shoot-authorizer-rules": shootRules, "node-agent-rules": nodeAgentRules,
-		"resource-manager-features": resourcemanager.Reference, "admission-controller-features": admissioncontroller.Reference,
-		"node-agent-authorizer-features": nodeagentauthorizer.Reference, "metrics": metrics, "profiles": profiles,
+		"resource-manager-features":      func() string { return reference.Features(resourcemanager.Executable(nil, nil)) },
+		"admission-controller-features":  func() string { return reference.Features(admissioncontroller.Executable(nil, nil)) },
+		"node-agent-authorizer-features": func() string { return reference.Features(nodeagentauthorizer.Executable(nil, nil)) },
+		"metrics":                        metrics, "profiles": profiles,
+	}
+	for name, of := range map[string]func() process.Command{
+		"resource-manager": resourcecommand.Command, "admission-controller": admissioncommand.Command, "node-agent-authorizer": agentcommand.Command,
+		"kubectl-espalier": command.Client,
+	} {
+		pages[name+"-command-line"] = func() string { return reference.CommandLine(of()) }
 	}
 	maps.Copy(pages, configurations)
+	return pages
+}
+
+func main() {
+	pages := pages()
 	folders := map[string]func(folder string) error{"rbac": rights, "fields": fieldDocs}
 	if len(os.Args) == 3 && folders[os.Args[1]] != nil {
 		if err := folders[os.Args[1]](os.Args[2]); err != nil {
@@ -46,14 +64,15 @@ func main() {
 // rights writes the roles of all executables into a folder.
 func rights(folder string) error {
 	return errors.Join(
-		resourcemanager.Executable(nil, nil).WriteRights(folder), admissioncontroller.Executable(nil, nil).WriteRights(folder),
-		nodeagentauthorizer.Executable(nil, nil).WriteRights(folder),
+		reference.WriteRights(resourcemanager.Executable(nil, nil), folder), reference.WriteRights(admissioncontroller.Executable(nil, nil), folder),
+		reference.WriteRights(nodeagentauthorizer.Executable(nil, nil), folder),
 	)
 }
 
 // metrics is the page about the metrics of all executables.
 func metrics() string {
 	resources, admissions, agents := resourcemanager.Executable(nil, nil), admissioncontroller.Executable(nil, nil), nodeagentauthorizer.Executable(nil, nil)
-	return manifests.MetricsPage(map[string][]feature.Metric{resources.Name: resources.Metrics(), admissions.Name: admissions.Metrics(), agents.Name: agents.Metrics()},
-		[]string{resources.Name, admissions.Name, agents.Name})
+	return reference.MetricsPage(map[string][]reference.Metric{
+		resources.Name: reference.Metrics(resources), admissions.Name: reference.Metrics(admissions), agents.Name: reference.Metrics(agents),
+	}, []string{resources.Name, admissions.Name, agents.Name})
 }

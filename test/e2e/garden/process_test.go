@@ -15,6 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -104,7 +105,7 @@ func TestMetrics(t *testing.T) {
 
 // TestMetricsPage: nothing is shown that the page about metrics does not have.
 func TestMetricsPage(t *testing.T) {
-	page := admissioncontroller.Executable(nil, nil).Metrics()
+	page := reference.Metrics(admissioncontroller.Executable(nil, nil))
 	names, wrong, err := suite.Process.Shown(page)
 	if err != nil || len(wrong) > 0 {
 		t.Errorf("%v, %v", wrong, err)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -358,7 +359,7 @@ func TestProcess(t *testing.T) {
 			t.Errorf("%s is missing", metric)
 		}
 	}
-	if _, wrong, err := process.Shown(nodeagentauthorizer.Executable(nil, nil).Metrics()); err != nil || len(wrong) > 0 {
+	if _, wrong, err := process.Shown(reference.Metrics(nodeagentauthorizer.Executable(nil, nil))); err != nil || len(wrong) > 0 {
 		t.Errorf("the page about metrics: %v, %v", wrong, err)
 	}
 	valitail := []byte(strings.NewReplacer(`"resource":"nodes","name":"x"`, `"resource":"secrets","namespace":"kube-system","name":"gardener-valitail"`).Replace(string(body)))

@@ -1,4 +1,5 @@
-package feature
+// Package reference makes pages about an executable from its tables: features and rights, metrics, the command line. Only generators and tests use it.
+package reference
 
 import (
 	"fmt"
@@ -7,13 +8,17 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/espalier-project/espalier/internal/executable/manifests"
+	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reference is the page about the features of an executable, and the rights of each in its clusters.
-func Reference[C, E any](executable string, rows []Row[C, E], cfg *C) string {
+// Features is the page about the features of an executable, and the rights of each in its clusters.
+func Features[C, E any](x manifests.Executable[C, E]) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What %s does\n\nGenerated from the table of its features: do not edit.\nEvery replica runs a feature, where nothing else is said.\n\n", executable)
-	for _, row := range rows {
+	cfg := x.Everything()
+	fmt.Fprintf(&b, "# What %s does\n\nGenerated from the table of its features: do not edit.\nEvery replica runs a feature, where nothing else is said.\n\n", x.Name)
+	for _, row := range x.Rows {
 		by := "always on"
 		if row.Switch != "" {
 			by = "`" + row.Switch + "`"
@@ -21,7 +26,7 @@ func Reference[C, E any](executable string, rows []Row[C, E], cfg *C) string {
 		if !row.Built() {
 			by += ", which is not part of this version"
 		}
-		if row.Runs == Leader {
+		if row.Runs == feature.Leader {
 			by += ", on the leader"
 		}
 		does := row.Doc
@@ -30,10 +35,10 @@ func Reference[C, E any](executable string, rows []Row[C, E], cfg *C) string {
 		}
 		fmt.Fprintf(&b, "- **%s** (%s): %s\n", row.Name, by, does)
 	}
-	fmt.Fprintf(&b, "\n## Rights\n\n`%s rights --config <file> --cluster <cluster>` prints the roles for a configuration. By feature they are:\n\n", executable)
-	for _, row := range rows {
-		rights := Rights([]Row[C, E]{row}, cfg, nil)
-		scopes := slices.SortedFunc(maps.Keys(rights), func(a, b Scope) int {
+	fmt.Fprintf(&b, "\n## Rights\n\n`%s rights --config <file> --cluster <cluster>` prints the roles for a configuration. By feature they are:\n\n", x.Name)
+	for _, row := range x.Rows {
+		rights := feature.Rights([]feature.Row[C, E]{row}, cfg, nil)
+		scopes := slices.SortedFunc(maps.Keys(rights), func(a, b feature.Scope) int {
 			return strings.Compare(string(a.Cluster)+"/"+a.Namespace, string(b.Cluster)+"/"+b.Namespace)
 		})
 		for _, scope := range scopes {

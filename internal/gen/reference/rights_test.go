@@ -1,4 +1,4 @@
-package manifests
+package reference
 
 import (
 	"os"
@@ -12,8 +12,8 @@ import (
 
 // TestWriteRights: a file for each cluster, and another one where less is enough.
 func TestWriteRights(t *testing.T) {
-	x := executable(nil, nil)
-	x.Rows = append(rows(), row{Name: "more", Switch: "webhooks.names.enabled", Writes: func(*settings) []feature.Write {
+	x := example()
+	x.Rows = append(x.Rows, feature.Row[settings, struct{}]{Name: "more", Switch: "webhooks.names.enabled", Writes: func(*settings) []feature.Write {
 		return []feature.Write{{Cluster: feature.Target, Resource: "nodes", ClusterScoped: true, Verbs: []string{"patch"}}}
 	}})
 	x.Least = func() *settings { return &settings{} }
@@ -23,7 +23,7 @@ func TestWriteRights(t *testing.T) {
 		return cfg
 	}
 	dir := t.TempDir()
-	if err := x.WriteRights(dir); err != nil {
+	if err := WriteRights(x, dir); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

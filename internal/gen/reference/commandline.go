@@ -1,56 +1,43 @@
-package process
+package reference
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"github.com/espalier-project/espalier/internal/process"
 )
 
-// reference is the verb that prints the page of the reference documents.
-func (c *Command) reference(root *cobra.Command) Subcommand {
-	return Subcommand{
-		Name: "reference", Short: "Print the reference of the command line as Markdown",
-		Run: func(_ *pflag.FlagSet, out io.Writer) error {
-			_, err := io.WriteString(out, c.markdown(root))
-			return err
-		},
-	}
-}
-
-const referenceHead = `# Command line of %s
+const commandLineHead = `# Command line of %s
 
 Generated from the command; ` + "`make generate`" + ` updates it.
 ` + "`--help`" + ` of each command prints the same; ` + "`completion SHELL`" + ` prints a script for bash, fish, powershell or zsh.
 A verb without exit codes below ends with 0 after success, and with 1 after a failure, whose reason is on stderr.
 `
 
-// markdown is the reference page: a flag or a paragraph of several commands stands there once.
-func (c *Command) markdown(root *cobra.Command) string {
+// CommandLine is the page about a command: a flag or a paragraph of several commands stands there once.
+func CommandLine(c process.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, referenceHead, c.Name)
+	fmt.Fprintf(&b, commandLineHead, c.Name)
 	if len(c.Shared) > 0 {
 		fmt.Fprintf(&b, "The page of the [client](kubectl-espalier-command-line.md) describes %s.\n", strings.Join(sharedNames(c.Shared), ", "))
 	}
-	all := slices.DeleteFunc(c.pages(root), func(p *page) bool {
-		verb := strings.TrimPrefix(p.name, c.Name+" ")
+	all := slices.DeleteFunc(c.Pages(), func(p *process.Page) bool {
+		verb := strings.TrimPrefix(p.Name, c.Name+" ")
 		return c.Shared[verb] != "" || verb == "completion"
 	})
 	flags, groups := flagsOfSeveral(all)
 	seen := map[string]bool{}
 	for i, p := range all {
-		p.writeMarkdown(&b, flags, groups, seen)
+		writePage(&b, p, flags, groups, seen)
 		if i == 0 && len(flags) > 0 {
 			b.WriteString("\n## Common flags\n\n")
 			writeTerms(&b, flags)
 		}
 		for _, group := range groups {
 			if i == 0 {
-				fmt.Fprintf(&b, "\n%s:\n\n```\n%s```\n", group.title, group.code)
+				fmt.Fprintf(&b, "\n%s:\n\n```\n%s```\n", group.Title, group.Code)
 			}
 		}
 	}
@@ -72,25 +59,25 @@ func sharedNames(shared map[string]string) []string {
 
 // flagsOfSeveral returns the flags and the groups of flags that more than one page has. If a flag has several
 // meanings, it returns the commonest.
-func flagsOfSeveral(pages []*page) (flags []Term, groups []section) {
-	pagesOf, groupsOf := map[Term]int{}, map[string]int{}
+func flagsOfSeveral(pages []*process.Page) (flags []process.Term, groups []process.Section) {
+	pagesOf, groupsOf := map[process.Term]int{}, map[string]int{}
 	for _, p := range pages {
-		for _, s := range p.sections {
-			if s.grouped {
-				if groupsOf[s.code]++; groupsOf[s.code] == 2 {
+		for _, s := range p.Sections {
+			if s.Grouped {
+				if groupsOf[s.Code]++; groupsOf[s.Code] == 2 {
 					groups = append(groups, s)
 				}
 			}
-			for _, term := range s.flags() {
+			for _, term := range flagsOf(s) {
 				pagesOf[term]++
 			}
 		}
 	}
-	commonest := map[string]Term{}
+	commonest := map[string]process.Term{}
 	for _, p := range pages {
-		for _, s := range p.sections {
-			for _, term := range s.flags() {
-				if name := term.flag(); pagesOf[term] > max(1, pagesOf[commonest[name]]) {
+		for _, s := range p.Sections {
+			for _, term := range flagsOf(s) {
+				if name := nameOf(term); pagesOf[term] > max(1, pagesOf[commonest[name]]) {
 					commonest[name] = term
 				}
 			}
@@ -102,16 +89,16 @@ func flagsOfSeveral(pages []*page) (flags []Term, groups []section) {
 	return flags, groups
 }
 
-// flags are the terms of a section with flags, without --help.
-func (s section) flags() []Term {
-	if s.title != flagsTitle {
+// flagsOf returns the terms of a section with flags, without --help.
+func flagsOf(s process.Section) []process.Term {
+	if s.Title != process.FlagsTitle {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.terms), func(t Term) bool { return t.flag() == "--help" })
+	return slices.DeleteFunc(slices.Clone(s.Terms), func(t process.Term) bool { return nameOf(t) == "--help" })
 }
 
-// flag returns the long form of a flag, without its value.
-func (t Term) flag() string {
+// nameOf returns the long form of a flag, without its value.
+func nameOf(t process.Term) string {
 	for _, word := range strings.Fields(t.Name) {
 		if strings.HasPrefix(word, "--") {
 			return word
@@ -122,31 +109,31 @@ func (t Term) flag() string {
 
 var markdownEscapes = strings.NewReplacer("<", "&lt;")
 
-func writeTerms(b *strings.Builder, terms []Term) {
+func writeTerms(b *strings.Builder, terms []process.Term) {
 	for _, term := range terms {
 		fmt.Fprintf(b, "- `%s`: %s\n", term.Name, markdownEscapes.Replace(term.Text))
 	}
 }
 
-// writeMarkdown writes a part of the reference: only the names of flags and groups that several pages have, and no
+// writePage writes a part of the reference: only the names of flags and groups that several pages have, and no
 // paragraph that was seen.
-func (p *page) writeMarkdown(b *strings.Builder, flags []Term, groups []section, seen map[string]bool) {
-	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", p.name, p.short, p.use)
-	for _, paragraph := range p.paragraphs {
+func writePage(b *strings.Builder, p *process.Page, flags []process.Term, groups []process.Section, seen map[string]bool) {
+	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", p.Name, p.Short, p.Use)
+	for _, paragraph := range p.Paragraphs {
 		if !seen[paragraph] {
 			fmt.Fprintf(b, "\n%s\n", markdownEscapes.Replace(paragraph))
 		}
 		seen[paragraph] = true
 	}
 	var also []string
-	for _, s := range p.sections {
+	for _, s := range p.Sections {
 		switch {
-		case s.title == commandsTitle, slices.Equal(s.terms, exitCodesOfVerbs):
-		case s.title == flagsTitle:
-			var own []Term
-			for _, term := range s.flags() {
+		case s.Title == process.CommandsTitle, slices.Equal(s.Terms, process.ExitCodesOfVerbs):
+		case s.Title == process.FlagsTitle:
+			var own []process.Term
+			for _, term := range flagsOf(s) {
 				if slices.Contains(flags, term) {
-					also = append(also, "`"+term.flag()+"`")
+					also = append(also, "`"+nameOf(term)+"`")
 				} else {
 					own = append(own, term)
 				}
@@ -155,13 +142,13 @@ func (p *page) writeMarkdown(b *strings.Builder, flags []Term, groups []section,
 				b.WriteString("\n")
 				writeTerms(b, own)
 			}
-		case slices.ContainsFunc(groups, func(group section) bool { return group.code == s.code && s.grouped }):
+		case slices.ContainsFunc(groups, func(group process.Section) bool { return group.Code == s.Code && s.Grouped }):
 			also = append(also, "connection flags")
 		default:
-			fmt.Fprintf(b, "\n%s:\n\n", s.title)
-			writeTerms(b, s.terms)
-			if s.code != "" {
-				fmt.Fprintf(b, "```\n%s```\n", s.code)
+			fmt.Fprintf(b, "\n%s:\n\n", s.Title)
+			writeTerms(b, s.Terms)
+			if s.Code != "" {
+				fmt.Fprintf(b, "```\n%s```\n", s.Code)
 			}
 		}
 	}

@@ -1,10 +1,14 @@
-package feature
+package reference
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/espalier-project/espalier/internal/feature"
 )
 
 // TestMetrics: name, type, labels and help come from what is registered, whoever registers it.
@@ -12,19 +16,22 @@ func TestMetrics(t *testing.T) {
 	shared := func(r prometheus.Registerer) {
 		r.MustRegister(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "reviews_total", Help: "Reviews, by \"code\"."}, []string{"webhook", "code"}))
 	}
-	all := rows()
-	all[0].Metrics = shared
-	all[1].Metrics = func(r prometheus.Registerer) {
+	x := example()
+	x.Rows[0].Metrics = shared
+	x.Rows[1].Metrics = func(r prometheus.Registerer) {
 		shared(r)
 		for _, kind := range []string{"a", "b"} {
 			r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contact_seconds", Help: "Silence.", ConstLabels: prometheus.Labels{"kind": kind}}, func() float64 { return 0 }))
 		}
 	}
-	got := Metrics(all, func(r prometheus.Registerer) {
+	x.Registers = func(r prometheus.Registerer) {
 		r.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "starts_total", Help: "Starts."}), prometheus.NewHistogram(prometheus.HistogramOpts{Name: "took_seconds", Help: "Time."}))
-	})
+		feature.Prefixed("more_", r).MustRegister(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "reviews_total", Help: "Reviews."}, []string{"code"}))
+	}
+	got := slices.DeleteFunc(Metrics(x), func(m Metric) bool { return strings.HasPrefix(m.Name, "espalier_") })
 	want := []Metric{
 		{Name: "contact_seconds", Type: "gauge", Labels: []string{"kind"}, Help: "Silence."},
+		{Name: "more_reviews_total", Type: "counter", Labels: []string{"code"}, Help: "The same without the prefix, for ServiceMonitors that keep names with it only."},
 		{Name: "reviews_total", Type: "counter", Labels: []string{"code", "webhook"}, Help: `Reviews, by "code".`},
 		{Name: "starts_total", Type: "counter", Help: "Starts."},
 		{Name: "took_seconds", Type: "histogram", Help: "Time."},
@@ -32,8 +39,8 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	const list = "- `reviews_total{code,webhook}` counter: Reviews, by \"code\".\n- `starts_total` counter: Starts.\n"
-	if diff := cmp.Diff(list, MetricsList(got[1:3])); diff != "" {
+	const listed = "- `reviews_total{code,webhook}` counter: Reviews, by \"code\".\n- `starts_total` counter: Starts.\n"
+	if diff := cmp.Diff(listed, list(got[2:4])); diff != "" {
 		t.Error(diff)
 	}
 }

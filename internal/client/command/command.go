@@ -1,0 +1,75 @@
+// Package command has the command line of the client, which is put together from those of the executables.
+package command
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/internal/commandline/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
+	admission "github.com/espalier-project/espalier/internal/executable/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/executable/agents"
+	"github.com/espalier-project/espalier/internal/kubectl"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+const long = `ManagedResources and their Secrets are in the source, managed objects in the target.
+--kubeconfig and --context lead to the source, --target-kubeconfig and --target-context to the target; without those the source is the target, too, as in a seed.
+
+explain, dump and replay are about the authorizers of a garden cluster, explain-node and replay-node about the authorizer of node agents.
+takeover and validate-config recognise by its kind which executable a configuration file is for.
+
+The executables have the same verbs: resource-manager why, admission-controller explain and so on.`
+
+// Client is the command of the client.
+func Client() process.Command {
+	c := kubectl.Command()
+	c.Long = long
+	c.Environment = append(c.Environment, process.Term{
+		Name: "TARGET_KUBECONFIG", Text: "for takeover: path of the target's kubeconfig, before targetClientConnection.kubeconfig of the configuration",
+	})
+	c.Documents = append(c.Documents, "docs/concepts/seed-authorizer.md", "docs/operations/replay.md", "docs/operations/migrate.md")
+	replayNode := nodeagentauthorizer.Replay()
+	replayNode.Name = "replay-node"
+	replayNode.Short = "Repeat the decisions about the node agents' requests of an audit log, and print the differences"
+	explainNode := agents.Explain(kubectl.Name+" explain-node", true)
+	explainNode.Short = "Explain a decision about a node agent: the rule, or the facts that are missing"
+	c.Subcommands = slices.Concat(c.Subcommands, []process.Subcommand{
+		admissioncontroller.Explain(kubectl.Name), explainNode, admission.Dump(), admissioncontroller.Replay(), replayNode, takeover(),
+		process.ValidateConfig(resourcemanager.ConfigKind, admissioncontroller.ConfigKind, nodeagentauthorizer.ConfigKind),
+	})
+	return c
+}
+
+// takeover is that of the executable which the configuration file is for. node-agent-authorizer writes nothing.
+func takeover() process.Subcommand {
+	flags := &process.ConfigFlags{}
+	var extraTargetNamespaces []string
+	allShoots := false
+	add := func(set *pflag.FlagSet) {
+		flags.Add(set)
+		resourcemanager.ExtraTargetNamespaces(set, &extraTargetNamespaces)
+		resourcemanager.AllShoots(set, &allShoots)
+	}
+	return process.Takeover("resource-manager or admission-controller", add, func(ctx context.Context, _ *pflag.FlagSet, r *process.DryRun) error {
+		content, err := flags.Content()
+		if err != nil {
+			return err
+		}
+		kind, err := process.KindOf(content, resourcemanager.ConfigKind, admissioncontroller.ConfigKind)
+		if err != nil {
+			return err
+		}
+		if kind.Format.Kind == admissioncontroller.ConfigKind.Format.Kind && allShoots {
+			return errors.New("--all-shoots is for a configuration of resource-manager")
+		}
+		if kind.Format.Kind == admissioncontroller.ConfigKind.Format.Kind {
+			return admissioncontroller.Rehearse(ctx, flags, r)
+		}
+		return resourcemanager.Rehearse(ctx, flags, extraTargetNamespaces, allShoots, r)
+	})
+}

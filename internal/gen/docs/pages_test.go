@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestCommandLines: the reference in the repository is that of the executables and the client.
+func TestCommandLines(t *testing.T) {
+	number := 0
+	for name, page := range pages() {
+		if !strings.HasSuffix(name, "-command-line") {
+			continue
+		}
+		number++
+		content, err := os.ReadFile("../../../docs/reference/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(content), page()); diff != "" {
+			t.Errorf("make generate was forgotten: %s", diff)
+		}
+	}
+	if number != 4 {
+		t.Errorf("there are %d pages, want one for each executable and the client", number)
+	}
+}

@@ -1,0 +1,195 @@
+package reference
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/espalier-project/espalier/internal/executable/manifests"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// Library is a family of metrics that the libraries show.
+type Library struct{ Prefix, Says string }
+
+// Libraries are those of all executables, and of those that the leader of resource-manager or watches of caches have.
+var Libraries = []Library{
+	{"go_", "the Go runtime: memory, garbage, goroutines"},
+	{"process_", "the process: processor time, memory, file descriptors, start"},
+	{"certwatcher_", "how often the serving certificate was read, and failed to be"},
+	{"controller_runtime_", "reviews and reconciliations: how many, how long, how many at once, errors and panics"},
+	{"leader_election_", "whether this replica leads"},
+	{"rest_client_", "requests to API servers, by code and method"},
+	{"workqueue_", "the queues of controllers: depth, waiting and working time, retries"},
+}
+
+// Metric is one that a process shows.
+type Metric struct {
+	Name, Help string
+	// Type is counter, gauge, histogram or summary.
+	Type   string
+	Labels []string
+}
+
+// Metrics returns the metrics of an executable, sorted by name. All of it is read from the collectors.
+func Metrics[C, E any](x manifests.Executable[C, E]) []Metric {
+	byName := map[string]*Metric{}
+	note := func(register func(prometheus.Registerer)) {
+		r := &recorder{}
+		register(r)
+		for _, m := range r.metrics {
+			known := byName[m.Name]
+			if known == nil {
+				known = &m
+				byName[m.Name] = known
+			}
+			known.Labels = slices.Compact(slices.Sorted(slices.Values(append(known.Labels, m.Labels...))))
+		}
+	}
+	note(func(registry prometheus.Registerer) { process.Metrics(registry) })
+	if x.Registers != nil {
+		note(x.Registers)
+	}
+	for _, row := range x.Rows {
+		if row.Metrics != nil {
+			note(row.Metrics)
+		}
+	}
+	all := make([]Metric, 0, len(byName))
+	for _, m := range byName {
+		all = append(all, *m)
+	}
+	slices.SortFunc(all, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// recorder is a registry that only records the registered metrics.
+type recorder struct {
+	metrics []Metric
+	// prefix is that of all recorded names, and into is the recorder that gets them, if it is another one.
+	prefix string
+	into   *recorder
+}
+
+// Register implements prometheus.Registerer.
+func (r *recorder) Register(c prometheus.Collector) error {
+	described := make(chan *prometheus.Desc)
+	go func() { c.Describe(described); close(described) }()
+	into := r
+	if r.into != nil {
+		into = r.into
+	}
+	for d := range described {
+		m := describe(d, typeOf(c))
+		if m.Name = r.prefix + m.Name; r.prefix != "" {
+			m.Help = "The same without the prefix, for ServiceMonitors that keep names with it only."
+		}
+		into.metrics = append(into.metrics, m)
+	}
+	return nil
+}
+
+// MustRegister implements prometheus.Registerer.
+func (r *recorder) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		_ = r.Register(c)
+	}
+}
+
+// Unregister implements prometheus.Registerer.
+func (r *recorder) Unregister(prometheus.Collector) bool { return false }
+
+// Prefixed returns a recorder that records names with a prefix.
+func (r *recorder) Prefixed(prefix string) prometheus.Registerer {
+	return &recorder{prefix: prefix, into: r}
+}
+
+// described matches the text of a prometheus.Desc, which does not export its fields.
+var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+
+func describe(d *prometheus.Desc, typed string) Metric {
+	parts := described.FindStringSubmatch(d.String())
+	if parts == nil {
+		panic(fmt.Sprintf("a metric describes itself in another way: %s", d)) // Only where pages are generated and in tests.
+	}
+	m := Metric{Type: typed}
+	m.Name, _ = strconv.Unquote(parts[1])
+	m.Help, _ = strconv.Unquote(parts[2])
+	for _, pair := range strings.Split(parts[3], ",") {
+		if label, _, found := strings.Cut(pair, "="); found {
+			m.Labels = append(m.Labels, label)
+		}
+	}
+	if parts[4] != "" {
+		m.Labels = append(m.Labels, strings.Split(parts[4], ",")...)
+	}
+	slices.Sort(m.Labels)
+	return m
+}
+
+// typeOf returns the type of a collector's metrics. A collector of ours without any metric yet has gauges.
+func typeOf(c prometheus.Collector) string {
+	switch c.(type) {
+	case *prometheus.CounterVec:
+		return "counter"
+	case *prometheus.GaugeVec:
+		return "gauge"
+	case *prometheus.HistogramVec:
+		return "histogram"
+	case *prometheus.SummaryVec:
+		return "summary"
+	}
+	registry := prometheus.NewRegistry()
+	if registry.Register(c) == nil {
+		if families, err := registry.Gather(); err == nil && len(families) > 0 {
+			return strings.ToLower(families[0].GetType().String())
+		}
+	}
+	return "gauge"
+}
+
+// list is the list of metrics in a page.
+func list(all []Metric) string {
+	var b strings.Builder
+	for _, m := range all {
+		labels := ""
+		if len(m.Labels) > 0 {
+			labels = "{" + strings.Join(m.Labels, ",") + "}"
+		}
+		fmt.Fprintf(&b, "- `%s%s` %s: %s\n", m.Name, labels, m.Type, m.Help)
+	}
+	return b.String()
+}
+
+// MetricsPage is the page about the metrics of executables: one that several have stands there once.
+func MetricsPage(tables map[string][]Metric, order []string) string {
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nGenerated from the collectors that the features register: do not edit.\n")
+	seen := map[string]bool{}
+	for _, name := range order {
+		var own []Metric
+		var others []string
+		for _, m := range tables[name] {
+			if seen[m.Name] {
+				others = append(others, "`"+m.Name+"`")
+			} else {
+				own = append(own, m)
+			}
+			seen[m.Name] = true
+		}
+		b.WriteString("\n## " + name + "\n\n" + list(own))
+		if len(others) > 0 {
+			b.WriteString("\nIt also has " + strings.Join(others, ", ") + ".\n")
+		}
+	}
+	b.WriteString("\n## Those of the libraries\n\nEach executable shows those that it has a use for.\n\n")
+	for _, l := range Libraries {
+		b.WriteString("- `" + l.Prefix + "*`: " + l.Says + "\n")
+	}
+	return b.String()
+}
