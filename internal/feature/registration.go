@@ -68,15 +68,16 @@ func Without(key string) metav1.LabelSelectorRequirement {
 
 // OnCreate is about objects of one resource that are created.
 func OnCreate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
-	return on(group, version, resources, admissionregistrationv1.Create)
+	return On(group, version, resources, admissionregistrationv1.Create)
 }
 
 // OnCreateAndUpdate is about objects of one resource that are created or changed.
 func OnCreateAndUpdate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
-	return on(group, version, resources, admissionregistrationv1.Create, admissionregistrationv1.Update)
+	return On(group, version, resources, admissionregistrationv1.Create, admissionregistrationv1.Update)
 }
 
-func on(group, version string, resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+// On is about operations on objects of some resources.
+func On(group, version string, resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources},
@@ -94,6 +95,36 @@ func Entry(name string, namespaces, objects *metav1.LabelSelector, rules ...admi
 		TimeoutSeconds:          ptr.To(int32(10)),
 		AdmissionReviewVersions: []string{"v1beta1", "v1"},
 	}
+}
+
+// ValidatingEntry is the Entry of a webhook in a ValidatingWebhookConfiguration.
+func ValidatingEntry(
+	name string, namespaces, objects *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.ValidatingWebhook {
+	e := Entry(name, namespaces, objects, rules...)
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: e.Name, Rules: e.Rules, NamespaceSelector: e.NamespaceSelector, ObjectSelector: e.ObjectSelector, FailurePolicy: e.FailurePolicy,
+		MatchPolicy: e.MatchPolicy, SideEffects: e.SideEffects, TimeoutSeconds: e.TimeoutSeconds, AdmissionReviewVersions: e.AdmissionReviewVersions,
+	}
+}
+
+// GardenEntry is the ValidatingEntry of a webhook of admission-controller: API servers of a garden match equivalent requests, too.
+func GardenEntry(
+	name string, namespaces, objects *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.ValidatingWebhook {
+	e := ValidatingEntry(name, namespaces, objects, rules...)
+	e.Name, e.MatchPolicy, e.AdmissionReviewVersions = name+".gardener.cloud", nil, []string{"v1", "v1beta1"}
+	return e
+}
+
+// OfProjects selects the namespaces of projects.
+func OfProjects() *metav1.LabelSelector {
+	return Select(map[string]string{"gardener.cloud/role": "project"})
+}
+
+// OfUsers selects the namespaces of projects but those of Gardener itself.
+func OfUsers() *metav1.LabelSelector {
+	return Select(nil, In("gardener.cloud/role", "project"), NotIn("app", "gardener"))
 }
 
 // PodEntry is the Entry of a webhook for Pods that are created. It leaves static Pods alone (DEP-4): those run already.

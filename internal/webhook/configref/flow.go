@@ -15,8 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
@@ -187,22 +185,6 @@ func (f *Flow) content(configMap *corev1.ConfigMap, namespace, name string) (str
 
 // Registration is the entry of such a webhook in a ValidatingWebhookConfiguration, but for how to reach it.
 func Registration(name string) admissionregistrationv1.ValidatingWebhook {
-	rule := func(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
-		return admissionregistrationv1.RuleWithOperations{
-			Operations: operations,
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
-		}
-	}
-	return admissionregistrationv1.ValidatingWebhook{
-		Name: name + ".gardener.cloud",
-		Rules: []admissionregistrationv1.RuleWithOperations{
-			rule(shoots.Group, shoots.Version, "shoots", admissionregistrationv1.Create, admissionregistrationv1.Update),
-			rule("", "v1", "configmaps", admissionregistrationv1.Update),
-		},
-		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "project"}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-	}
+	return feature.GardenEntry(name, feature.OfProjects(), nil,
+		feature.OnCreateAndUpdate(shoots.Group, shoots.Version, "shoots"), feature.On("", "v1", []string{"configmaps"}, admissionregistrationv1.Update))
 }

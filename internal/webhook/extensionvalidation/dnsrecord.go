@@ -13,7 +13,7 @@ import (
 // dnsRecord keeps A13.4.
 func dnsRecord(o *specs.DNSRecord) field.ErrorList {
 	s := &o.Spec
-	all := append(requiredIn(spec, "type", s.Type), secretRef(s.SecretRef)...)
+	var all field.ErrorList
 	for _, optional := range []struct {
 		name  string
 		value *string
@@ -53,8 +53,4 @@ func dnsValues(recordType string, values []string, path *field.Path) field.Error
 		}
 	}
 	return all
-}
-
-func dnsRecordUpdate(now, old *specs.DNSRecord) field.ErrorList {
-	return immutableIn("type", now.Spec.Type, old.Spec.Type, "name", now.Spec.Name, old.Spec.Name, "recordType", now.Spec.RecordType, old.Spec.RecordType)
 }

@@ -35,7 +35,7 @@ func etcd(o *druidv1alpha1.Etcd) field.ErrorList {
 func etcdUpdate(now, old *druidv1alpha1.Etcd) field.ErrorList {
 	var all field.ErrorList
 	if is, was := now.Spec.Backup.Store, old.Spec.Backup.Store; is != nil && was != nil {
-		all = immutableIn("backup.store.prefix", is.Prefix, was.Prefix)
+		all = apivalidation.ValidateImmutableField(is.Prefix, was.Prefix, spec.Child("backup", "store", "prefix"))
 	}
 	return append(all, apivalidation.ValidateImmutableField(now.Spec.MemberNamePrefix, old.Spec.MemberNamePrefix, spec.Child("memberNamePrefix"))...)
 }

@@ -10,7 +10,7 @@ import (
 
 // selfHostedShootExposure keeps A13.9.
 func selfHostedShootExposure(o *specs.SelfHostedShootExposure) field.ErrorList {
-	all := requiredIn(spec, "type", o.Spec.Type)
+	var all field.ErrorList
 	if o.Spec.CredentialsRef != nil {
 		all = append(all, credentialsRef(o.Spec.CredentialsRef, o.Namespace, spec.Child("credentialsRef"))...)
 	}
@@ -28,10 +28,6 @@ func selfHostedShootExposure(o *specs.SelfHostedShootExposure) field.ErrorList {
 		}
 	}
 	return all
-}
-
-func selfHostedShootExposureUpdate(now, old *specs.SelfHostedShootExposure) field.ErrorList {
-	return immutableIn("type", now.Spec.Type, old.Spec.Type)
 }
 
 // credentialsRef wants a Secret of the object's own namespace.

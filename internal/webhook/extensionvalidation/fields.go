@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -27,15 +26,6 @@ func requiredIn(path *field.Path, namesAndValues ...string) field.ErrorList {
 	var all field.ErrorList
 	for i := 0; i < len(namesAndValues); i += 2 {
 		all = append(all, required(path.Child(namesAndValues[i]), namesAndValues[i+1])...)
-	}
-	return all
-}
-
-// immutableIn wants fields of the spec to stay; they are given as names, new and old values (EV-6).
-func immutableIn(namesAndValues ...string) field.ErrorList {
-	var all field.ErrorList
-	for i := 0; i < len(namesAndValues); i += 3 {
-		all = append(all, apivalidation.ValidateImmutableField(namesAndValues[i+1], namesAndValues[i+2], spec.Child(strings.Split(namesAndValues[i], ".")[0], strings.Split(namesAndValues[i], ".")[1:]...))...)
 	}
 	return all
 }

@@ -18,10 +18,10 @@ const (
 // network keeps EV-20 to EV-24.
 func network(o *specs.Network) field.ErrorList {
 	s := &o.Spec
-	all := requiredIn(spec, "type", s.Type)
 	if wrong := ipFamilies(s.IPFamilies); len(wrong) > 0 {
-		return append(all, wrong...) // The form of the ranges depends on valid IP families.
+		return wrong // The form of the ranges depends on valid IP families.
 	}
+	var all field.ErrorList
 	pods, wrong := ipRange(spec.Child("podCIDR"), s.PodCIDR, s.IPFamilies)
 	all = append(all, wrong...)
 	services, wrong := ipRange(spec.Child("serviceCIDR"), s.ServiceCIDR, s.IPFamilies)
@@ -80,11 +80,10 @@ func familyOf(r *net.IPNet) string {
 
 // networkUpdate lets a second family be added to IPv4 and be taken away again (EV-25).
 func networkUpdate(now, old *specs.Network) field.ErrorList {
-	all := immutableIn("type", now.Spec.Type, old.Spec.Type, "podCIDR", now.Spec.PodCIDR, old.Spec.PodCIDR, "serviceCIDR", now.Spec.ServiceCIDR, old.Spec.ServiceCIDR)
 	is, was := now.Spec.IPFamilies, old.Spec.IPFamilies
 	one, two := []string{ipv4}, []string{ipv4, ipv6}
 	if slices.Equal(is, was) || slices.Equal(was, one) && slices.Equal(is, two) || slices.Equal(was, two) && slices.Equal(is, one) {
-		return all
+		return nil
 	}
-	return append(all, field.Forbidden(spec.Child("ipFamilies"), fmt.Sprintf("unsupported IP family update: oldIPFamilies=%v, newIPFamilies=%v", was, is)))
+	return field.ErrorList{field.Forbidden(spec.Child("ipFamilies"), fmt.Sprintf("unsupported IP family update: oldIPFamilies=%v, newIPFamilies=%v", was, is))}
 }

@@ -28,10 +28,6 @@ func operatingSystemConfig(o *specs.OperatingSystemConfig) field.ErrorList {
 	return append(all, files(o.Status.ExtensionFiles, seen, status.Child("extensionFiles"))...)
 }
 
-func operatingSystemConfigUpdate(now, old *specs.OperatingSystemConfig) field.ErrorList {
-	return immutableIn("type", now.Spec.Type, old.Spec.Type, "purpose", now.Spec.Purpose, old.Spec.Purpose)
-}
-
 func purpose(value string) field.ErrorList {
 	if value == "" {
 		return required(spec.Child("purpose"), value)

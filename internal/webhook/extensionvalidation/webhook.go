@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,32 +44,55 @@ type Webhook struct {
 // Webhooks are all of them, in the order of A13.1.
 func Webhooks() []Webhook {
 	return []Webhook{
-		of(kind[specs.BackupBucket]{kind: "BackupBucket", resource: "backupbuckets", called: "backup bucket", clusterScoped: true, spec: backupBucket, update: backupBucketUpdate}),
-		of(kind[specs.BackupEntry]{kind: "BackupEntry", resource: "backupentries", called: "backup entry", clusterScoped: true, spec: backupEntry, update: backupEntryUpdate}),
-		of(kind[specs.Bastion]{kind: "Bastion", resource: "bastions", called: "bastion", spec: bastion, update: bastionUpdate}),
-		of(kind[specs.ContainerRuntime]{kind: "ContainerRuntime", resource: "containerruntimes", called: "container runtime", spec: containerRuntime, update: containerRuntimeUpdate}),
-		of(kind[specs.ControlPlane]{kind: "ControlPlane", resource: "controlplanes", called: "control plane", spec: controlPlane, update: controlPlaneUpdate}),
-		of(kind[specs.DNSRecord]{kind: "DNSRecord", resource: "dnsrecords", called: "dns record", spec: dnsRecord, update: dnsRecordUpdate}),
-		of(kind[druidv1alpha1.Etcd]{group: druidv1alpha1.GroupVersion, kind: "Etcd", resource: "etcds", spec: etcd, update: etcdUpdate}),
-		of(kind[specs.Extension]{kind: "Extension", resource: "extensions", called: "extension", spec: extension, update: extensionUpdate}),
-		of(kind[specs.Infrastructure]{kind: "Infrastructure", resource: "infrastructures", called: "infrastructure", spec: infrastructure, update: infrastructureUpdate}),
-		of(kind[specs.Network]{kind: "Network", resource: "networks", called: "network", spec: network, update: networkUpdate}),
-		of(kind[specs.OperatingSystemConfig]{kind: "OperatingSystemConfig", resource: "operatingsystemconfigs", called: "operatingsystemconfig", spec: operatingSystemConfig, update: operatingSystemConfigUpdate}),
-		of(kind[specs.SelfHostedShootExposure]{kind: "SelfHostedShootExposure", resource: "selfhostedshootexposures", called: "SelfHostedShootExposure", spec: selfHostedShootExposure, update: selfHostedShootExposureUpdate}),
-		of(kind[specs.Worker]{kind: "Worker", resource: "workers", called: "worker", spec: worker, update: workerUpdate}),
+		of(kind[specs.BackupBucket]{
+			called: "backup bucket", clusterScoped: true, required: "type region secretRef.name", immutable: "type region",
+		}),
+		of(kind[specs.BackupEntry]{
+			called: "backup entry", clusterScoped: true, required: "type bucketName region secretRef.name", immutable: "type",
+		}),
+		of(kind[specs.Bastion]{
+			called: "bastion", required: "type userData", immutable: "type", spec: bastion, update: bastionUpdate,
+		}),
+		of(kind[specs.ContainerRuntime]{
+			called: "container runtime", required: "type binaryPath workerPool.name", immutable: "type workerPool.name",
+		}),
+		of(kind[specs.ControlPlane]{
+			called: "control plane", required: "type region secretRef.name", immutable: "type region",
+		}),
+		of(kind[specs.DNSRecord]{
+			called: "dns record", required: "type secretRef.name", immutable: "type name recordType", spec: dnsRecord,
+		}),
+		of(kind[druidv1alpha1.Etcd]{group: druidv1alpha1.GroupVersion, spec: etcd, update: etcdUpdate}),
+		of(kind[specs.Extension]{called: "extension", required: "type", immutable: "type"}),
+		of(kind[specs.Infrastructure]{
+			called: "infrastructure", required: "type region secretRef.name", immutable: "type region",
+		}),
+		of(kind[specs.Network]{
+			called: "network", required: "type", immutable: "type podCIDR serviceCIDR", spec: network, update: networkUpdate,
+		}),
+		of(kind[specs.OperatingSystemConfig]{
+			called: "operatingsystemconfig", immutable: "type purpose", spec: operatingSystemConfig,
+		}),
+		of(kind[specs.SelfHostedShootExposure]{
+			called: "SelfHostedShootExposure", required: "type", immutable: "type", spec: selfHostedShootExposure,
+		}),
+		of(kind[specs.Worker]{
+			called: "worker", required: "type region secretRef.name", immutable: "type region", spec: worker,
+		}),
 	}
 }
 
 // kind describes a kind whose slice is T.
 type kind[T any] struct {
 	// group is extensions.gardener.cloud/v1alpha1 if it is empty.
-	group          schema.GroupVersion
-	kind, resource string
+	group schema.GroupVersion
 	// called is the word for an object in the message about a change during deletion; without it the message names
 	// nothing (EV-44).
 	called        string
 	clusterScoped bool
-	// spec judges the specification, update its changes.
+	// required are the fields of the specification that must not be empty (EV-7), immutable those that must stay (EV-6), with blanks between them.
+	required, immutable string
+	// spec judges all else of the specification, update all other changes; nil judges nothing more.
 	spec   func(*T) field.ErrorList
 	update func(now, old *T) field.ErrorList
 }
@@ -77,22 +101,27 @@ func of[T any](k kind[T]) Webhook {
 	if k.group.Empty() {
 		k.group = specs.GroupVersion
 	}
-	path := "/validate-" + strings.ReplaceAll(k.group.Group, ".", "-") + "-" + k.group.Version + "-" + strings.ToLower(k.kind)
-	return Webhook{Name: Name + "-" + k.resource, Group: k.group.Group, Resource: k.resource, Path: path, Decide: admission.Validate(k.group.WithKind(k.kind), k.judge), kind: k.kind}
+	gvk := k.group.WithKind(reflect.TypeFor[T]().Name())
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	path := "/validate-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
+	return Webhook{
+		Name: Name + "-" + plural.Resource, Group: gvk.Group, Resource: plural.Resource, Path: path,
+		Decide: admission.Validate(gvk, k.judge), kind: gvk.Kind,
+	}
 }
 
 // judge keeps the order of EV-1. An update that changes only metadata need not keep rules that may be stricter than when the object was
 // created (T4-4): otherwise no client could remove its finalizers (WB-18).
 func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error) {
-	meta := any(now).(metav1.Object)
+	metadata := any(now).(metav1.Object)
 	var all field.ErrorList
 	if old != nil {
-		all = apivalidation.ValidateObjectMetaAccessorUpdate(meta, any(old).(metav1.Object), field.NewPath("metadata"))
-		if meta.GetDeletionTimestamp() == nil {
+		all = apivalidation.ValidateObjectMetaAccessorUpdate(metadata, any(old).(metav1.Object), field.NewPath("metadata"))
+		if metadata.GetDeletionTimestamp() == nil {
 			if reflect.DeepEqual(judgedOf(now), judgedOf(old)) {
 				return all, nil
 			}
-			all = append(all, k.update(now, old)...)
+			all = append(all, k.stays(now, old)...)
 		} else {
 			changes, err := k.changes(ctx)
 			if err != nil {
@@ -104,8 +133,45 @@ func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error
 			all = append(all, k.changed(changes))
 		}
 	}
-	all = append(all, apivalidation.ValidateObjectMetaAccessor(meta, !k.clusterScoped, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
-	return append(all, k.spec(now)...), nil
+	all = append(all, apivalidation.ValidateObjectMetaAccessor(metadata, !k.clusterScoped, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	for name := range strings.FieldsSeq(k.required) {
+		all = append(all, required(pathOf(name), fmt.Sprintf("%s", fieldAt(now, name)))...)
+	}
+	if k.spec != nil {
+		all = append(all, k.spec(now)...)
+	}
+	return all, nil
+}
+
+// stays keeps the rules about changes.
+func (k kind[T]) stays(now, old *T) (all field.ErrorList) {
+	for name := range strings.FieldsSeq(k.immutable) {
+		all = append(all, apivalidation.ValidateImmutableField(fieldAt(now, name), fieldAt(old, name), pathOf(name))...)
+	}
+	if k.update != nil {
+		all = append(all, k.update(now, old)...)
+	}
+	return all
+}
+
+// pathOf is the path of a field of the specification.
+func pathOf(name string) *field.Path {
+	parts := strings.Split(name, ".")
+	return spec.Child(parts[0], parts[1:]...)
+}
+
+// fieldAt returns the value of a field of an object's specification by its name in JSON.
+func fieldAt(object any, name string) any {
+	value := reflect.ValueOf(object).Elem().FieldByName("Spec")
+	for part := range strings.SplitSeq(name, ".") {
+		of := value.Type()
+		value = value.FieldByNameFunc(func(name string) bool {
+			f, _ := of.FieldByName(name)
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return key == part
+		})
+	}
+	return value.Interface()
 }
 
 // judgedOf returns the fields of an object that its own rules read: all but the metadata.

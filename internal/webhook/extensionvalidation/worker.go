@@ -12,7 +12,7 @@ import (
 
 // worker keeps A13.7.
 func worker(o *specs.Worker) field.ErrorList {
-	all := append(requiredIn(spec, "type", o.Spec.Type, "region", o.Spec.Region), secretRef(o.Spec.SecretRef)...)
+	var all field.ErrorList
 	for i := range o.Spec.Pools {
 		pool, at := &o.Spec.Pools[i], spec.Child("pools").Index(i)
 		all = append(all, requiredIn(at, "machineType", pool.MachineType)...)
@@ -26,10 +26,6 @@ func worker(o *specs.Worker) field.ErrorList {
 		}
 	}
 	return all
-}
-
-func workerUpdate(now, old *specs.Worker) field.ErrorList {
-	return immutableIn("type", now.Spec.Type, old.Spec.Type, "region", now.Spec.Region, old.Spec.Region)
 }
 
 // counted are Kubernetes' own resources that come in whole numbers.

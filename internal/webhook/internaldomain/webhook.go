@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
@@ -168,16 +167,6 @@ func (w webhook) refuseIfUsed(ctx context.Context, r *admissionv1.AdmissionReque
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without how to reach the webhook. It selects the label that these
 // Secrets have; some installations select "role: internal-domain", which these Secrets have only if an operator adds it (IDS-6, WB-35).
 func Registration() admissionregistrationv1.ValidatingWebhook {
-	return admissionregistrationv1.ValidatingWebhook{
-		Name: "internal-domain-secret.gardener.cloud",
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
-		}},
-		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{RoleLabel: Role}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-	}
+	return feature.GardenEntry("internal-domain-secret", nil, feature.Select(map[string]string{RoleLabel: Role}),
+		feature.On("", "v1", []string{"secrets"}, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete))
 }

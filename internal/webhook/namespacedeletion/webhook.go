@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
@@ -95,16 +94,5 @@ func forbidden(namespace, format string, arguments ...any) error {
 
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
 func Registration() admissionregistrationv1.ValidatingWebhook {
-	return admissionregistrationv1.ValidatingWebhook{
-		Name: "validate-namespace-deletion.gardener.cloud",
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"namespaces"}},
-		}},
-		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "project"}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-	}
+	return feature.GardenEntry("validate-namespace-deletion", feature.OfProjects(), nil, feature.On("", "v1", []string{"namespaces"}, admissionregistrationv1.Delete))
 }

@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
@@ -97,19 +97,8 @@ func (o Options) label(kind graph.Kind) admission.Mutator[object] {
 
 // Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how to reach it.
 func Registration() admissionregistrationv1.MutatingWebhook {
-	rule := func(group, version, resource string) admissionregistrationv1.RuleWithOperations {
-		return admissionregistrationv1.RuleWithOperations{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
-		}
-	}
-	return admissionregistrationv1.MutatingWebhook{
-		Name:                    "sync-provider-secret-labels.gardener.cloud",
-		Rules:                   []admissionregistrationv1.RuleWithOperations{rule("", "v1", "secrets"), rule(gardencorev1beta1.GroupVersion.Group, gardencorev1beta1.GroupVersion.Version, "internalsecrets")},
-		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "project"}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-	}
+	entry := feature.Entry("", feature.OfProjects(), nil, feature.OnCreateAndUpdate("", "v1", "secrets"),
+		feature.OnCreateAndUpdate(internalSecrets.Group, internalSecrets.Version, "internalsecrets"))
+	entry.Name, entry.MatchPolicy, entry.AdmissionReviewVersions = Name+".gardener.cloud", nil, []string{"v1", "v1beta1"}
+	return entry
 }

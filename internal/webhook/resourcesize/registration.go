@@ -2,9 +2,7 @@ package resourcesize
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -42,16 +40,5 @@ func Registrations(cfg *config.ResourceAdmissionConfiguration) []admissionregist
 			Rule:       admissionregistrationv1.Rule{APIGroups: l.APIGroups, APIVersions: l.APIVersions, Resources: l.Resources},
 		})
 	}
-	return []admissionregistrationv1.ValidatingWebhook{{
-		Name:  "validate-resource-size.gardener.cloud",
-		Rules: rules,
-		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "gardener.cloud/role", Operator: metav1.LabelSelectorOpIn, Values: []string{"project"}},
-			{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"gardener"}},
-		}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-	}}
+	return []admissionregistrationv1.ValidatingWebhook{feature.GardenEntry("validate-resource-size", feature.OfUsers(), nil, rules...)}
 }

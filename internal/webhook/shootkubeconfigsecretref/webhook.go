@@ -12,11 +12,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
@@ -69,16 +68,5 @@ func (w webhook) decide(_ context.Context, r *admissionv1.AdmissionRequest) erro
 
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
 func Registration() admissionregistrationv1.ValidatingWebhook {
-	return admissionregistrationv1.ValidatingWebhook{
-		Name: "shoot-kubeconfig-secret-ref.gardener.cloud",
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
-		}},
-		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "project"}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-	}
+	return feature.GardenEntry("shoot-kubeconfig-secret-ref", feature.OfProjects(), nil, feature.On("", "v1", []string{"secrets"}, admissionregistrationv1.Update))
 }

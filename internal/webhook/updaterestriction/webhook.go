@@ -11,10 +11,10 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
+	"github.com/espalier-project/espalier/internal/feature"
 )
 
 const (
@@ -55,16 +55,6 @@ func decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 // Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without how to reach the webhook. API servers match the label of
 // the object before and after the change, so that no client can evade the webhook by removing the label.
 func Registration() admissionregistrationv1.ValidatingWebhook {
-	return admissionregistrationv1.ValidatingWebhook{
-		Name: "update-restriction.gardener.cloud",
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets", "configmaps"}},
-		}},
-		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{Label: "true"}},
-		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To(int32(10)),
-		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-	}
+	return feature.GardenEntry("update-restriction", nil, feature.Select(map[string]string{Label: "true"}), feature.On(
+		"", "v1", []string{"secrets", "configmaps"}, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete))
 }
