@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -33,78 +34,67 @@ type Checker struct {
 	Client rest.Interface
 	Clock  clock.PassiveClock
 
+	// asking has the question that is being asked.
+	asking   singleflight.Group
 	mu       sync.Mutex
 	forever  bool
 	possible bool
 	asked    time.Time
-	// pending is the question that is being asked, nil if there is none.
-	pending *question
-}
-
-// question is closed when it has its answer.
-type question struct {
-	done     chan struct{}
-	possible bool
-	err      error
 }
 
 // Possible answers from memory, or asks.
 func (s *Checker) Possible(ctx context.Context) (bool, error) {
-	possible, q := s.look(ctx)
-	if q == nil {
+	if possible, known := s.recall(); known {
 		return possible, nil
 	}
+	answer := s.asking.DoChan("", func() (any, error) { return s.ask(context.WithoutCancel(ctx)) })
 	select {
-	case <-q.done:
-		return q.possible, q.err
+	case a := <-answer:
+		possible, _ := a.Val.(bool)
+		return possible, a.Err
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 }
 
-// look returns the answer that is known, or else the question that is being asked.
-func (s *Checker) look(ctx context.Context) (bool, *question) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.forever || !s.asked.IsZero() && s.Clock.Since(s.asked) <= selectorsKnownFor {
-		return s.possible, nil
+func (s *Checker) ask(ctx context.Context) (bool, error) {
+	if possible, known := s.recall(); known { // The answer came in between.
+		return possible, nil
 	}
-	if s.pending == nil {
-		s.pending = &question{done: make(chan struct{})}
-		go s.ask(context.WithoutCancel(ctx), s.pending)
-	}
-	return false, s.pending
-}
-
-func (s *Checker) ask(ctx context.Context, q *question) {
 	ctx, cancel := context.WithTimeout(ctx, selectorsTimeout)
 	defer cancel()
 	recent, err := s.isRecent(ctx)
-	if q.possible = recent; err == nil && !recent {
-		if q.possible, err = s.keepsSelectors(ctx); err != nil {
+	possible := recent
+	if err == nil && !recent {
+		if possible, err = s.keepsSelectors(ctx); err != nil {
 			err = fmt.Errorf("failed creating dry-run SubjectAccessReview: %w", err)
 		}
 	}
-	q.err = err
-	s.complete(q, recent)
-	close(q.done) // After the lock is let go: a caller that waited finds the answer known at once.
-}
-
-// complete keeps the answer to a question, and ends the question in any case.
-func (s *Checker) complete(q *question, recent bool) {
+	if err != nil {
+		return false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending = nil; q.err == nil {
-		s.forever, s.possible, s.asked = recent, q.possible, s.Clock.Now()
-	}
+	s.forever, s.possible, s.asked = recent, possible, s.Clock.Now()
+	return possible, nil
 }
 
-// Known is the answer as far as it is known without a request.
+// Known is the answer as far as it is known without a request. It waits for nobody.
 func (s *Checker) Known() (possible, known bool) {
 	if !s.mu.TryLock() {
-		return false, false // It is being asked.
+		return false, false
 	}
 	defer s.mu.Unlock()
+	return s.knownLocked()
+}
+
+func (s *Checker) recall() (possible, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.knownLocked()
+}
+
+func (s *Checker) knownLocked() (possible, known bool) {
 	return s.possible, s.forever || !s.asked.IsZero() && s.Clock.Since(s.asked) <= selectorsKnownFor
 }
 

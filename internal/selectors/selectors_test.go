@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,12 +28,15 @@ type apiServer struct {
 	drops   bool
 	fails   bool
 
+	// arrived is set once the first request has come.
+	arrived  atomic.Bool
 	mu       sync.Mutex
 	versions int
 	reviews  int
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.arrived.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
@@ -133,10 +138,8 @@ func TestSelectorsTogether(t *testing.T) {
 		_, err := s.Possible(impatient)
 		first <- err
 	}()
-	for pending := false; !pending; {
-		s.mu.Lock()
-		pending = s.pending != nil
-		s.mu.Unlock()
+	for !server.arrived.Load() {
+		runtime.Gosched()
 	}
 	go func() {
 		got, err := s.Possible(t.Context())
