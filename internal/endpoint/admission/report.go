@@ -10,6 +10,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
 const (
@@ -30,20 +32,14 @@ const (
 // reported samples the log lines of a webhook that only reports.
 type reported struct {
 	mu     sync.Mutex
-	logged time.Time
-	silent int
+	sample endpoint.Sample
 }
 
 // due reports whether a line is due, and how many requests had none since the last line.
 func (p *reported) due(now time.Time) (silent int, due bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.logged.IsZero() && now.Sub(p.logged) < logPeriod {
-		p.silent++
-		return 0, false
-	}
-	silent, p.silent, p.logged = p.silent, 0, now
-	return silent, true
+	return p.sample.Due(now, logPeriod)
 }
 
 // admitReported admits a request that the function refuses: it counts the refusal, logs a sample, and reports the refusal as a warning and as an

@@ -46,9 +46,7 @@ type Differences struct {
 // sample is the state of one series.
 type sample struct {
 	counter prometheus.Counter
-	logged  time.Time
-	// silent is the number of differences since the last line.
-	silent int
+	endpoint.Sample
 }
 
 // NewDifferences registers the metric, or shares the registered one. Its labels are bounded: rules and classes of
@@ -95,11 +93,5 @@ func (d *Differences) count(difference Difference) (silent int, due bool) {
 		d.samples[difference] = s
 	}
 	s.counter.Inc()
-	now := d.clock.Now()
-	if !s.logged.IsZero() && now.Sub(s.logged) < samplePeriod {
-		s.silent++
-		return 0, false
-	}
-	silent, s.silent, s.logged = s.silent, 0, now
-	return silent, true
+	return s.Due(d.clock.Now(), samplePeriod)
 }
