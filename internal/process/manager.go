@@ -47,9 +47,7 @@ type ManagerOptions struct {
 
 // NewManager returns a manager with servers for metrics, probes, webhooks and, if wanted, profiles.
 func NewManager(o ManagerOptions) (manager.Manager, error) {
-	if err := registerOwn(metrics.Registry); err != nil {
-		return nil, fmt.Errorf("registering the metrics of the process: %w", err)
-	}
+	registerOwn(metrics.Registry)
 	certificate := newCertificate(o.Webhooks.TLS.ServerCertDir)
 	webhooks, err := newWebhookServer(&o, certificate)
 	if err != nil {

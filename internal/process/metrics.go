@@ -1,11 +1,11 @@
 package process
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/component-base/version"
+
+	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
 // Metrics registers and returns the metrics of a process itself, in addition to go_* and process_*. A collector that is registered already is returned as
@@ -16,7 +16,7 @@ func Metrics(registry prometheus.Registerer) []prometheus.Collector {
 
 // unknownKeys registers the number of unknown keys in the configuration file at its last reading.
 func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
-	return registered(registry, prometheus.NewGauge(prometheus.GaugeOpts{
+	return endpoint.Shared(registry, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "espalier_config_unknown_keys",
 		Help: "Keys of the configuration file that this version does not know.",
 	}))
@@ -24,7 +24,7 @@ func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
 
 // buildInfo registers the build of a process. Rules distinguish our processes from others by it.
 func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
-	gauge := registered(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	gauge := endpoint.Shared(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "espalier_build_info",
 		Help: "1, with the version and the commit of the executable, and the version of Go that built it.",
 	}, []string{"version", "commit", "go_version"}))
@@ -33,29 +33,10 @@ func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
 	return gauge
 }
 
-// registered registers a collector, or returns the registered one with the same names.
-func registered[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
-	known := prometheus.AlreadyRegisteredError{}
-	if err := registry.Register(collector); errors.As(err, &known) {
-		if existing, same := known.ExistingCollector.(C); same {
-			return existing
-		}
-	}
-	return collector
-}
-
 // registerOwn registers the metrics that every process has of itself: its build, go_* and process_*. The library does so only where there are controllers, and
 // then in the same form.
-func registerOwn(registry prometheus.Registerer) error {
+func registerOwn(registry prometheus.Registerer) {
 	Metrics(registry)
-	for _, collector := range []prometheus.Collector{
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
-	} {
-		registered := prometheus.AlreadyRegisteredError{}
-		if err := registry.Register(collector); err != nil && !errors.As(err, &registered) {
-			return err
-		}
-	}
-	return nil
+	endpoint.Shared(registry, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	endpoint.Shared(registry, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)))
 }

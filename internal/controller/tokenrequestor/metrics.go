@@ -1,7 +1,6 @@
 package tokenrequestor
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,33 +10,19 @@ import (
 // Metrics of the token requestor: how many tokens were issued, and until when those that are in use are valid.
 type Metrics struct {
 	issued prometheus.Counter
-	expiry *prometheus.Desc
-
-	mu       sync.Mutex
-	expiries map[types.NamespacedName]time.Time
+	expiry *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		expiries: map[types.NamespacedName]time.Time{},
-		issued:   prometheus.NewCounter(prometheus.CounterOpts{Name: "espalier_token_requestor_issued_total", Help: "Tokens issued and written."}),
-		expiry:   prometheus.NewDesc("espalier_token_requestor_expiry_timestamp_seconds", "When the token of a Secret expires.", []string{"secret_namespace", "name"}, nil),
+		issued: prometheus.NewCounter(prometheus.CounterOpts{Name: "espalier_token_requestor_issued_total", Help: "Tokens issued and written."}),
+		expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "espalier_token_requestor_expiry_timestamp_seconds", Help: "When the token of a Secret expires.",
+		}, []string{"secret_namespace", "name"}),
 	}
-	registry.MustRegister(m.issued, m)
+	registry.MustRegister(m.issued, m.expiry)
 	return m
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- m.expiry }
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(collected chan<- prometheus.Metric) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key, at := range m.expiries {
-		collected <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, float64(at.UnixMilli())/1000, key.Namespace, key.Name)
-	}
 }
 
 func (m *Metrics) renewed(key types.NamespacedName, expiry time.Time) {
@@ -47,13 +32,11 @@ func (m *Metrics) renewed(key types.NamespacedName, expiry time.Time) {
 
 // expires records the expiry of a Secret's token; the zero time means that it is unknown.
 func (m *Metrics) expires(key types.NamespacedName, at time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if at.IsZero() {
-		delete(m.expiries, key)
+		m.expiry.DeleteLabelValues(key.Namespace, key.Name)
 		return
 	}
-	m.expiries[key] = at
+	m.expiry.WithLabelValues(key.Namespace, key.Name).Set(float64(at.UnixMilli()) / 1000)
 }
 
 func (m *Metrics) forget(key types.NamespacedName) { m.expires(key, time.Time{}) }
