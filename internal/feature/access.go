@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // Cluster is one of those that a process talks to.
@@ -143,15 +144,10 @@ func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string)
 	return all
 }
 
-// covered reports whether one of some rules allows all that a rule does.
+// covered reports whether some rules allow all that a rule does.
 func covered(rule rbacv1.PolicyRule, by []rbacv1.PolicyRule) bool {
-	within := func(few, many []string) bool {
-		return slices.Contains(many, "*") || !slices.ContainsFunc(few, func(one string) bool { return !slices.Contains(many, one) })
-	}
-	return slices.ContainsFunc(by, func(other rbacv1.PolicyRule) bool {
-		return within(rule.APIGroups, other.APIGroups) && within(rule.Resources, other.Resources) && within(rule.Verbs, other.Verbs) &&
-			(len(other.ResourceNames) == 0 || len(rule.ResourceNames) > 0 && within(rule.ResourceNames, other.ResourceNames))
-	})
+	covers, _ := validation.Covers(by, []rbacv1.PolicyRule{rule})
+	return covers
 }
 
 // verbOrder is the usual order of verbs.
