@@ -102,7 +102,7 @@ func TestReconcile(t *testing.T) {
 	}
 	owner := object.GetOwnerReferences()
 	r.index.SetFilter(&istio.EnvoyFilter{Object: partialmeta.Object{Namespace: "in", Name: object.GetName(), UID: "2", ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(), OwnerReferences: owner}})
-	r.index.RemoveRule("a", "r")
+	r.index.Remove(envoyfilter.Rules, "a", "r")
 	if _, err := r.Reconcile(ctx, request); err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,9 @@ package istioclusterconfiguration
 
 import (
 	"context"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -16,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration/envoyfilter"
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/crdwatch"
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/reflector"
@@ -104,32 +102,37 @@ func (w *watches) beginLocked() error {
 	w.current = &struct{ end context.CancelFunc }{end}
 	run, index := w.current, w.r.index
 	w.r.Log.Info("Following the kinds of Istio", "version", rules.Version)
-	follows[*corev1.Namespace]{envoyfilter.Namespaces, namespaces, w.core, true, func() *corev1.Namespace { return &corev1.Namespace{} },
-		func(o *corev1.Namespace) []string { return index.SetNamespace(o) },
-		func(_, name string) []string { return index.RemoveNamespace(name) },
-		func(_ string, has envoyfilter.Has) []string { return index.RetainNamespaces(has) }, "", nil}.start(ctx, w, run, []string{""})
-	follows[*corev1.Service]{envoyfilter.Services, services, w.core, true, func() *corev1.Service { return &corev1.Service{} },
-		index.SetService, index.RemoveService, index.RetainServices, "", nil}.start(ctx, w, run, w.watched())
+	follow := func(in []string, f kit.Followed[envoyfilter.Kind, string]) {
+		kit.Follow(ctx, in, index, f, func(tell func() []string) { w.notify(run, tell) }, w.r.Clock, w.r.Log.WithName(Name))
+	}
+	watched := kit.Watched(w.r.Namespaces)
+	follow([]string{""}, kit.Followed[envoyfilter.Kind, string]{
+		Kind: envoyfilter.Namespaces, Resource: namespaces, Client: w.core, Whole: true,
+		Objects: kit.ObjectsOf(func(o *corev1.Namespace) []string { return index.SetNamespace(o) }),
+	})
+	follow(watched, kit.Followed[envoyfilter.Kind, string]{
+		Kind: envoyfilter.Services, Resource: services, Client: w.core, Whole: true, Objects: kit.ObjectsOf(index.SetService),
+	})
 	unreadable := map[types.NamespacedName]bool{}
-	ruleOf := func(o *istio.DestinationRule) *envoyfilter.Rule {
-		rule := envoyfilter.RuleOf(o)
-		rule.Unreadable = unreadable[rule.NamespacedName]
-		delete(unreadable, rule.NamespacedName)
-		return rule
-	}
-	follows[*istio.DestinationRule]{envoyfilter.Rules, rules, rulesClient, false, func() *istio.DestinationRule { return &istio.DestinationRule{} },
-		func(o *istio.DestinationRule) []string { return index.SetRule(ruleOf(o)) }, index.RemoveRule,
-		index.RetainRules, "", unreadable}.start(ctx, w, run, w.watched())
-	follows[*istio.EnvoyFilter]{envoyfilter.Filters, filters, filtersClient, false, func() *istio.EnvoyFilter { return &istio.EnvoyFilter{} },
-		index.SetFilter, index.RemoveFilter, index.RetainFilters, envoyfilter.LabelManagedBy + "=" + envoyfilter.ManagedBy, nil}.start(ctx, w, run, w.watched())
+	follow(watched, kit.Followed[envoyfilter.Kind, string]{
+		Kind: envoyfilter.Rules, Resource: rules, Client: rulesClient, Objects: kit.ObjectsOf(func(o *istio.DestinationRule) []string {
+			rule := envoyfilter.RuleOf(o)
+			rule.Unreadable = unreadable[rule.NamespacedName]
+			delete(unreadable, rule.NamespacedName)
+			return index.SetRule(rule)
+		}),
+		Undecodable: func(namespace, name string, _ error) {
+			w.notify(run, func() []string {
+				unreadable[types.NamespacedName{Namespace: namespace, Name: name}] = true
+				return nil
+			})
+		},
+	})
+	follow(watched, kit.Followed[envoyfilter.Kind, string]{
+		Kind: envoyfilter.Filters, Resource: filters, Client: filtersClient, Selector: envoyfilter.LabelManagedBy + "=" + envoyfilter.ManagedBy,
+		Objects: kit.ObjectsOf(index.SetFilter),
+	})
 	return nil
-}
-
-func (w *watches) watched() []string {
-	if len(w.r.Namespaces) == 0 || slices.Contains(w.r.Namespaces, "") {
-		return []string{""}
-	}
-	return w.r.Namespaces
 }
 
 // notify enqueues the namespaces that an event affects, if its run is the current one.
@@ -141,48 +144,5 @@ func (w *watches) notify(run *struct{ end context.CancelFunc }, tell func() []st
 	}
 	for _, source := range tell() {
 		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: source}})
-	}
-}
-
-// follows describes how a kind is followed: the functions receive its events, and unreadable, if set, the objects that
-// cannot be read.
-type follows[P runtime.Object] struct {
-	kind       envoyfilter.Kind
-	resource   schema.GroupVersionResource
-	client     rest.Interface
-	whole      bool
-	fresh      func() P
-	set        func(P) []string
-	remove     func(namespace, name string) []string
-	retain     func(in string, has envoyfilter.Has) []string
-	selector   string
-	unreadable map[types.NamespacedName]bool
-}
-
-func (f follows[P]) start(ctx context.Context, w *watches, run *struct{ end context.CancelFunc }, in []string) {
-	left := &atomic.Int64{}
-	left.Store(int64(len(in)))
-	for _, namespace := range in {
-		kind := reflector.Kind{
-			Name: f.resource.Resource, Resource: f.resource, Namespace: namespace, LabelSelector: f.selector, Whole: f.whole,
-			New:    func() runtime.Object { return f.fresh() },
-			Set:    func(object runtime.Object) { w.notify(run, func() []string { return f.set(object.(P)) }) },
-			Remove: func(namespace, name string) { w.notify(run, func() []string { return f.remove(namespace, name) }) },
-			Retain: func(names reflector.Names) { w.notify(run, func() []string { return f.retain(namespace, names.Has) }) },
-			First: func() {
-				if left.Add(-1) == 0 {
-					w.notify(run, func() []string { return w.r.index.Complete(f.kind) })
-				}
-			},
-		}
-		if f.unreadable != nil {
-			kind.Undecodable = func(namespace, name string, _ error) {
-				w.notify(run, func() []string {
-					f.unreadable[types.NamespacedName{Namespace: namespace, Name: name}] = true
-					return nil
-				})
-			}
-		}
-		reflector.New(kind, f.client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
 	}
 }

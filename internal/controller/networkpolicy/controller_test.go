@@ -235,7 +235,7 @@ func TestGone(t *testing.T) {
 	f.Index().SetNamespace(namespace("a"))
 	f.Index().SetService(service("a", "s", 80))
 	f.reconcile("")
-	f.Index().RemoveService("a", "s")
+	f.Index().Remove(desired.Services, "a", "s")
 	f.calls = nil
 	f.reconcile("Service a/s exists, but its event has not arrived yet")
 	f.called("NP-3", "get a/s")
@@ -266,7 +266,7 @@ func TestDeletePreconditions(t *testing.T) {
 	if err := f.server.Update(f.ctx, p); err != nil {
 		t.Fatal(err)
 	}
-	f.Index().RemoveService("a", "s")
+	f.Index().Remove(desired.Services, "a", "s")
 	f.reconcile("it is another form")
 	f.policy(ingress)
 	f.calls = nil

@@ -2,11 +2,13 @@ package networkpolicy
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	"github.com/espalier-project/espalier/internal/crdwatch"
 	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
@@ -64,13 +66,13 @@ func (i *istio) served(definition, version string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.endLocked(definition)
-	resource, kind, forget := virtualServices, desired.VirtualServices, func() []desired.Request { return i.w.r.index.RetainVirtualServices("", none) }
+	resource, kind := virtualServices, desired.VirtualServices
 	if definition == definitionOf(gateways) {
-		resource, kind, forget = gateways, desired.Gateways, func() []desired.Request { return i.w.r.index.RetainGateways("", none) }
+		resource, kind = gateways, desired.Gateways
 	}
 	if version == "" {
 		// The objects of a definition go with it.
-		i.w.add(forget())
+		i.w.add(i.w.r.index.Retain(kind, "", func(string, string) bool { return false }))
 		i.w.add(i.w.r.index.Complete(kind))
 		i.podsLocked()
 		return
@@ -83,17 +85,18 @@ func (i *istio) served(definition, version string) {
 	}
 	i.w.r.Log.Info("Following a kind of Istio", "kind", resource, "version", version)
 	ctx, current := i.beginLocked(definition)
-	follows := i.virtualServices
+	f := followed{Kind: kind, Resource: of, Client: client, Objects: i.virtualServices(current), Undecodable: i.unreadable(current)}
 	if resource == gateways {
-		follows = i.gateways
+		f.Objects = i.gateways(current)
 	}
-	i.w.followAll(ctx, i.w.watched(), client, func(in string) reflector.Kind { return follows(current, of, in) }, func() {
-		i.notify(definition, current, func() []desired.Request { return i.w.r.index.Complete(kind) })
-	})
+	i.follow(ctx, i.w.r.index, f, func(tell func() []desired.Request) { i.notify(definition, current, tell) })
 }
 
-// none is a list of no objects.
-func none(string, string) bool { return false }
+func (i *istio) follow(
+	ctx context.Context, x kit.Index[desired.Kind, desired.Request], f followed, tell func(func() []desired.Request),
+) {
+	kit.Follow(ctx, kit.Watched(i.w.r.Namespaces), x, f, tell, i.w.r.Clock, i.w.r.Log.WithName(Name))
+}
 
 func (i *istio) beginLocked(name string) (context.Context, *running) {
 	ctx, end := context.WithCancel(i.root)
@@ -125,21 +128,12 @@ func (r *running) take(key types.NamespacedName) bool {
 	return unreadable
 }
 
-// teller returns a function that hands over the events of the watch of that name, as long as it is the current one.
-func (i *istio) teller(name string, by *running) teller {
-	return func(tell func() []desired.Request) { i.notify(name, by, tell) }
-}
-
-func (i *istio) virtualServices(by *running, of schema.GroupVersionResource, in string) reflector.Kind {
-	index := i.w.r.index
-	kind := sliced(i.teller(definitionOf(virtualServices), by), of, func() *foreign.VirtualService { return &foreign.VirtualService{} },
-		func(o *foreign.VirtualService) []desired.Request {
-			v := virtualServiceOf(o)
-			v.Unreadable = by.take(v.NamespacedName)
-			return index.SetVirtualService(v)
-		}, index.RemoveVirtualService, within(in, index.RetainVirtualServices))
-	kind.Undecodable = i.unreadable(by)
-	return kind
+func (i *istio) virtualServices(by *running) kit.Objects[desired.Request] {
+	return kit.ObjectsOf(func(o *foreign.VirtualService) []desired.Request {
+		v := virtualServiceOf(o)
+		v.Unreadable = by.take(v.NamespacedName)
+		return i.w.r.index.SetVirtualService(v)
+	})
 }
 
 func (i *istio) unreadable(by *running) func(namespace, name string, err error) {
@@ -162,15 +156,11 @@ func virtualServiceOf(o *foreign.VirtualService) desired.VirtualService {
 	return desired.NewVirtualService(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, o.Spec.Gateways, destinations)
 }
 
-func (i *istio) gateways(by *running, of schema.GroupVersionResource, in string) reflector.Kind {
-	index := i.w.r.index
-	kind := sliced(i.teller(definitionOf(gateways), by), of, func() *foreign.Gateway { return &foreign.Gateway{} },
-		func(o *foreign.Gateway) []desired.Request {
-			key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-			return index.SetGateway(desired.Gateway{NamespacedName: key, Selector: o.Spec.Selector, Unreadable: by.take(key)})
-		}, index.RemoveGateway, within(in, index.RetainGateways))
-	kind.Undecodable = i.unreadable(by)
-	return kind
+func (i *istio) gateways(by *running) kit.Objects[desired.Request] {
+	return kit.ObjectsOf(func(o *foreign.Gateway) []desired.Request {
+		key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+		return i.w.r.index.SetGateway(desired.Gateway{NamespacedName: key, Selector: o.Spec.Selector, Unreadable: by.take(key)})
+	})
 }
 
 // podsLocked follows the Pods of each selector that is in use, and no others.
@@ -187,19 +177,11 @@ func (i *istio) podsLocked() {
 		i.podsOfLocked(selector)
 	}
 	for name := range i.running {
-		if selector, isPods := cutPods(name); isPods && !used[name] {
+		if selector, isPods := strings.CutPrefix(name, "pods "); isPods && !used[name] {
 			i.endLocked(name)
 			i.w.add(index.ForgetGatewayPods(selector))
 		}
 	}
-}
-
-func cutPods(name string) (string, bool) {
-	const of = "pods "
-	if len(name) < len(of) || name[:len(of)] != of {
-		return "", false
-	}
-	return name[len(of):], true
 }
 
 // podsOfLocked follows the Pods of Gateways with a selector (NP-52).
@@ -214,18 +196,31 @@ func (i *istio) podsOfLocked(selector string) {
 			i.w.add(requests())
 		}
 	}
-	i.w.followAll(ctx, i.w.watched(), i.w.pods, func(in string) reflector.Kind {
-		kind := sliced(tell, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
-			func(o *kubernetes.Pod) []desired.Request {
-				return index.SetGatewayPod(selector, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
-			},
-			func(namespace, name string) []desired.Request {
-				return index.SetGatewayPod(selector, types.NamespacedName{Namespace: namespace, Name: name}, false)
-			},
-			func(has desired.Has) []desired.Request { return index.RetainGatewayPods(selector, in, has) })
-		kind.LabelSelector = selector
-		return kind
-	}, func() {
-		tell(func() []desired.Request { return index.CompleteGatewayPods(selector) })
-	})
+	i.follow(ctx, gatePods{index, selector}, followed{
+		Kind: desired.GatewayPods, Resource: kubernetes.Pods, Client: i.w.pods, Selector: selector,
+		Objects: kit.ObjectsOf(func(o *kubernetes.Pod) []desired.Request {
+			return index.SetGatewayPod(selector, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
+		}),
+	}, tell)
+}
+
+// gatePods are the Pods of one selector of Gateways in the index.
+type gatePods struct {
+	index    *desired.Index
+	selector string
+}
+
+// Complete implements kit.Index.
+func (g gatePods) Complete(desired.Kind) []desired.Request {
+	return g.index.CompleteGatewayPods(g.selector)
+}
+
+// Remove implements kit.Index.
+func (g gatePods) Remove(_ desired.Kind, namespace, name string) []desired.Request {
+	return g.index.SetGatewayPod(g.selector, types.NamespacedName{Namespace: namespace, Name: name}, false)
+}
+
+// Retain implements kit.Index.
+func (g gatePods) Retain(_ desired.Kind, namespace string, has desired.Has) []desired.Request {
+	return g.index.RetainGatewayPods(g.selector, namespace, has)
 }

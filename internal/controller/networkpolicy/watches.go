@@ -2,18 +2,16 @@ package networkpolicy
 
 import (
 	"context"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 
+	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
 	"github.com/espalier-project/espalier/internal/reflector"
@@ -57,51 +55,54 @@ func newWatches(r *Reconciler) (*watches, error) {
 	return w, nil
 }
 
+// followed is a kind whose objects the index receives.
+type followed = kit.Followed[desired.Kind, desired.Request]
+
 // Start implements source.TypedSource.
 func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[desired.Request]) error {
 	w.queue = queue
-	index := w.r.index
-	w.follow(ctx, desired.Namespaces, []string{""}, w.core, func(string) reflector.Kind {
-		return whole(w, namespaces, func(o *corev1.Namespace) []desired.Request { return index.SetNamespace(o) },
-			func(_, name string) []desired.Request { return index.RemoveNamespace(name) }, index.RetainNamespaces)
+	index, watched := w.r.index, kit.Watched(w.r.Namespaces)
+	w.follow(ctx, []string{""}, followed{
+		Kind: desired.Namespaces, Resource: namespaces, Client: w.core, Whole: true,
+		Objects: kit.ObjectsOf(func(o *corev1.Namespace) []desired.Request { return index.SetNamespace(o) }),
 	})
-	w.follow(ctx, desired.Services, w.watched(), w.core, func(in string) reflector.Kind {
-		return whole(w, services, index.SetService, w.serviceGone, within(in, index.RetainServices))
-	})
-	w.follow(ctx, desired.Policies, w.watched(), w.networking, func(in string) reflector.Kind {
-		kind := whole(w, policies, index.SetPolicy, index.RemovePolicy, within(in, index.RetainPolicies))
-		kind.LabelSelector = policySelector
-		return kind
+	w.follow(ctx, watched, followed{Kind: desired.Services, Resource: services, Client: w.core, Whole: true, Objects: kit.ObjectsOf(index.SetService)})
+	w.follow(ctx, watched, followed{
+		Kind: desired.Policies, Resource: policies, Client: w.networking, Selector: policySelector, Whole: true, Objects: kit.ObjectsOf(index.SetPolicy),
 	})
 	if w.r.Config.IngressControllerSelector != nil {
-		w.follow(ctx, desired.Ingresses, w.watched(), w.networking, func(in string) reflector.Kind {
-			return whole(w, ingresses, index.SetIngress, index.RemoveIngress, within(in, index.RetainIngresses))
+		w.follow(ctx, watched, followed{
+			Kind: desired.Ingresses, Resource: ingresses, Client: w.networking, Whole: true, Objects: kit.ObjectsOf(index.SetIngress),
 		})
 	}
-	if w.r.Config.OnlyForExistingPods != nil && *w.r.Config.OnlyForExistingPods {
-		w.follow(ctx, desired.Pods, w.watched(), w.pods, w.podsThatAsk)
+	if ptr.Deref(w.r.Config.OnlyForExistingPods, false) { // The index keeps those with labels that ask for access.
+		w.follow(ctx, watched, followed{
+			Kind: desired.Pods, Resource: kubernetes.Pods, Client: w.pods,
+			Objects: kit.ObjectsOf(func(o *kubernetes.Pod) []desired.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }),
+		})
 	}
 	return w.istio.start(ctx)
 }
 
-// serviceGone also forgets the Events of a Service.
-func (w *watches) serviceGone(namespace, name string) []desired.Request {
-	uid := w.r.index.UIDOf(namespace, name)
-	w.r.problems.Forget(uid)
-	w.r.keys.Forget(uid)
-	return w.r.index.RemoveService(namespace, name)
+// forgetting is the index, and also forgets the Events of a Service that is gone.
+type forgetting struct {
+	*desired.Index
+	r *Reconciler
 }
 
-// podsThatAsk follows the Pods of a namespace; the index keeps those with labels that ask for access.
-func (w *watches) podsThatAsk(in string) reflector.Kind {
-	index := w.r.index
-	return sliced(w.now, kubernetes.Pods, func() *kubernetes.Pod { return &kubernetes.Pod{} },
-		func(o *kubernetes.Pod) []desired.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }, index.RemovePod, within(in, index.RetainPods))
+// Remove implements kit.Index.
+func (f forgetting) Remove(kind desired.Kind, namespace, name string) []desired.Request {
+	if kind == desired.Services {
+		uid := f.UIDOf(namespace, name)
+		f.r.problems.Forget(uid)
+		f.r.keys.Forget(uid)
+	}
+	return f.Index.Remove(kind, namespace, name)
 }
 
-// within returns the function that gives an index the objects that exist in a namespace.
-func within(in string, retain func(string, desired.Has) []desired.Request) func(desired.Has) []desired.Request {
-	return func(has desired.Has) []desired.Request { return retain(in, has) }
+func (w *watches) follow(ctx context.Context, in []string, f followed) {
+	tell := func(tell func() []desired.Request) { w.add(tell()) }
+	kit.Follow[desired.Kind, desired.Request](ctx, in, forgetting{w.r.index, w.r}, f, tell, w.r.Clock, w.r.Log.WithName(Name))
 }
 
 // WaitForSync implements source.TypedSyncingSource: nothing is decided before all is known that decides (NP-1 … NP-5 read all of it).
@@ -114,34 +115,6 @@ func (w *watches) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// watched are the namespaces to follow; the empty one stands for all.
-func (w *watches) watched() []string {
-	if len(w.r.Namespaces) == 0 || slices.Contains(w.r.Namespaces, "") {
-		return []string{""}
-	}
-	return w.r.Namespaces
-}
-
-// follow follows a kind in some namespaces and reports to the index when the first list of each namespace is complete.
-func (w *watches) follow(ctx context.Context, kind desired.Kind, in []string, client rest.Interface, of func(namespace string) reflector.Kind) {
-	w.followAll(ctx, in, client, of, func() { w.add(w.r.index.Complete(kind)) })
-}
-
-func (w *watches) followAll(ctx context.Context, in []string, client rest.Interface, of func(namespace string) reflector.Kind, complete func()) {
-	left := atomic.Int64{}
-	left.Store(int64(len(in)))
-	for _, namespace := range in {
-		kind := of(namespace)
-		kind.Namespace = namespace
-		kind.First = func() {
-			if left.Add(-1) == 0 {
-				complete()
-			}
-		}
-		reflector.New(kind, client, w.r.Clock, w.r.Log.WithName(Name)).Start(ctx)
-	}
-}
-
 // add queues requests. Before all is known nothing can be decided, and once it is everything is asked for.
 func (w *watches) add(requests []desired.Request) {
 	if !w.r.index.IsComplete() {
@@ -151,29 +124,4 @@ func (w *watches) add(requests []desired.Request) {
 		w.queue.Add(request)
 	}
 	w.once.Do(func() { close(w.complete) })
-}
-
-// teller hands over what an event asks for.
-type teller func(tell func() []desired.Request)
-
-func (w *watches) now(tell func() []desired.Request) { w.add(tell()) }
-
-// whole returns the description of following one of Kubernetes' own kinds.
-func whole[T any, P interface {
-	*T
-	runtime.Object
-}](w *watches, resource schema.GroupVersionResource, set func(P) []desired.Request, remove func(namespace, name string) []desired.Request, retain func(desired.Has) []desired.Request) reflector.Kind {
-	kind := sliced(w.now, resource, func() P { return new(T) }, set, remove, retain)
-	kind.Whole = true
-	return kind
-}
-
-// sliced returns the description of following a kind of which slices are read.
-func sliced[P runtime.Object](t teller, resource schema.GroupVersionResource, fresh func() P, set func(P) []desired.Request, remove func(namespace, name string) []desired.Request, retain func(desired.Has) []desired.Request) reflector.Kind {
-	return reflector.Kind{
-		Name: resource.Resource, Resource: resource, New: func() runtime.Object { return fresh() },
-		Set:    func(object runtime.Object) { t(func() []desired.Request { return set(object.(P)) }) },
-		Remove: func(namespace, name string) { t(func() []desired.Request { return remove(namespace, name) }) },
-		Retain: func(names reflector.Names) { t(func() []desired.Request { return retain(names.Has) }) },
-	}
 }

@@ -43,19 +43,6 @@ func TestNothingIsAskedBeforeAllIsKnown(t *testing.T) {
 	}
 }
 
-// COM-3: the configured namespaces are followed, or all.
-func TestWatched(t *testing.T) {
-	for name, tc := range map[string]struct {
-		configured []string
-		want       int
-	}{"COM-3/none": {nil, 1}, "COM-3/some": {[]string{"a", "b"}, 2}, "COM-3/all beside some": {[]string{"a", ""}, 1}} {
-		r := &Reconciler{Options: Options{Namespaces: tc.configured}}
-		if got := (&watches{r: r}).watched(); len(got) != tc.want {
-			t.Errorf("%s: got %q", name, got)
-		}
-	}
-}
-
 // NP-44, NP-50: where a VirtualService leads to, by any protocol; what an ended watch tells late does not count.
 func TestIstioWatches(t *testing.T) {
 	to := func(port int32) []foreign.Route {

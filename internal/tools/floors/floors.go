@@ -52,6 +52,7 @@ var house = []floor{
 			"internal/controller/csrapprover/csr",
 			"internal/controller/garbagecollector/references",
 			"internal/controller/istioclusterconfiguration/envoyfilter",
+			"internal/controller/namespaced",
 			"internal/controller/networkpolicy/desired",
 			"internal/controller/node",
 			"internal/controller/tokeninvalidator/invalidation",

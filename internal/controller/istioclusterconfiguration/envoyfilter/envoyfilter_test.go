@@ -243,7 +243,7 @@ func apply(x *Index, source string) (writes int) {
 		x.SetFilter(stored(o))
 	}
 	for _, e := range d.Delete {
-		x.RemoveFilter(e.Namespace, e.Name)
+		x.Remove(Filters, e.Namespace, e.Name)
 	}
 	return len(d.Write) + len(d.Delete)
 }
@@ -280,7 +280,7 @@ func TestChanges(t *testing.T) {
 		"ICC-3/ports":              x.SetService(svc("a", "web", "*", ports[0])),
 		"ICC-3/exportTo":           x.SetService(svc("a", "web", "in1", ports[0])),
 		"ICC-3/DestinationRule":    x.SetRule(rule(t, "{host: web, exportTo: [in1, in3]}")),
-		"ICC-3/Service gone":       x.RemoveService("a", "web"),
+		"ICC-3/Service gone":       x.Remove(Services, "a", "web"),
 		"ICC-3/ingress namespace":  x.SetNamespace(space("in3", "gardener.cloud/role=istio-ingress")),
 		"ICC-3/not one any more":   x.SetNamespace(space("in3")),
 		"ICC-3/EnvoyFilter edited": x.SetFilter(&istio.EnvoyFilter{Object: stored(filter("a", "uid of a", "in1", nil)).Object, Spec: runtime.RawExtension{Raw: []byte(`{}`)}}),
@@ -317,14 +317,14 @@ func TestChanges(t *testing.T) {
 	if apply(x, "a") > 0 {
 		t.Error("ICC-5: something is done because a rule cannot be read")
 	}
-	x.RemoveRule("a", "r")
+	x.Remove(Rules, "a", "r")
 	apply(x, "a")
 	if got := x.where("a"); len(got) > 0 {
 		t.Errorf("ICC-10/last DestinationRule deleted: %v", got)
 	}
 	x.SetRule(rule(t, "{host: web, exportTo: ['*']}"))
 	apply(x, "a")
-	x.RemoveNamespace("a")
+	x.Remove(Namespaces, "", "a")
 	if apply(x, "a") > 0 {
 		t.Error("ICC-4: the source namespace is gone, and what it had goes with it")
 	}
@@ -382,13 +382,13 @@ func TestLawFunctionOfInputs(t *testing.T) {
 				x.SetRule(r)
 			case 1:
 				delete(rules, name)
-				x.RemoveRule("a", name)
+				x.Remove(Rules, "a", name)
 			case 2:
 				services[name] = svc("a", name, rapid.SampledFrom([]string{"*", "in2", "absent"}).Draw(rt, "service"), corev1.ServicePort{Port: rapid.Int32Range(1, 3).Draw(rt, "port")})
 				x.SetService(services[name])
 			case 3:
 				delete(services, name)
-				x.RemoveService("a", name)
+				x.Remove(Services, "a", name)
 			}
 			if rapid.Bool().Draw(rt, "apply") {
 				apply(x, "a")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/espalier-project/espalier/internal/controller/namespaced"
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 )
 
@@ -54,10 +55,10 @@ type Index struct {
 
 	mu         sync.Mutex
 	complete   map[Kind]bool
-	rules      map[string]map[string]*Rule // by namespace and name
+	rules      namespaced.Map[*Rule]
 	services   map[types.NamespacedName]*Service
 	namespaces map[string]*namespace
-	filters    map[string]map[string]*Existing // by source namespace and namespace
+	filters    namespaced.Map[*Existing] // by source namespace and namespace
 }
 
 type namespace struct {
@@ -77,8 +78,8 @@ type Existing struct {
 // NewIndex returns an index that knows nothing.
 func NewIndex(watched []string) *Index {
 	return &Index{
-		watched: watched, complete: map[Kind]bool{}, rules: map[string]map[string]*Rule{}, services: map[types.NamespacedName]*Service{},
-		namespaces: map[string]*namespace{}, filters: map[string]map[string]*Existing{},
+		watched: watched, complete: map[Kind]bool{}, rules: namespaced.Map[*Rule]{}, services: map[types.NamespacedName]*Service{},
+		namespaces: map[string]*namespace{}, filters: namespaced.Map[*Existing]{},
 	}
 }
 
@@ -127,48 +128,74 @@ func (x *Index) SetRule(r *Rule) []string {
 	if reflect.DeepEqual(x.rules[r.Namespace][r.Name], r) {
 		return nil
 	}
-	if x.rules[r.Namespace] == nil {
-		x.rules[r.Namespace] = map[string]*Rule{}
-	}
-	x.rules[r.Namespace][r.Name] = r
+	x.rules.Set(r.Namespace, r.Name, r)
 	return []string{r.Namespace}
 }
 
-// RemoveRule removes a DestinationRule.
-func (x *Index) RemoveRule(namespace, name string) []string {
+// Has reports whether an object is among all those of a list.
+type Has = func(namespace, name string) bool
+
+// Remove records that an object of a kind is gone, or no longer of interest.
+func (x *Index) Remove(kind Kind, namespace, name string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.rules[namespace], name)
-	if len(x.rules[namespace]) == 0 {
-		delete(x.rules, namespace)
-	}
-	return []string{namespace}
+	return x.removeLocked(kind, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// Has reports whether an object is among all those of a list.
-type Has func(namespace, name string) bool
-
-// RetainRules removes the DestinationRules of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainRules(in string, has Has) []string {
+// Retain removes the objects of a kind in a namespace (in all if it is empty) that a list no longer has.
+func (x *Index) Retain(kind Kind, in string, has Has) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	var changed []string
-	for _, key := range x.ruleNames(in) {
-		if !has(key.Namespace, key.Name) {
-			changed = append(changed, x.RemoveRule(key.Namespace, key.Name)...)
+	for _, key := range x.keysLocked(kind) {
+		if namespaced.In(in, key.Namespace) && !has(key.Namespace, key.Name) {
+			changed = append(changed, x.removeLocked(kind, key)...)
 		}
+	}
+	if kind == Namespaces {
+		return x.allLocked()
 	}
 	return changed
 }
 
-func (x *Index) ruleNames(in string) []types.NamespacedName {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all []types.NamespacedName
-	for namespace, rules := range x.rules {
-		for name := range rules {
-			if in == "" || in == namespace {
-				all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
-			}
+func (x *Index) removeLocked(kind Kind, key types.NamespacedName) []string {
+	switch kind {
+	case Rules:
+		x.rules.Delete(key.Namespace, key.Name)
+		return []string{key.Namespace}
+	case Services:
+		delete(x.services, key)
+		return x.aboutLocked(key)
+	case Filters:
+		source, named := strings.CutSuffix(key.Name, suffix)
+		if !named {
+			return nil
 		}
+		x.filters.Delete(source, key.Namespace)
+		return []string{source}
+	}
+	old := x.namespaces[key.Name]
+	if delete(x.namespaces, key.Name); old != nil && old.ingress {
+		return x.reachingLocked(key.Name)
+	}
+	return nil // ICC-4: what a source namespace had is collected with it.
+}
+
+// keysLocked returns the names of all objects of a kind.
+func (x *Index) keysLocked(kind Kind) (all []types.NamespacedName) {
+	switch kind {
+	case Rules:
+		return x.rules.Keys()
+	case Services:
+		return slices.Collect(maps.Keys(x.services))
+	case Filters:
+		for _, key := range x.filters.Keys() {
+			all = append(all, types.NamespacedName{Namespace: key.Name, Name: key.Namespace + suffix})
+		}
+		return all
+	}
+	for name := range x.namespaces {
+		all = append(all, types.NamespacedName{Name: name})
 	}
 	return all
 }
@@ -183,29 +210,6 @@ func (x *Index) SetService(o *corev1.Service) []string {
 	}
 	x.services[s.NamespacedName] = s
 	return x.aboutLocked(s.NamespacedName)
-}
-
-// RemoveService removes a Service.
-func (x *Index) RemoveService(namespace, name string) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	delete(x.services, key)
-	return x.aboutLocked(key)
-}
-
-// RetainServices removes the Services of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainServices(in string, has Has) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var changed []string
-	for key := range x.services {
-		if (in == "" || in == key.Namespace) && !has(key.Namespace, key.Name) {
-			delete(x.services, key)
-			changed = append(changed, x.aboutLocked(key)...)
-		}
-	}
-	return changed
 }
 
 // aboutLocked are the namespaces with rules about a Service.
@@ -265,30 +269,6 @@ func (x *Index) reachingLocked(gateways string) []string {
 	return all
 }
 
-// RemoveNamespace removes a Namespace.
-func (x *Index) RemoveNamespace(name string) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	old := x.namespaces[name]
-	delete(x.namespaces, name)
-	if old != nil && old.ingress {
-		return x.reachingLocked(name)
-	}
-	return nil // ICC-4: what a source namespace had is collected with it.
-}
-
-// RetainNamespaces removes the Namespaces that a list no longer has.
-func (x *Index) RetainNamespaces(has Has) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for name := range x.namespaces {
-		if !has("", name) {
-			delete(x.namespaces, name)
-		}
-	}
-	return x.allLocked()
-}
-
 // sourceOf returns the source namespace of an EnvoyFilter that is ours: its label says so, and its owner is the namespace of its name.
 func sourceOf(o *istio.EnvoyFilter) string {
 	source, named := strings.CutSuffix(o.Name, suffix)
@@ -307,50 +287,13 @@ func sourceOf(o *istio.EnvoyFilter) string {
 func (x *Index) SetFilter(o *istio.EnvoyFilter) []string {
 	source := sourceOf(o)
 	if source == "" {
-		return x.RemoveFilter(o.Namespace, o.Name)
+		return x.Remove(Filters, o.Namespace, o.Name)
 	}
 	e := &Existing{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, digest: digest(o.Labels, o.OwnerReferences, o.Spec.Raw)}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.filters[source] == nil {
-		x.filters[source] = map[string]*Existing{}
-	}
-	x.filters[source][o.Namespace] = e
+	x.filters.Set(source, o.Namespace, e)
 	return []string{source}
-}
-
-// RemoveFilter removes an EnvoyFilter that is gone, or has lost the label.
-func (x *Index) RemoveFilter(namespace, name string) []string {
-	source, named := strings.CutSuffix(name, suffix)
-	if !named {
-		return nil
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.filters[source], namespace)
-	if len(x.filters[source]) == 0 {
-		delete(x.filters, source)
-	}
-	return []string{source}
-}
-
-// RetainFilters removes the labelled EnvoyFilters of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainFilters(in string, has Has) []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var changed []string
-	for source, filters := range x.filters {
-		for namespace, e := range filters {
-			if (in == "" || in == namespace) && !has(namespace, e.Name) {
-				delete(filters, namespace)
-				changed = append(changed, source)
-			}
-		}
-		if len(filters) == 0 {
-			delete(x.filters, source)
-		}
-	}
-	return changed
 }
 
 // digest stands for all that is managed of a filter.

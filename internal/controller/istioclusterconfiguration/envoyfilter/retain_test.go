@@ -38,20 +38,22 @@ func TestRetain(t *testing.T) {
 		// a and b are where filters of a and b are known after a look at both; "-" if nothing is known that could be decided.
 		a, b []string
 	}{
-		"ICC-3/all rules are there":       {func(x *Index) []string { return x.RetainRules("", all) }, nil, []string{"in1", "in2"}, []string{"in1", "in2"}},
-		"ICC-3/no rule of a namespace":    {func(x *Index) []string { return x.RetainRules("a", none) }, []string{"a"}, nil, []string{"in1", "in2"}},
-		"ICC-3/no rule":                   {func(x *Index) []string { return x.RetainRules("", none) }, []string{"a", "b"}, nil, nil},
-		"ICC-3/all Services are there":    {func(x *Index) []string { return x.RetainServices("", all) }, nil, []string{"in1", "in2"}, []string{"in1", "in2"}},
-		"ICC-3/no Service of a namespace": {func(x *Index) []string { return x.RetainServices("b", none) }, []string{"b"}, []string{"in1", "in2"}, nil},
-		"ICC-3/no Service":                {func(x *Index) []string { return x.RetainServices("", none) }, []string{"a", "b"}, nil, nil},
-		"ICC-10/all filters are there":    {func(x *Index) []string { return x.RetainFilters("", all) }, nil, []string{"in1", "in2"}, []string{"in1", "in2"}},
-		"ICC-10/no filter of a namespace": {func(x *Index) []string { return x.RetainFilters("in1", none) }, []string{"a", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
-		"ICC-10/no filter":                {func(x *Index) []string { return x.RetainFilters("", none) }, []string{"a", "a", "b", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
+		"ICC-3/all rules are there":       {func(x *Index) []string { return x.Retain(Rules, "", all) }, nil, []string{"in1", "in2"}, []string{"in1", "in2"}},
+		"ICC-3/no rule of a namespace":    {func(x *Index) []string { return x.Retain(Rules, "a", none) }, []string{"a"}, nil, []string{"in1", "in2"}},
+		"ICC-3/no rule":                   {func(x *Index) []string { return x.Retain(Rules, "", none) }, []string{"a", "b"}, nil, nil},
+		"ICC-3/all Services are there":    {func(x *Index) []string { return x.Retain(Services, "", all) }, nil, []string{"in1", "in2"}, []string{"in1", "in2"}},
+		"ICC-3/no Service of a namespace": {func(x *Index) []string { return x.Retain(Services, "b", none) }, []string{"b"}, []string{"in1", "in2"}, nil},
+		"ICC-3/no Service":                {func(x *Index) []string { return x.Retain(Services, "", none) }, []string{"a", "b"}, nil, nil},
+		"ICC-10/all filters are there":    {func(x *Index) []string { return x.Retain(Filters, "", all) }, nil, []string{"in1", "in2"}, []string{"in1", "in2"}},
+		"ICC-10/no filter of a namespace": {func(x *Index) []string { return x.Retain(Filters, "in1", none) }, []string{"a", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
+		"ICC-10/no filter":                {func(x *Index) []string { return x.Retain(Filters, "", none) }, []string{"a", "a", "b", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
 		"ICC-2/no ingress namespace": {func(x *Index) []string {
-			return x.RetainNamespaces(func(_, name string) bool { return name == "a" || name == "b" })
+			return x.Retain(Namespaces, "", func(_, name string) bool { return name == "a" || name == "b" })
 		}, []string{"a", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
-		"ICC-2/all namespaces are there":   {func(x *Index) []string { return x.RetainNamespaces(all) }, []string{"a", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
-		"ICC-4/a source namespace is gone": {func(x *Index) []string { return x.RetainNamespaces(func(_, name string) bool { return name != "a" }) }, []string{"a", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
+		"ICC-2/all namespaces are there": {func(x *Index) []string { return x.Retain(Namespaces, "", all) }, []string{"a", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
+		"ICC-4/a source namespace is gone": {func(x *Index) []string {
+			return x.Retain(Namespaces, "", func(_, name string) bool { return name != "a" })
+		}, []string{"a", "b"}, []string{"in1", "in2"}, []string{"in1", "in2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := spaces(t)
@@ -72,13 +74,13 @@ func TestRetain(t *testing.T) {
 		})
 	}
 	x := spaces(t)
-	if x.RetainFilters("in1", none); !slices.Equal(x.where("a"), []string{"in2"}) {
+	if x.Retain(Filters, "in1", none); !slices.Equal(x.where("a"), []string{"in2"}) {
 		t.Errorf("ICC-10: filters of a are known in %v", x.where("a"))
 	}
-	if x.RetainFilters("", none); len(x.filters) > 0 {
+	if x.Retain(Filters, "", none); len(x.filters) > 0 {
 		t.Errorf("ICC-10: filters are known: %v", x.filters)
 	}
-	if x.RetainNamespaces(none); len(x.Decide("a").Write) > 0 {
+	if x.Retain(Namespaces, "", none); len(x.Decide("a").Write) > 0 {
 		t.Error("ICC-4: filters are written for a namespace that is gone")
 	}
 }
@@ -98,7 +100,7 @@ func TestForget(t *testing.T) {
 // TestRemoveNamespace: an ingress namespace that is gone concerns those whose rules reach it; another one concerns nobody (ICC-3, ICC-4).
 func TestRemoveNamespace(t *testing.T) {
 	for name, want := range map[string][]string{"in1": {"a", "b"}, "other": nil, "unknown": nil, "a": nil} {
-		changed := spaces(t).RemoveNamespace(name)
+		changed := spaces(t).Remove(Namespaces, "", name)
 		slices.Sort(changed)
 		if !slices.Equal(changed, want) {
 			t.Errorf("ICC-3: without %s: concerns %v, want %v", name, changed, want)
@@ -108,10 +110,10 @@ func TestRemoveNamespace(t *testing.T) {
 	r := rule(t, "{host: web, exportTo: ['.']}")
 	r.Namespace = "in1"
 	x.SetRule(r)
-	if got := x.RemoveNamespace("in1"); !slices.Equal(got, []string{"in1"}) {
+	if got := x.Remove(Namespaces, "", "in1"); !slices.Equal(got, []string{"in1"}) {
 		t.Errorf("ICC-3: a rule for its own namespace: concerns %v", got)
 	}
-	if got := x.RemoveNamespace("in2"); len(got) > 0 {
+	if got := x.Remove(Namespaces, "", "in2"); len(got) > 0 {
 		t.Errorf("ICC-3: a rule for another namespace: concerns %v", got)
 	}
 }

@@ -37,7 +37,7 @@ func BenchmarkNamespace(b *testing.B) {
 				for _, r := range w.SetNamespace(o) {
 					policies += len(w.Decide(r).Write)
 				}
-				w.RemoveNamespace("fresh")
+				w.Remove(Namespaces, "", "fresh")
 			}
 			b.ReportMetric(float64(policies)/float64(b.N), "policies/op")
 		})

@@ -128,10 +128,10 @@ func TestNamespaceSelectors(t *testing.T) {
 	for k := range copyOf(w.policies) {
 		if k.Namespace == "e" {
 			delete(w.policies, k)
-			w.settle(w.RemovePolicy(k.Namespace, k.Name))
+			w.settle(w.Remove(Policies, k.Namespace, k.Name))
 		}
 	}
-	w.settle(w.RemoveNamespace("e"))
+	w.settle(w.Remove(Namespaces, "", "e"))
 	w.want("NP-41/a namespace is gone", slices.Concat(own, from("c"))...)
 	w.service(service("a", "s", []string{"1:1"}, "namespace-selectors", `[{}]`))
 	w.want("NP-5/an empty selector matches all, the own namespace once", slices.Concat(own, from("b"), from("c"), from("d"))...)
@@ -154,7 +154,7 @@ func TestOwnNamespaceTerminating(t *testing.T) {
 	if len(w.writes) > 0 {
 		t.Errorf("NP-6: own namespace terminating and ports changed: %v", w.writes)
 	}
-	w.settle(w.RemoveService("a", "s"))
+	w.settle(w.Remove(Services, "a", "s"))
 	w.want("NP-3/Service deleted")
 }
 
@@ -169,7 +169,7 @@ func TestHandledNamespaces(t *testing.T) {
 	w.want("NP-2/BH-NP-22, not handled")
 	w.service(service("garden", "g", []string{"1:1"}))
 	w.want("NP-2/NP-2a, one selector is enough", "garden/ingress-to-g-tcp-1", "garden/egress-to-g-tcp-1")
-	w.settle(w.RemoveService("garden", "g"))
+	w.settle(w.Remove(Services, "garden", "g"))
 	w.namespace("a", "gardener.cloud/role=shoot")
 	w.want("NP-2/the namespace gets the label; NP-5/clients need not be handled", "a/ingress-to-s-tcp-1", "a/egress-to-s-tcp-1", "a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1")
 	w.namespace("a", "gardener.cloud/role=extension")
@@ -182,7 +182,7 @@ func TestUnknownNamespace(t *testing.T) {
 	w.namespace("a", "x=y")
 	w.service(service("a", "s", []string{"1:1"}))
 	names := w.names()
-	w.settle(w.RemoveNamespace("a"))
+	w.settle(w.Remove(Namespaces, "", "a"))
 	w.want("NP-2/existing policies stay", names...)
 	w.service(service("c", "s", []string{"1:1"}))
 	w.want("NP-2/none are created", names...)
@@ -191,8 +191,8 @@ func TestUnknownNamespace(t *testing.T) {
 // TestCleanup: what has no policies.
 func TestCleanup(t *testing.T) {
 	for name, end := range map[string]func(*world){
-		"NP-3/Service not found":       func(w *world) { w.settle(w.RemoveService("a", "s")) },
-		"NP-3/Service not in the list": func(w *world) { w.settle(w.RetainServices("", none)) },
+		"NP-3/Service not found":       func(w *world) { w.settle(w.Remove(Services, "a", "s")) },
+		"NP-3/Service not in the list": func(w *world) { w.settle(w.Retain(Services, "", none)) },
 		"NP-3/being deleted": func(w *world) {
 			o := service("a", "s", []string{"1:1"})
 			o.DeletionTimestamp = &metav1.Time{}
@@ -273,7 +273,7 @@ func TestPoliciesByHand(t *testing.T) {
 		t.Run("NP-42/deleted "+name, func(t *testing.T) {
 			w := start(t)
 			delete(w.policies, key(namespace, name))
-			w.settle(w.RemovePolicy(namespace, name))
+			w.settle(w.Remove(Policies, namespace, name))
 			w.want("NP-42", all...)
 			if len(w.writes) != 1 {
 				t.Errorf("got %v", w.writes)

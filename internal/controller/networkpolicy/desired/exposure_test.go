@@ -73,7 +73,7 @@ func TestIngresses(t *testing.T) {
 			w.settle(w.SetIngress(ingress(tc.object.Namespace, "i", "else:1")))
 			w.want("NP-43/it leads elsewhere", own...)
 			w.settle(w.SetIngress(tc.object))
-			w.settle(w.RemoveIngress(tc.object.Namespace, "i"))
+			w.settle(w.Remove(Ingresses, tc.object.Namespace, "i"))
 			w.want("NP-43/deleted", own...)
 		})
 	}
@@ -167,11 +167,11 @@ func TestIstio(t *testing.T) {
 		change func(*world) []Request
 		want   []string
 	}{
-		"NP-44/VirtualService deleted":     {func(w *world) []Request { return w.RemoveVirtualService("a", "v") }, nil},
+		"NP-44/VirtualService deleted":     {func(w *world) []Request { return w.Remove(VirtualServices, "a", "v") }, nil},
 		"NP-51/another Gateway, not there": {func(w *world) []Request { return w.SetVirtualService(virtual("other")) }, nil},
 		"NP-51/mesh is no Gateway":         {func(w *world) []Request { return w.SetVirtualService(virtual("mesh", "gw")) }, istioPair},
 		"NP-51/namespace and name":         {func(w *world) []Request { return w.SetVirtualService(virtual("a/gw")) }, istioPair},
-		"NP-51/Gateway deleted":            {func(w *world) []Request { return w.RemoveGateway("a", "gw") }, nil},
+		"NP-51/Gateway deleted":            {func(w *world) []Request { return w.Remove(Gateways, "a", "gw") }, nil},
 		"NP-52/Pods gone":                  {func(w *world) []Request { return w.RetainGatewayPods("istio=ingress", "", none) }, nil},
 		"NP-52/Pods elsewhere": {func(w *world) []Request {
 			return slices.Concat(w.SetNamespace(namespaceObject("x")), w.SetGatewayPod("istio=ingress", key("x", "pod"), true), w.RetainGatewayPods("istio=ingress", "", func(in, _ string) bool { return in == "x" }))
@@ -191,8 +191,8 @@ func TestIstio(t *testing.T) {
 		"NP-53/unknown port": {func(w *world) []Request {
 			return w.SetVirtualService(NewVirtualService(key("a", "v"), []string{"gw"}, []Destination{{"web.a.svc.cluster.local", 81}}))
 		}, nil},
-		"NP-44/not in the list": {func(w *world) []Request { return w.RetainVirtualServices("", none) }, nil},
-		"NP-51/not in the list": {func(w *world) []Request { return w.RetainGateways("", none) }, nil},
+		"NP-44/not in the list": {func(w *world) []Request { return w.Retain(VirtualServices, "", none) }, nil},
+		"NP-51/not in the list": {func(w *world) []Request { return w.Retain(Gateways, "", none) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := istioWorld(t)
@@ -284,7 +284,7 @@ func TestSharedWayInWhileIstioIsUnknown(t *testing.T) {
 		"none": {func(x *Index) []Request { return slices.Concat(x.Complete(VirtualServices), x.Complete(Gateways)) }, labelled},
 		"none, after one that could not be read": {func(x *Index) []Request {
 			return slices.Concat(x.SetVirtualService(VirtualService{NamespacedName: key("a", "v"), Unreadable: true}), x.Complete(VirtualServices), x.Complete(Gateways),
-				x.RemoveVirtualService("a", "v"))
+				x.Remove(VirtualServices, "a", "v"))
 		}, labelled},
 		"one that leads elsewhere, after it could not be read": {func(x *Index) []Request {
 			return slices.Concat(x.SetVirtualService(VirtualService{NamespacedName: key("a", "v"), Unreadable: true}), x.Complete(VirtualServices), x.Complete(Gateways),

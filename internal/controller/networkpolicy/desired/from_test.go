@@ -28,7 +28,7 @@ func TestFromInNames(t *testing.T) {
 			w.service(service("a", tc.service, []string{tc.port}, tc.annotations...))
 			w.settle(w.SetPod("a", "p", map[string]string{prefix + tc.label: "allowed"}))
 			w.want("a Pod", tc.want...)
-			w.settle(w.RemovePod("a", "p"))
+			w.settle(w.Remove(Pods, "a", "p"))
 			w.want("the last Pod is gone")
 		})
 	}

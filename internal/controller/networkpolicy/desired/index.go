@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -8,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/controller/namespaced"
 )
 
 // Request asks to reconcile the policies of a Service.
@@ -64,7 +67,7 @@ type Index struct {
 
 	mu         sync.Mutex
 	complete   map[Kind]bool
-	services   map[string]map[string]*Service // by namespace and name
+	services   namespaced.Map[*Service]
 	namespaces map[string]*namespace
 	groups     map[string]*group // by the value of the annotation
 	policies   map[types.NamespacedName]*Existing
@@ -74,7 +77,7 @@ type Index struct {
 	// waiting are the requests that a policy of another Service keeps from their own of the same name.
 	waiting   map[types.NamespacedName]map[Request]bool
 	writing   map[types.NamespacedName][]*Writing
-	ingresses map[string]map[string][]Backend // by namespace and name
+	ingresses namespaced.Map[[]Backend]
 	pods      pods
 	istio     istio
 }
@@ -100,9 +103,9 @@ func (g *group) matches(set labels.Set) bool {
 // NewIndex returns an index that knows nothing.
 func NewIndex(o Options) *Index {
 	x := &Index{
-		options: o, complete: map[Kind]bool{}, services: map[string]map[string]*Service{}, namespaces: map[string]*namespace{}, groups: map[string]*group{},
+		options: o, complete: map[Kind]bool{}, services: namespaced.Map[*Service]{}, namespaces: map[string]*namespace{}, groups: map[string]*group{},
 		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]*shelf{}, deleted: map[types.NamespacedName]*Existing{},
-		waiting: map[types.NamespacedName]map[Request]bool{}, writing: map[types.NamespacedName][]*Writing{}, ingresses: map[string]map[string][]Backend{},
+		waiting: map[types.NamespacedName]map[Request]bool{}, writing: map[types.NamespacedName][]*Writing{}, ingresses: namespaced.Map[[]Backend]{},
 		pods: newPods(), istio: newIstio(),
 	}
 	return x
@@ -151,10 +154,8 @@ func (x *Index) IsComplete() bool {
 // allLocked asks for all Services that are known, and for those that policies name.
 func (x *Index) allLocked() []Request {
 	var all []Request
-	for namespace, services := range x.services {
-		for name := range services {
-			all = append(all, Request{Service: types.NamespacedName{Namespace: namespace, Name: name}})
-		}
+	for _, service := range x.services.Keys() {
+		all = append(all, Request{Service: service})
 	}
 	for service := range x.observed {
 		if x.serviceLocked(service) == nil {
@@ -178,19 +179,9 @@ func (x *Index) SetService(o *corev1.Service) []Request {
 		return nil
 	}
 	x.leaveLocked(old)
-	if x.services[s.Namespace] == nil {
-		x.services[s.Namespace] = map[string]*Service{}
-	}
-	x.services[s.Namespace][s.Name] = s
+	x.services.Set(s.Namespace, s.Name, s)
 	x.joinLocked(s)
 	return []Request{{Service: s.NamespacedName}}
-}
-
-// RemoveService removes a Service.
-func (x *Index) RemoveService(namespace, name string) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.removeServiceLocked(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 func (x *Index) removeServiceLocked(key types.NamespacedName) []Request {
@@ -199,10 +190,7 @@ func (x *Index) removeServiceLocked(key types.NamespacedName) []Request {
 		return nil
 	}
 	x.leaveLocked(old)
-	delete(x.services[key.Namespace], key.Name)
-	if len(x.services[key.Namespace]) == 0 {
-		delete(x.services, key.Namespace)
-	}
+	x.services.Delete(key.Namespace, key.Name)
 	return []Request{{Service: key}}
 }
 
@@ -217,25 +205,71 @@ func (x *Index) UIDOf(namespace, name string) types.UID {
 }
 
 // Has reports whether an object is among all those of a list.
-type Has func(namespace, name string) bool
+type Has = func(namespace, name string) bool
 
-// RetainServices removes the Services of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainServices(namespace string, has Has) []Request {
+// Remove records that an object of a kind is gone, or no longer of interest.
+func (x *Index) Remove(kind Kind, namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.removeLocked(kind, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// Retain removes the objects of a kind in a namespace (in all if it is empty) that a list no longer has.
+func (x *Index) Retain(kind Kind, namespace string, has Has) []Request {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if kind == Policies {
+		return x.retainPoliciesLocked(namespace, has)
+	}
 	var requests []Request
-	for in, services := range x.services {
-		for name := range services {
-			if isIn(namespace, in) && !has(in, name) {
-				requests = append(requests, x.removeServiceLocked(types.NamespacedName{Namespace: in, Name: name})...)
-			}
+	for _, key := range x.keysLocked(kind) {
+		if namespaced.In(namespace, key.Namespace) && !has(key.Namespace, key.Name) {
+			requests = append(requests, x.removeLocked(kind, key)...)
 		}
 	}
 	return requests
 }
 
-// isIn reports whether a list of a namespace, which is empty for all, speaks of another.
-func isIn(listed, namespace string) bool { return listed == "" || listed == namespace }
+func (x *Index) removeLocked(kind Kind, key types.NamespacedName) []Request {
+	switch kind {
+	case Services:
+		return x.removeServiceLocked(key)
+	case Namespaces:
+		return x.removeNamespaceLocked(key.Name)
+	case Policies:
+		return x.removePolicyLocked(key)
+	case Ingresses:
+		return x.setIngressLocked(key, nil)
+	case Pods:
+		return x.podChangedLocked(key, nil)
+	case VirtualServices:
+		return x.removeVirtualServiceLocked(key)
+	case Gateways:
+		return x.removeGatewayLocked(key)
+	}
+	return nil
+}
+
+// keysLocked returns the names of all objects of a kind.
+func (x *Index) keysLocked(kind Kind) []types.NamespacedName {
+	switch kind {
+	case Services:
+		return x.services.Keys()
+	case Ingresses:
+		return x.ingresses.Keys()
+	case VirtualServices:
+		return x.istio.virtual.Keys()
+	case Gateways:
+		return slices.Collect(maps.Keys(x.istio.gateways))
+	case Pods:
+		return slices.Collect(maps.Keys(x.pods.keys))
+	}
+	var all []types.NamespacedName
+	for name := range x.namespaces {
+		all = append(all, types.NamespacedName{Name: name})
+	}
+	return all
+}
 
 // joinLocked puts a Service into its group.
 func (x *Index) joinLocked(s *Service) {

@@ -46,7 +46,7 @@ func TestRetainedServices(t *testing.T) {
 		}
 		x.SetIngress(ingress("a", "i", "x:80"))
 		x.SetIngress(ingress("b", "i", "x:80"))
-		x.RetainServices(tc.namespace, tc.has)
+		x.Retain(Services, tc.namespace, tc.has)
 		if got := x.Sizes(); got[Services] != tc.want || got[Ingresses] != 2 {
 			t.Errorf("%s: %d Services and %d Ingresses are left, want %d and 2", name, got[Services], got[Ingresses], tc.want)
 		}
@@ -94,7 +94,7 @@ func TestSelectorsOfGateways(t *testing.T) {
 	if x.istio.hasGate("istio-ingress") || len(x.istio.gates) != 0 {
 		t.Error("NP-52: Pods of a selector that no Gateway has any more are known")
 	}
-	x.RemoveVirtualService("a", "v")
+	x.Remove(VirtualServices, "a", "v")
 	if len(x.istio.virtual) != 0 || len(x.GatewaySelectors()) != 0 {
 		t.Errorf("NP-51: a VirtualService that is gone leaves %v", x.istio.virtual)
 	}

@@ -20,39 +20,10 @@ func (x *Index) setIngressLocked(key types.NamespacedName, backends []Backend) [
 	if slices.Equal(old, backends) {
 		return nil
 	}
-	if x.ingresses[key.Namespace] == nil {
-		x.ingresses[key.Namespace] = map[string][]Backend{}
-	}
-	x.ingresses[key.Namespace][key.Name] = backends
-	if len(backends) == 0 {
-		delete(x.ingresses[key.Namespace], key.Name)
-	}
-	if len(x.ingresses[key.Namespace]) == 0 {
-		delete(x.ingresses, key.Namespace)
+	if x.ingresses.Set(key.Namespace, key.Name, backends); len(backends) == 0 {
+		x.ingresses.Delete(key.Namespace, key.Name)
 	}
 	return backendRequests(key.Namespace, slices.Concat(old, backends))
-}
-
-// RemoveIngress removes an Ingress.
-func (x *Index) RemoveIngress(namespace, name string) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.setIngressLocked(types.NamespacedName{Namespace: namespace, Name: name}, nil)
-}
-
-// RetainIngresses removes the Ingresses of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainIngresses(namespace string, has Has) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var requests []Request
-	for in, ingresses := range x.ingresses {
-		for name := range ingresses {
-			if isIn(namespace, in) && !has(in, name) {
-				requests = append(requests, x.setIngressLocked(types.NamespacedName{Namespace: in, Name: name}, nil)...)
-			}
-		}
-	}
-	return requests
 }
 
 // ingressBackendsLocked returns where Ingresses lead to in a Service, in a stable order.

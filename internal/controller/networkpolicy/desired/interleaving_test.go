@@ -127,7 +127,7 @@ func (r *run) tell() {
 	e := r.server.events[0]
 	r.server.events = r.server.events[1:]
 	if e.object == nil {
-		r.ask(r.index.RemovePolicy(e.key.Namespace, e.key.Name))
+		r.ask(r.index.Remove(Policies, e.key.Namespace, e.key.Name))
 		return
 	}
 	r.ask(r.index.SetPolicy(e.object))
@@ -143,7 +143,7 @@ func (r *run) list() {
 		r.answer(rapid.IntRange(0, len(r.answers)-1).Draw(r.t, "answer"), false)
 	}
 	there := maps.Clone(r.server.policies)
-	r.ask(r.index.RetainPolicies("", func(namespace, name string) bool { return there[key(namespace, name)] != nil }))
+	r.ask(r.index.Retain(Policies, "", func(namespace, name string) bool { return there[key(namespace, name)] != nil }))
 }
 
 // current is the Service as it is now, and object a namespace.

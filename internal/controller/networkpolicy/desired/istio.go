@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/controller/namespaced"
 )
 
 // VirtualService has the Services of its namespace that a VirtualService leads to, and its Gateways.
@@ -79,7 +81,7 @@ func sortedBackends(all []Backend) []Backend {
 
 // istio has the known VirtualServices, Gateways and the Pods of these Gateways.
 type istio struct {
-	virtual  map[string]map[string]VirtualService // by namespace and name
+	virtual  namespaced.Map[VirtualService]
 	gateways map[types.NamespacedName]Gateway
 	// gates are the Pods that a selector of a Gateway matches, by the text of the selector.
 	gates map[string]*gate
@@ -93,7 +95,7 @@ type gate struct {
 }
 
 func newIstio() istio {
-	return istio{map[string]map[string]VirtualService{}, map[types.NamespacedName]Gateway{}, map[string]*gate{}}
+	return istio{namespaced.Map[VirtualService]{}, map[types.NamespacedName]Gateway{}, map[string]*gate{}}
 }
 
 func (i *istio) hasGate(namespace string) bool {
@@ -227,23 +229,14 @@ func (x *Index) SetVirtualService(v VirtualService) []Request {
 	if found && reflect.DeepEqual(old, v) {
 		return nil
 	}
-	if x.istio.virtual[v.Namespace] == nil {
-		x.istio.virtual[v.Namespace] = map[string]VirtualService{}
-	}
-	x.istio.virtual[v.Namespace][v.Name] = v
+	x.istio.virtual.Set(v.Namespace, v.Name, v)
 	return x.virtualServiceChangedLocked(old, v)
 }
 
-// RemoveVirtualService removes a VirtualService.
-func (x *Index) RemoveVirtualService(namespace, name string) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	old := x.istio.virtual[namespace][name]
-	delete(x.istio.virtual[namespace], name)
-	if len(x.istio.virtual[namespace]) == 0 {
-		delete(x.istio.virtual, namespace)
-	}
-	return x.virtualServiceChangedLocked(old, VirtualService{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+func (x *Index) removeVirtualServiceLocked(key types.NamespacedName) []Request {
+	old := x.istio.virtual[key.Namespace][key.Name]
+	x.istio.virtual.Delete(key.Namespace, key.Name)
+	return x.virtualServiceChangedLocked(old, VirtualService{NamespacedName: key})
 }
 
 // virtualServiceChangedLocked asks for the Services that a VirtualService leads to or led to. If it could not be read, it may have led to any,
@@ -253,31 +246,6 @@ func (x *Index) virtualServiceChangedLocked(old, fresh VirtualService) []Request
 		return x.exposedByIstioLocked()
 	}
 	return backendRequests(fresh.Namespace, slices.Concat(old.Backends, fresh.Backends))
-}
-
-// RetainVirtualServices removes the VirtualServices of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainVirtualServices(namespace string, has Has) []Request {
-	var requests []Request
-	for _, key := range x.virtualServices(namespace) {
-		if !has(key.Namespace, key.Name) {
-			requests = append(requests, x.RemoveVirtualService(key.Namespace, key.Name)...)
-		}
-	}
-	return requests
-}
-
-func (x *Index) virtualServices(namespace string) []types.NamespacedName {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all []types.NamespacedName
-	for in, list := range x.istio.virtual {
-		for name := range list {
-			if isIn(namespace, in) {
-				all = append(all, types.NamespacedName{Namespace: in, Name: name})
-			}
-		}
-	}
-	return all
 }
 
 // SetGateway reports a Gateway that is new or changed.
@@ -295,36 +263,9 @@ func (x *Index) SetGateway(g Gateway) []Request {
 	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == g.NamespacedName })
 }
 
-// RemoveGateway removes a Gateway.
-func (x *Index) RemoveGateway(namespace, name string) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	key := types.NamespacedName{Namespace: namespace, Name: name}
+func (x *Index) removeGatewayLocked(key types.NamespacedName) []Request {
 	delete(x.istio.gateways, key)
 	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == key })
-}
-
-// RetainGateways removes the Gateways of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainGateways(namespace string, has Has) []Request {
-	var requests []Request
-	for _, key := range x.gatewaysIn(namespace) {
-		if !has(key.Namespace, key.Name) {
-			requests = append(requests, x.RemoveGateway(key.Namespace, key.Name)...)
-		}
-	}
-	return requests
-}
-
-func (x *Index) gatewaysIn(namespace string) []types.NamespacedName {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var all []types.NamespacedName
-	for key := range x.istio.gateways {
-		if isIn(namespace, key.Namespace) {
-			all = append(all, key)
-		}
-	}
-	return all
 }
 
 // throughLocked asks for the Services that VirtualServices lead to through some Gateways.
@@ -385,7 +326,7 @@ func (x *Index) RetainGatewayPods(selector, namespace string, has Has) []Request
 	defer x.mu.Unlock()
 	g := x.gateLocked(selector)
 	for pod := range g.pods {
-		if isIn(namespace, pod.Namespace) && !has(pod.Namespace, pod.Name) {
+		if namespaced.In(namespace, pod.Namespace) && !has(pod.Namespace, pod.Name) {
 			g.set(pod, false)
 		}
 	}

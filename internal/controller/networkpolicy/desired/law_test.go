@@ -110,7 +110,7 @@ func (in *inputs) change(t *rapid.T, w *world) []Request {
 		return w.SetService(in.services[service])
 	case 3:
 		delete(in.services, service)
-		return w.RemoveService(service.Namespace, service.Name)
+		return w.Remove(Services, service.Namespace, service.Name)
 	case 4, 5:
 		in.namespaces[namespace] = drawNamespace(t, namespace)
 		return w.SetNamespace(in.namespaces[namespace])
@@ -119,13 +119,13 @@ func (in *inputs) change(t *rapid.T, w *world) []Request {
 			return nil // A Namespace is gone once it is empty.
 		}
 		delete(in.namespaces, namespace)
-		return w.RemoveNamespace(namespace)
+		return w.Remove(Namespaces, "", namespace)
 	case 7:
 		in.ingresses[service] = ingress(service.Namespace, service.Name, rapid.SampledFrom(lawServices).Draw(t, "backend")+":"+rapid.SampledFrom([]string{"80", "http", "99"}).Draw(t, "port"))
 		return w.SetIngress(in.ingresses[service])
 	case 8:
 		delete(in.ingresses, service)
-		return w.RemoveIngress(service.Namespace, service.Name)
+		return w.Remove(Ingresses, service.Namespace, service.Name)
 	default:
 		of := rapid.SampledFrom(lawNamespaces).Draw(t, "namespace of the Service")
 		in.pods[service] = map[string]string{prefix + "to-" + rapid.SampledFrom([]string{"s-tcp-80", of + "-s-tcp-80", "x", of + "-x", "alias-s-tcp-80"}).Draw(t, "label"): rapid.SampledFrom([]string{"allowed", "denied"}).Draw(t, "value")}
@@ -189,7 +189,7 @@ func (w *world) byHand(t *rapid.T) []Request {
 	switch rapid.IntRange(0, 2).Draw(t, "by hand") {
 	case 0:
 		delete(w.policies, k)
-		return w.RemovePolicy(k.Namespace, k.Name)
+		return w.Remove(Policies, k.Namespace, k.Name)
 	case 1:
 		p := w.policies[k].DeepCopy()
 		p.Spec.Egress, p.Spec.Ingress = nil, nil

@@ -24,13 +24,6 @@ func (x *Index) SetNamespace(o metav1.Object) []Request {
 	return x.namespaceChangedLocked(name, old, fresh)
 }
 
-// RemoveNamespace removes a Namespace.
-func (x *Index) RemoveNamespace(name string) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.removeNamespaceLocked(name)
-}
-
 func (x *Index) removeNamespaceLocked(name string) []Request {
 	old := x.namespaces[name]
 	if old == nil {
@@ -38,19 +31,6 @@ func (x *Index) removeNamespaceLocked(name string) []Request {
 	}
 	delete(x.namespaces, name)
 	return x.namespaceChangedLocked(name, old, nil)
-}
-
-// RetainNamespaces removes the Namespaces that a list no longer has.
-func (x *Index) RetainNamespaces(has Has) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var requests []Request
-	for name := range x.namespaces {
-		if !has("", name) {
-			requests = append(requests, x.removeNamespaceLocked(name)...)
-		}
-	}
-	return requests
 }
 
 func (x *Index) handles(set labels.Set) bool {

@@ -71,26 +71,6 @@ func (x *Index) SetPod(namespace, name string, labels map[string]string) []Reque
 	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, keys)
 }
 
-// RemovePod removes a Pod.
-func (x *Index) RemovePod(namespace, name string) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, nil)
-}
-
-// RetainPods removes the Pods of a namespace (of all if it is empty) that a list no longer has.
-func (x *Index) RetainPods(namespace string, has Has) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var requests []Request
-	for pod := range x.pods.keys {
-		if isIn(namespace, pod.Namespace) && !has(pod.Namespace, pod.Name) {
-			requests = append(requests, x.podChangedLocked(pod, nil)...)
-		}
-	}
-	return requests
-}
-
 // podChangedLocked returns the Services for whose policies in the Pod's namespace it makes a difference (NP-35).
 func (x *Index) podChangedLocked(pod types.NamespacedName, keys []string) []Request {
 	changed := x.pods.set(pod, keys)

@@ -22,11 +22,11 @@ func TestOnlyForExistingPods(t *testing.T) {
 	if requests := w.SetPod("a", "q", map[string]string{prefix + "to-s-tcp-1": "allowed"}); len(requests) > 0 {
 		t.Errorf("NP-36: a label that is there already: %v", requests)
 	}
-	w.settle(w.RemovePod("a", "p"))
+	w.settle(w.Remove(Pods, "a", "p"))
 	w.want("NP-32/one of two Pods is gone", append(pair, other...)...)
-	w.settle(w.RemovePod("a", "q"))
+	w.settle(w.Remove(Pods, "a", "q"))
 	w.want("NP-32/the last one is gone", other...)
-	w.settle(w.RetainPods("b", none))
+	w.settle(w.Retain(Pods, "b", none))
 	w.want("NP-32/not in the list")
 	w.service(service("a", "s", []string{"1:1"}, "from-world-to-ports", "[]"))
 	w.want("NP-31/the world needs no Pods", "a/ingress-to-s-from-world")

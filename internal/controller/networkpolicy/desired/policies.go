@@ -9,6 +9,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/controller/namespaced"
 )
 
 // Existing is a policy in the cluster that carries the labels of a Service.
@@ -86,13 +88,6 @@ func (x *Index) setPolicyLocked(e *Existing) []Request {
 	return append(requests, Request{Service: e.Service, Policy: e.NamespacedName})
 }
 
-// RemovePolicy removes a policy that is gone, or has lost the labels.
-func (x *Index) RemovePolicy(namespace, name string) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.removePolicyLocked(types.NamespacedName{Namespace: namespace, Name: name})
-}
-
 func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
 	for _, w := range x.writing[key] {
 		w.disturbed = true
@@ -103,20 +98,18 @@ func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
 	return x.forgetLocked(old)
 }
 
-// RetainPolicies ends a complete list of the policies in a namespace, or in all namespaces for the empty name. SetPolicy delivered the policies of the list
+// retainPoliciesLocked ends a complete list of the policies in a namespace, or in all namespaces for the empty name. SetPolicy delivered the policies of the list
 // before. The list has the last word: policies that it does not have are gone, also those that an answer delivered.
-func (x *Index) RetainPolicies(namespace string, has Has) []Request {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (x *Index) retainPoliciesLocked(namespace string, has Has) []Request {
 	for key, all := range x.writing {
 		for _, w := range all {
-			w.disturbed = w.disturbed || isIn(namespace, key.Namespace)
+			w.disturbed = w.disturbed || namespaced.In(namespace, key.Namespace)
 		}
 	}
 	var requests []Request
 	for key, e := range x.policies {
 		switch {
-		case !isIn(namespace, key.Namespace):
+		case !namespaced.In(namespace, key.Namespace):
 		case !has(key.Namespace, key.Name):
 			requests = append(requests, x.removePolicyLocked(key)...)
 		case e.behind != nil:
@@ -125,7 +118,7 @@ func (x *Index) RetainPolicies(namespace string, has Has) []Request {
 	}
 	for key, e := range x.deleted {
 		switch {
-		case !isIn(namespace, key.Namespace):
+		case !namespaced.In(namespace, key.Namespace):
 		case has(key.Namespace, key.Name):
 			requests = append(requests, x.setPolicyLocked(e)...)
 		default:

@@ -27,12 +27,12 @@ func TestSameNameOfTwoServices(t *testing.T) {
 	if len(w.writes) > 0 {
 		t.Errorf("they flip-flop: %v", w.writes)
 	}
-	w.settle(w.RemoveService("a-b", "c"))
+	w.settle(w.Remove(Services, "a-b", "c"))
 	if w.policy("x", "egress-to-a-b-c-tcp-1").Labels[LabelServiceName] != "b-c" {
 		t.Error("NP-3: the policy of another Service is deleted")
 	}
 	w.service(service("a-b", "c", []string{"1:1"}, selectors...))
-	w.settle(w.RemoveService("a", "b-c"))
+	w.settle(w.Remove(Services, "a", "b-c"))
 	if got := w.policy("x", "egress-to-a-b-c-tcp-1").Labels; got[LabelServiceName] != "c" {
 		t.Errorf("whoever waits for the name gets it when it is free: %v", got)
 	}
@@ -116,14 +116,14 @@ func TestAnswersAndEvents(t *testing.T) {
 		w, p := begin(t)
 		writing := w.Begin(p.NamespacedName)
 		w.SetPolicy(object(p, "5"))
-		w.RemovePolicy("a", p.Name)
+		w.Remove(Policies, "a", p.Name)
 		w.End(writing, object(p, "5"), "")
 		missing(t, w)
 	})
 	t.Run("NP-42/listed without it before the answer is looked at", func(t *testing.T) {
 		w, p := begin(t)
 		writing := w.Begin(p.NamespacedName)
-		w.RetainPolicies("", none)
+		w.Retain(Policies, "", none)
 		w.End(writing, object(p, "5"), "")
 		missing(t, w)
 	})
@@ -169,7 +169,7 @@ func TestAnswersAndEvents(t *testing.T) {
 		old = object(p, "4")
 		old.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
 		w.SetPolicy(old)
-		w.RetainPolicies("", func(string, string) bool { return true })
+		w.Retain(Policies, "", func(string, string) bool { return true })
 		missing(t, w)
 	})
 	t.Run("NP-42/what a list had, whose end comes after a newer answer", func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestAnswersAndEvents(t *testing.T) {
 		w.SetPolicy(listed)
 		w.End(w.Begin(p.NamespacedName), object(p, "5"), "")
 		nothing(t, w)
-		w.RetainPolicies("", func(string, string) bool { return true })
+		w.Retain(Policies, "", func(string, string) bool { return true })
 		missing(t, w)
 	})
 	t.Run("NP-42/the echo of a write asks for nothing", func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestAnswersAndEvents(t *testing.T) {
 		if requests := w.SetPolicy(object(p, "5")); len(requests) > 0 {
 			t.Errorf("got %v", requests)
 		}
-		if requests := w.RetainPolicies("", func(_, name string) bool { return name == p.Name }); len(requests) > 0 {
+		if requests := w.Retain(Policies, "", func(_, name string) bool { return name == p.Name }); len(requests) > 0 {
 			t.Errorf("got %v", requests)
 		}
 	})
@@ -218,7 +218,7 @@ func TestRequestsOfNamespaces(t *testing.T) {
 	if requests := w.SetService(o); len(requests) > 0 {
 		t.Errorf("NP-40/another annotation: got %v", requests)
 	}
-	if requests := w.RetainNamespaces(none); len(requests) != 2 {
+	if requests := w.Retain(Namespaces, "", none); len(requests) != 2 {
 		t.Errorf("NP-41/not in the list: got %v", requests)
 	}
 }

@@ -68,25 +68,25 @@ func TestRequestsOfEvents(t *testing.T) {
 		"NP-43/the same Ingress":                {func(w *world) []Request { return w.SetIngress(ingress("a", "i", "web:80")) }, nil},
 		"NP-43/old and new backends, each once": {func(w *world) []Request { return w.SetIngress(ingress("a", "i", "new:80", "new:81", "web:81")) }, []string{"a/new", "a/web"}},
 		"NP-43/an Ingress that leads nowhere":   {func(w *world) []Request { return w.SetIngress(ingress("a", "i")) }, []string{"a/web"}},
-		"NP-43/an Ingress that is gone":         {func(w *world) []Request { return w.RemoveIngress("a", "i") }, []string{"a/web"}},
-		"NP-43/an Ingress that nobody knows":    {func(w *world) []Request { return w.RemoveIngress("a", "j") }, nil},
-		"NP-43/a list of one namespace":         {func(w *world) []Request { return w.RetainIngresses("a", none) }, []string{"a/web"}},
-		"NP-43/a list of all":                   {func(w *world) []Request { return w.RetainIngresses("", in("b", "i")) }, []string{"a/web"}},
-		"NP-43/a list with all":                 {func(w *world) []Request { return w.RetainIngresses("", all) }, nil},
+		"NP-43/an Ingress that is gone":         {func(w *world) []Request { return w.Remove(Ingresses, "a", "i") }, []string{"a/web"}},
+		"NP-43/an Ingress that nobody knows":    {func(w *world) []Request { return w.Remove(Ingresses, "a", "j") }, nil},
+		"NP-43/a list of one namespace":         {func(w *world) []Request { return w.Retain(Ingresses, "a", none) }, []string{"a/web"}},
+		"NP-43/a list of all":                   {func(w *world) []Request { return w.Retain(Ingresses, "", in("b", "i")) }, []string{"a/web"}},
+		"NP-43/a list with all":                 {func(w *world) []Request { return w.Retain(Ingresses, "", all) }, nil},
 		"NP-45/the same Pod": {func(w *world) []Request {
 			return w.SetPod("a", "p", map[string]string{prefix + "to-web-tcp-80": Allowed})
 		}, nil},
-		"NP-45/the last Pod":            {func(w *world) []Request { return w.RemovePod("a", "p") }, []string{"a/web for a"}},
-		"NP-45/a Pod that nobody knows": {func(w *world) []Request { return w.RemovePod("a", "q") }, nil},
+		"NP-45/the last Pod":            {func(w *world) []Request { return w.Remove(Pods, "a", "p") }, []string{"a/web for a"}},
+		"NP-45/a Pod that nobody knows": {func(w *world) []Request { return w.Remove(Pods, "a", "q") }, nil},
 		"NP-45/another label": {func(w *world) []Request {
 			return w.SetPod("a", "q", map[string]string{prefix + "to-other-tcp-80": Allowed})
 		}, nil},
-		"NP-45/a list of one namespace":            {func(w *world) []Request { return w.RetainPods("a", none) }, []string{"a/web for a"}},
-		"NP-45/a list of all":                      {func(w *world) []Request { return w.RetainPods("", in("b", "p")) }, []string{"a/web for a"}},
+		"NP-45/a list of one namespace":            {func(w *world) []Request { return w.Retain(Pods, "a", none) }, []string{"a/web for a"}},
+		"NP-45/a list of all":                      {func(w *world) []Request { return w.Retain(Pods, "", in("b", "p")) }, []string{"a/web for a"}},
 		"NP-44/the same VirtualService":            {func(w *world) []Request { return w.SetVirtualService(virtual("a", "v", "web")) }, nil},
 		"NP-44/old and new destinations":           {func(w *world) []Request { return w.SetVirtualService(virtual("a", "v", "new")) }, []string{"a/new", "a/web"}},
-		"NP-44/a VirtualService that is gone":      {func(w *world) []Request { return w.RemoveVirtualService("a", "v") }, []string{"a/web"}},
-		"NP-44/a VirtualService that nobody knows": {func(w *world) []Request { return w.RemoveVirtualService("a", "w") }, nil},
+		"NP-44/a VirtualService that is gone":      {func(w *world) []Request { return w.Remove(VirtualServices, "a", "v") }, []string{"a/web"}},
+		"NP-44/a VirtualService that nobody knows": {func(w *world) []Request { return w.Remove(VirtualServices, "a", "w") }, nil},
 		"NP-44/one that cannot be read any more":   {func(w *world) []Request { return w.SetVirtualService(unreadable("a", "v")) }, []string{"a/web"}},
 		"NP-44/one that can be read again": {func(w *world) []Request {
 			w.SetVirtualService(unreadable("a", "v"))
@@ -94,20 +94,20 @@ func TestRequestsOfEvents(t *testing.T) {
 		}, []string{"a/web", "b/web"}},
 		"NP-44/one that could not be read is gone": {func(w *world) []Request {
 			w.SetVirtualService(unreadable("a", "v"))
-			return w.RemoveVirtualService("a", "v")
+			return w.Remove(VirtualServices, "a", "v")
 		}, []string{"b/web"}},
-		"NP-44/a list of one namespace":         {func(w *world) []Request { return w.RetainVirtualServices("a", none) }, []string{"a/web"}},
-		"NP-44/a list of all":                   {func(w *world) []Request { return w.RetainVirtualServices("", in("b", "v")) }, []string{"a/web"}},
+		"NP-44/a list of one namespace":         {func(w *world) []Request { return w.Retain(VirtualServices, "a", none) }, []string{"a/web"}},
+		"NP-44/a list of all":                   {func(w *world) []Request { return w.Retain(VirtualServices, "", in("b", "v")) }, []string{"a/web"}},
 		"NP-51/the same Gateway":                {func(w *world) []Request { return w.SetGateway(gateway("g", "gw")) }, nil},
 		"NP-51/a Gateway with another selector": {func(w *world) []Request { return w.SetGateway(Gateway{NamespacedName: key("g", "gw")}) }, []string{"a/web", "b/web"}},
-		"NP-51/a Gateway that nobody uses":      {func(w *world) []Request { return w.RemoveGateway("g", "idle") }, nil},
-		"NP-51/a Gateway that is gone":          {func(w *world) []Request { return w.RemoveGateway("g", "gw") }, []string{"a/web", "b/web"}},
+		"NP-51/a Gateway that nobody uses":      {func(w *world) []Request { return w.Remove(Gateways, "g", "idle") }, nil},
+		"NP-51/a Gateway that is gone":          {func(w *world) []Request { return w.Remove(Gateways, "g", "gw") }, []string{"a/web", "b/web"}},
 		"NP-51/a Gateway that cannot be read": {func(w *world) []Request {
 			return w.SetGateway(Gateway{NamespacedName: key("g", "gw"), Unreadable: true})
 		}, []string{"a/web", "b/web"}},
-		"NP-51/a list of another namespace": {func(w *world) []Request { return w.RetainGateways("a", none) }, nil},
-		"NP-51/a list of the namespace":     {func(w *world) []Request { return w.RetainGateways("g", none) }, []string{"a/web", "b/web"}},
-		"NP-51/a list of all":               {func(w *world) []Request { return w.RetainGateways("", in("g", "gw")) }, nil},
+		"NP-51/a list of another namespace": {func(w *world) []Request { return w.Retain(Gateways, "a", none) }, nil},
+		"NP-51/a list of the namespace":     {func(w *world) []Request { return w.Retain(Gateways, "g", none) }, []string{"a/web", "b/web"}},
+		"NP-51/a list of all":               {func(w *world) []Request { return w.Retain(Gateways, "", in("g", "gw")) }, nil},
 		"NP-52/a Pod that is there":         {func(w *world) []Request { return w.SetGatewayPod(selector, key("g", "p"), true) }, nil},
 		"NP-52/a second Pod":                {func(w *world) []Request { return w.SetGatewayPod(selector, key("g", "q"), true) }, nil},
 		"NP-52/a Pod in another namespace":  {func(w *world) []Request { return w.SetGatewayPod(selector, key("a", "p"), true) }, []string{"a/web", "b/web"}},
@@ -119,17 +119,17 @@ func TestRequestsOfEvents(t *testing.T) {
 		"NP-52/a Pod that nobody knows is gone":     {func(w *world) []Request { return w.SetGatewayPod(selector, key("g", "q"), false) }, nil},
 		"NP-52/a Pod of a selector of no Gateway":   {func(w *world) []Request { return w.SetGatewayPod("x=y", key("g", "p"), true) }, nil},
 		"NP-52/a selector that is forgotten":        {func(w *world) []Request { return w.ForgetGatewayPods(selector) }, []string{"a/web", "b/web"}},
-		"NP-40/a Service that nobody knows is gone": {func(w *world) []Request { return w.RemoveService("a", "other") }, nil},
-		"NP-40/a Service that is gone":              {func(w *world) []Request { return w.RemoveService("a", "web") }, []string{"a/web"}},
-		"NP-41/a Namespace that nobody knows":       {func(w *world) []Request { return w.RemoveNamespace("x") }, nil},
-		"NP-41/the ingress controller's is gone":    {func(w *world) []Request { return w.RemoveNamespace("nginx") }, []string{"a/web", "b/web"}},
-		"NP-41/that of Gateways is gone":            {func(w *world) []Request { return w.RemoveNamespace("g") }, []string{"a/web", "b/web"}},
+		"NP-40/a Service that nobody knows is gone": {func(w *world) []Request { return w.Remove(Services, "a", "other") }, nil},
+		"NP-40/a Service that is gone":              {func(w *world) []Request { return w.Remove(Services, "a", "web") }, []string{"a/web"}},
+		"NP-41/a Namespace that nobody knows":       {func(w *world) []Request { return w.Remove(Namespaces, "", "x") }, nil},
+		"NP-41/the ingress controller's is gone":    {func(w *world) []Request { return w.Remove(Namespaces, "", "nginx") }, []string{"a/web", "b/web"}},
+		"NP-41/that of Gateways is gone":            {func(w *world) []Request { return w.Remove(Namespaces, "", "g") }, []string{"a/web", "b/web"}},
 	} {
 		if diff := cmp.Diff(append([]string{}, c.want...), asked(c.event(begin()))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if w := begin(); len(w.RetainIngresses("", none)) != 2 || len(w.RetainPods("", none)) != 2 || w.Sizes()[Ingresses] != 0 || w.Sizes()[Pods] != 0 || len(w.ingresses) != 0 || len(w.pods.count) != 0 {
+	if w := begin(); len(w.Retain(Ingresses, "", none)) != 2 || len(w.Retain(Pods, "", none)) != 2 || w.Sizes()[Ingresses] != 0 || w.Sizes()[Pods] != 0 || len(w.ingresses) != 0 || len(w.pods.count) != 0 {
 		t.Errorf("NP-43: what is gone is kept: %v, %v", w.ingresses, w.pods)
 	}
 	if w := begin(); w.UIDOf("a", "web") != "a/web" || w.UIDOf("a", "other") != "" || w.UIDOf("x", "web") != "" {
@@ -151,11 +151,11 @@ func TestRequestsOfPolicies(t *testing.T) {
 		"NP-42/the same":                {func(x *Index) []Request { return x.SetPolicy(policy("a", "p", "web")) }, nil},
 		"NP-42/another Service":         {func(x *Index) []Request { return x.SetPolicy(policy("a", "p", "other")) }, []string{"a/other at a/p", "a/web at a/p"}},
 		"NP-42/new":                     {func(x *Index) []Request { return x.SetPolicy(policy("a", "q", "web")) }, []string{"a/web at a/q"}},
-		"NP-42/gone":                    {func(x *Index) []Request { return x.RemovePolicy("a", "p") }, []string{"a/web at a/p"}},
-		"NP-42/nobody knows it":         {func(x *Index) []Request { return x.RemovePolicy("a", "q") }, nil},
-		"NP-42/a list of one namespace": {func(x *Index) []Request { return x.RetainPolicies("a", none) }, []string{"a/web at a/p"}},
-		"NP-42/a list of all":           {func(x *Index) []Request { return x.RetainPolicies("", none) }, []string{"a/web at a/p", "a/web at b/p"}},
-		"NP-42/a list of another one":   {func(x *Index) []Request { return x.RetainPolicies("c", none) }, nil},
+		"NP-42/gone":                    {func(x *Index) []Request { return x.Remove(Policies, "a", "p") }, []string{"a/web at a/p"}},
+		"NP-42/nobody knows it":         {func(x *Index) []Request { return x.Remove(Policies, "a", "q") }, nil},
+		"NP-42/a list of one namespace": {func(x *Index) []Request { return x.Retain(Policies, "a", none) }, []string{"a/web at a/p"}},
+		"NP-42/a list of all":           {func(x *Index) []Request { return x.Retain(Policies, "", none) }, []string{"a/web at a/p", "a/web at b/p"}},
+		"NP-42/a list of another one":   {func(x *Index) []Request { return x.Retain(Policies, "c", none) }, nil},
 	} {
 		x := NewIndex(Options{})
 		x.SetPolicy(policy("a", "p", "web"))

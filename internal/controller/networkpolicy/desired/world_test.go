@@ -64,7 +64,7 @@ func (w *world) do(r Request) []Request {
 	for _, e := range d.Delete {
 		w.writes = append(w.writes, "delete "+e.String())
 		delete(w.policies, e.NamespacedName)
-		requests = append(requests, w.RemovePolicy(e.Namespace, e.Name)...)
+		requests = append(requests, w.Remove(Policies, e.Namespace, e.Name)...)
 	}
 	for _, p := range d.Problems {
 		w.problems = append(w.problems, p.Error())
