@@ -1,14 +1,13 @@
 package kit
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 )
 
-// demand is a queue without goroutines: one timer is for the requests that become due later.
+// demand is a queue without goroutines: the runtime has a timer for each request that becomes due later.
 //
 // Invariants:
 //   - A request is in line, later, running, or running and again; it is in line once.
@@ -24,21 +23,18 @@ type demand[R comparable] struct {
 	// afterwards.
 	inLine  map[R]struct{}
 	running map[R]bool
-	later   map[R]*dueRequest[R]
-	order   dueOrder[R]
-	timer   *time.Timer
+	later   map[R]dueRequest
 	ended   bool
 }
 
-// dueRequest is a request that is due at a time.
-type dueRequest[R comparable] struct {
-	request R
-	at      time.Time
-	place   int
+// dueRequest is the time at which a request is due, and its timer.
+type dueRequest struct {
+	at    time.Time
+	timer *time.Timer
 }
 
 func newDemand[R comparable](limiter workqueue.TypedRateLimiter[R], woken func()) *demand[R] {
-	return &demand[R]{limiter: limiter, woken: woken, inLine: map[R]struct{}{}, running: map[R]bool{}, later: map[R]*dueRequest[R]{}}
+	return &demand[R]{limiter: limiter, woken: woken, inLine: map[R]struct{}{}, running: map[R]bool{}, later: map[R]dueRequest{}}
 }
 
 // Add implements workqueue.TypedInterface.
@@ -61,7 +57,7 @@ func (d *demand[R]) AddAfter(request R, after time.Duration) {
 		return
 	}
 	if after > 0 {
-		d.addLaterLocked(request, time.Now().Add(after))
+		d.addLaterLocked(request, after)
 		d.mu.Unlock()
 		return
 	}
@@ -73,7 +69,7 @@ func (d *demand[R]) AddAfter(request R, after time.Duration) {
 // addLocked puts a request into the line, or has it put there once it has run.
 func (d *demand[R]) addLocked(request R) {
 	if due, waits := d.later[request]; waits {
-		heap.Remove(&d.order, due.place)
+		due.timer.Stop()
 		delete(d.later, request)
 	}
 	if _, runs := d.running[request]; runs {
@@ -87,48 +83,27 @@ func (d *demand[R]) addLocked(request R) {
 	d.line = append(d.line, request)
 }
 
-func (d *demand[R]) addLaterLocked(request R, at time.Time) {
+func (d *demand[R]) addLaterLocked(request R, after time.Duration) {
 	if _, there := d.inLine[request]; there || d.running[request] {
 		return
 	}
-	due, waits := d.later[request]
-	switch {
-	case !waits:
-		due = &dueRequest[R]{request: request, at: at}
-		d.later[request] = due
-		heap.Push(&d.order, due)
-	case at.Before(due.at):
-		due.at = at
-		heap.Fix(&d.order, due.place)
-	default:
-		return
+	at := time.Now().Add(after)
+	if due, waits := d.later[request]; waits {
+		if !at.Before(due.at) {
+			return
+		}
+		due.timer.Stop()
 	}
-	if due.place == 0 {
-		d.setTimerLocked()
-	}
+	d.later[request] = dueRequest{at, time.AfterFunc(after, func() { d.ripen(request, at) })}
 }
 
-// setTimerLocked has ripen called when the first request is due.
-func (d *demand[R]) setTimerLocked() {
-	if len(d.order) == 0 || d.ended {
-		return
-	}
-	wait := max(0, time.Until(d.order[0].at))
-	if d.timer == nil {
-		d.timer = time.AfterFunc(wait, d.ripen)
-		return
-	}
-	d.timer.Reset(wait)
-}
-
-// ripen moves due requests into the line.
-func (d *demand[R]) ripen() {
+// ripen moves a request that is due into the line, unless it was moved or got an earlier time meanwhile.
+func (d *demand[R]) ripen(request R, at time.Time) {
 	d.mu.Lock()
-	now := time.Now()
-	for len(d.order) > 0 && !d.order[0].at.After(now) && !d.ended {
-		d.addLocked(d.order[0].request)
+	due, waits := d.later[request]
+	if waits && due.at.Equal(at) && !d.ended {
+		d.addLocked(request)
 	}
-	d.setTimerLocked()
 	d.mu.Unlock()
 	d.woken()
 }
@@ -188,10 +163,10 @@ func (d *demand[R]) ShutDown() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true
-	if d.timer != nil {
-		d.timer.Stop()
+	for _, due := range d.later {
+		due.timer.Stop()
 	}
-	d.line, d.order = nil, nil
+	d.line = nil
 	clear(d.inLine)
 	clear(d.later)
 }
@@ -204,30 +179,4 @@ func (d *demand[R]) ShuttingDown() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ended
-}
-
-// dueOrder is a heap; the earliest request is first.
-type dueOrder[R comparable] []*dueRequest[R]
-
-func (o dueOrder[R]) Len() int           { return len(o) }
-func (o dueOrder[R]) Less(i, j int) bool { return o[i].at.Before(o[j].at) }
-func (o dueOrder[R]) Swap(i, j int) {
-	o[i], o[j] = o[j], o[i]
-	o[i].place, o[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (o *dueOrder[R]) Push(x any) {
-	due := x.(*dueRequest[R])
-	due.place = len(*o)
-	*o = append(*o, due)
-}
-
-// Pop implements heap.Interface.
-func (o *dueOrder[R]) Pop() any {
-	old := *o
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*o = old[:len(old)-1]
-	return last
 }
