@@ -126,11 +126,11 @@ func newChange(action Action, ref *resourcesv1alpha1.ObjectReference, why string
 
 // applied returns the action of a run on an object of a manifest.
 func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
-	if r.Unread[desired.Key] != nil {
+	if r.Unread[desired.Ref.ID] != nil {
 		return nil
 	}
-	live := r.Live[desired.Key]
-	options := settings.MergeOptions(r.ManagedResource, live, r.Scaled[desired.Key], r.Now)
+	live := r.Live[desired.Ref.ID]
+	options := settings.MergeOptions(r.ManagedResource, live, r.Scaled[desired.Ref.ID], r.Now)
 	if live == nil {
 		if desired.Old != nil && options.Hold != nil && options.Hold.Whole {
 			return nil // It is not created anew while the ManagedResource is left alone.
@@ -189,7 +189,7 @@ func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured
 	if origin.Source != ownership.ThisSource || origin.Owner == keyOf(r.ManagedResource) {
 		return ""
 	}
-	if _, found := ownership.Owner(r.claimsOn(desired.Key, desired.GetNamespace() == ""), origin, how); !found {
+	if _, found := ownership.Owner(r.claimsOn(desired.Ref.ID, desired.GetNamespace() == ""), origin, how); !found {
 		return ""
 	}
 	return origin.Text
