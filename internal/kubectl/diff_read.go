@@ -227,7 +227,7 @@ func (r *runReader) readObjects(ctx context.Context, run *inspect.Run) {
 	run.Live, run.Unread = map[objects.ID]*unstructured.Unstructured{}, map[objects.ID]error{}
 	refs := map[objects.ID]*resourcesv1alpha1.ObjectReference{}
 	for _, desired := range run.Planned.Apply {
-		refs[desired.Key] = &desired.Reference
+		refs[desired.Ref.ID] = &desired.Reference
 	}
 	for _, left := range [][]resourcesv1alpha1.ObjectReference{run.Planned.Delete, run.Planned.Release} {
 		for i := range left {

@@ -134,7 +134,8 @@ func values(sources []Source) iter.Seq2[Place, []byte] {
 // measure takes the Secrets from the budget of a ManagedResource, and returns where it is exceeded, if it is.
 func measure(ctx context.Context, sources []Source, left *budget) (Place, error) {
 	if len(sources) > maxSecrets {
-		return Place{Secret: sources[maxSecrets].Secret}, fmt.Errorf("the ManagedResource names more than %d Secrets", maxSecrets)
+		return Place{Secret: sources[maxSecrets].Secret},
+			fmt.Errorf("the ManagedResource names more than %d Secrets", maxSecrets)
 	}
 	for place, value := range values(sources) {
 		if err := left.spend(ctx, place.Key, value); err != nil {

@@ -46,8 +46,8 @@ type Sources struct {
 	bytes int
 }
 
-// Add appends a Secret, and reports whether there is any use in reading more: not once they exceed what a ManagedResource
-// may have.
+// Add appends a Secret, and reports whether there is any use in reading more: not once they exceed what a
+// ManagedResource may have.
 func (s *Sources) Add(source Source) bool {
 	s.All = append(s.All, source)
 	for _, value := range source.Data {
@@ -74,7 +74,8 @@ type spot struct {
 }
 
 func newBudget() *budget {
-	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes, expansions: map[spot]expansion{}}
+	return &budget{valueBytes: maxValueBytes, plainBytes: maxPlainBytes, documents: maxDocuments, nodes: maxNodes,
+		expansions: map[spot]expansion{}}
 }
 
 // spend measures a value, and returns an error if the budget is exceeded. A fault of the value itself is no such error:

@@ -58,7 +58,8 @@ func checkLabels(value any, path string) error {
 			for i, key := range keys {
 				if _, ok := entries[key].(string); !ok {
 					// The key is content of a Secret; its place in the order of keys is not.
-					return fmt.Errorf("%s.%s: entry %d of %d, in the order of keys: must be a string, is %s (quote it)", path, field, i+1, len(keys), typeName(entries[key]))
+					return fmt.Errorf("%s.%s: entry %d of %d, in the order of keys: must be a string, is %s (quote it)", path, field,
+						i+1, len(keys), typeName(entries[key]))
 				}
 			}
 		default:

@@ -58,7 +58,8 @@ type expansion struct {
 
 // expand counts no further than one more than a document may have.
 func expand(document []byte) expansion {
-	all, err := boundedyaml.Expand(document, boundedyaml.Size{Nodes: maxDocumentNodes, Bytes: maxDocumentBytes, Depth: maxDepth})
+	all, err := boundedyaml.Expand(document,
+		boundedyaml.Size{Nodes: maxDocumentNodes, Bytes: maxDocumentBytes, Depth: maxDepth})
 	return expansion{all, err}
 }
 
@@ -98,7 +99,8 @@ func (p *part) size() size {
 
 // hasAliases reports whether it may be a YAML document with aliases that is parsed.
 func (p *part) hasAliases() bool {
-	return !p.goesOn && p.before == 0 && boundedyaml.MayHaveAliases(p.text) && boundedyaml.YAMLNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
+	return !p.goesOn && p.before == 0 && boundedyaml.MayHaveAliases(p.text) &&
+		boundedyaml.YAMLNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -183,7 +185,8 @@ func (p *part) handOver(yield func(*part) bool) bool {
 		rest = nil
 	}
 	*p = part{
-		text: append(p.text[:0], rest...), line: p.line + bytes.Count(complete.text, []byte("\n")), before: p.before + end, broken: complete.broken,
+		text: append(p.text[:0], rest...), line: p.line + bytes.Count(complete.text, []byte("\n")), before: p.before + end,
+		broken: complete.broken,
 	}
 	return true
 }
@@ -277,7 +280,8 @@ func (p *part) jsonObjects() ([]document, bool) {
 			if few {
 				return []document{{err: errTooLarge}}, true
 			}
-			return append(result, document{err: fmt.Errorf("invalid JSON at byte %d of the document stream", int64(p.before)+decoder.InputOffset())}), true
+			return append(result, document{err: fmt.Errorf("invalid JSON at byte %d of the document stream",
+				int64(p.before)+decoder.InputOffset())}), true
 		}
 		switch {
 		case !utf8.Valid(raw):
@@ -365,9 +369,9 @@ func hasMark(part []byte) bool {
 	return false
 }
 
-// mayGoOn reports whether something may follow a document that is not null, without parsing it. A mapping whose first key
-// stands at the beginning of its line goes on to the next mark: all that follows is part of it, or an error at which
-// the parser stops.
+// mayGoOn reports whether something may follow a document that is not null, without parsing it. A mapping whose first
+// key stands at the beginning of its line goes on to the next mark: all that follows is part of it, or an error at
+// which the parser stops.
 func mayGoOn(part []byte) bool {
 	if hasMark(part) {
 		return true
@@ -377,7 +381,8 @@ func mayGoOn(part []byte) bool {
 			continue
 		}
 		first := line[0]
-		return first != '"' && first != '\'' && first != '_' && (first < '0' || first > '9') && (first|0x20 < 'a' || first|0x20 > 'z')
+		return first != '"' && first != '\'' && first != '_' && (first < '0' || first > '9') &&
+			(first|0x20 < 'a' || first|0x20 > 'z')
 	}
 	return false
 }

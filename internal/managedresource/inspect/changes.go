@@ -121,7 +121,8 @@ func sortedLive(live map[objects.ID]*unstructured.Unstructured) []*unstructured.
 }
 
 func newChange(action Action, ref *resourcesv1alpha1.ObjectReference, why string) *Change {
-	return &Change{Action: action, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Why: why}
+	return &Change{Action: action, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+		Why: why}
 }
 
 // applied returns the action of a run on an object of a manifest.
@@ -152,7 +153,8 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	}
 	change := newChange(Update, &desired.Reference, "")
 	if holdUndecided(r.ManagedResource, live, r.Now) {
-		change.Why = "unless the hold on it counts, which the configuration of resource-manager decides: " + heldOn(live, onLiveObject, r.Now)[0].What
+		change.Why = "unless the hold on it counts, which the configuration of resource-manager decides: " +
+			heldOn(live, onLiveObject, r.Now)[0].What
 	}
 	change.Differences, change.Live, change.Wanted = compared.Differences, compared.Live, compared.Wanted
 	return change
@@ -168,7 +170,8 @@ func (r *Run) leftAlone(desired *plan.Desired, live *unstructured.Unstructured, 
 		return nil
 	}
 	held := append(heldOn(live, onLiveObject, r.Now), heldOn(r.ManagedResource, onManagedResource, r.Now)...)
-	return newChange(Leave, &desired.Reference, "it differs from its manifest, and is left alone: "+held[0].What+byWhom(held[0]))
+	return newChange(Leave, &desired.Reference,
+		"it differs from its manifest, and is left alone: "+held[0].What+byWhom(held[0]))
 }
 
 func byWhom(ignored Ignored) string {
@@ -207,7 +210,8 @@ func (r *Run) originOf(live *unstructured.Unstructured) ownership.Origin {
 		return ownership.Origin{Source: ownership.Unreadable, Text: text}
 	}
 	found := ownership.Origin{Source: ownership.AnotherSource, Owner: origin.Key, Text: text}
-	if origin.Key == keyOf(r.ManagedResource) || slices.ContainsFunc(r.Others, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key }) {
+	if origin.Key == keyOf(r.ManagedResource) ||
+		slices.ContainsFunc(r.Others, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key }) {
 		found.Source = ownership.ThisSource
 	}
 	return found
@@ -240,7 +244,8 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	verdict := ownership.Decide(ownership.Left{
 		By: keyOf(r.ManagedResource), Claims: r.claimsOn(key, ref.Namespace == ""), Origin: origin,
 		Created:    origin.Source == ownership.NoOrigin && isRecordOf(ref, live),
-		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject), Collected: isCollectable(live),
+		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
+		Collected:  isCollectable(live),
 	})
 	switch verdict.Action {
 	case ownership.Delete:
@@ -260,7 +265,8 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 // ManagedResource (MR-30).
 func isRecordOf(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) bool {
 	createdOnce := meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
-	return createdOnce && !meta.Tentative(ref) && (ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
+	return createdOnce && !meta.Tentative(ref) &&
+		(ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
 // released returns the change that a run would make to an object of mode Ignore: the object loses origin and

@@ -32,13 +32,16 @@ func deletionOf(live *unstructured.Unstructured, mr *resourcesv1alpha1.ManagedRe
 		d.Holds = append(d.Holds, healthcheck.HoldsDeletion(live)...)
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) {
-		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager does not delete it", resourcesv1alpha1.AnnotationKeepObject))
+		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager does not delete it",
+			resourcesv1alpha1.AnnotationKeepObject))
 	}
 	if value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]; found {
-		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager removes its finalizers %s after its deletion", resourcesv1alpha1.AnnotationFinalizeDeletionAfter, value))
+		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager removes its finalizers %s after its deletion",
+			resourcesv1alpha1.AnnotationFinalizeDeletionAfter, value))
 	}
 	if isCollectable(live) {
-		d.Holds = append(d.Holds, fmt.Sprintf("label %s: the garbage collector deletes it when nothing refers to it", resourcesv1alpha1.LabelGarbageCollectableReference))
+		d.Holds = append(d.Holds, fmt.Sprintf("label %s: the garbage collector deletes it when nothing refers to it",
+			resourcesv1alpha1.LabelGarbageCollectableReference))
 	}
 	if mr != nil && mr.Spec.KeepObjects != nil && *mr.Spec.KeepObjects {
 		d.Holds = append(d.Holds, "spec.keepObjects of its ManagedResource: it stays when the ManagedResource goes")

@@ -37,7 +37,8 @@ type Comparison struct {
 }
 
 // Compare lays a desired object over a live one, as a run does, and returns what that changes.
-func Compare(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, defaults merge.CustomDefaults) Comparison {
+func Compare(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options,
+	defaults merge.CustomDefaults) Comparison {
 	merged := merge.Merge(desired, live, options)
 	completed := complete(live, merged, defaults)
 	compared := Comparison{Live: withoutManagedFields(live), Wanted: withoutManagedFields(completed)}

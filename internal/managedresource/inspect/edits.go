@@ -42,7 +42,8 @@ var trials = []trial{
 const own = "example.com/mine"
 
 // editsOf tries edits: each is laid below the manifest, as a run would do, and either comes back or does not.
-func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options, defaults merge.CustomDefaults) []Edit {
+func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options,
+	defaults merge.CustomDefaults) []Edit {
 	var all []Edit
 	for _, t := range trials {
 		edited := live.DeepCopy()
@@ -51,7 +52,8 @@ func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options mer
 			continue
 		}
 		after := complete(edited, merge.Merge(desired, edited, options), defaults)
-		all = append(all, Edit{Of: t.of, Path: pathOf(path), Stays: same(valueAt(edited.Object, path), valueAt(after.Object, path))})
+		all = append(all, Edit{Of: t.of, Path: pathOf(path),
+			Stays: same(valueAt(edited.Object, path), valueAt(after.Object, path))})
 	}
 	return all
 }

@@ -55,7 +55,8 @@ func eventTime(event *corev1.Event) metav1.Time {
 
 // isAbout reports whether an Event is about a ManagedResource.
 func isAbout(event *corev1.Event, owner types.NamespacedName) bool {
-	return event.InvolvedObject.Kind == "ManagedResource" && event.InvolvedObject.Name == owner.Name && event.InvolvedObject.Namespace == owner.Namespace
+	return event.InvolvedObject.Kind == "ManagedResource" && event.InvolvedObject.Name == owner.Name &&
+		event.InvolvedObject.Namespace == owner.Namespace
 }
 
 // repairsOf are the repairs that Events report, by the names of objects, the latest first.
@@ -69,7 +70,8 @@ func repairsOf(events []corev1.Event, owner types.NamespacedName) map[string][]O
 		for sentence := range strings.SplitSeq(event.Message, ". ") {
 			name, what, rest := strings.Cut(sentence, " ")
 			if rest && strings.Count(name, "/") >= 3 {
-				found[name] = append(found[name], Occurrence{Time: eventTime(event), Reason: event.Reason, Text: what, By: quoted(what)})
+				found[name] = append(found[name],
+					Occurrence{Time: eventTime(event), Reason: event.Reason, Text: what, By: quoted(what)})
 			}
 		}
 	}
@@ -107,7 +109,8 @@ func namesObject(name string, key objects.ID) bool {
 }
 
 // occurrencesOf returns the repairs of one object that Events report, and the fights among them.
-func occurrencesOf(events []corev1.Event, owner types.NamespacedName, key objects.ID) (all []Occurrence, fights []Occurrence) {
+func occurrencesOf(events []corev1.Event, owner types.NamespacedName,
+	key objects.ID) (all []Occurrence, fights []Occurrence) {
 	for name, occurrences := range repairsOf(events, owner) {
 		if namesObject(name, key) {
 			all = append(all, occurrences...)
@@ -132,12 +135,14 @@ func deletionsOf(events []corev1.Event, key objects.ID) (found, unnamed []Occurr
 		}
 		of := " of ManagedResource " + event.InvolvedObject.Namespace + "/" + event.InvolvedObject.Name
 		for _, deletion := range plan.DeletionsIn(event.Message) {
-			occurrence := Occurrence{Time: eventTime(event), Reason: event.Reason, Text: "a run" + of + " deleted it, because " + deletion.Reason}
+			occurrence := Occurrence{Time: eventTime(event), Reason: event.Reason, Text: "a run" + of + " deleted it, because " +
+				deletion.Reason}
 			switch {
 			case slices.ContainsFunc(deletion.Names, func(name string) bool { return namesObject(name, key) }):
 				found = append(found, occurrence)
 			case deletion.Cut:
-				occurrence.Text = "a run" + of + " deleted objects of which the Event does not name all; a line of its log names each"
+				occurrence.Text = "a run" + of +
+					" deleted objects of which the Event does not name all; a line of its log names each"
 				unnamed = append(unnamed, occurrence)
 			}
 		}
@@ -147,7 +152,8 @@ func deletionsOf(events []corev1.Event, key objects.ID) (found, unnamed []Occurr
 }
 
 // sourceFightsOf are the fights about what a ManagedResource is made from: itself and its Secrets.
-func sourceFightsOf(events []corev1.Event, owner types.NamespacedName, secrets []corev1.LocalObjectReference) []Occurrence {
+func sourceFightsOf(events []corev1.Event, owner types.NamespacedName,
+	secrets []corev1.LocalObjectReference) []Occurrence {
 	var found []Occurrence
 	for i := range events {
 		event := &events[i]

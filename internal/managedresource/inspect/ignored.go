@@ -37,7 +37,8 @@ const (
 	onLiveObject
 )
 
-var placeNames = map[place]string{onManagedResource: "on the ManagedResource", inManifest: "in the manifest", onLiveObject: "on the live object"}
+var placeNames = map[place]string{onManagedResource: "on the ManagedResource", inManifest: "in the manifest",
+	onLiveObject: "on the live object"}
 
 // leavesAlone returns the parts that an annotation with a value exempts from repair at a time, "" for none, and
 // whether that is everything.
@@ -49,18 +50,22 @@ var annotations = []struct {
 	on    place
 	means leavesAlone
 }{
-	{resourcesv1alpha1.AnnotationIgnore, onManagedResource, ifTrue("everything: nothing of the ManagedResource is applied, repaired or deleted", true)},
-	{resourcesv1alpha1.AnnotationIgnore, inManifest, ifTrue("everything once the object exists: it is created, and not repaired", true)},
+	{resourcesv1alpha1.AnnotationIgnore, onManagedResource,
+		ifTrue("everything: nothing of the ManagedResource is applied, repaired or deleted", true)},
+	{resourcesv1alpha1.AnnotationIgnore, inManifest,
+		ifTrue("everything once the object exists: it is created, and not repaired", true)},
 	{resourcesv1alpha1.AnnotationMode, inManifest, func(value string, _ time.Time) (string, bool) {
 		if value != resourcesv1alpha1.ModeIgnore {
 			return "", false
 		}
 		return "everything: the object is released, and has no owner", true
 	}},
-	{resourcesv1alpha1.AnnotationIgnoreFields, inManifest, func(value string, _ time.Time) (string, bool) { return "the fields " + value, false }},
+	{resourcesv1alpha1.AnnotationIgnoreFields, inManifest,
+		func(value string, _ time.Time) (string, bool) { return "the fields " + value, false }},
 	{resourcesv1alpha1.AnnotationPreserveReplicas, inManifest, ifLiteral("spec.replicas")},
 	{resourcesv1alpha1.AnnotationPreserveResources, inManifest, ifLiteral("resources of containers")},
-	{resourcesv1alpha1.AnnotationSkipHealthCheck, onLiveObject, ifLiteral("its health: it counts as healthy and rolled out")},
+	{resourcesv1alpha1.AnnotationSkipHealthCheck, onLiveObject,
+		ifLiteral("its health: it counts as healthy and rolled out")},
 }
 
 func ifTrue(what string, everything bool) leavesAlone {
@@ -109,7 +114,8 @@ func heldOn(object metav1.Object, on place, now time.Time) []Ignored {
 	if on == inManifest || held.State != hold.InForce {
 		return nil // In a manifest the annotations have no effect.
 	}
-	ignored := Ignored{What: held.String(), Where: placeNames[on], Annotation: resourcesv1alpha1.AnnotationLeaveAloneUntil, Value: object.GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil], Everything: held.IsWhole()}
+	ignored := Ignored{What: held.String(), Where: placeNames[on], Annotation: resourcesv1alpha1.AnnotationLeaveAloneUntil,
+		Value: object.GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil], Everything: held.IsWhole()}
 	if held.IsWhole() {
 		ignored.What = "everything " + ignored.What
 	}
@@ -136,11 +142,12 @@ func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstr
 		return allowed
 	}
 	applied := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
-	return applied != nil && live != nil && slices.Contains(meta.LeftAloneIn(applied.Message), meta.ObjectName(live.GetKind(), live.GetNamespace(), live.GetName()))
+	return applied != nil && live != nil && slices.Contains(meta.LeftAloneIn(applied.Message),
+		meta.ObjectName(live.GetKind(), live.GetNamespace(), live.GetName()))
 }
 
-// holdUndecided reports whether a live object has a hold of which only the configuration of resource-manager reports whether
-// it counts.
+// holdUndecided reports whether a live object has a hold of which only the configuration of resource-manager reports
+// whether it counts.
 func holdUndecided(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) bool {
 	if live == nil || allowsHolds(mr, live) || len(heldOn(live, onLiveObject, now)) == 0 {
 		return false
@@ -155,7 +162,8 @@ func effectOf(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstruct
 }
 
 // effectIf is effectOf, where it is known or assumed whether holds on objects count.
-func effectIf(allowed bool, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) *hold.Effect {
+func effectIf(allowed bool, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured,
+	now time.Time) *hold.Effect {
 	ofObject := hold.Hold{}
 	if live != nil && allowed {
 		ofObject = hold.Of(live.GetAnnotations(), live.GroupVersionKind().Group, live.GetKind(), now)

@@ -35,10 +35,13 @@ func missingSecret(mr *resourcesv1alpha1.ManagedResource, secrets map[string]*co
 
 // Decode reads the manifests of a ManagedResource from its Secrets, in the order in which it names them. All of them
 // must have been read.
-func Decode(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, secrets map[string]*corev1.Secret) (decode.Result, error) {
+func Decode(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	secrets map[string]*corev1.Secret) (decode.Result, error) {
 	var sources decode.Sources
 	for _, ref := range mr.Spec.SecretRefs {
-		if secret := secrets[ref.Name]; secret != nil && !sources.Add(decode.Source{Secret: types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name}, Data: secret.Data}) {
+		if secret := secrets[ref.Name]; secret != nil &&
+			!sources.Add(decode.Source{Secret: types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name},
+				Data: secret.Data}) {
 			break
 		}
 	}
@@ -72,12 +75,14 @@ func SettingsOf(mr *resourcesv1alpha1.ManagedResource, live ...*unstructured.Uns
 }
 
 // PlanOptions are those of a run for a ManagedResource.
-func (s Settings) PlanOptions(mr *resourcesv1alpha1.ManagedResource, scope func(runtimeschema.GroupVersionKind) (plan.Scope, error)) plan.Options {
+func (s Settings) PlanOptions(mr *resourcesv1alpha1.ManagedResource,
+	scope func(runtimeschema.GroupVersionKind) (plan.Scope, error)) plan.Options {
 	return plan.Options{Spec: &mr.Spec, Origin: s.Origin, ManagedByLabelValue: s.ManagedByLabelValue, Scope: scope}
 }
 
 // MergeOptions are those of a run for an object of a ManagedResource.
-func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, scaled bool, now time.Time) merge.Options {
+func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, scaled bool,
+	now time.Time) merge.Options {
 	return merge.Options{
 		ForceOverwriteLabels:      mr.Spec.ForceOverwriteLabels != nil && *mr.Spec.ForceOverwriteLabels,
 		ForceOverwriteAnnotations: mr.Spec.ForceOverwriteAnnotations != nil && *mr.Spec.ForceOverwriteAnnotations,
@@ -99,7 +104,8 @@ type described struct {
 
 // describe plans one object: everything that is not about it is left out, so that nothing has to be known of other
 // kinds.
-func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key objects.ID, scope plan.Scope, settings Settings) described {
+func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key objects.ID, scope plan.Scope,
+	settings Settings) described {
 	var found described
 	for _, err := range decoded.Errors {
 		found.faults = append(found.faults, err.Error())
@@ -120,7 +126,8 @@ func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key 
 	if entry := EntryOf(mr, key, scope == plan.ScopeCluster); entry != nil {
 		inventory = append(inventory, *entry)
 	}
-	planned := plan.NewPlan(only, inventory, settings.PlanOptions(mr, func(runtimeschema.GroupVersionKind) (plan.Scope, error) { return scope, nil }))
+	planned := plan.NewPlan(only, inventory,
+		settings.PlanOptions(mr, func(runtimeschema.GroupVersionKind) (plan.Scope, error) { return scope, nil }))
 	for _, err := range planned.Errors {
 		found.faults = append(found.faults, err.Error())
 	}
@@ -140,7 +147,8 @@ func WantedVersion(ctx context.Context, facts *Facts) string {
 	if err != nil {
 		return ""
 	}
-	found := describe(decoded, facts.ManagedResource, facts.Key(), facts.scope(), SettingsOf(facts.ManagedResource, facts.Live))
+	found := describe(decoded, facts.ManagedResource, facts.Key(), facts.scope(),
+		SettingsOf(facts.ManagedResource, facts.Live))
 	if found.desired == nil || found.desired.Ref.ID.GroupKind() != facts.Key().GroupKind() {
 		return ""
 	}

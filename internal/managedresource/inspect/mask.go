@@ -87,7 +87,8 @@ func hideItems(before, after any, asItem bool) (hiddenBefore, hiddenAfter any) {
 }
 
 // eachField replaces the fields of two mappings; a value that is no mapping stays.
-func eachField(before, after any, replace func(name string, before, after any) (any, any)) (replacedBefore, replacedAfter any) {
+func eachField(before, after any,
+	replace func(name string, before, after any) (any, any)) (replacedBefore, replacedAfter any) {
 	b, inBefore := before.(map[string]any)
 	a, inAfter := after.(map[string]any)
 	newB, newA := maps.Clone(b), maps.Clone(a)
@@ -144,8 +145,10 @@ func isRemark(value any) bool {
 var (
 	shownFields   = map[string]shape{"apiVersion": isText, "kind": isText, "type": isText, "immutable": isBool}
 	shownMetadata = map[string]shape{
-		"name": isScalar, "generateName": isScalar, "namespace": isScalar, "uid": isScalar, "resourceVersion": isScalar, "generation": isScalar,
-		"creationTimestamp": isScalar, "deletionTimestamp": isScalar, "deletionGracePeriodSeconds": isScalar, "labels": isTexts, "ownerReferences": isList, "finalizers": isList,
+		"name": isScalar, "generateName": isScalar, "namespace": isScalar, "uid": isScalar, "resourceVersion": isScalar,
+		"generation":        isScalar,
+		"creationTimestamp": isScalar, "deletionTimestamp": isScalar, "deletionGracePeriodSeconds": isScalar,
+		"labels": isTexts, "ownerReferences": isList, "finalizers": isList,
 	}
 )
 
@@ -203,7 +206,8 @@ func hideValue(before, after any) (hiddenBefore, hiddenAfter any) {
 
 // referenceFields are those of a reference to a Secret.
 var referenceFields = []string{
-	"apiVersion", "apiGroup", "group", "kind", "namespace", "name", "uid", "resourceVersion", "key", "valuesKey", "targetPath", "fieldPath", "optional", "controller", "blockOwnerDeletion",
+	"apiVersion", "apiGroup", "group", "kind", "namespace", "name", "uid", "resourceVersion", "key", "valuesKey",
+	"targetPath", "fieldPath", "optional", "controller", "blockOwnerDeletion",
 }
 
 // isSecret reports whether a value is a Secret of any group, and no reference to one.

@@ -39,7 +39,8 @@ func OriginOf(live *unstructured.Unstructured) (meta.Origin, bool) {
 
 // FindOwner returns the ManagedResource that owns an object: of those that were read the one that the object's origin
 // names, else the next one that has it in its inventory.
-func FindOwner(key objects.ID, clusterScoped bool, live *unstructured.Unstructured, read []*resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, Proof) {
+func FindOwner(key objects.ID, clusterScoped bool, live *unstructured.Unstructured,
+	read []*resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, Proof) {
 	origin, named := OriginOf(live)
 	if named {
 		at := slices.IndexFunc(read, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key })
@@ -61,7 +62,8 @@ func FindOwner(key objects.ID, clusterScoped bool, live *unstructured.Unstructur
 	if !found {
 		return nil, ""
 	}
-	return read[slices.IndexFunc(read, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == next.Owner })], ByInventory
+	return read[slices.IndexFunc(read,
+		func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == next.Owner })], ByInventory
 }
 
 func keyOf(mr *resourcesv1alpha1.ManagedResource) types.NamespacedName {
@@ -69,7 +71,8 @@ func keyOf(mr *resourcesv1alpha1.ManagedResource) types.NamespacedName {
 }
 
 // EntryOf is the entry of an object in the inventory of a ManagedResource, nil if there is none.
-func EntryOf(mr *resourcesv1alpha1.ManagedResource, key objects.ID, clusterScoped bool) *resourcesv1alpha1.ObjectReference {
+func EntryOf(mr *resourcesv1alpha1.ManagedResource, key objects.ID,
+	clusterScoped bool) *resourcesv1alpha1.ObjectReference {
 	keys := plan.NewEquivalences(mr.Spec.Equivalences).Keys(key)
 	for i := range mr.Status.Resources {
 		entry := &mr.Status.Resources[i]

@@ -135,10 +135,11 @@ type Report struct {
 	NotKnown []string `json:"notKnown,omitempty"`
 }
 
-// Found reports whether the report has a finding: the object is not in sync, writers fight for it, a fault was found, or
-// the object cannot go.
+// Found reports whether the report has a finding: the object is not in sync, writers fight for it, a fault was found,
+// or the object cannot go.
 func (r *Report) Found() bool {
-	return r.Failing || r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 || len(r.Faults) > 0 ||
+	return r.Failing || r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 ||
+		len(r.Faults) > 0 ||
 		r.Deletion.Since != nil && len(r.Deletion.Holds) > 0
 }
 
@@ -189,7 +190,8 @@ func (r *Report) explainAbsence(facts *Facts) {
 	r.Deleted = found
 	for _, occurrence := range unnamed {
 		if len(found) == 0 {
-			r.NotKnown = append(r.NotKnown, fmt.Sprintf("whether it was deleted at %s: %s", occurrence.Time.UTC().Format(time.RFC3339), occurrence.Text))
+			r.NotKnown = append(r.NotKnown,
+				fmt.Sprintf("whether it was deleted at %s: %s", occurrence.Time.UTC().Format(time.RFC3339), occurrence.Text))
 		}
 	}
 }
@@ -229,7 +231,8 @@ func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	r.Repairs, r.Fights = occurrences, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
 	r.Ignored = append(r.Ignored, ignoredOn(mr, onManagedResource, facts.Now)...)
 	if holdUndecided(facts.ManagedResource, facts.Live, facts.Now) {
-		r.NotKnown = append(r.NotKnown, "whether the hold on the object counts: its ManagedResource has no annotation "+resourcesv1alpha1.AnnotationAllowHolds+"=true, so that the configuration of resource-manager decides (allowHolds)")
+		r.NotKnown = append(r.NotKnown,
+			"whether the hold on the object counts: its ManagedResource has no annotation "+resourcesv1alpha1.AnnotationAllowHolds+"=true, so that the configuration of resource-manager decides (allowHolds)")
 	}
 	settings := SettingsOf(mr, facts.Live)
 	if missing := missingSecret(mr, facts.Secrets); missing != "" {
@@ -257,9 +260,11 @@ func (r *Report) managed(ctx context.Context, facts *Facts) error {
 }
 
 func ownerOf(mr *resourcesv1alpha1.ManagedResource, proof Proof) *Owner {
-	owner := &Owner{Namespace: mr.Namespace, Name: mr.Name, Class: ClassOf(mr), Proof: proof, Deleting: mr.DeletionTimestamp != nil}
+	owner := &Owner{Namespace: mr.Namespace, Name: mr.Name, Class: ClassOf(mr), Proof: proof,
+		Deleting: mr.DeletionTimestamp != nil}
 	for _, condition := range mr.Status.Conditions {
-		owner.Conditions = append(owner.Conditions, fmt.Sprintf("%s=%s (%s)", condition.Type, condition.Status, condition.Reason))
+		owner.Conditions = append(owner.Conditions,
+			fmt.Sprintf("%s=%s (%s)", condition.Type, condition.Status, condition.Reason))
 	}
 	for _, writer := range WritersOf(mr) {
 		if writer.Subresource == "" && writer.wrote("spec") {

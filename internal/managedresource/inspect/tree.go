@@ -91,7 +91,8 @@ func (f *TreeFacts) Branches() []Branch {
 		branches = append(branches, f.branch(mr))
 	}
 	slices.SortStableFunc(branches, func(a, b Branch) int {
-		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return branches
 }
@@ -112,7 +113,8 @@ func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 		b.Leaves = append(b.Leaves, leaf)
 	}
 	slices.SortStableFunc(b.Leaves, func(a, b Leaf) int {
-		return cmp.Or(cmp.Compare(a.Level, b.Level), plan.Compare(a.Kind, a.Name, b.Kind, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(a.Level, b.Level), plan.Compare(a.Kind, a.Name, b.Kind, b.Name),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return b
 }
@@ -120,7 +122,8 @@ func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 // stateOf returns the worst state in the conditions of a ManagedResource.
 func stateOf(mr *resourcesv1alpha1.ManagedResource) (Level, string) {
 	if mr.DeletionTimestamp != nil {
-		return Underway, "being deleted" + because(meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied))
+		return Underway, "being deleted" +
+			because(meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied))
 	}
 	conditions := meta.Conditions(mr.Status.Conditions)
 	applied, healthy, progressing := conditions.Get(resourcesv1alpha1.ResourcesApplied), conditions.Get(resourcesv1alpha1.ResourcesHealthy), conditions.Get(resourcesv1alpha1.ResourcesProgressing)
@@ -150,7 +153,8 @@ func because(condition *resourcesv1alpha1.Condition) string {
 	return fmt.Sprintf(" (%s): %s", condition.Reason, condition.Message)
 }
 
-func (f *TreeFacts) leaf(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference, rest map[string][]Occurrence) Leaf {
+func (f *TreeFacts) leaf(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference,
+	rest map[string][]Occurrence) Leaf {
 	key := objects.IDOfEntry(ref)
 	leaf := Leaf{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	for name, occurrences := range rest {

@@ -36,7 +36,8 @@ func WritersOf(object metav1.Object) []Writer {
 	}
 	var writers []Writer
 	for _, entry := range object.GetManagedFields() {
-		writer := Writer{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource, Time: entry.Time, fields: fieldsOf(entry.FieldsV1)}
+		writer := Writer{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource,
+			Time: entry.Time, fields: fieldsOf(entry.FieldsV1)}
 		writer.Ours = slices.Contains(ownNames, writer.Manager)
 		writers = append(writers, writer)
 	}
@@ -98,7 +99,8 @@ func fieldAt(fields map[string]json.RawMessage, step string) (map[string]json.Ra
 			return decodedFields(inner), true
 		}
 		var keys map[string]any
-		if text, found := strings.CutPrefix(key, "k:"); found && json.Unmarshal([]byte(text), &keys) == nil && keys["name"] == name {
+		if text, found := strings.CutPrefix(key, "k:"); found && json.Unmarshal([]byte(text), &keys) == nil &&
+			keys["name"] == name {
 			return decodedFields(inner), true
 		}
 	}
@@ -117,7 +119,8 @@ func attribute(all []Difference, live *unstructured.Unstructured) {
 	writers := WritersOf(live)
 	for i := range all {
 		d := &all[i]
-		at := slices.IndexFunc(writers, func(w Writer) bool { return len(d.steps) > 0 && d.Live != "" && w.wrote(d.steps...) })
+		at := slices.IndexFunc(writers,
+			func(w Writer) bool { return len(d.steps) > 0 && d.Live != "" && w.wrote(d.steps...) })
 		if at >= 0 {
 			d.By = &writers[at]
 		}

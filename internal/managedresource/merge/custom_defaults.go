@@ -16,7 +16,8 @@ type CustomDefaults struct {
 // NewCustomDefaults returns the defaults of a version. They are known only of the version that is stored, where
 // nothing converts objects: otherwise a written object differs from the one that is read.
 func NewCustomDefaults(definition *unstructured.Unstructured, version string) CustomDefaults {
-	if strategy, found, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy"); found && strategy != "None" {
+	if strategy, found, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy"); found &&
+		strategy != "None" {
 		return CustomDefaults{}
 	}
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")

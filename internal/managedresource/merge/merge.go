@@ -70,7 +70,8 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 	}
 	c := mergeContext{
 		desired: desired.Unstructured, live: live, merged: merged,
-		preserveReplicas:  options.HorizontallyScaled || literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
+		preserveReplicas: options.HorizontallyScaled ||
+			literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
 		preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
 	}
 	if rule := rules[desired.Ref.ID.Group][desired.Ref.ID.Kind]; rule != nil {
@@ -148,8 +149,10 @@ func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, optio
 	if desired.Old != nil {
 		oldLabels, oldAnnotations = desired.Old.Labels, desired.Old.Annotations
 	}
-	setStrings(holder, "labels", mergeStrings(live.GetLabels(), desired.GetLabels(), oldLabels, options.ForceOverwriteLabels))
-	annotations := mergeStrings(withoutReferences(live.GetAnnotations()), desired.GetAnnotations(), oldAnnotations, options.ForceOverwriteAnnotations)
+	setStrings(holder, "labels", mergeStrings(live.GetLabels(), desired.GetLabels(), oldLabels,
+		options.ForceOverwriteLabels))
+	annotations := mergeStrings(withoutReferences(live.GetAnnotations()), desired.GetAnnotations(), oldAnnotations,
+		options.ForceOverwriteAnnotations)
 	setStrings(holder, "annotations", withOrigin(withHold(annotations, live, options.Hold), options.Origin))
 
 	if owners := nested[any](desired.Object, "metadata", "ownerReferences"); owners != nil {
@@ -199,8 +202,10 @@ type mergeRule func(mergeContext)
 // rules are those of the kinds that have one, by group. Versions do not matter: the fields are the same in all of them.
 var rules = map[string]map[string]mergeRule{
 	"": {
-		"Namespace": mergeNamespace, "Node": mergeNode, "PersistentVolume": mergePersistentVolume, "PersistentVolumeClaim": mergePersistentVolumeClaim,
-		"Pod": mergePod, "Secret": mergeSecret, "Service": mergeService, "ServiceAccount": mergeServiceAccount,
+		"Namespace": mergeNamespace, "Node": mergeNode, "PersistentVolume": mergePersistentVolume,
+		"PersistentVolumeClaim": mergePersistentVolumeClaim,
+		"Pod":                   mergePod, "Secret": mergeSecret, "Service": mergeService,
+		"ServiceAccount": mergeServiceAccount,
 	},
 	"apps":                      workloadRules,
 	"extensions":                workloadRules,
@@ -212,7 +217,8 @@ var rules = map[string]map[string]mergeRule{
 	"resource.k8s.io":           {"DeviceTaintRule": mergeDeviceTaintRule, "ResourceSlice": mergeResourceSlice},
 }
 
-var workloadRules = map[string]mergeRule{"Deployment": mergeDeployment, "StatefulSet": mergeStatefulSet, "DaemonSet": mergeDaemonSet}
+var workloadRules = map[string]mergeRule{"Deployment": mergeDeployment, "StatefulSet": mergeStatefulSet,
+	"DaemonSet": mergeDaemonSet}
 
 func mergeServiceAccount(c mergeContext) {
 	for _, field := range []string{"secrets", "imagePullSecrets"} {
@@ -233,7 +239,8 @@ func keepLive(c mergeContext, fields ...string) {
 // says.
 func keepLiveIfUnset(c mergeContext, fields ...string) {
 	kind, _ := typed.Of(c.merged.GroupVersionKind())
-	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found && !kind.At(fields...).IsZero(value) {
+	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found &&
+		!kind.At(fields...).IsZero(value) {
 		return
 	}
 	if value := nested[any](c.live.Object, fields...); value != nil {

@@ -97,11 +97,13 @@ func mergeIngress(c mergeContext) {
 
 // mergeSecret keeps the token that the control plane writes into a Secret of that type.
 func mergeSecret(c mergeContext) {
-	if nested[string](c.desired.Object, "type") != string(corev1.SecretTypeServiceAccountToken) || nested[string](c.live.Object, "type") != string(corev1.SecretTypeServiceAccountToken) {
+	if nested[string](c.desired.Object, "type") != string(corev1.SecretTypeServiceAccountToken) ||
+		nested[string](c.live.Object, "type") != string(corev1.SecretTypeServiceAccountToken) {
 		return
 	}
 	keepPrefixed(c, corev1.ServiceAccountUIDKey)
-	for _, key := range []string{corev1.ServiceAccountTokenKey, corev1.ServiceAccountRootCAKey, corev1.ServiceAccountNamespaceKey} {
+	for _, key := range []string{corev1.ServiceAccountTokenKey, corev1.ServiceAccountRootCAKey,
+		corev1.ServiceAccountNamespaceKey} {
 		keepLiveIfUnset(c, "data", key)
 	}
 }
@@ -129,7 +131,8 @@ func StatusAnnotations(kind schema.GroupKind) []string {
 }
 
 // autoscalerStatus are those of version 1.
-var autoscalerStatus = []string{"autoscaling.alpha.kubernetes.io/conditions", "autoscaling.alpha.kubernetes.io/current-metrics"}
+var autoscalerStatus = []string{"autoscaling.alpha.kubernetes.io/conditions",
+	"autoscaling.alpha.kubernetes.io/current-metrics"}
 
 // autoscalerSpec are the annotations that version 1 has for what version 2 has in its specification.
 var autoscalerSpec = []string{"autoscaling.alpha.kubernetes.io/metrics", "autoscaling.alpha.kubernetes.io/behavior"}

@@ -163,6 +163,7 @@ func CheckUpdate(live, merged *unstructured.Unstructured) error {
 		return nil
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, live.GetName(), field.ErrorList{
-		field.Forbidden(field.NewPath(path), "a Pod can't be changed there: delete it, or annotate it in the manifest so that it is replaced"),
+		field.Forbidden(field.NewPath(path),
+			"a Pod can't be changed there: delete it, or annotate it in the manifest so that it is replaced"),
 	})
 }

@@ -36,7 +36,8 @@ func mergeService(c mergeContext) {
 	keepLiveIfUnset(c, "spec", "ipFamilyPolicy")
 	if desiredType == typeLoadBalancer && liveType == typeLoadBalancer {
 		keepLiveIfUnset(c, "spec", "loadBalancerClass")
-		if nested[string](c.live.Object, "spec", "externalTrafficPolicy") == "Local" && nested[string](c.desired.Object, "spec", "externalTrafficPolicy") == "Local" {
+		if nested[string](c.live.Object, "spec", "externalTrafficPolicy") == "Local" &&
+			nested[string](c.desired.Object, "spec", "externalTrafficPolicy") == "Local" {
 			keepLiveIfUnset(c, "spec", "healthCheckNodePort")
 		}
 	}
@@ -48,7 +49,8 @@ func serviceType(service *unstructured.Unstructured) string {
 
 // mergeClusterIP is MRM-12. clusterIPs goes with clusterIP: the API server wants its first entry to be the same.
 func mergeClusterIP(c mergeContext, liveType string) {
-	if liveType == typeExternalName || nested[string](c.desired.Object, "spec", "clusterIP") == "None" && nested[string](c.live.Object, "spec", "clusterIP") != "None" {
+	if liveType == typeExternalName || nested[string](c.desired.Object, "spec", "clusterIP") == "None" &&
+		nested[string](c.live.Object, "spec", "clusterIP") != "None" {
 		return
 	}
 	keepLive(c, "spec", "clusterIP")

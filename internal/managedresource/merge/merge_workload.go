@@ -30,7 +30,8 @@ var workloads = map[string]map[string]workload{
 }
 
 var apps = map[string]workload{
-	"Deployment": {true, podTemplate}, "StatefulSet": {true, podTemplate}, "ReplicaSet": {true, podTemplate}, "DaemonSet": {template: podTemplate},
+	"Deployment": {true, podTemplate}, "StatefulSet": {true, podTemplate}, "ReplicaSet": {true, podTemplate},
+	"DaemonSet": {template: podTemplate},
 }
 
 // HasReplicas reports whether a kind is a built-in one whose objects an autoscaler may scale (MR-20).

@@ -12,8 +12,9 @@ import (
 
 var containerLists = []string{"containers", "initContainers"}
 
-// Resize returns the live Pod with the resources that it is to have, to be written by the subresource resize (MRM-18); nil if the resources are the same, or
-// if the object is no Pod. The API server refuses other resources than a Pod may get, and names the field.
+// Resize returns the live Pod with the resources that it is to have, to be written by the subresource resize (MRM-18);
+// nil if the resources are the same, or if the object is no Pod. The API server refuses other resources than a Pod may
+// get, and names the field.
 func Resize(live, merged *unstructured.Unstructured) *unstructured.Unstructured {
 	if live.GetKind() != "Pod" || live.GetAPIVersion() != "v1" {
 		return nil
@@ -47,7 +48,8 @@ func byName(pod map[string]any, list string) map[string]map[string]any {
 	return named
 }
 
-// withoutResources returns the specification of a manifest without the resources of containers, and of the whole Pod, that the live Pod has.
+// withoutResources returns the specification of a manifest without the resources of containers, and of the whole Pod,
+// that the live Pod has.
 func withoutResources(desired, live map[string]any) map[string]any {
 	spec := runtime.DeepCopyJSON(desired)
 	manifest := map[string]any{"spec": spec}
@@ -91,8 +93,9 @@ func fillContainers(merged, live, desired map[string]any, list string) {
 	}
 }
 
-// fillRequests returns the requests of merged resources with those that the API server takes from limits, where the manifest has limits only: a live Pod that was resized has
-// other requests, which would exceed the limits of the manifest or change the class of the Pod.
+// fillRequests returns the requests of merged resources with those that the API server takes from limits, where the
+// manifest has limits only: a live Pod that was resized has other requests, which would exceed the limits of the
+// manifest or change the class of the Pod.
 func fillRequests(merged, live, desired map[string]any) (filled map[string]any, isFilled bool) {
 	limits, _ := desired["limits"].(map[string]any)
 	given, _ := desired["requests"].(map[string]any)
@@ -104,7 +107,8 @@ func fillRequests(merged, live, desired map[string]any) (filled map[string]any, 
 		if _, isGiven := given[name]; isGiven || requests[name] == nil {
 			continue
 		}
-		if compare(requests[name], limit) > 0 || compare(liveRequests[name], liveLimits[name]) == 0 && compare(requests[name], limit) != 0 {
+		if compare(requests[name], limit) > 0 || compare(liveRequests[name], liveLimits[name]) == 0 &&
+			compare(requests[name], limit) != 0 {
 			filled[name], isFilled = limit, true
 		}
 	}

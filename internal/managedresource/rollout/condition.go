@@ -38,7 +38,8 @@ func Held(group string, standing Standing, m *Member, wave, waves int, bad []Bad
 // Unguided is the condition of a member whose group cannot be read.
 func Unguided(m *Member, why string) meta.ConditionChange {
 	return meta.ConditionChange{
-		Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionTrue, Reason: resourcesv1alpha1.ReasonRolloutGroupInvalid,
+		Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionTrue,
+		Reason:  resourcesv1alpha1.ReasonRolloutGroupInvalid,
 		Message: m.begins() + "is held back: " + why,
 	}
 }
@@ -47,7 +48,8 @@ func Unguided(m *Member, why string) meta.ConditionChange {
 // have, their former content.
 func LetGo(revision Revision, complete bool) meta.ConditionChange {
 	change := meta.ConditionChange{
-		Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonRolloutLetGo,
+		Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionFalse,
+		Reason:  resourcesv1alpha1.ReasonRolloutLetGo,
 		Message: revisionPrefix + string(revision) + " is not held back.",
 	}
 	if !complete {

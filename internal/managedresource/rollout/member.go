@@ -134,7 +134,8 @@ func (m *Member) Judge(conditions meta.Conditions, progressing bool) {
 		condition := conditions.Get(conditionType)
 		verdict, at, why := Pending, time.Time{}, string(conditionType)+" is not known"
 		if condition != nil {
-			at, why = condition.LastTransitionTime.Time, fmt.Sprintf("%s is %s, %s: %s", conditionType, condition.Status, condition.Reason, meta.Shortened(condition.Message, longestWhy))
+			at, why = condition.LastTransitionTime.Time, fmt.Sprintf("%s is %s, %s: %s", conditionType, condition.Status,
+				condition.Reason, meta.Shortened(condition.Message, longestWhy))
 			switch {
 			case condition.Status == want:
 				verdict, why = Passed, ""

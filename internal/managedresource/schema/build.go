@@ -84,7 +84,8 @@ func goTypeOf(kind runtimeschema.GroupVersionKind) (reflect.Type, bool) {
 // foreignType knows the metadata alone, which is the same for all kinds.
 func foreignType(meta *Type) *Type {
 	text := &Type{Kind: String}
-	return &Type{Kind: Struct, fields: map[string]*Field{"apiVersion": {Type: text}, "kind": {Type: text}, "metadata": {Type: meta}}}
+	return &Type{Kind: Struct, fields: map[string]*Field{"apiVersion": {Type: text}, "kind": {Type: text},
+		"metadata": {Type: meta}}}
 }
 
 // ownWords are the types that have a way of their own to be written.

@@ -36,9 +36,10 @@ var coreDefaults = map[string]fields{
 		return given
 	}}},
 
-	"core.EndpointPort":              {"protocol": "TCP"},
-	"core.PersistentVolumeSpec":      {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
-	"core.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem", "dataSource": dataSource, "dataSourceRef": dataSourceRef},
+	"core.EndpointPort":         {"protocol": "TCP"},
+	"core.PersistentVolumeSpec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
+	"core.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem", "dataSource": dataSource,
+		"dataSourceRef": dataSourceRef},
 	"core.ReplicationControllerSpec": {"replicas": 1, "selector": func(s scope) any {
 		labels := mapping(mapping(mapping(s.sibling("template"))["metadata"])["labels"])
 		if len(labels) == 0 {

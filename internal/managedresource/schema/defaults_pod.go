@@ -34,11 +34,12 @@ var podDefaults = map[string]fields{
 	"core.Container":                ordinaryContainer,
 	"core.EphemeralContainerCommon": ordinaryContainer,
 	"core.ContainerPort":            {"protocol": "TCP"},
-	"core.Probe":                    {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
-	"core.HTTPGetAction":            {"path": "/", "scheme": "HTTP"},
-	"core.GRPCAction":               {"service": ""},
-	"core.ObjectFieldSelector":      {"apiVersion": "v1"},
-	"core.FileKeySelector":          {"optional": false},
+	"core.Probe": {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1,
+		"failureThreshold": 3},
+	"core.HTTPGetAction":       {"path": "/", "scheme": "HTTP"},
+	"core.GRPCAction":          {"service": ""},
+	"core.ObjectFieldSelector": {"apiVersion": "v1"},
+	"core.FileKeySelector":     {"optional": false},
 	"core.VolumeSource": {"emptyDir": func(s scope) any {
 		for name, source := range s.up(0) {
 			if name != "name" && source != nil {

@@ -29,8 +29,10 @@ var policyDefaults = map[string]fields{
 
 	"storage.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 	"storage.CSIDriverSpec": {
-		"attachRequired": true, "podInfoOnMount": false, "storageCapacity": false, "requiresRepublish": false, "seLinuxMount": false,
-		"preventPodSchedulingIfMissing": false, "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": []any{"Persistent"},
+		"attachRequired": true, "podInfoOnMount": false, "storageCapacity": false, "requiresRepublish": false,
+		"seLinuxMount":                  false,
+		"preventPodSchedulingIfMissing": false, "fsGroupPolicy": "ReadWriteOnceWithFSType",
+		"volumeLifecycleModes": []any{"Persistent"},
 	},
 
 	"flowcontrol.FlowSchemaSpec":                    {"matchingPrecedence": 1000},

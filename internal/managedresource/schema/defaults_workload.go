@@ -14,7 +14,8 @@ var workloadDefaults = map[string]fields{
 	},
 	"apps.RollingUpdateDaemonSet": {"maxUnavailable": 1, "maxSurge": 0},
 	"apps.StatefulSetSpec": {
-		"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady", "persistentVolumeClaimRetentionPolicy": map[string]any{},
+		"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady",
+		"persistentVolumeClaimRetentionPolicy": map[string]any{},
 	},
 	"apps.StatefulSetPersistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
 	"apps.StatefulSetUpdateStrategy": {
@@ -54,7 +55,8 @@ var workloadDefaults = map[string]fields{
 		"manualSelector": inJob(func(scope) any { return false }),
 	},
 	"batch.PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
-	"batch.CronJobSpec":                            {"concurrencyPolicy": "Allow", "suspend": false, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1},
+	"batch.CronJobSpec": {"concurrencyPolicy": "Allow", "suspend": false,
+		"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1},
 
 	"autoscaling.HorizontalPodAutoscalerSpec": {
 		"minReplicas": 1,
@@ -72,10 +74,11 @@ var workloadDefaults = map[string]fields{
 	},
 	"autoscaling.HorizontalPodAutoscalerBehavior": {
 		"scaleUp": &fill{always: func(_ scope, given any) any {
-			return scalingRules(given, map[string]any{"stabilizationWindowSeconds": int64(0), "selectPolicy": "Max", "policies": []any{
-				map[string]any{"type": "Pods", "value": int64(4), "periodSeconds": int64(15)},
-				map[string]any{"type": "Percent", "value": int64(100), "periodSeconds": int64(15)},
-			}})
+			return scalingRules(given, map[string]any{"stabilizationWindowSeconds": int64(0), "selectPolicy": "Max",
+				"policies": []any{
+					map[string]any{"type": "Pods", "value": int64(4), "periodSeconds": int64(15)},
+					map[string]any{"type": "Percent", "value": int64(100), "periodSeconds": int64(15)},
+				}})
 		}},
 		"scaleDown": &fill{always: func(_ scope, given any) any {
 			return scalingRules(given, map[string]any{"selectPolicy": "Max", "policies": []any{

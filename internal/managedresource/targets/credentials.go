@@ -76,7 +76,8 @@ func (t *Targets) fromSecrets(namespace string) resolver {
 }
 
 // readKey returns the value of a key; none if nothing names one.
-func readKey(ctx context.Context, secrets *source.Secrets, namespace string, key *config.SecretKey, optional bool) ([]byte, error) {
+func readKey(ctx context.Context, secrets *source.Secrets, namespace string, key *config.SecretKey,
+	optional bool) ([]byte, error) {
 	if key == nil {
 		return nil, nil
 	}
@@ -211,8 +212,10 @@ func dial(c *rest.Config) (*Connections, error) {
 	}
 	pool := func(idle time.Duration) *http.Transport {
 		return utilnet.SetTransportDefaults(&http.Transport{
-			TLSClientConfig: tls.Clone(), TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: idle,
-			DialContext: (&net.Dialer{Timeout: dialTimeout, KeepAlive: idleTimeout / 3}).DialContext, MaxResponseHeaderBytes: headerBytes,
+			TLSClientConfig: tls.Clone(), TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: idleConnections,
+			IdleConnTimeout:        idle,
+			DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: idleTimeout / 3}).DialContext,
+			MaxResponseHeaderBytes: headerBytes,
 		})
 	}
 	few, lists := pool(idleTimeout), pool(bulkTimeout)

@@ -24,7 +24,8 @@ type Enumerated struct {
 }
 
 // Resolve reads the way to the target, and the configuration for it.
-func (e *Enumerated) Resolve(ctx context.Context, common *config.ResourceManagerConfiguration) (*rest.Config, *config.ResourceManagerConfiguration, error) {
+func (e *Enumerated) Resolve(ctx context.Context,
+	common *config.ResourceManagerConfiguration) (*rest.Config, *config.ResourceManagerConfiguration, error) {
 	namespace, found, err := e.resolve(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +34,8 @@ func (e *Enumerated) Resolve(ctx context.Context, common *config.ResourceManager
 	return found.config, common.For(namespace, found.overrides), nil
 }
 
-// Enumerate lists the targets of a configuration, sorted by name. Of the options it needs Config, Source, Load, Clock and Log.
+// Enumerate lists the targets of a configuration, sorted by name. Of the options it needs Config, Source, Load, Clock
+// and Log.
 func Enumerate(ctx context.Context, o Options) ([]Enumerated, error) {
 	t := &Targets{Options: o, Secrets: source.NewSecrets(o.Source.CoreV1(), nil, o.Clock, o.Log)}
 	if o.Config.Targets.NamespaceSelector == nil {
@@ -47,15 +49,16 @@ func Enumerate(ctx context.Context, o Options) ([]Enumerated, error) {
 		return o.Source.CoreV1().Namespaces().List(ctx, options)
 	}))
 	var all []Enumerated
-	err = namespaces.EachListItem(ctx, metav1.ListOptions{LabelSelector: selector.String()}, func(object runtime.Object) error {
-		name := object.(*corev1.Namespace).Name
-		resolve := t.fromSecrets(name)
-		all = append(all, Enumerated{name, func(ctx context.Context) (string, *credentials, error) {
-			found, err := resolve(ctx)
-			return name, found, err
-		}})
-		return nil
-	})
+	err = namespaces.EachListItem(ctx, metav1.ListOptions{LabelSelector: selector.String()},
+		func(object runtime.Object) error {
+			name := object.(*corev1.Namespace).Name
+			resolve := t.fromSecrets(name)
+			all = append(all, Enumerated{name, func(ctx context.Context) (string, *credentials, error) {
+				found, err := resolve(ctx)
+				return name, found, err
+			}})
+			return nil
+		})
 	if err != nil {
 		return nil, fmt.Errorf("listing namespaces: %w", err)
 	}

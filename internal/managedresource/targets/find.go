@@ -49,7 +49,8 @@ func (t *Targets) followNamespaces(ctx context.Context) error {
 		_ = t.offer(ctx, name, name, namespace.GetUID(), t.fromSecrets(name), "") // No two namespaces have one name.
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { note(object, true) }, UpdateFunc: func(_, object any) { note(object, true) }, DeleteFunc: func(object any) { note(object, false) },
+		AddFunc: func(object any) { note(object, true) }, UpdateFunc: func(_, object any) { note(object, true) },
+		DeleteFunc: func(object any) { note(object, false) },
 	})
 	if err != nil {
 		return err
@@ -62,7 +63,8 @@ func (t *Targets) followNamespaces(ctx context.Context) error {
 func (t *Targets) followDirectory(ctx context.Context) error {
 	for {
 		if err := t.look(ctx); err != nil {
-			t.Log.Error(err, "Folder of targets cannot be read; the targets known before are kept", "path", t.Config.Targets.Directory)
+			t.Log.Error(err, "Folder of targets cannot be read; the targets known before are kept", "path",
+				t.Config.Targets.Directory)
 		}
 		select {
 		case <-ctx.Done():

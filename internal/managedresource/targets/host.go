@@ -50,7 +50,8 @@ type view struct {
 // Get implements client.Reader.
 func (v *view) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if key.Namespace != v.namespace {
-		return apierrors.NewNotFound(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(), key.String())
+		return apierrors.NewNotFound(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(),
+			key.String())
 	}
 	return v.Cache.Get(ctx, key, object, options...)
 }
@@ -61,7 +62,8 @@ func (v *view) List(ctx context.Context, list client.ObjectList, options ...clie
 }
 
 // GetInformer implements cache.Informers.
-func (v *view) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+func (v *view) GetInformer(ctx context.Context, object client.Object,
+	options ...cache.InformerGetOption) (cache.Informer, error) {
 	if _, is := object.(*resourcesv1alpha1.ManagedResource); !is {
 		return nil, fmt.Errorf("nothing is followed of %T for one target", object)
 	}
@@ -99,7 +101,8 @@ func (n *narrowed) AddEventHandler(handler toolscache.ResourceEventHandler) (too
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
-func (n *narrowed) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (n *narrowed) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler,
+	_ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	return n.AddEventHandler(handler)
 }
 

@@ -51,7 +51,8 @@ func (t *Targets) newHoldings() {
 	t.holder = l.ResourceNamespace + "/" + name
 	t.own = t.lockOf(l.ResourceNamespace, name, map[string]string{labelProcess: l.ResourceName})
 	ours := regexp.MustCompile("^" + regexp.QuoteMeta(l.ResourceNamespace+"/"+l.ResourceName) + "-[0-9a-f]{8}$")
-	t.holdings = holding.New(t.holder, ours.MatchString, holding.Times{Lease: l.LeaseDuration.Duration, Deadline: l.RenewDeadline.Duration, Period: l.RetryPeriod.Duration})
+	t.holdings = holding.New(t.holder, ours.MatchString,
+		holding.Times{Lease: l.LeaseDuration.Duration, Deadline: l.RenewDeadline.Duration, Period: l.RetryPeriod.Duration})
 }
 
 func (t *Targets) lockOf(namespace, name string, labels map[string]string) resourcelock.Interface {
@@ -118,11 +119,13 @@ func (t *Targets) observe(ctx context.Context) error {
 	if err := t.renewOwn(ctx); err != nil {
 		return err
 	}
-	processes, err := t.Source.CoordinationV1().Leases(l.ResourceNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelProcess + "=" + l.ResourceName})
+	processes, err := t.Source.CoordinationV1().Leases(l.ResourceNamespace).List(ctx,
+		metav1.ListOptions{LabelSelector: labelProcess + "=" + l.ResourceName})
 	if err != nil {
 		return err
 	}
-	all, err := t.Source.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + *t.Config.Targets.AwaitLease})
+	all, err := t.Source.CoordinationV1().Leases("").List(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + *t.Config.Targets.AwaitLease})
 	if err != nil {
 		return err
 	}
@@ -154,7 +157,8 @@ func versionOf(lease *coordinationv1.Lease) uint64 {
 }
 
 func contentOf(record *resourcelock.LeaderElectionRecord) holding.Lease {
-	return holding.Lease{Holder: record.HolderIdentity, Lasts: time.Duration(record.LeaseDurationSeconds) * time.Second, Renewed: record.RenewTime.UnixMicro()}
+	return holding.Lease{Holder: record.HolderIdentity, Lasts: time.Duration(record.LeaseDurationSeconds) * time.Second,
+		Renewed: record.RenewTime.UnixMicro()}
 }
 
 // renewOwn renews the Lease of the process, or creates it if it is not there.
@@ -176,7 +180,8 @@ func (t *Targets) renewOwn(ctx context.Context) error {
 
 func (t *Targets) recordFor(holder string, lasts time.Duration) resourcelock.LeaderElectionRecord {
 	now := metav1.NewTime(t.Clock.Now())
-	return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: int(lasts.Seconds()), AcquireTime: now, RenewTime: now}
+	return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: int(lasts.Seconds()),
+		AcquireTime: now, RenewTime: now}
 }
 
 // decide does what the holdings decide. It returns the time at which the engines end unless an observation succeeds,
@@ -220,7 +225,8 @@ func (t *Targets) foreignLocked(ctx context.Context, held map[string]string) {
 		switch {
 		case holder == c.foreign:
 		case holder != "":
-			go t.stateLocked(ctx, c, StateLeased, fmt.Errorf("lease %s/%s is held by %s", namespace, *t.Config.Targets.AwaitLease, holder))()
+			go t.stateLocked(ctx, c, StateLeased,
+				fmt.Errorf("lease %s/%s is held by %s", namespace, *t.Config.Targets.AwaitLease, holder))()
 		case t.members[namespace] == nil:
 			t.metrics.forget(c.name)
 		}
@@ -322,7 +328,8 @@ func (t *Targets) release(ctx context.Context, lock resourcelock.Interface, clea
 		err = lock.Update(ctx, record)
 	}
 	if err != nil {
-		t.Log.Info("The lease of a target cannot be released; others wait until it expires", "lease", lock.Describe(), "error", err.Error())
+		t.Log.Info("The lease of a target cannot be released; others wait until it expires", "lease", lock.Describe(),
+			"error", err.Error())
 	}
 }
 
@@ -342,7 +349,8 @@ func (t *Targets) bury(ctx context.Context, process string, version uint64) {
 	defer cancel()
 	namespace, name, _ := strings.Cut(process, "/")
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: ptr.To(strconv.FormatUint(version, 10))}}
-	if err := t.Source.CoordinationV1().Leases(namespace).Delete(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
+	if err := t.Source.CoordinationV1().Leases(namespace).Delete(ctx, name, options); err != nil &&
+		!apierrors.IsNotFound(err) {
 		t.Log.V(1).Info("The lease of a process that is gone cannot be deleted", "lease", process, "error", err.Error())
 	}
 }
@@ -361,6 +369,7 @@ func (t *Targets) leave(ctx context.Context) {
 	namespace, name, _ := strings.Cut(t.holder, "/")
 	err := t.Source.CoordinationV1().Leases(namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		t.Log.Error(err, "The lease of the process cannot be deleted; others count the process until the lease expires", "lease", name)
+		t.Log.Error(err, "The lease of the process cannot be deleted; others count the process until the lease expires",
+			"lease", name)
 	}
 }

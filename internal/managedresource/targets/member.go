@@ -200,12 +200,14 @@ func (m *member) connect(found *credentials) (*reached, error) {
 	rateOfWatches := limits.WatchBytesPerSecond.Value()
 	t := &transport{
 		inner: dialled.Inner, bulk: dialled.Bulk, places: make(chan struct{}, *limits.RequestsInFlight),
-		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock, refused: m.refused,
+		watched: rate.NewLimiter(rate.Limit(rateOfWatches), int(watchBurst*rateOfWatches)), clock: m.Clock,
+		refused: m.refused,
 	}
 	t.token.Store(&found.token)
 	share := m.budget.Share(limits.BytesInFlight.Value())
 	bounded := &answers.Transport{Inner: t, Types: m.types, Share: share}
-	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: bounded}}, t, share, dialled.End}, nil
+	return &reached{cluster.Connection{REST: restConfig, HTTP: &http.Client{Transport: bounded}}, t, share, dialled.End},
+		nil
 }
 
 // watchBurst is the number of seconds whose events a target may send at once, at its rate.
@@ -239,7 +241,8 @@ func (m *member) runEngine(ctx context.Context, found *credentials, reached *rea
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	panicked := func(cause any) {
-		m.log.Error(nil, "Observed a panic in the work for a target", "type", fmt.Sprintf("%T", cause), "stack", string(debug.Stack()))
+		m.log.Error(nil, "Observed a panic in the work for a target", "type", fmt.Sprintf("%T", cause), "stack",
+			string(debug.Stack()))
 		end(errPanicked)
 	}
 	seen := &view{Cache: m.Manager.GetCache(), namespace: m.namespace, feed: m.feed, panicked: panicked}
@@ -278,13 +281,15 @@ func (m *member) runEngine(ctx context.Context, found *credentials, reached *rea
 }
 
 // begin starts the engine; the channel gets its error when it ends.
-func (m *member) begin(ctx context.Context, found *credentials, reached *reached, seen *view, panicked func(any)) (<-chan error, error) {
+func (m *member) begin(ctx context.Context, found *credentials, reached *reached, seen *view,
+	panicked func(any)) (<-chan error, error) {
 	e, err := engine.New(engine.Options{
 		Config:  m.Config.For(m.namespace, found.overrides),
 		Manager: &host{Manager: m.Manager, view: seen, log: m.log, panicked: panicked},
 		Source:  m.Source, Target: reached.Connection, Clock: m.Clock, Log: m.log,
 		Shared: &engine.Shared{
-			Namespace: m.namespace, Secrets: m.Secrets, Identity: m.identity, Metrics: m.Metrics, Requests: m.Requests, Turns: m.Turns, Stop: m.Stop, Panicked: panicked,
+			Namespace: m.namespace, Secrets: m.Secrets, Identity: m.identity, Metrics: m.Metrics, Requests: m.Requests,
+			Turns: m.Turns, Stop: m.Stop, Panicked: panicked,
 		},
 	})
 	if err != nil {
@@ -304,7 +309,8 @@ func (m *member) begin(ctx context.Context, found *credentials, reached *reached
 }
 
 // supervise waits until the engine is to end, and returns why.
-func (m *member) supervise(ctx context.Context, end func(error), ended <-chan error, found *credentials, reached *reached) error {
+func (m *member) supervise(ctx context.Context, end func(error), ended <-chan error, found *credentials,
+	reached *reached) error {
 	look := m.Clock.NewTicker(silenceLook)
 	defer look.Stop()
 	for {
@@ -360,7 +366,8 @@ func (t *Targets) stateLocked(ctx context.Context, c *candidate, state State, wh
 	if !t.metrics.set(c.name, state, t.Clock.Now()) {
 		return func() {}
 	}
-	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.namespace, Namespace: c.namespace, UID: c.uid}
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: c.namespace, Namespace: c.namespace,
+		UID: c.uid}
 	warned := c.warned
 	switch state {
 	case StateStarting:
@@ -368,14 +375,16 @@ func (t *Targets) stateLocked(ctx context.Context, c *candidate, state State, wh
 		c.log.Info("The target is managed")
 		if c.warned = false; warned { // A start is no news.
 			return func() {
-				t.notes.Tell(ctx, about, corev1.EventTypeNormal, "Target"+string(state), "The ManagedResources of the target are looked after")
+				t.notes.Tell(ctx, about, corev1.EventTypeNormal, "Target"+string(state),
+					"The ManagedResources of the target are looked after")
 			}
 		}
 	default:
 		c.warned = true
 		c.log.Info("The target is not managed", "state", state, "reason", why.Error())
 		return func() {
-			t.notes.Tell(ctx, about, corev1.EventTypeWarning, "Target"+string(state), "The ManagedResources of the target are not looked after: "+why.Error())
+			t.notes.Tell(ctx, about, corev1.EventTypeWarning, "Target"+string(state),
+				"The ManagedResources of the target are not looked after: "+why.Error())
 		}
 	}
 	return func() {}

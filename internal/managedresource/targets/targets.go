@@ -95,15 +95,19 @@ func New(o Options) *Targets {
 		o.Dial = dial
 	}
 	t := &Targets{
-		Options: o, Metrics: controller.NewMetrics(o.Registry), Requests: target.NewMetrics(o.Registry), metrics: NewMetrics(o.Registry), feed: newFeed(),
+		Options: o, Metrics: controller.NewMetrics(o.Registry), Requests: target.NewMetrics(o.Registry),
+		metrics: NewMetrics(o.Registry), feed: newFeed(),
 		Secrets:    source.NewSecrets(o.Source.CoreV1(), nil, o.Clock, o.Log.WithName("secrets")),
 		notes:      kit.NewNotes(o.Manager.GetClient(), o.Clock, "gardener-resource-manager"),
-		candidates: map[string]*candidate{}, members: map[string]*member{}, begun: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		Turns: engine.NewTurns(engine.Options{Config: o.Config, Source: o.Source, Clock: o.Clock, Registry: o.Registry, Log: o.Log}),
+		candidates: map[string]*candidate{}, members: map[string]*member{}, begun: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1),
+		Turns: engine.NewTurns(engine.Options{Config: o.Config, Source: o.Source, Clock: o.Clock, Registry: o.Registry,
+			Log: o.Log}),
 	}
 	t.Stop = engine.NewEmergencyStop(engine.Options{Config: o.Config, Source: o.Source, Log: o.Log}, t.Metrics)
 	t.newHoldings()
-	t.budget, t.types = answers.NewBudget(o.Config.Targets.Limits.TotalBytesInFlight.Value(), t.metrics.exceeded.Inc), answers.NewTypes()
+	t.budget, t.types = answers.NewBudget(o.Config.Targets.Limits.TotalBytesInFlight.Value(),
+		t.metrics.exceeded.Inc), answers.NewTypes()
 	return t
 }
 
@@ -172,7 +176,8 @@ func (t *Targets) start(group *kit.Group) error {
 // identifySource requests the identity of the source until the source answers. An answer without a usable identity ends
 // the process.
 func (t *Targets) identifySource(ctx context.Context) error {
-	identity, err := engine.Identify(ctx, engine.Options{Config: t.Config, Manager: t.Manager, Source: t.Source, Clock: t.Clock, Log: t.Log}, t.waits)
+	identity, err := engine.Identify(ctx,
+		engine.Options{Config: t.Config, Manager: t.Manager, Source: t.Source, Clock: t.Clock, Log: t.Log}, t.waits)
 	if err != nil {
 		return fmt.Errorf("failed during bootstrapping: %w", err)
 	}
@@ -189,7 +194,8 @@ func (t *Targets) waits(err error) { t.started.Store(&err) }
 
 // followManagedResources subscribes the feed to all ManagedResources, and waits until the feed knows all of them.
 func (t *Targets) followManagedResources(ctx context.Context) error {
-	informer, err := t.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{}, cache.BlockUntilSynced(false))
+	informer, err := t.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{},
+		cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
@@ -228,7 +234,8 @@ type candidate struct {
 }
 
 // offer makes a namespace a target; another entry for the same namespace is an error.
-func (t *Targets) offer(ctx context.Context, name, namespace string, uid types.UID, resolve resolver, seen string) error {
+func (t *Targets) offer(ctx context.Context, name, namespace string, uid types.UID, resolve resolver,
+	seen string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.candidates[namespace]
@@ -278,7 +285,8 @@ func (t *Targets) offered() []*candidate {
 // beginLocked has a member take the Lease of a target, and run its engine then.
 func (t *Targets) beginLocked(ctx context.Context, c *candidate, take holding.Take) {
 	own, stop := context.WithCancel(ctx)
-	m := &member{Targets: t, candidate: c, changed: make(chan struct{}, 1), complete: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	m := &member{Targets: t, candidate: c, changed: make(chan struct{}, 1), complete: make(chan struct{}), stop: stop,
+		done: make(chan struct{})}
 	t.members[c.namespace] = m
 	t.running.Go(func() { m.run(own, take) })
 }
@@ -319,9 +327,10 @@ func (t *Targets) tidy(ctx context.Context) {
 // secretChanged is called when a Secret was written or deleted.
 func (t *Targets) secretChanged(key types.NamespacedName, _ string) {
 	c := t.Config.Targets
-	if !slices.ContainsFunc([]*config.SecretKey{c.Kubeconfig, c.CA, c.Token, c.Overrides}, func(named *config.SecretKey) bool {
-		return named != nil && named.SecretName == key.Name
-	}) {
+	if !slices.ContainsFunc([]*config.SecretKey{c.Kubeconfig, c.CA, c.Token, c.Overrides},
+		func(named *config.SecretKey) bool {
+			return named != nil && named.SecretName == key.Name
+		}) {
 		return
 	}
 	t.mu.Lock()

@@ -139,8 +139,8 @@ func (p *placed) Close() error {
 // of returns a context whose requests to the source are those of a target.
 func of(ctx context.Context, target string) context.Context { return ratelimit.WithClient(ctx, target) }
 
-// isBulk reports whether a request reads a list or what the API server serves, and not a single object: by its path, which
-// ends with a resource then, or before one.
+// isBulk reports whether a request reads a list or what the API server serves, and not a single object: by its path,
+// which ends with a resource then, or before one.
 func isBulk(request *http.Request) bool {
 	if request.Method != http.MethodGet || answers.IsWatch(request) {
 		return false

@@ -181,10 +181,13 @@ func (t *Turns) tellLocked(ctx context.Context, g *group, decision rollout.Decis
 	t.Log.Info("Roll-out group", "group", g.name, "event", reason, "message", message)
 	now := metav1.NewTime(t.Clock.Now())
 	event := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: t.Namespace, Name: meta.EventName(g.name, now.UnixNano())},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: t.Namespace, Name: g.name, UID: t.configs[g.name].uid},
-		Type:           kind, Reason: reason, Message: meta.Shortened(message, maxNote), Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "gardener-resource-manager"}, ReportingController: "gardener-resource-manager",
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: meta.EventName(g.name, now.UnixNano())},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: t.Namespace, Name: g.name,
+			UID: t.configs[g.name].uid},
+		Type: kind, Reason: reason, Message: meta.Shortened(message, maxNote), Count: 1, FirstTimestamp: now,
+		LastTimestamp:       now,
+		Source:              corev1.EventSource{Component: "gardener-resource-manager"},
+		ReportingController: "gardener-resource-manager",
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, eventTimeout)

@@ -23,10 +23,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"group"})
 	}
 	m := &Metrics{
-		members: gauge("espalier_rollout_members", "ManagedResources of a roll-out group by what they do: through, onTheirWay, failed, waiting, unknown.", "group", "state"),
-		halted:  gauge("espalier_rollout_halted", "1 for a roll-out group that holds content back because members failed with it, else 0.", "group"),
-		halts:   counter("espalier_rollout_halts_total", "How often a roll-out group was halted because members failed."),
-		turns:   counter("espalier_rollout_turns_total", "Changed contents of ManagedResources that a roll-out group let go."),
+		members: gauge("espalier_rollout_members",
+			"ManagedResources of a roll-out group by what they do: through, onTheirWay, failed, waiting, unknown.", "group",
+			"state"),
+		halted: gauge("espalier_rollout_halted",
+			"1 for a roll-out group that holds content back because members failed with it, else 0.", "group"),
+		halts: counter("espalier_rollout_halts_total", "How often a roll-out group was halted because members failed."),
+		turns: counter("espalier_rollout_turns_total", "Changed contents of ManagedResources that a roll-out group let go."),
 	}
 	registry.MustRegister(m.members, m.halted, m.halts, m.turns)
 	return m
@@ -43,7 +46,8 @@ func (m *Metrics) show(group string, decision rollout.Decision, why error) {
 		sum.Through, sum.OnTheirWay, sum.Failed = sum.Through+p.Through, sum.OnTheirWay+p.OnTheirWay, sum.Failed+p.Failed
 		sum.Waiting, sum.Unknown = sum.Waiting+p.Waiting, sum.Unknown+p.Unknown
 	}
-	for state, n := range map[string]int{"through": sum.Through, "onTheirWay": sum.OnTheirWay, "failed": sum.Failed, "waiting": sum.Waiting, "unknown": sum.Unknown} {
+	for state, n := range map[string]int{"through": sum.Through, "onTheirWay": sum.OnTheirWay, "failed": sum.Failed,
+		"waiting": sum.Waiting, "unknown": sum.Unknown} {
 		m.members.WithLabelValues(group, state).Set(float64(n))
 	}
 	halted := 0.0

@@ -116,7 +116,8 @@ type member struct {
 func New(o Options) *Turns {
 	return &Turns{
 		Options: o, changed: make(chan struct{}, 1), synced: func() bool { return false },
-		configs: map[string]config{}, groups: map[string]*group{}, groupOf: map[types.NamespacedName]string{}, wakers: map[string]Wake{},
+		configs: map[string]config{}, groups: map[string]*group{}, groupOf: map[types.NamespacedName]string{},
+		wakers: map[string]Wake{},
 	}
 }
 
@@ -170,7 +171,8 @@ func (t *Turns) Ask(mr *resourcesv1alpha1.ManagedResource, checksum string) Answ
 		m.LetGo, m.LetGoAt, m.ours, m.HeldSince, m.Turn = m.Wanted, t.nowLocked(), true, time.Time{}, time.Time{}
 		t.Metrics.turns.WithLabelValues(g.name).Inc()
 		t.changedLocked(g)
-		return Answer{Go: true, Record: rollout.Record{Revision: m.LetGo, Time: m.LetGoAt}, Condition: new(rollout.LetGo(m.Wanted, m.Wanted == m.Applied))}
+		return Answer{Go: true, Record: rollout.Record{Revision: m.LetGo, Time: m.LetGoAt},
+			Condition: new(rollout.LetGo(m.Wanted, m.Wanted == m.Applied))}
 	}
 	return Answer{Condition: t.reportLocked(g, m, at, decision, why)}
 }
@@ -216,14 +218,16 @@ func (t *Turns) reportLocked(g *group, m *member, at int, decision rollout.Decis
 	return change
 }
 
-func (t *Turns) conditionLocked(g *group, m *member, at int, decision rollout.Decision, why error) *meta.ConditionChange {
+func (t *Turns) conditionLocked(g *group, m *member, at int, decision rollout.Decision,
+	why error) *meta.ConditionChange {
 	switch {
 	case errors.Is(why, errUnknown):
 		return nil
 	case why != nil:
 		return new(rollout.Unguided(&m.Member, why.Error()))
 	}
-	return new(rollout.Held(t.Namespace+"/"+g.name, decision.Standings[at], &m.Member, g.roster.Wave(at), g.roster.Len(), decision.Failed))
+	return new(rollout.Held(t.Namespace+"/"+g.name, decision.Standings[at], &m.Member, g.roster.Wave(at), g.roster.Len(),
+		decision.Failed))
 }
 
 // errUnknown reports that not all members or groups are known yet.
@@ -234,11 +238,13 @@ func (t *Turns) decideLocked(g *group) (rollout.Decision, error) {
 	found, has := t.configs[g.name]
 	switch {
 	case t.fault != nil:
-		return rollout.Decision{}, fmt.Errorf("the ConfigMaps of roll-out groups in namespace %s cannot be read: %w", t.Namespace, t.fault)
+		return rollout.Decision{}, fmt.Errorf("the ConfigMaps of roll-out groups in namespace %s cannot be read: %w",
+			t.Namespace, t.fault)
 	case !t.known:
 		return rollout.Decision{}, errUnknown
 	case !has:
-		return rollout.Decision{}, fmt.Errorf("there is no ConfigMap %s/%s with the label %s", t.Namespace, g.name, resourcesv1alpha1.LabelRolloutGroup)
+		return rollout.Decision{}, fmt.Errorf("there is no ConfigMap %s/%s with the label %s", t.Namespace, g.name,
+			resourcesv1alpha1.LabelRolloutGroup)
 	case found.refuse != nil:
 		return rollout.Decision{}, found.refuse
 	}
@@ -300,7 +306,8 @@ func (t *Turns) takeLocked(mr *resourcesv1alpha1.ManagedResource) *member {
 	case says.Wanted == rollout.Unread && m.Wanted == m.Applied:
 		m.asked = false // Until somebody reads it again.
 		m.wantsLocked(rollout.Unread, t.nowLocked())
-	case m.Wanted == rollout.Unread && says.Wanted == "" && mr.Generation != mr.Status.ObservedGeneration: // It is about to be read.
+	// It is about to be read.
+	case m.Wanted == rollout.Unread && says.Wanted == "" && mr.Generation != mr.Status.ObservedGeneration:
 	case !m.asked && says.Wanted != m.Wanted:
 		m.Wanted, m.Since, m.HeldSince, m.Turn = says.Wanted, says.Since, says.HeldSince, time.Time{}
 	case !m.asked && says.Wanted != rollout.Unread:
