@@ -74,7 +74,8 @@ const confirmation = resourcesv1alpha1.AnnotationConfirmDeletion + "="
 // Message returns the message of the condition while the deletion waits (MRX-21). It is the same for the same set and
 // wait, so that the condition shows the beginning of the wait.
 func (d Deletion) Message(wait time.Duration) string {
-	return fmt.Sprintf("The deletion of %s. It begins %s after the last update of this condition, or at once with the annotation %s%s",
+	return fmt.Sprintf("The deletion of %s. It begins %s after the last update of this condition, or at once with the"+
+		" annotation %s%s",
 		strings.Replace(d.String(), ":", " waits:", 1), wait, confirmation, d.Checksum())
 }
 

@@ -47,7 +47,8 @@ type ignoredObjects struct {
 func newIgnoredObjects() ignoredObjects {
 	return ignoredObjects{
 		count: gauges("espalier_managedresource_ignored_objects",
-			"Objects in the manifests of a ManagedResource that are ignored, by their annotations; there is no series where none is.", labelNamespace, "name"),
+			"Objects in the manifests of a ManagedResource that are ignored, by their annotations; there is no series where none is.",
+			labelNamespace, "name"),
 		since: gauges("espalier_managedresource_ignored_objects_since_timestamp_seconds",
 			"Since when, at the latest, a ManagedResource has ignored objects: when this process first found some.",
 			labelNamespace, "name"),

@@ -111,6 +111,7 @@ func (r *normalRun) waited(change meta.ConditionChange) (isHeld bool, waited tim
 
 // confirmsDeletion reports whether a deletion is confirmed that was not before.
 func confirmsDeletion(before, after *resourcesv1alpha1.ManagedResource) bool {
-	was, is := before.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion], after.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
+	was := before.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
+	is := after.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
 	return is != "" && is != was
 }

@@ -85,7 +85,8 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 	}
 	if options.Hold.IsInForce() {
 		// The part that is left alone would be lost.
-		return outcome{}, fmt.Errorf("%w; the object is not deleted and recreated, because a hold covers parts of it until %s", cause, options.Hold.Until.UTC().Format(time.RFC3339))
+		return outcome{}, fmt.Errorf("%w; the object is not deleted and recreated, because a hold covers parts of it until %s",
+			cause, options.Hold.Until.UTC().Format(time.RFC3339))
 	}
 	return outcome{}, a.replace(ctx, desired, done.before, done.after, cause)
 }

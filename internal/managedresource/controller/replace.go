@@ -26,7 +26,8 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
 		meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
-		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because it is annotated with %s: %w", desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because it is annotated with %s: %w",
+			desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
 	}
 	if !a.mayReplace(desired, live) {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}
@@ -37,7 +38,8 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 		supported := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
 			metav1.DeletePropagationOrphan}
 		if !slices.Contains(supported, policy) {
-			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v", desired.Name(), value, supported)}
+			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v",
+				desired.Name(), value, supported)}
 		}
 	}
 	if err := a.lease.Check(ctx, Cached); err != nil {

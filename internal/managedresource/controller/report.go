@@ -141,8 +141,9 @@ func unannounced(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, caus
 	if err != nil || len(text) < longInventory {
 		return fmt.Errorf("putting on record what is about to be applied: %w", cause)
 	}
-	return fmt.Errorf("the inventory of %d objects, with their labels and annotations, has %.1f MiB, and may be too long for the status;"+
-		" spread the objects over several ManagedResources, or take long annotations away: %w", len(inventory), float64(len(text))/(1<<20), cause)
+	return fmt.Errorf("the inventory of %d objects, with their labels and annotations, has %.1f MiB, and may be too long"+
+		" for the status; spread the objects over several ManagedResources, or take long annotations away: %w",
+		len(inventory), float64(len(text))/(1<<20), cause)
 }
 
 // content is the content of the Secrets, as it was read.

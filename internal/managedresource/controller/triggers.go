@@ -148,7 +148,8 @@ func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResourc
 
 // operationAsks reports whether the annotation operation requests a run, or no longer forbids one.
 func (r *Reconciler) operationAsks(before, after *resourcesv1alpha1.ManagedResource) bool {
-	was, is := before.Annotations[resourcesv1alpha1.AnnotationOperation], after.Annotations[resourcesv1alpha1.AnnotationOperation]
+	was := before.Annotations[resourcesv1alpha1.AnnotationOperation]
+	is := after.Annotations[resourcesv1alpha1.AnnotationOperation]
 	if was == is {
 		return is == resourcesv1alpha1.OperationReconcile
 	}

@@ -114,7 +114,8 @@ func (b *budget) spend(ctx context.Context, key string, value []byte) error {
 
 var errNodes = fmt.Errorf("the Secrets of the ManagedResource have more than %d nodes up to here", maxNodes)
 
-var errPlainBytes = fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here when decompressed and with aliases expanded", maxPlainBytes>>20)
+var errPlainBytes = fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here when decompressed and with aliases expanded",
+	maxPlainBytes>>20)
 
 // countingReader ends with errPlainBytes when more was read than is left.
 type countingReader struct {

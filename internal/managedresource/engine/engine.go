@@ -231,7 +231,8 @@ func (e *Engine) reconcilers(class meta.Class,
 		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Progressing,
 			assessor.Health},
 	} {
-		health.Name, health.Condition, health.Assess, health.Confirm, health.Other = name, judge.condition, judge.assess, judge.confirm, judge.other
+		health.Name, health.Condition, health.Assess = name, judge.condition, judge.assess
+		health.Confirm, health.Other = judge.confirm, judge.other
 		judges = append(judges, healthcontroller.New(health))
 	}
 	e.tracker.Subscribe(reconciler.Triggers.Drift, changed)

@@ -126,7 +126,9 @@ func stateOf(mr *resourcesv1alpha1.ManagedResource) (Level, string) {
 			because(meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied))
 	}
 	conditions := meta.Conditions(mr.Status.Conditions)
-	applied, healthy, progressing := conditions.Get(resourcesv1alpha1.ResourcesApplied), conditions.Get(resourcesv1alpha1.ResourcesHealthy), conditions.Get(resourcesv1alpha1.ResourcesProgressing)
+	applied := conditions.Get(resourcesv1alpha1.ResourcesApplied)
+	healthy := conditions.Get(resourcesv1alpha1.ResourcesHealthy)
+	progressing := conditions.Get(resourcesv1alpha1.ResourcesProgressing)
 	switch {
 	case meta.Ignored(mr):
 		return Fine, "ignored"

@@ -76,9 +76,10 @@ var (
 	isAsBefore = &condition{"the content is the same as in the last read", func(s State, e Event, f Facts) bool {
 		return !s.Alternation.isChange(s.lastContent(), e.(ContentRead).Digest, f.Now)
 	}}
-	asksWhoWrote = &condition{"several field managers fight over the content, or former content is back, which may be a fight", func(s State, e Event, f Facts) bool {
-		return noteContent.apply(s, e, f).Alternation.asksWhoWrote(f.Now)
-	}}
+	asksWhoWrote = &condition{"several field managers fight over the content, or former content is back, which may be a fight",
+		func(s State, e Event, f Facts) bool {
+			return noteContent.apply(s, e, f).Alternation.asksWhoWrote(f.Now)
+		}}
 	isUntold = &condition{"they show a fight that was not reported recently", func(s State, e Event, f Facts) bool {
 		return noteWriters.apply(s, e, f).Alternation.isUntold(f.Now)
 	}}
@@ -225,17 +226,18 @@ var (
 			s.Pending = &pending
 			return s
 		}}
-	putBackFailed = &effect{"the run's events are put back, a run is requested, the content is remembered, and after a refusal the pause grows", func(s State, e Event, f Facts) State {
-		if content := e.(RunFailed).Content; content != "" {
-			s.Retry.Failed = content
-		}
-		if s.Change.Failed = true; e.(RunFailed).Refused {
-			s.Retry = s.Retry.refused(f.Now)
-		} else {
-			s.Retry.Refused, s.Retry.Until = 0, time.Time{}
-		}
-		return s.putBack()
-	}}
+	putBackFailed = &effect{"the run's events are put back, a run is requested, the content is remembered, and after a refusal the pause grows",
+		func(s State, e Event, f Facts) State {
+			if content := e.(RunFailed).Content; content != "" {
+				s.Retry.Failed = content
+			}
+			if s.Change.Failed = true; e.(RunFailed).Refused {
+				s.Retry = s.Retry.refused(f.Now)
+			} else {
+				s.Retry.Refused, s.Retry.Until = 0, time.Time{}
+			}
+			return s.putBack()
+		}}
 	putBackSuperseded = &effect{"the run's events are put back, a run is requested, and the back-off grows",
 		func(s State, _ Event, _ Facts) State {
 			s.Retry = s.Retry.superseded()
@@ -246,11 +248,12 @@ var (
 
 	notePruned = &effect{"the generation is remembered",
 		func(s State, _ Event, f Facts) State { s.Pruned = Pruned{Generation: f.Generation}; return s }}
-	unsettle = &effect{"the events of an interrupted run are put back, a full run is requested, and the result of the last run is dropped", func(s State, _ Event, _ Facts) State {
-		s = s.putBack()
-		s.Last, s.Inbox.Full, s.Inbox.Visited = nil, true, nil
-		return s
-	}}
+	unsettle = &effect{"the events of an interrupted run are put back, a full run is requested, and the result of the last run is dropped",
+		func(s State, _ Event, _ Facts) State {
+			s = s.putBack()
+			s.Last, s.Inbox.Full, s.Inbox.Visited = nil, true, nil
+			return s
+		}}
 )
 
 // requested records that a user requested a full run: the next run visits every object, and tries each deletion.

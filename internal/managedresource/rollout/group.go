@@ -205,7 +205,8 @@ func parseGate(text string) (progressing bool, err error) {
 		case resourcesv1alpha1.ResourcesProgressing:
 			progressing = true
 		default:
-			return false, fmt.Errorf("has %q, want ResourcesApplied, ResourcesHealthy, ResourcesProgressing with commas between them", strings.TrimSpace(part))
+			return false, fmt.Errorf("has %q, want ResourcesApplied, ResourcesHealthy, ResourcesProgressing with commas between them",
+				strings.TrimSpace(part))
 		}
 	}
 	return progressing, nil

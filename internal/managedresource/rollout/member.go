@@ -100,7 +100,8 @@ func MemberOf(mr *resourcesv1alpha1.ManagedResource) Member {
 		m.LetGo, m.LetGoAt = record.Revision, record.Time
 	}
 	if condition := held(mr); condition != nil {
-		m.Wanted, m.Since, m.HeldSince = RevisionIn(condition.Message), condition.LastUpdateTime.Time, condition.LastTransitionTime.Time
+		m.Wanted, m.Since = RevisionIn(condition.Message), condition.LastUpdateTime.Time
+		m.HeldSince = condition.LastTransitionTime.Time
 	}
 	if m.Wanted == "" && m.Applied != "" && isIdle(mr) && mr.Generation != mr.Status.ObservedGeneration {
 		if m.Wanted = Unread; m.LetGo != "" && m.LetGo != m.Applied {

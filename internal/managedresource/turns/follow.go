@@ -176,7 +176,8 @@ func (t *Turns) tellLocked(ctx context.Context, g *group, decision rollout.Decis
 	kind, reason, message := corev1.EventTypeNormal, reasonResumed, "Nothing halts the roll-out group any more"
 	if g.halted {
 		t.Metrics.halts.WithLabelValues(g.name).Inc()
-		kind, reason, message = corev1.EventTypeWarning, reasonHalted, "The roll-out group is halted: "+rollout.Failures(decision.Failed)
+		kind, reason = corev1.EventTypeWarning, reasonHalted
+		message = "The roll-out group is halted: "+rollout.Failures(decision.Failed)
 	}
 	t.Log.Info("Roll-out group", "group", g.name, "event", reason, "message", message)
 	now := metav1.NewTime(t.Clock.Now())
