@@ -177,7 +177,7 @@ func (t *Turns) tellLocked(ctx context.Context, g *group, decision rollout.Decis
 	if g.halted {
 		t.Metrics.halts.WithLabelValues(g.name).Inc()
 		kind, reason = corev1.EventTypeWarning, reasonHalted
-		message = "The roll-out group is halted: "+rollout.Failures(decision.Failed)
+		message = "The roll-out group is halted: " + rollout.Failures(decision.Failed)
 	}
 	t.Log.Info("Roll-out group", "group", g.name, "event", reason, "message", message)
 	now := metav1.NewTime(t.Clock.Now())
