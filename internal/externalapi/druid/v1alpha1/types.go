@@ -2,16 +2,19 @@
 package v1alpha1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
 // GroupVersion is the group and version of these types.
 var GroupVersion = schema.GroupVersion{Group: "druid.gardener.cloud", Version: "v1alpha1"}
 
 // Etcd is an etcd cluster.
-type Etcd = specs.Object[EtcdSpec]
+type Etcd struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              EtcdSpec `json:"spec"`
+}
 
 // EtcdSpec is the specification of an Etcd.
 type EtcdSpec struct {

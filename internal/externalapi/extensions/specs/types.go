@@ -15,13 +15,6 @@ import (
 // GroupVersion is the group and version of these types.
 var GroupVersion = schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
 
-// Object is an object of a kind by the type of its specification.
-type Object[S any] struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              S `json:"spec"`
-}
-
 // DefaultSpec has the fields that all specifications share.
 type DefaultSpec struct {
 	Type           string                `json:"type"`
@@ -36,7 +29,11 @@ type SecretReference struct {
 }
 
 // BackupBucket is a bucket for backups.
-type BackupBucket = Object[BackupBucketSpec]
+type BackupBucket struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              BackupBucketSpec `json:"spec"`
+}
 
 // BackupBucketSpec is the specification of a BackupBucket.
 type BackupBucketSpec struct {
@@ -46,7 +43,11 @@ type BackupBucketSpec struct {
 }
 
 // BackupEntry is the place of a control plane's backups in a bucket.
-type BackupEntry = Object[BackupEntrySpec]
+type BackupEntry struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              BackupEntrySpec `json:"spec"`
+}
 
 // BackupEntrySpec is the specification of a BackupEntry.
 type BackupEntrySpec struct {
@@ -58,7 +59,11 @@ type BackupEntrySpec struct {
 }
 
 // Bastion is a way into the nodes.
-type Bastion = Object[BastionSpec]
+type Bastion struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              BastionSpec `json:"spec"`
+}
 
 // BastionSpec is the specification of a Bastion.
 type BastionSpec struct {
@@ -79,7 +84,11 @@ type IPBlock struct {
 }
 
 // ContainerRuntime is a container runtime of some nodes.
-type ContainerRuntime = Object[ContainerRuntimeSpec]
+type ContainerRuntime struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              ContainerRuntimeSpec `json:"spec"`
+}
 
 // ContainerRuntimeSpec is the specification of a ContainerRuntime.
 type ContainerRuntimeSpec struct {
@@ -94,7 +103,11 @@ type ContainerRuntimeWorkerPool struct {
 }
 
 // ControlPlane is the provider-specific part of a control plane.
-type ControlPlane = Object[ControlPlaneSpec]
+type ControlPlane struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              ControlPlaneSpec `json:"spec"`
+}
 
 // ControlPlaneSpec is the specification of a ControlPlane.
 type ControlPlaneSpec struct {
@@ -105,7 +118,11 @@ type ControlPlaneSpec struct {
 }
 
 // DNSRecord is a DNS record.
-type DNSRecord = Object[DNSRecordSpec]
+type DNSRecord struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              DNSRecordSpec `json:"spec"`
+}
 
 // DNSRecordSpec is the specification of a DNSRecord.
 type DNSRecordSpec struct {
@@ -120,7 +137,11 @@ type DNSRecordSpec struct {
 }
 
 // Extension is anything that an extension looks after.
-type Extension = Object[ExtensionSpec]
+type Extension struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              ExtensionSpec `json:"spec"`
+}
 
 // ExtensionSpec is the specification of an Extension.
 type ExtensionSpec struct {
@@ -128,7 +149,11 @@ type ExtensionSpec struct {
 }
 
 // Infrastructure is the infrastructure of a shoot's nodes, such as its networks.
-type Infrastructure = Object[InfrastructureSpec]
+type Infrastructure struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              InfrastructureSpec `json:"spec"`
+}
 
 // InfrastructureSpec is the specification of an Infrastructure.
 type InfrastructureSpec struct {
@@ -139,7 +164,11 @@ type InfrastructureSpec struct {
 }
 
 // Network is the network of Pods and Services.
-type Network = Object[NetworkSpec]
+type Network struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              NetworkSpec `json:"spec"`
+}
 
 // NetworkSpec is the specification of a Network.
 type NetworkSpec struct {
@@ -258,7 +287,11 @@ type FileContentImageRef struct {
 }
 
 // SelfHostedShootExposure makes the control plane of a self-hosted shoot reachable.
-type SelfHostedShootExposure = Object[SelfHostedShootExposureSpec]
+type SelfHostedShootExposure struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              SelfHostedShootExposureSpec `json:"spec"`
+}
 
 // SelfHostedShootExposureSpec is the specification of a SelfHostedShootExposure.
 type SelfHostedShootExposureSpec struct {
@@ -281,7 +314,11 @@ type NodeAddress struct {
 }
 
 // Worker is the nodes of a shoot.
-type Worker = Object[WorkerSpec]
+type Worker struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              WorkerSpec `json:"spec"`
+}
 
 // WorkerSpec is the specification of a Worker.
 type WorkerSpec struct {

@@ -4,7 +4,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	gardencorev1 "github.com/espalier-project/espalier/internal/externalapi/core/v1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
@@ -59,5 +58,11 @@ type GardenletDeployment struct {
 
 // GardenletHelm is a deployment by Helm chart.
 type GardenletHelm struct {
-	OCIRepository gardencorev1.OCIRepository `json:"ociRepository,omitempty"`
+	OCIRepository OCIRepository `json:"ociRepository,omitempty"`
+}
+
+// OCIRepository is the place of a chart.
+type OCIRepository struct {
+	PullSecretRef     *partialmeta.NameReference `json:"pullSecretRef,omitempty"`
+	CABundleSecretRef *partialmeta.NameReference `json:"caBundleSecretRef,omitempty"`
 }
