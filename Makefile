@@ -146,7 +146,7 @@ generate: $(TOOLS)/.stamp ## Generate deep copies, the CRD, roles, what charts h
 	$(TOOLS)/controller-gen crd paths=./api/resources/... output:crd:dir=deploy/crds
 	@for c in shared resourcemanager admissioncontroller nodeagentauthorizer; do go run ./internal/gen/docs fields api/config/$$c/v1alpha1; done
 	@go run ./internal/gen/charts deploy
-	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles resource-manager-configuration admission-controller-configuration node-agent-authorizer-configuration $(COMMANDS:%=%-command-line) kubectl-espalier-command-line; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
+	@for p in graph seed-authorizer-rules shoot-authorizer-rules node-agent-rules resource-manager-features admission-controller-features node-agent-authorizer-features metrics profiles resource-manager-configuration admission-controller-configuration node-agent-authorizer-configuration shared-configuration $(COMMANDS:%=%-command-line) kubectl-espalier-command-line; do go run ./internal/gen/docs $$p > docs/reference/$$p.md; done
 	@go run ./test/env/quickstart -garden-api > docs/examples/garden/api.yaml
 	@go run -C internal/tools ./recording ../..
 	@go run -C internal/tools ./shape -budget shape/budget.txt -lower ../..

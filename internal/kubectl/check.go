@@ -47,21 +47,21 @@ func checkVerb() process.Subcommand {
 	return process.Subcommand{
 		Name: "check", Fault: faultCode,
 		Short: "Check what an installation needs: versions, CRD, rights, Lease and webhooks",
-		Long: "The namespace is that of resource-manager in the source. Each check is one line: ok, wrong, or unknown if it may not be asked.\n" +
-			"Webhooks are those of the target whose configuration has the name of one of the three executables in its own.\n" +
-			"Nothing is changed: the requests are GET, and SubjectAccessReviews about the ServiceAccount.\n\n" + clustersLong,
+		Long: "The namespace is that of resource-manager in the source. Each check is one line: ok, wrong, or unknown if a right is missing.\n" +
+			"Webhooks are those in the target whose configuration is named after an executable.\n" +
+			"It sends GET requests, and SubjectAccessReviews about the ServiceAccount.\n\n" + clustersLong,
 		Codes: []process.Term{
 			{Name: "0", Text: "all checks are ok"},
 			{Name: "1", Text: "something is wrong"},
-			{Name: "2", Text: "nothing is wrong, but something is unknown; or an error"},
+			{Name: "2", Text: "nothing is wrong but something unknown, or an error"},
 		},
 		CompleteFlags: flags.completeFlags(outputOnly),
 		Flags: func(set *pflag.FlagSet) {
 			flags.add(set)
 			flags.output.add(set)
-			set.StringVar(&flags.lease, "lease", "gardener-resource-manager", "`name` of the Lease of resource-manager")
-			set.StringVar(&flags.certificate, "certificate", "", "`name` of the Secret with the serving certificate, in the namespace of the webhooks' Service, to compare it with the CA bundles")
-			set.StringVar(&flags.serviceAccount, "service-account", "gardener-resource-manager", "`name` of the ServiceAccount of resource-manager")
+			set.StringVar(&flags.lease, "lease", "gardener-resource-manager", "`name` of resource-manager's Lease")
+			set.StringVar(&flags.certificate, "certificate", "", "`name` of the Secret with the serving certificate, in the namespace of the webhooks' Service")
+			set.StringVar(&flags.serviceAccount, "service-account", "gardener-resource-manager", "`name` of resource-manager's ServiceAccount")
 		},
 		Run: interruptible(func(ctx context.Context, _ *pflag.FlagSet, out io.Writer) error {
 			return flags.run(ctx, out, time.Now())

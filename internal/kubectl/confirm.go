@@ -20,9 +20,8 @@ func confirmVerb() process.Subcommand {
 	return process.Subcommand{
 		Name: "confirm", Operand: "MANAGEDRESOURCE", Fault: faultCode, Codes: holdCodes,
 		Short: "Confirm the deletion of the objects of a ManagedResource that waits because their manifests vanished",
-		Long: "A ManagedResource whose condition ResourcesApplied has the reason DeletionHeld deletes nothing until the deletion is confirmed or the wait is over.\n" +
-			"confirm prints what is going to be deleted, and confirms that, and no other objects: if the manifests change meanwhile, nothing is confirmed.\n\n" +
-			"The ManagedResource is annotated in the source, to which --kubeconfig and --context lead.",
+		Long: "It waits while its condition ResourcesApplied has the reason DeletionHeld.\n" +
+			"The command prints the objects, and confirms by an annotation in the source; if the manifests change meanwhile, it confirms nothing.",
 		Arguments:     wantsManagedResource,
 		Complete:      to.completeManagedResource,
 		CompleteFlags: to.completeFlags(nil),

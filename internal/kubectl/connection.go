@@ -37,21 +37,24 @@ const ofTarget = "target-"
 
 func (c *connection) add(set *pflag.FlagSet) {
 	c.flags = set
-	c.source.add(set, "", "source, where ManagedResources and their Secrets are")
-	c.target.add(set, ofTarget, "target, where the managed objects are, if that is another cluster than the source")
-	set.StringVar(&c.shoot, "shoot", "", "`project/name` of a Shoot: the flags of the source lead to the garden, which issues kubeconfigs for the seed and the shoot")
+	c.source.add(set, "", accessTexts{"`path` of the kubeconfig; default: KUBECONFIG or ~/.kube/config", "`name` of the kubeconfig's context"})
+	c.target.add(set, ofTarget, accessTexts{"`path` of the target's kubeconfig, if that is another cluster", "`name` of its context"})
+	set.StringVar(&c.shoot, "shoot", "", "`project/name` of a Shoot of the garden, to which the flags of the source lead: it issues kubeconfigs for the seed and the shoot")
 }
 
+// accessTexts are the descriptions of two flags.
+type accessTexts struct{ kubeconfig, context string }
+
 // add adds client-go's own flags, of which the help describes three, and lists the others.
-func (a *access) add(set *pflag.FlagSet, prefix, cluster string) {
+func (a *access) add(set *pflag.FlagSet, prefix string, text accessTexts) {
 	names := clientcmd.RecommendedConfigOverrideFlags(prefix)
 	if prefix == "" {
 		names.ClusterOverrideFlags.APIServer.ShortName = "s"
-		names.ContextOverrideFlags.Namespace.Description = "`namespace`; the default is that of the context"
+		names.ContextOverrideFlags.Namespace.Description = "`namespace`; default: that of the context"
 	} else {
 		names.ContextOverrideFlags.Namespace.LongName = "" // --namespace counts for both clusters.
 	}
-	names.CurrentContext.Description = "`name` of the context of the " + cluster
+	names.CurrentContext.Description = text.context
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	clientcmd.BindOverrideFlags(&a.ConfigOverrides, own, names)
 	own.VisitAll(func(f *pflag.Flag) {
@@ -60,11 +63,7 @@ func (a *access) add(set *pflag.FlagSet, prefix, cluster string) {
 		}
 	})
 	set.AddFlagSet(own)
-	text := "`file` with the way to the " + cluster
-	if prefix == "" {
-		text += "; as for kubectl, KUBECONFIG and ~/.kube/config otherwise"
-	}
-	set.StringVar(&a.kubeconfig, prefix+clientcmd.RecommendedConfigPathFlag, "", text)
+	set.StringVar(&a.kubeconfig, prefix+clientcmd.RecommendedConfigPathFlag, "", text.kubeconfig)
 }
 
 // toTarget returns the access to the target. It is the source unless a flag says otherwise; --namespace, impersonation

@@ -37,18 +37,18 @@ func createVerb() process.Subcommand {
 	return process.Subcommand{
 		Name: "create", Operand: "NAME", Fault: faultCode,
 		Short: "Print a ManagedResource and an immutable Secret that apply the manifests of files",
-		Long: "It sends nothing to a cluster: --dry-run=client is required, and kubectl apply -f - takes the output.\n" +
-			"The manifests are decoded as resource-manager decodes them, with the same limits, and stay as they are.\n" +
-			"The name of the Secret ends with a checksum of its content, and the garbage collector deletes it once the ManagedResource names another one.",
-		Codes:         []process.Term{{Name: "0", Text: "both are printed"}, {Name: "2", Text: "an error; stderr says which, and nothing was printed"}},
+		Long: "It sends nothing to a cluster: kubectl apply -f - takes the output.\n" +
+			"The manifests must be within the limits of resource-manager, and stay as they are.\n" +
+			"The Secret's name ends with a checksum; the garbage collector deletes the Secret once the ManagedResource names another one.",
+		Codes:         []process.Term{{Name: "0", Text: "both are printed"}, {Name: "2", Text: "an error; nothing is printed"}},
 		Arguments:     wantsManagedResource,
 		CompleteFlags: map[string]func(*pflag.FlagSet, string) []string{"output": completeOutput},
 		Complete:      func(*pflag.FlagSet, []string, string) []string { return nil },
 		Flags: func(set *pflag.FlagSet) {
 			set.StringArrayVarP(&asked.files, "filename", "f", nil, "`file` with manifests, or folder with files *.yaml, *.yml and *.json; may be repeated")
-			set.StringVarP(&asked.namespace, "namespace", "n", "", "`namespace` of both; without it kubectl apply takes that of its context")
+			set.StringVarP(&asked.namespace, "namespace", "n", "", "`namespace` of both; default: that of kubectl apply")
 			set.StringVar(&asked.class, "class", "", "`class` of the ManagedResource")
-			set.StringVar(&asked.dryRun, "dry-run", "", "must be `client`")
+			set.StringVar(&asked.dryRun, "dry-run", "", "required: must be `client`")
 			asked.output.add(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {

@@ -30,16 +30,15 @@ func diff() process.Subcommand {
 	return process.Subcommand{
 		Name: "diff", Operand: "[MANAGEDRESOURCE]", Fault: faultCode,
 		Short: "Print what the next run of a ManagedResource would create, change and delete",
-		Long: "With a name, the ManagedResource and its Secrets are those of the source; --secret replaces the Secret of the same name by one from a file.\n" +
-			"With --filename, the ManagedResource is read from a file; Secrets of the file take precedence over those of the source.\n" +
-			"A file without a ManagedResource contains manifests: each object is compared as if it replaced the manifest of its owner, and nothing is deleted.\n\n" +
+		Long: "The ManagedResource is read from the source, or with --filename from a file, whose Secrets come before those of the source.\n" +
+			"A file without a ManagedResource has manifests: each replaces that of the object's owner, and nothing is deleted.\n\n" +
 			clustersLong + "\n\n" +
-			"Plan, merge and comparison are those of resource-manager. Nothing is written, not even as a dry run: webhooks and validation of the API server are not taken into account.\n" +
-			"Values of Secrets are masked. The command sends one request per object, and a few more.",
+			"Plan, merge and comparison are those of resource-manager; webhooks and validation have no effect.\n" +
+			"Values of Secrets are masked. It sends one request per object, and a few more.",
 		Codes: []process.Term{
 			{Name: "0", Text: "the next run changes nothing"},
 			{Name: "1", Text: "the next run changes something"},
-			{Name: "2", Text: "an error, or a part is not known; stderr says which"},
+			{Name: "2", Text: "an error, or a part is unknown"},
 		},
 		Arguments: func(arguments []string) error {
 			given := slices.DeleteFunc([]bool{len(arguments) > 0, files.manifests != "", files.selector != ""}, func(is bool) bool { return !is })
@@ -56,7 +55,7 @@ func diff() process.Subcommand {
 			output.add(set)
 			set.StringVarP(&files.selector, "selector", "l", "", "label `selector` of ManagedResources of the namespace")
 			set.StringVarP(&files.manifests, "filename", "f", "", "`file` with a ManagedResource and its Secrets, or with manifests; - for standard input")
-			set.StringArrayVar(&files.secrets, "secret", nil, "`file` with a Secret that replaces the Secret of the same name; may be repeated")
+			set.StringArrayVar(&files.secrets, "secret", nil, "`file` with a Secret that replaces the one of its name; may be repeated")
 		},
 		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
 			name, err := managedResourceName(set.Args())

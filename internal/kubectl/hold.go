@@ -24,7 +24,7 @@ import (
 )
 
 // holdCodes are the exit codes of hold and release.
-var holdCodes = []process.Term{{Name: "0", Text: "the annotations are set as requested"}, {Name: "2", Text: "an error; stderr says which, and nothing was written"}}
+var holdCodes = []process.Term{{Name: "0", Text: "annotated as requested"}, {Name: "2", Text: "an error; nothing was written"}}
 
 // holdVerb is the verb that suspends repairs of an object.
 func holdVerb() process.Subcommand {
@@ -34,14 +34,14 @@ func holdVerb() process.Subcommand {
 		asked.now = time.Now()
 		return asked.set(ctx, &to, arguments, out)
 	})
-	verb.Long = "Nothing of the object is repaired until the time that is printed, at most 24 hours away; then it is repaired to the second.\n" +
-		"The KIND managedresource stands for all objects of that ManagedResource. An edit that follows stays until then.\n" +
-		"On an object of a shoot a hold counts only where its ManagedResource, or the configuration of resource-manager, allows it.\n\n" + clustersLong
+	verb.Long = "The object is not repaired until the printed time: an edit stays until then.\n" +
+		"KIND managedresource stands for all objects of that ManagedResource.\n" +
+		"In a shoot a hold counts only if the ManagedResource, or the configuration of resource-manager, allows it.\n\n" + clustersLong
 	flags := verb.Flags
 	verb.Flags = func(set *pflag.FlagSet) {
 		flags(set)
-		set.DurationVar(&asked.lasts, "for", time.Hour, "how long, at most 24h")
-		set.StringVar(&asked.fields, "fields", "", "the only `fields` that are left alone, as why prints them or as pointers, such as spec.replicas or /spec/replicas, with commas between them")
+		set.DurationVar(&asked.lasts, "for", time.Hour, "time until the repair, at most 24h")
+		set.StringVar(&asked.fields, "fields", "", "the only `fields` that are left alone, comma-separated, such as spec.replicas or /spec/replicas")
 		set.StringVar(&asked.reason, "reason", "", "`text` that Events pass on")
 	}
 	return verb
@@ -53,7 +53,7 @@ func releaseVerb() process.Subcommand {
 	verb := objectVerb(&to, "release", "End a hold, so that its objects are repaired at once", func(ctx context.Context, arguments []string, out io.Writer) error {
 		return releaseHold(ctx, &to, arguments, out)
 	})
-	verb.Long = "The annotations of hold are removed from the object or the ManagedResource. An object without them stays as it is.\n\n" + clustersLong
+	verb.Long = clustersLong
 	return verb
 }
 

@@ -22,12 +22,11 @@ func manifestsVerb() process.Subcommand {
 	return process.Subcommand{
 		Name: "manifests", Operand: "MANAGEDRESOURCE", Fault: faultCode,
 		Short: "Print the manifests of a ManagedResource, decompressed and without the values of Secrets",
-		Long: "The Secrets are decoded as resource-manager decodes them, with the same limits, also if they are compressed with Brotli.\n" +
-			"Each document has a comment with its Secret, its key and its number. Values of Secrets are masked.\n\n" +
-			"The ManagedResource and its Secrets are in the source.",
+		Long: "The Secrets, which are in the source, are decoded with the limits of resource-manager.\n" +
+			"Each document has a comment with its Secret, key and number. Values of Secrets are masked.",
 		Codes: []process.Term{
 			{Name: "0", Text: "all manifests are printed"},
-			{Name: "2", Text: "an error, or manifests that resource-manager cannot decode; stderr says which"},
+			{Name: "2", Text: "an error, or resource-manager cannot decode the manifests"},
 		},
 		Arguments:     wantsManagedResource,
 		Complete:      to.completeManagedResource,

@@ -45,15 +45,14 @@ func rolloutVerb() process.Subcommand {
 	return process.Subcommand{
 		Name: "rollout", Operand: "status|resume|abort GROUP", Fault: faultCode,
 		Short: "Show, resume or abort a staged roll-out",
-		Long: "GROUP is the name of a ConfigMap in the namespace, which is the one that the configuration of resource-manager names.\n" +
-			"status shows the waves, the members that failed, and why.\n" +
-			"resume ignores the current failures, so that the roll-out continues; it ends an abort, too.\n" +
-			"abort keeps the content that waits now from being applied. Members with another content later take part again.\n\n" +
-			"All is read and annotated in the source, to which --kubeconfig and --context lead; all ManagedResources are listed.",
+		Long: "GROUP is a ConfigMap in the namespace of controllers.managedResource.rolloutGroupNamespace. All is read and annotated in the source.\n" +
+			"status shows the waves and the failed members, with reasons.\n" +
+			"resume ignores the current failures, and ends an abort.\n" +
+			"abort keeps the waiting content from being applied, until members have another content.",
 		Codes: []process.Term{
-			{Name: "0", Text: "the group is not halted, or the annotations are as asked for"},
-			{Name: "1", Text: "status: the group is halted"},
-			{Name: "2", Text: "an error; stderr says which, and nothing was written"},
+			{Name: "0", Text: "the group is not halted, or annotated as requested"},
+			{Name: "1", Text: "the group is halted"},
+			{Name: "2", Text: "an error; nothing was written"},
 		},
 		Arguments: func(arguments []string) error {
 			if len(arguments) != 2 || !slices.Contains(rolloutWords, arguments[0]) {

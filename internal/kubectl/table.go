@@ -33,8 +33,8 @@ func Verbs() []process.Subcommand {
 }
 
 // clustersLong says in the help of a verb what the flags lead to.
-const clustersLong = "ManagedResources and their Secrets are in the source, managed objects in the target.\n" +
-	"--kubeconfig and --context lead to the source, --target-kubeconfig and --target-context to the target; without those the source is the target, too, as in a seed."
+const clustersLong = "ManagedResources and their Secrets are in the source (--kubeconfig, --context), managed objects in the target\n" +
+	"(--target-kubeconfig, --target-context), which is the source if it is not given, as in a seed."
 
 // Command answers for the verbs by the name Executable.
 func Command() process.Command {
@@ -44,8 +44,8 @@ func Command() process.Command {
 			"The verbs are those of resource-manager, of which kubectl-espalier is another name.\n" +
 			"Verbs about authorization are elsewhere: admission-controller has explain, dump and replay, node-agent-authorizer has explain and replay.",
 		Environment: []process.Term{
-			{Name: "KUBECONFIG", Text: "path of the kubeconfig of the source, if no flag has one"},
-			{Name: "NO_COLOR", Text: "set to anything: no colours, not even on a terminal"},
+			{Name: "KUBECONFIG", Text: "path of the source's kubeconfig, if no flag has one"},
+			{Name: "NO_COLOR", Text: "set to anything: no colours"},
 		},
 		Documents:   []string{"docs/operations/kubectl-espalier.md"},
 		Subcommands: Verbs(),

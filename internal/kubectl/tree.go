@@ -33,13 +33,13 @@ func tree() process.Subcommand {
 	return process.Subcommand{
 		Name: "tree", Operand: "[MANAGEDRESOURCE]", Fault: faultCode,
 		Short: "Show ManagedResources and their objects: health, roll-out, the last drift and who caused it",
-		Long: "Without a name all ManagedResources of the namespace are shown, with -A those of all namespaces, by class. Problems come first.\n\n" +
+		Long: "Without a name it shows all ManagedResources of the namespace, problems first.\n\n" +
 			clustersLong + "\n\n" +
-			"Objects are judged by the health checks of resource-manager. Many objects of a kind are one list, by the label that managed objects have.",
+			"The health checks are those of resource-manager.",
 		Codes: []process.Term{
-			{Name: "0", Text: "everything that is shown is well, or on its way"},
-			{Name: "1", Text: "something is not"},
-			{Name: "2", Text: "an error; stderr says which"},
+			{Name: "0", Text: "all is well, or on its way"},
+			{Name: "1", Text: "something is wrong"},
+			{Name: "2", Text: "an error"},
 		},
 		Arguments: func(arguments []string) error {
 			if len(arguments) > 0 && (flags.all || flags.selector != "") {
@@ -53,9 +53,9 @@ func tree() process.Subcommand {
 		Flags: func(set *pflag.FlagSet) {
 			flags.add(set)
 			flags.output.add(set)
-			set.BoolVarP(&flags.all, "all-namespaces", "A", false, "show the ManagedResources of all namespaces, by class")
+			set.BoolVarP(&flags.all, "all-namespaces", "A", false, "show all namespaces, by class")
 			set.StringVarP(&flags.selector, "selector", "l", "", "label `selector` of the ManagedResources")
-			set.BoolVarP(&flags.watch, "watch", "w", false, "go on, and show a ManagedResource again whenever it changes")
+			set.BoolVarP(&flags.watch, "watch", "w", false, "show each ManagedResource again when it changes")
 		},
 		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
 			name, err := managedResourceName(set.Args())

@@ -26,16 +26,15 @@ func why() process.Subcommand {
 	return process.Subcommand{
 		Name: "why", Operand: "KIND[.GROUP] NAME", Fault: faultCode,
 		Short: "Explain which ManagedResource owns an object, who changed it, and how to change it permanently",
-		Long: "KIND may be a kind, its plural or a short name, with the group or VERSION.GROUP behind a dot where the name alone is not clear; KIND/NAME is the same.\n" +
-			"With the KIND mr the object is a ManagedResource of the source, whose conditions are printed.\n" +
-			"The owner is the ManagedResource that the object's origin annotation names, else the one that has the object in its inventory.\n\n" +
+		Long: "KIND is a kind, its plural or a short name, with .GROUP or .VERSION.GROUP where it is ambiguous; KIND/NAME is the same.\n" +
+			"KIND mr is a ManagedResource of the source, whose conditions are printed.\n" +
+			"The owner is the ManagedResource that the origin annotation names, else the one with the object in its inventory.\n\n" +
 			clustersLong + "\n\n" +
-			"The live object is compared with its manifest as resource-manager does that. Values of Secrets are masked.\n" +
-			"It costs five requests at most, and one for each further Secret of the ManagedResource.",
+			"Values of Secrets are masked. It costs five requests at most, and one for each further Secret of the ManagedResource.",
 		Codes: []process.Term{
 			{Name: "0", Text: "the object is in sync, or no ManagedResource keeps it"},
-			{Name: "1", Text: "there is a problem: the object differs or is missing, another writer fights over it, or it cannot be deleted"},
-			{Name: "2", Text: "an error; stderr says which"},
+			{Name: "1", Text: "the object differs, is missing, fought over or cannot be deleted"},
+			{Name: "2", Text: "an error"},
 		},
 		Arguments:     wantsObject,
 		Complete:      to.completeObject,
@@ -43,7 +42,7 @@ func why() process.Subcommand {
 		Flags: func(set *pflag.FlagSet) {
 			to.add(set)
 			output.add(set)
-			set.StringVar(&within, "source-namespace", "", "`namespace` of the source where inventories are looked at, if no origin names the owner; all otherwise")
+			set.StringVar(&within, "source-namespace", "", "`namespace` of the inventories that are searched if no origin names the owner; default: all")
 		},
 		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
 			report, err := answerWhy(ctx, &to, set.Args(), within)

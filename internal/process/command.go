@@ -40,6 +40,9 @@ type Command struct {
 	Subcommands []Subcommand
 	// Shared has the subcommands of the client, whose reference page describes them, with their names there.
 	Shared map[string]string
+	// CommonIn is the executable whose reference page describes the flags, the environment, the exit codes and the verbs that
+	// every executable has; "" for itself.
+	CommonIn string
 }
 
 // Term is something with an explanation.
@@ -187,7 +190,7 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 func (c *Command) addRun(root *cobra.Command, stdout io.Writer, started func(logr.Logger)) {
 	var wanted versionFlag
 	c.Flags(root.Flags())
-	root.Flags().Var(&wanted, "version", "print the version and exit; raw prints all of it, a version that starts with v overrides the reported one")
+	root.Flags().Var(&wanted, "version", "print the version and exit, with raw all of it; a value that starts with v overrides it")
 	root.Flags().Lookup("version").NoOptDefVal = "true"
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if wanted.print(c.Name, stdout) {

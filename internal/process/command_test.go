@@ -107,7 +107,7 @@ Commands:
 Flags:
   --config file  the file
   -h, --help     help for thing
-  --version      print the version and exit; raw prints all of it, a version that starts with v overrides the reported one
+  --version      print the version and exit, with raw all of it; a value that starts with v overrides it
 
 Deprecated flags:
   --old int  use things.new

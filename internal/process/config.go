@@ -60,13 +60,13 @@ type ConfigFlags struct {
 // Add adds the flags.
 func (f *ConfigFlags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.File, "config", "", "path of the configuration file")
-	flags.BoolVar(&f.Strict, "strict-config", false, "treat unknown keys of the configuration file as errors instead of warnings")
+	flags.BoolVar(&f.Strict, "strict-config", false, "treat unknown keys as errors, not as warnings")
 	f.addDefaults(flags)
 }
 
 func (f *ConfigFlags) addDefaults(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Defaults, "defaults", "", "path of a file with defaults below the configuration; default "+DefaultsFile+" if it exists")
-	flags.StringVar(&f.Profile, "profile", "", "defaults by name: contract, or gardener for those of Gardener v1.150.0-dev (b312835d); overrides the profile of the defaults file")
+	flags.StringVar(&f.Defaults, "defaults", "", "path of a file with defaults; default: "+DefaultsFile+" if it exists")
+	flags.StringVar(&f.Profile, "profile", "", "profile, before that of the defaults file: contract, or gardener for the defaults of Gardener v1.150.0-dev (b312835d)")
 }
 
 // ErrNoConfig reports that no configuration file is given (CLI-5).

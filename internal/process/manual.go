@@ -35,7 +35,7 @@ func (c *Command) manPages(root *cobra.Command) Subcommand {
 	return Subcommand{
 		Name: "man", Short: "Write the man pages into a folder",
 		Flags: func(set *pflag.FlagSet) {
-			set.StringVar(&dir, "dir", ".", "folder for the pages; it is created if it does not exist")
+			set.StringVar(&dir, "dir", ".", "folder for the pages, created if needed")
 		},
 		Run: func(*pflag.FlagSet, io.Writer) error {
 			if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -18,7 +18,7 @@ func Metrics(registry prometheus.Registerer) []prometheus.Collector {
 func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
 	return endpoint.Shared(registry, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "espalier_config_unknown_keys",
-		Help: "Keys of the configuration file that this version does not know.",
+		Help: "Unknown keys of the configuration file.",
 	}))
 }
 
@@ -26,7 +26,7 @@ func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
 func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
 	gauge := endpoint.Shared(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "espalier_build_info",
-		Help: "1, with the version and the commit of the executable, and the version of Go that built it.",
+		Help: "1, with the version as labels.",
 	}, []string{"version", "commit", "go_version"}))
 	info := version.Get()
 	gauge.WithLabelValues(info.GitVersion, info.GitCommit, info.GoVersion).Set(1)

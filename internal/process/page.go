@@ -29,8 +29,11 @@ type Section struct {
 
 // Titles of sections.
 const (
-	CommandsTitle = "Commands"
-	FlagsTitle    = "Flags"
+	CommandsTitle   = "Commands"
+	FlagsTitle      = "Flags"
+	DeprecatedTitle = "Deprecated flags"
+	ExitCodesTitle  = "Exit codes"
+	DocumentsTitle  = "Documents"
 	// deprecation marks a deprecated flag; its value is the replacement.
 	deprecation = "deprecated-in-favour-of"
 )
@@ -78,19 +81,20 @@ func (p *Page) addGroups(flags *pflag.FlagSet) {
 	}
 }
 
-// environment are the variables that every executable reads.
-var environment = []Term{
-	{"KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT", "where the API server of the Pod's own cluster is, for a connection without a kubeconfig"},
-	{"KUBE_FEATURE_<name>", "true or false: switches a feature of the Kubernetes client library"},
+// Environment are the variables that every executable reads.
+var Environment = []Term{
+	{"KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT", "API server of the Pod's own cluster, without a kubeconfig"},
+	{"KUBE_FEATURE_<name>", "true or false: a feature of the Kubernetes client library"},
 	{"HTTPS_PROXY, NO_PROXY", "proxy to API servers"},
 	{"TMPDIR", "folder above the default of server.webhooks.tls.serverCertDir"},
 	{"GOGC, GOMEMLIMIT, GOMAXPROCS", "settings of the Go runtime"},
 }
 
 var (
-	exitCodesOfProcess = []Term{
-		{"0", "it ended in order after SIGTERM or SIGINT, or has printed what --help or --version ask for"},
-		{"1", "anything else: a wrong command line or configuration, a lost election, an API server that refuses it, a second signal, or no end within five seconds"},
+	// ExitCodesOfProcess are those of every executable.
+	ExitCodesOfProcess = []Term{
+		{"0", "it ended in order after SIGTERM or SIGINT, or printed help or version"},
+		{"1", "anything else: a wrong command line or configuration, a lost election, a refusal of an API server, a second signal, or no end within five seconds"},
 	}
 	// ExitCodesOfVerbs are those of a verb that has none of its own.
 	ExitCodesOfVerbs = []Term{{"0", "success"}, {"1", "failure; stderr has the reason"}}
@@ -109,19 +113,19 @@ func (c *Command) page(cmd *cobra.Command) *Page {
 	p.add(Section{Title: FlagsTitle, Terms: flagTerms(cmd.NonInheritedFlags(), false)})
 	p.addGroups(cmd.NonInheritedFlags())
 	if cmd.HasParent() {
-		p.add(Section{Title: "Exit codes", Terms: exitCodesOf(cmd)})
+		p.add(Section{Title: ExitCodesTitle, Terms: exitCodesOf(cmd)})
 		return p
 	}
 	if c.Prepare == nil {
 		p.add(Section{Title: "Environment", Terms: c.Environment})
-		p.add(Section{Title: "Documents", Code: strings.Join(c.Documents, "\n") + "\n"})
+		p.add(Section{Title: DocumentsTitle, Code: strings.Join(c.Documents, "\n") + "\n"})
 		return p
 	}
-	p.add(Section{Title: "Deprecated flags", Terms: flagTerms(cmd.NonInheritedFlags(), true)})
-	p.add(Section{Title: "Environment", Terms: slices.Concat(c.Environment, environment)})
-	p.add(Section{Title: "Exit codes", Terms: exitCodesOfProcess})
+	p.add(Section{Title: DeprecatedTitle, Terms: flagTerms(cmd.NonInheritedFlags(), true)})
+	p.add(Section{Title: "Environment", Terms: slices.Concat(c.Environment, Environment)})
+	p.add(Section{Title: ExitCodesTitle, Terms: ExitCodesOfProcess})
 	p.add(Section{Title: "Smallest configuration", Code: c.Smallest})
-	p.add(Section{Title: "Documents", Code: strings.Join(c.Documents, "\n") + "\n"})
+	p.add(Section{Title: DocumentsTitle, Code: strings.Join(c.Documents, "\n") + "\n"})
 	return p
 }
 

@@ -32,15 +32,15 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 	var limit time.Duration
 	return Subcommand{
 		Name: "takeover", Fault: takeoverOf,
-		Codes: []Term{{"0", "there is nothing to write"}, {"1", "there is something to write"}, {"2", "that is not known, for example after a failed read"}},
+		Codes: []Term{{"0", "there is nothing to write"}, {"1", "there is something to write"}, {"2", "unknown, for example after a failed read"}},
 		Short: "Print each write that the first pass would make, and make none",
-		Long: "The command runs the controllers that " + name + " runs as the leader, with the same configuration and kubeconfigs, until no work is left.\n" +
-			"It only sends reads: writes are recorded, and later reads see their results. It takes no lease and opens no port.\n\n" +
-			"Fields are printed as paths, never with their values. Defaults, admission and validation of the API server are not imitated.",
+		Long: "The command runs the controllers of the leader of " + name + ", with the same configuration and kubeconfigs, until no work is left.\n" +
+			"It only sends reads: writes are recorded, and later reads see them. It takes no lease and opens no port.\n" +
+			"Fields are printed without values. Defaults, admission and validation of API servers have no effect.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
 			set.BoolVar(&dryRun, "dry-run", false, "required: the command never writes")
-			set.DurationVar(&limit, "timeout", 10*time.Minute, "time limit of the pass, or of that of each target")
+			set.DurationVar(&limit, "timeout", 10*time.Minute, "time limit of each target's pass")
 			format.Add(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {

@@ -61,9 +61,8 @@ func ValidateConfig(kinds ...ConfigKind) Subcommand {
 	return Subcommand{
 		Name: "validate-config", Operand: "FILE...",
 		Short: "Check configuration files, and report each fault with its line",
-		Long: "FILE may be - for standard input. The command starts nothing and sends no request to a cluster.\nFaults are printed on stderr, one a line, as FILE:LINE: KEY: FAULT; warnings on stdout.\n" +
-			"With -o json all are printed on stdout, as a list of objects with file, line, severity and message.\n" +
-			"An unknown key is a fault here; at a start it is one with --strict-config only.",
+		Long: "FILE may be - for standard input. No request is sent to a cluster.\nFaults are printed on stderr as FILE:LINE: KEY: FAULT, warnings on stdout;\n" +
+			"with -o json both on stdout, as a list of objects with file, line, severity and message.",
 		Arguments: func(files []string) error {
 			if len(files) == 0 {
 				return errors.New("want at least one FILE")
@@ -71,8 +70,8 @@ func ValidateConfig(kinds ...ConfigKind) Subcommand {
 			return nil
 		},
 		Flags: func(set *pflag.FlagSet) {
-			set.BoolVar(&v.strict, "strict-config", true, "treat unknown keys as faults; with =false they are warnings, as at a start")
-			set.BoolVar(&v.effective, "effective", false, "print the configuration with all defaults, and where each value comes from, if there is no fault")
+			set.BoolVar(&v.strict, "strict-config", true, "treat unknown keys as faults, not as warnings")
+			set.BoolVar(&v.effective, "effective", false, "print the faultless configuration with all defaults, and the origin of each value")
 			set.StringVarP(&v.output, "output", "o", "", "print faults and warnings as json")
 			v.below.addDefaults(set)
 		},

@@ -17,12 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-const long = `ManagedResources and their Secrets are in the source, managed objects in the target.
---kubeconfig and --context lead to the source, --target-kubeconfig and --target-context to the target; without those the source is the target, too, as in a seed.
-
-explain, dump and replay are about the authorizers of a garden cluster, explain-node and replay-node about the authorizer of node agents.
-takeover and validate-config recognise by its kind which executable a configuration file is for.
-
+const long = `ManagedResources and their Secrets are in the source (--kubeconfig, --context), managed objects in the target
+(--target-kubeconfig, --target-context), which is the source if it is not given, as in a seed.
 The executables have the same verbs: resource-manager why, admission-controller explain and so on.`
 
 // Client is the command of the client.
@@ -30,12 +26,12 @@ func Client() process.Command {
 	c := kubectl.Command()
 	c.Long = long
 	c.Environment = append(c.Environment, process.Term{
-		Name: "TARGET_KUBECONFIG", Text: "for takeover: path of the target's kubeconfig, before targetClientConnection.kubeconfig of the configuration",
+		Name: "TARGET_KUBECONFIG", Text: "path of the target's kubeconfig for takeover, before targetClientConnection.kubeconfig",
 	})
 	c.Documents = append(c.Documents, "docs/concepts/seed-authorizer.md", "docs/operations/replay.md", "docs/operations/migrate.md")
 	replayNode := nodeagentauthorizer.Replay()
 	replayNode.Name = "replay-node"
-	replayNode.Short = "Repeat the decisions about the node agents' requests of an audit log, and print the differences"
+	replayNode.Short = "Repeat the decisions about node agents in an audit log, and print the differences"
 	explainNode := agents.Explain(kubectl.Name+" explain-node", true)
 	explainNode.Short = "Explain a decision about a node agent: the rule, or the facts that are missing"
 	c.Subcommands = slices.Concat(c.Subcommands, []process.Subcommand{

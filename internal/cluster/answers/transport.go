@@ -25,7 +25,7 @@ type Transport struct {
 func NewExceeded(registry prometheus.Registerer) prometheus.Counter {
 	counter := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "espalier_target_answers_exceeded_total",
-		Help: "Answers of targets that failed because they, or all answers together, would have taken too much memory.",
+		Help: "Failed answers of targets that exceeded the memory for one, or for all.",
 	})
 	registry.MustRegister(counter)
 	return counter

@@ -21,7 +21,7 @@ func Command() process.Command {
 	return process.Command{
 		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Shared: map[string]string{"dump": "dump", "explain": "explain", "replay": "replay", "takeover": "takeover", "validate-config": "validate-config"},
+		Shared: map[string]string{"dump": "dump", "explain": "explain", "replay": "replay", "takeover": "takeover", "validate-config": "validate-config"}, CommonIn: "resource-manager",
 		Subcommands: append([]process.Subcommand{
 			process.ValidateConfig(ConfigKind), takeover(), Explain("admission-controller"), admissioncontroller.Dump(), Replay(),
 		}, subcommands()...),

@@ -7,8 +7,8 @@ const (
 	long = `It runs in the garden cluster, in two replicas or more, without leader election.
 
 The garden's kube-apiserver asks it about every request of gardenlets and extensions (SeedAuthorizer, ShootAuthorizer),
-and sends it the objects that they create (SeedRestriction, ShootRestriction) and that users write (the other webhooks).
-It decides by a graph of references between objects, which it builds from watches, and answers once the graph is complete.`
+and about objects that they create (SeedRestriction, ShootRestriction) and that users write (other webhooks).
+It decides by a graph of references between objects, and answers once the graph is complete.`
 
 	smallest = `apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1
 kind: AdmissionControllerConfiguration

@@ -20,7 +20,7 @@ func Command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Shared:      map[string]string{"explain": "explain-node", "replay": "replay-node", "validate-config": "validate-config"},
+		Shared: map[string]string{"explain": "explain-node", "replay": "replay-node", "validate-config": "validate-config"}, CommonIn: "resource-manager",
 		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind), agents.Explain("node-agent-authorizer explain", true), Replay()}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)

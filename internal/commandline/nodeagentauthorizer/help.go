@@ -6,9 +6,9 @@ import "github.com/espalier-project/espalier/internal/process"
 const (
 	long = `It runs next to the kube-apiserver of a shoot, or once for many shoots, in two replicas or more, without leader election.
 
-The shoot's kube-apiserver asks it about every request of the agents of the shoot's nodes.
+The shoot's kube-apiserver asks it about every request of these agents.
 It decides by the Nodes, Pods and certificate signing requests of the shoot (the target) and by the Machines of the
-cluster that has them (the source). It accepts the configuration of a resource-manager, too.`
+source. It accepts the configuration of a resource-manager, too.`
 
 	smallest = `apiVersion: nodeagentauthorizer.config.gardener.cloud/v1alpha1
 kind: NodeAgentAuthorizerConfiguration

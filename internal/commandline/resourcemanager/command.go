@@ -128,13 +128,13 @@ func (o *options) add(flags *pflag.FlagSet) {
 
 // AllShoots adds the flag of takeover for all shoots of a seed.
 func AllShoots(flags *pflag.FlagSet, all *bool) {
-	flags.BoolVar(all, "all-shoots", false, "rehearse each shoot of the seed in turn, and print a table; each namespace with the label gardener.cloud/role=shoot "+
-		"has the kubeconfig in its Secret gardener, unless the configuration has targets")
+	flags.BoolVar(all, "all-shoots", false, "rehearse each shoot of the seed in turn, and print a table; without targets in the configuration a shoot is a namespace "+
+		"with the label gardener.cloud/role=shoot and the Secret gardener")
 }
 
 // ExtraTargetNamespaces adds the flag for them.
 func ExtraTargetNamespaces(flags *pflag.FlagSet, to *[]string) {
-	flags.StringArrayVar(to, "extra-target-namespace", nil, "namespace of the target to watch in addition to those of the configuration; may be repeated")
+	flags.StringArrayVar(to, "extra-target-namespace", nil, "further namespace of the target to watch; may be repeated")
 }
 
 // configuration reads, defaults, overrides and validates the configuration (CFG-4).

@@ -12,8 +12,7 @@ const (
 	long = `It runs once per seed, where source and target are that seed, and once per shoot, where the source is the
 namespace of the shoot's control plane in the seed and the target is the shoot.
 
-It applies the objects of the source's ManagedResources to the target, repairs drift, and reports health and
-roll-out in their status. The configuration switches on more controllers, and webhooks for the target.
+The configuration switches on more controllers, and webhooks for the target.
 One of several replicas leads, by a Lease in the source; all of them serve webhooks, probes and metrics.`
 
 	smallest = `apiVersion: resourcemanager.config.gardener.cloud/v1alpha1

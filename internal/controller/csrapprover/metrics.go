@@ -15,7 +15,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "espalier_csr_decisions_total",
-		Help: "CertificateSigningRequests decided, by signer and outcome: approved or denied.",
+		Help: "Decided CertificateSigningRequests: approved or denied.",
 	}, []string{"signer", "outcome"})}
 	registry.MustRegister(m.decisions)
 	return m

@@ -17,10 +17,10 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		deletions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_deletions_total", Help: "ConfigMaps and Secrets that were deleted because nothing referred to them."}, []string{"kind"}),
-		marks:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_condemnations_total", Help: "ConfigMaps and Secrets that were condemned because nothing referred to them."}, []string{"kind"}),
-		success:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_last_success_timestamp_seconds", Help: "When the last run ended without a failure."}),
-		unread:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_unreadable_holders", Help: "Objects that could not be read in the last look at holders of references; nothing is collected in their namespaces."}),
+		deletions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_deletions_total", Help: "Unreferenced ConfigMaps and Secrets that were deleted."}, []string{"kind"}),
+		marks:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_condemnations_total", Help: "Unreferenced ConfigMaps and Secrets that were condemned."}, []string{"kind"}),
+		success:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_last_success_timestamp_seconds", Help: "End of the last run without a failure."}),
+		unread:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_unreadable_holders", Help: "Possible referrers that the last run could not read; it collected nothing in their namespaces."}),
 	}
 	registry.MustRegister(m.deletions, m.marks, m.success, m.unread)
 	return m

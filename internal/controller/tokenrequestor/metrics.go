@@ -18,7 +18,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		issued: prometheus.NewCounter(prometheus.CounterOpts{Name: "espalier_token_requestor_issued_total", Help: "Tokens issued and written."}),
 		expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_token_requestor_expiry_timestamp_seconds", Help: "When the token of a Secret expires.",
+			Name: "espalier_token_requestor_expiry_timestamp_seconds", Help: "Expiry of the token of a Secret.",
 		}, []string{"secret_namespace", "name"}),
 	}
 	registry.MustRegister(m.issued, m.expiry)

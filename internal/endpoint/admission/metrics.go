@@ -23,15 +23,15 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return &Metrics{
 		reviews: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "espalier_admission_reviews_total", Help: "Answers of webhooks by the code in the review, or the HTTP status where there is none.",
+			Name: "espalier_admission_reviews_total", Help: "Answers, by the review's code, else the HTTP status.",
 		}, []string{"webhook", "code"})),
 		duration: endpoint.Shared(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "espalier_admission_review_duration_seconds", Help: "Time from the request to the answer, the body's arrival included.",
+			Name: "espalier_admission_review_duration_seconds", Help: "Time from the request, whose body may be under way, to the answer.",
 			Buckets: []float64{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10},
 		}, []string{"webhook"})),
 		reported: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_admission_only_reported_total",
-			Help: "Requests that a webhook of onlyReport admitted and would have refused, by the code of the refusal; 503 if it could not judge them.",
+			Help: "Requests that a webhook of onlyReport admitted instead of refusing them; code 503 if undecided.",
 		}, []string{"webhook", "code"})),
 		// The library that serves webhooks registers this one in its own registry, and dashboards know it (CW-6).
 		panics: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -62,7 +62,7 @@ type Rejections struct {
 // NewRejections registers the metric, or shares the registered one.
 func NewRejections(registry prometheus.Registerer) *Rejections {
 	return &Rejections{kept: map[[4]string]bool{}, count: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gardener_admission_controller_rejected_resources_total", Help: "Refused requests, by operation, kind, namespace and reason.",
+		Name: "gardener_admission_controller_rejected_resources_total", Help: "Refused requests.",
 	}, []string{"operation", "kind", "namespace", "reason"}))}
 }
 

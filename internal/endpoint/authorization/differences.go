@@ -54,7 +54,7 @@ type sample struct {
 func NewDifferences(registry prometheus.Registerer, clock clock.PassiveClock) *Differences {
 	return &Differences{clock: clock, samples: map[Difference]*sample{}, total: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "espalier_authorizer_shadow_total",
-		Help: "Requests about which the shadow policy decides differently, or cannot decide without a read, by rule, class of client and outcome.",
+		Help: "Requests about which the shadow policy decides differently, or cannot decide without a read.",
 	}, []string{"authorizer", "rule", "client", "outcome"}))}
 }
 

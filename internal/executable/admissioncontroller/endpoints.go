@@ -50,7 +50,7 @@ func (p *Process) restricts(row *Row, decides decision, synced func() bool) http
 func explains() Row {
 	return Row{
 		Name: "explanations", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
-		Doc: "Explains decisions of both authorizers to those with the right to `get` the nonResourceURL.", Path: explain.Path,
+		Doc: "Explains decisions to those who may `get` the nonResourceURL.", Path: explain.Path,
 		Start: func(_ context.Context, p *Process) error {
 			answers := explain.NewHandler(deciders{p.seeds, p.shoots}.explain, p.watches.Synced, p.Log.WithName("explain"))
 			p.Manager.GetWebhookServer().Register(explain.Path, p.guard.Wrap(answers))
@@ -63,7 +63,7 @@ func explains() Row {
 func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 	return Row{
 		Name: name, Switch: "server.enableDebugHandlers", Runs: feature.EveryReplica,
-		Doc: "Shows a graph and explains decisions, to everybody unless `debugging.authentication` is on.", Path: path,
+		Doc: "Shows a graph and explains decisions, to everybody without `debugging.authentication`.", Path: path,
 		Start: func(_ context.Context, p *Process) error {
 			a := of(p)
 			var handler http.Handler = &debug.Handler{Path: path, Graph: a.Graph, Authorizer: a, Silences: p.watches.Silences, Pages: p.pages, Log: p.Log}

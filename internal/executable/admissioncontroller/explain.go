@@ -30,15 +30,14 @@ func Explain(command string, flags func(*pflag.FlagSet), read func() (*configura
 	var selectorsSent bool
 	return explaining.Command(explaining.Executable{
 		Long: "It decides like the SeedAuthorizer about clients of seeds, and like the ShootAuthorizer about clients of self-hosted shoots.\n" +
-			"The graph is built from a garden cluster (--kubeconfig) or a dump (--dump), or is that of a running process (--server).\n" +
-			"A running process answers with its own configuration; otherwise --config says which scopes hold, or the defaults do.",
+			"The graph is that of a garden (--kubeconfig), a dump (--dump) or a running process (--server), which has its own configuration.",
 		Example:    command + " explain --as seed:a 'get secrets/garden-dev/aws'",
 		Identities: []explaining.Identity{explaining.Seed, explaining.Extension, explaining.Shoot, explaining.Gardenadm},
 		Resource:   rules.Resource,
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
-			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden, in place of the cluster")
-			set.BoolVar(&selectorsSent, "selectors", true, "whether the garden's API server sends selectors to authorizers")
+			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden, instead of the cluster")
+			set.BoolVar(&selectorsSent, "selectors", true, "assume that the API server sends selectors to authorizers")
 		},
 		Answer: func(ctx context.Context, _ *pflag.FlagSet, cluster *explaining.Cluster, q *explain.Question) (explain.Answer, error) {
 			cfg, err := read()
@@ -148,13 +147,12 @@ func Dump() process.Subcommand {
 	return process.Subcommand{
 		Name: "dump", Operand: "DIR",
 		Short: "Write the objects of a garden that the graphs need into a folder",
-		Long: "DIR is a new or an empty folder. It gets a file for each resource, with an object a line, and header.json, which is written last.\n" +
-			"A dump has names, references, two annotations and times; no labels, no data of Secrets and ConfigMaps, nothing secret.\n" +
-			"The user needs the right to list the kinds that admission-controller watches.\n\n" +
-			"explain reads a dump with --dump DIR.",
+		Long: "DIR is a new or an empty folder. It gets a file for each resource, with an object a line, and at the end header.json.\n" +
+			"A dump has names, references, two annotations and times; no labels, and no data of Secrets and ConfigMaps.\n" +
+			"The user must be allowed to list the kinds that admission-controller watches. explain and replay read a dump with --dump.",
 		Flags: func(set *pflag.FlagSet) {
 			cluster.Flags(set)
-			set.DurationVar(&limit, "timeout", 10*time.Minute, "how long it may take")
+			set.DurationVar(&limit, "timeout", 10*time.Minute, "time limit")
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
 			ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("not done within %s", limit))

@@ -27,19 +27,17 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 	var without []string
 	var selectorsSent, decisions bool
 	return replaying.Command(replaying.Options{
-		Long: "It decides like the SeedAuthorizer about clients of seeds, and like the ShootAuthorizer about clients of self-hosted shoots.\n" +
-			"With one rule set, that of --config or of the defaults, it prints decisions that differ from those of the log.\n" +
-			"With a second one, of --compare or --against, or without some edges of the graph, it prints decisions in which both differ.\n\n" +
-			"The graph starts from the dump, and follows the writes that the log has with their bodies (level RequestResponse). KNOWN FROM says which\n" +
-			"of the two an example was decided by. The command reads from no cluster.",
+		Long: "It decides like the SeedAuthorizer and the ShootAuthorizer, and prints decisions in which the configuration (--config or the defaults) differs\n" +
+			"from the log, or from a second rule set: --compare, --against or --without-edges.\n\n" +
+			"The graph starts from the dump, and follows writes with bodies in the log (level RequestResponse). Nothing is read from a cluster.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
-			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden, which the verb dump writes")
+			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden, as dump writes it")
 			set.StringVar(&compare, "compare", "", "`file` with the configuration of the second rule set")
-			set.StringSliceVar(&without, "without-edges", nil, "`rules` of edges that the second rule set lacks, such as GE-27; docs/reference/graph.md has them")
-			set.StringVar(&against, "against", "", "`executable` of another release that decides, too, with the same flags")
-			set.BoolVar(&decisions, "decisions", false, "print each decision, a line each, and compare nothing; for --against")
-			set.BoolVar(&selectorsSent, "selectors", true, "whether the garden's API server sends selectors to authorizers")
+			set.StringSliceVar(&without, "without-edges", nil, "`rules` of edges that the second rule set lacks, such as GE-27 (docs/reference/graph.md)")
+			set.StringVar(&against, "against", "", "`executable` of another release that decides with the same flags")
+			set.BoolVar(&decisions, "decisions", false, "print each decision as a line, without a comparison")
+			set.BoolVar(&selectorsSent, "selectors", true, "assume that the API server sends selectors to authorizers")
 		},
 		Run: func(ctx context.Context, set *pflag.FlagSet, source auditlog.Source, out io.Writer) (*replaying.Result, error) {
 			if err := replay.CheckEdges(without); err != nil {

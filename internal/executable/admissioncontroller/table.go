@@ -36,14 +36,14 @@ func Table() []Row {
 	return []Row{
 		{
 			Name: "graph", Runs: feature.EveryReplica,
-			Doc:     "Watches the garden, and keeps the graphs of the objects that belong to seeds and self-hosted shoots.",
+			Doc:     "Watches the garden, and keeps the graphs of seeds and self-hosted shoots.",
 			Reads:   reads(func() []feature.Read { return garden.Reads(relation.Watches, relation.SelfHosted) }),
 			Metrics: graphMetrics,
 			Start:   func(_ context.Context, p *Process) error { return p.Manager.Add(p.watches) },
 		},
 		{
 			Name: rules.SeedName, Runs: feature.EveryReplica,
-			Doc:   "Authorizes requests of clients of seeds, as a webhook.",
+			Doc:   "Authorizes requests of clients of seeds.",
 			Path:  rules.SeedPath,
 			Reads: reads(rules.SeedReads), Writes: writes(selectorQuestion), Metrics: authorizerMetrics,
 			Start: func(_ context.Context, p *Process) error {
@@ -52,7 +52,7 @@ func Table() []Row {
 		},
 		{
 			Name: rules.ShootName, Runs: feature.EveryReplica,
-			Doc:   "Authorizes requests of clients of self-hosted shoots, as a webhook.",
+			Doc:   "Authorizes requests of clients of self-hosted shoots.",
 			Path:  rules.ShootPath,
 			Reads: reads(rules.ShootReads), Writes: writes(selectorQuestion), Metrics: authorizerMetrics,
 			Start: func(_ context.Context, p *Process) error {
@@ -61,7 +61,7 @@ func Table() []Row {
 		},
 		restricting(Row{
 			Name: restriction.SeedName,
-			Doc:  "Checks the objects that clients of seeds create, and changes that depend on an object's content.",
+			Doc:  "Checks objects that clients of seeds create, and changes that depend on content.",
 			Path: restriction.SeedPath, Reads: reads(restriction.SeedReads),
 			Validating: one(restriction.SeedRegistration),
 		}, func(p *Process, log logr.Logger) decision {
@@ -71,7 +71,7 @@ func Table() []Row {
 		}),
 		restricting(Row{
 			Name: restriction.ShootName,
-			Doc:  "Checks the objects that clients of self-hosted shoots create, and changes that depend on an object's content.",
+			Doc:  "Checks objects that clients of self-hosted shoots create, and changes that depend on content.",
 			Path: restriction.ShootPath, Reads: reads(restriction.ShootReads),
 			Validating: one(restriction.ShootRegistration),
 		}, func(p *Process, log logr.Logger) decision {
@@ -80,7 +80,7 @@ func Table() []Row {
 			return restriction.SelfHosted{Handler: &h}.Decide
 		}),
 		hook(Row{
-			Name: restriction.ReservedName, Doc: "Reserves the names of the ServiceAccounts of self-hosted shoots' extensions, and their tokens, for the gardenlets of the shoots.",
+			Name: restriction.ReservedName, Doc: "Reserves ServiceAccounts of self-hosted shoots' extensions, and their tokens, for the shoots' gardenlets.",
 			Path: restriction.ReservedPath, Validating: one(restriction.ReservedRegistration),
 		}, func(*Process) (admission.Func, error) { return admission.Decide(restriction.Reserved), nil }),
 		{

@@ -28,19 +28,19 @@ type shootFlags struct {
 }
 
 func (f *shootFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.machineNamespace, "machine-namespace", "", "`namespace` of the shoot's Machines in the source cluster; without it agents are known by their Nodes")
-	set.StringVar(&f.source.Kubeconfig, "source-kubeconfig", "", "`path` of the kubeconfig of the cluster with the Machines")
-	set.StringVar(&f.source.Context, "source-context", "", "`name` of the context of that kubeconfig")
-	set.BoolVar(&f.selectors, "selectors", false, "whether the selectors of list and watch requests for Pods are looked at")
-	set.BoolVar(&f.allowWatchAll, "allow-watch-all", false, "whether nodes.allowWatchAll is set")
+	set.StringVar(&f.machineNamespace, "machine-namespace", "", "`namespace` of the shoot's Machines; default: none, agents are known by their Nodes")
+	set.StringVar(&f.source.Kubeconfig, "source-kubeconfig", "", "`path` of a kubeconfig of the cluster with the Machines")
+	set.StringVar(&f.source.Context, "source-context", "", "`name` of its context")
+	set.BoolVar(&f.selectors, "selectors", false, "decide by the selectors of list and watch requests for Pods")
+	set.BoolVar(&f.allowWatchAll, "allow-watch-all", false, "assume nodes.allowWatchAll")
 }
 
 // Explain returns the verb that explains decisions about the agents of nodes: the last word of a command. A running process may serve many shoots.
 func Explain(command string, many bool) process.Subcommand {
 	flags := &shootFlags{}
 	verb := explaining.Command(explaining.Executable{
-		Long: "It decides as the node-agent authorizer does about the agents of a shoot's nodes.\n" +
-			"The command reads the objects that decide from the shoot (--kubeconfig) and from the cluster with its Machines (--source-kubeconfig), or asks a running process (--server).",
+		Long: "It decides as the node-agent authorizer, by objects of the shoot (--kubeconfig) and of the cluster with its Machines\n" +
+			"(--source-kubeconfig), or asks a running process (--server).",
 		Example:    command + " --as machine:shoot--dev--web-worker-1 --machine-namespace shoot--dev--web 'get secrets/kube-system/x'",
 		Identities: explaining.Agent(rules.UserPrefix, rules.AgentsGroup), Resource: rules.Resource, Flags: flags.add, Many: many,
 		Answer: func(ctx context.Context, _ *pflag.FlagSet, target *explaining.Cluster, q *explain.Question) (explain.Answer, error) {

@@ -52,8 +52,8 @@ func Command(x Executable) process.Subcommand {
 	return process.Subcommand{
 		Name: "explain", Operand: "'VERB RESOURCE[.GROUP][/NAMESPACE][/NAME]'", Fault: failed,
 		Short: "Explain a decision: the rule, the path, or the links that are missing",
-		Long:  x.Long + "\n\nThe command writes, counts and logs nothing. It prints names of objects, never their content.\n\nExample: " + x.Example,
-		Codes: []process.Term{{Name: "0", Text: "the request is allowed"}, {Name: "1", Text: "it is not"}, {Name: "2", Text: "that is not known; stderr says why"}},
+		Long:  x.Long + "\nIt prints names of objects, never their content.\n\nExample: " + x.Example,
+		Codes: []process.Term{{Name: "0", Text: "the request is allowed"}, {Name: "1", Text: "it is not allowed"}, {Name: "2", Text: "unknown; stderr has the reason"}},
 		Arguments: func(arguments []string) error {
 			if len(arguments) == 0 || len(arguments) > 2 {
 				return fmt.Errorf("want one request, got %d words", len(arguments))
@@ -69,10 +69,10 @@ func Command(x Executable) process.Subcommand {
 			cluster.Flags(set)
 			server.flags(set)
 			if x.Many {
-				set.StringVar(&server.shoot, "shoot", "", "`name` of the shoot, where the running process serves many")
+				set.StringVar(&server.shoot, "shoot", "", "`name` of the shoot, if the running process serves many")
 			}
 			x.Flags(set)
-			set.DurationVar(&limit, "timeout", time.Minute, "how long it may take")
+			set.DurationVar(&limit, "timeout", time.Minute, "time limit")
 			format.Add(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {

@@ -76,9 +76,9 @@ func (a *asked) flags(set *pflag.FlagSet) {
 		forms = append(forms, i.Form)
 	}
 	set.StringVar(&a.as, "as", "", "`who` asks: "+strings.Join(forms, ", "))
-	set.StringVar(&a.question.User, "user", "", "`name` of the user who asks, in place of --as")
+	set.StringVar(&a.question.User, "user", "", "`name` of the user who asks, instead of --as")
 	set.StringSliceVar(&a.question.Groups, "group", nil, "`groups` of the user, comma-separated or repeated")
-	set.StringVarP(&a.namespace, "namespace", "n", "", "`namespace` of the object, where the request does not name it")
+	set.StringVarP(&a.namespace, "namespace", "n", "", "`namespace` of the object, if the request has none")
 	set.StringVar(&a.question.Subresource, "subresource", "", "`subresource`, such as status")
 	set.StringVar(&a.question.FieldSelector, "field-selector", "", "field `selector` of a list or watch")
 	set.StringVarP(&a.question.LabelSelector, "selector", "l", "", "label `selector` of a list or watch")

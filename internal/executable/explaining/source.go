@@ -24,8 +24,8 @@ type Cluster struct{ Kubeconfig, Context string }
 
 // Flags adds the flags that lead to the cluster.
 func (c *Cluster) Flags(set *pflag.FlagSet) {
-	set.StringVar(&c.Kubeconfig, "kubeconfig", "", "`path` of a kubeconfig; without it KUBECONFIG or ~/.kube/config counts")
-	set.StringVar(&c.Context, "context", "", "`name` of the context of the kubeconfig")
+	set.StringVar(&c.Kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; default: KUBECONFIG or ~/.kube/config")
+	set.StringVar(&c.Context, "context", "", "`name` of the kubeconfig's context")
 }
 
 // RESTConfig returns the configuration of the client. The kubeconfig belongs to the user who runs the command, so that plug-ins are run.
@@ -48,11 +48,11 @@ type running struct {
 }
 
 func (r *running) flags(set *pflag.FlagSet) {
-	set.StringVar(&r.server, "server", "", "`URL` of a running process that is asked, such as https://localhost:10250")
-	set.StringVar(&r.tokenFile, "token-file", "", "`file` with the token for it, - for standard input; without it the kubeconfig's token is sent")
-	set.StringVar(&r.authority, "certificate-authority", "", "`file` with the certificates that its certificate is checked by")
-	set.StringVar(&r.serverName, "tls-server-name", "", "`name` that its certificate is checked for, in place of the one in the URL")
-	set.BoolVar(&r.insecure, "insecure-skip-tls-verify", false, "do not verify its certificate: any server that answers gets the token")
+	set.StringVar(&r.server, "server", "", "`URL` of a running process to ask, such as https://localhost:10250")
+	set.StringVar(&r.tokenFile, "token-file", "", "`file` with the token for --server, - for standard input; default: the kubeconfig's token")
+	set.StringVar(&r.authority, "certificate-authority", "", "`file` with the CA certificates of --server")
+	set.StringVar(&r.serverName, "tls-server-name", "", "`name` in the certificate of --server, if not that in the URL")
+	set.BoolVar(&r.insecure, "insecure-skip-tls-verify", false, "do not verify the certificate of --server: any server that answers gets the token")
 }
 
 // tokenLimit bounds a token: those of ServiceAccounts have some 1,500 bytes.

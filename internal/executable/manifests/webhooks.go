@@ -32,7 +32,7 @@ type hookFlags struct {
 // add adds the flags, and where there are places those about the cluster that the webhooks are for.
 func (f *hookFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-"+f.executable+".garden")
-	set.StringVar(&f.service, "service", "", "Service under which API servers reach the webhooks, as <namespace>/<name>[:<port>]; instead of --url")
+	set.StringVar(&f.service, "service", "", "the same as a Service, <namespace>/<name>[:<port>]")
 	set.StringVar(&f.ca, "ca-file", "", "file with the CA certificates of the server's certificate, for caBundle")
 	f.form.Add(set)
 	usual := "empty means gardener-" + f.executable
@@ -40,12 +40,12 @@ func (f *hookFlags) add(set *pflag.FlagSet) {
 		usual = "empty means <prefix>gardener-" + f.executable + ", in a shoot with -shoot after it"
 	}
 	set.StringVar(&f.name, "name", "", "name of the webhook configurations; "+usual)
-	set.StringSliceVar(&f.only, "only", nil, "features whose webhooks are printed, by name; empty means all that are switched on")
+	set.StringSliceVar(&f.only, "only", nil, "names of features whose webhooks are printed; default: all that are on")
 	if !f.places {
 		return
 	}
 	set.StringVar(&f.installation.Prefix, "prefix", "", "prefix of the deployment's name, such as virtual-garden-")
-	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, and not the cluster in which resource-manager runs; it gets no validating webhooks")
+	set.BoolVar(&f.installation.Shoot, "shoot", false, "the target is a shoot or the virtual garden, which get no validating webhooks")
 	set.BoolVar(&f.installation.Garden, "garden", false, "the target is the cluster of a garden")
 	set.StringVar(&f.namespaces, "namespace-selector", "", "label selector of the namespaces of most webhooks; default: namespaces with a role, or the system namespaces of a shoot")
 }

@@ -20,14 +20,13 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 	var objects []string
 	var compare string
 	return replaying.Command(replaying.Options{
-		Long: "It decides as the authorizer does about the agents of one shoot, by the audit log of the shoot's API server.\n" +
-			"With one configuration, that of --config or the defaults, it prints decisions that differ from those of the log.\n" +
-			"With a second one, of --compare, it prints decisions in which both differ.\n\n" +
-			"Machines, Nodes, Pods, certificate signing requests and the Secrets with configurations come from --objects, as kubectl get -o json prints\n" +
-			"them, and from writes that the log has with their bodies (level RequestResponse). Nothing is read from a cluster.",
+		Long: "It decides about the agents of one shoot, by the audit log of the shoot's API server, and prints decisions in which the configuration\n" +
+			"(--config or the defaults) differs from the log, or from that of --compare.\n\n" +
+			"Machines, Nodes, Pods, certificate signing requests and the Secrets with configurations come from --objects, and from writes\n" +
+			"with bodies in the log (level RequestResponse). Nothing is read from a cluster.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
-			set.StringArrayVar(&objects, "objects", nil, "`file` with objects as JSON, as they were when the log began; may be given several times")
+			set.StringArrayVar(&objects, "objects", nil, "`file` with objects at the start of the log, of kubectl get -o json; may be repeated")
 			set.StringVar(&compare, "compare", "", "`file` with the second configuration")
 		},
 		Run: func(ctx context.Context, _ *pflag.FlagSet, source auditlog.Source, _ io.Writer) (*replaying.Result, error) {

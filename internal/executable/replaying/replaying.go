@@ -52,13 +52,13 @@ func Command(o Options) process.Subcommand {
 	var form string
 	return process.Subcommand{
 		Name: "replay", Fault: fault,
-		Short: "Repeat the decisions about the requests of an audit log, and print the differences",
-		Long: o.Long + "\n\nA file has an event of audit.k8s.io/v1 a line, as kube-apiserver writes them, or an EventList, as webhooks get them, and may be compressed\n" +
-			"by gzip. Requests that are over count (stage ResponseComplete or Panic); a watch is decided at its start, if the log has stage ResponseStarted.\n" +
-			"A line that is no event is counted, and named by its number; it is an error if all lines are.",
+		Short: "Repeat the decisions of an audit log, and print the differences",
+		Long: o.Long + "\n\nAn audit log has an event of audit.k8s.io/v1 a line, or is an EventList; gzip is recognised.\n" +
+			"Ended requests count (stage ResponseComplete or Panic), and started watches, if the log has stage ResponseStarted.\n" +
+			"Lines without an event are counted; a log of nothing else is an error.",
 		Flags: func(set *pflag.FlagSet) {
 			o.Flags(set)
-			set.StringArrayVar(&files, "audit-log", nil, "`file` with audit events, or - for standard input; may be given several times, in the order of time")
+			set.StringArrayVar(&files, "audit-log", nil, "`file` with audit events, - for standard input; may be repeated, in the order of time")
 			set.StringVarP(&form, "output", "o", "text", "output `format`: text or json")
 		},
 		Codes: []process.Term{{Name: "0", Text: "nothing differs"}, {Name: "1", Text: "something differs"}, {Name: "2", Text: "an error"}},

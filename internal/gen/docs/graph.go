@@ -14,42 +14,50 @@ func graphPage() string {
 	var out strings.Builder
 	out.WriteString(`# The dependency graph
 
-Generated from the table of edges; ` + "`make generate`" + ` writes it anew.
+Generated from the table of edges.
 
-A vertex is a kind, a namespace and a name. An edge leads from what is needed to what needs it, and ends at Seeds: a seed's clients may
-reach whatever leads to their Seed. A vertex says that something refers to an object or that the object is watched, not that it exists.
+A vertex is a kind, a namespace and a name: something refers to such an object, or it is watched, but it need not exist.
+An edge leads from an object to one that needs it, and ends at Seeds: a seed's clients may reach whatever leads to their Seed.
 
 `)
 	writeDiagram(&out, relation.Watches)
-	out.WriteString("\n## Edges\n\nFields are those of the watched kind. *direct* edges open their start only, nothing that leads to it; over *managed* edges the\nstart is also written under `writeScope: Owned`. ")
-	out.WriteString("The metrics call changes `CreateOrUpdate` and `Delete`, those of Gardenlets and CertificateSigningRequests `Create` and `Delete`.\n")
+	out.WriteString("\n## Edges\n\nFields are those of the watched kind, which an arrow leads to or comes from. *Direct* edges open their start only; under\n" +
+		"`writeScope: Owned` only *managed* edges open the start for writes. The metrics call changes `CreateOrUpdate` and `Delete`,\n" +
+		"those of Gardenlets and CertificateSigningRequests `Create` and `Delete`.\n")
 	shown := map[string]bool{}
 	for _, w := range relation.Watches {
-		fmt.Fprintf(&out, "\n**%s** (%s of `%s`):\n\n", relation.Schema.Names[w.Kind], w.Resource.Resource, w.Resource.GroupVersion())
+		fmt.Fprintf(&out, "\n**%s** (`%s`):\n\n", relation.Schema.Names[w.Kind], w.Resource.GroupVersion())
 		for _, r := range w.Rows {
-			writeRow(&out, r)
+			writeRow(&out, r, []graph.Kind{w.Kind})
 			shown[r.ID] = true
 		}
 	}
 	out.WriteString("\nThe label of Namespaces, too, is watched, as a fact for GE-57.\n")
-	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a separate graph, whose sinks are Shoots. The graph does not contain objects that belong to a Shoot by their name (GE-53 to GE-56),\nbecause the client's name is sufficient for them. These edges are its own:\n\n")
+	out.WriteString("\n## Self-hosted shoots\n\nThe ShootAuthorizer has a separate graph, whose sinks are Shoots, without the objects that belong to a Shoot by their name (GE-53 to GE-56).\nThese edges are its own:\n\n")
 	var same []string
 	for _, w := range relation.SelfHosted {
 		for _, r := range w.Rows {
 			if shown[r.ID] {
 				same = append(same, r.ID)
 			} else {
-				writeRow(&out, r)
+				writeRow(&out, r, nil)
 			}
 		}
 	}
-	fmt.Fprintf(&out, "\nIt has these edges as well: %s.\n", strings.Join(same, ", "))
+	fmt.Fprintf(&out, "\nIt also has %s.\n", strings.Join(same, ", "))
 	return out.String()
 }
 
-// writeRow writes an edge as an item of a list.
-func writeRow(out *strings.Builder, r relation.Row) {
-	fmt.Fprintf(out, "- %s: %s → %s", r.ID, nameList(r.From), nameList(r.To))
+// writeRow writes an edge as an item of a list. Below the name of a kind it leaves out the end of this kind.
+func writeRow(out *strings.Builder, r relation.Row, below []graph.Kind) {
+	switch {
+	case slices.Equal(r.To, below):
+		fmt.Fprintf(out, "- %s ← %s", r.ID, nameList(r.From))
+	case slices.Equal(r.From, below):
+		fmt.Fprintf(out, "- %s → %s", r.ID, nameList(r.To))
+	default:
+		fmt.Fprintf(out, "- %s: %s → %s", r.ID, nameList(r.From), nameList(r.To))
+	}
 	separator := ": "
 	for _, field := range r.Fields {
 		fmt.Fprintf(out, "%s`%s`", separator, field)
@@ -59,7 +67,7 @@ func writeRow(out *strings.Builder, r relation.Row) {
 		fmt.Fprintf(out, "; %s", escapeCell(r.When))
 	}
 	if len(r.Needs) > 0 {
-		fmt.Fprintf(out, "; also looks at the %s", nameList(r.Needs))
+		fmt.Fprintf(out, "; reads the %s", nameList(r.Needs))
 	}
 	if class := map[graph.Class]string{graph.Manages: "managed", graph.Direct: "direct"}[r.Class]; class != "" {
 		fmt.Fprintf(out, "; *%s*", class)
@@ -79,7 +87,7 @@ func writeDiagram(out *strings.Builder, table relation.Table) {
 			}
 			for _, from := range r.From {
 				for _, to := range r.To {
-					lines = append(lines, fmt.Sprintf("    %s %s %s\n", relation.Schema.Names[from], arrow, relation.Schema.Names[to]))
+					lines = append(lines, fmt.Sprintf("    %s%s%s\n", relation.Schema.Names[from], arrow, relation.Schema.Names[to]))
 				}
 			}
 		}

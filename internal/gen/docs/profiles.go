@@ -21,15 +21,15 @@ func profiles() string {
 	var out strings.Builder
 	out.WriteString(`# Profiles
 
-Generated from the profiles of the configuration types; ` + "`make generate`" + ` updates it.
+Generated from the profiles of the configuration types.
 
 A profile is a set of defaults below the defaults file and the configuration.
 ` + "`contract`" + ` has the defaults of the reference pages, and is the default of a bare executable; ` + "`gardener`" + ` is the default of the images.
-The table has the keys in which they differ; ` + "`validate-config --effective`" + ` prints where each value comes from.
+They differ in these keys, of ResourceManagerConfiguration unless another kind follows; ` + "`validate-config --effective`" + ` prints where each value comes from.
 [The contract](../internals/contract/README.md#decisions-about-profiles-and-hostile-clients) says what was decided by profile.
 
-| executable | key | under ` + "`contract`" + ` | under ` + "`gardener`" + ` |
-|---|---|---|---|
+| key | ` + "`contract`" + ` | ` + "`gardener`" + ` |
+|---|---|---|
 `)
 	writeProfile(&out, resourcemanager.Kind, resourcemanager.Profiles, resourcemanager.SetDefaults)
 	writeProfile(&out, admissioncontroller.Kind, admissioncontroller.Profiles, admissioncontroller.SetDefaults)
@@ -44,7 +44,7 @@ func writeProfile[T any](out *strings.Builder, kind string, profiles map[string]
 	}
 	gardener := decoded[tree](profiles["gardener"])
 	if len(gardener) == 0 {
-		fmt.Fprintf(out, "| %s | | | the same |\n", kind)
+		fmt.Fprintf(out, "\n%s has the same in both.\n", kind)
 		return
 	}
 	config := decoded[T](encoded(switchedOn(gardener)))
@@ -73,7 +73,11 @@ func writeKeys(out *strings.Builder, kind, path string, contract, gardener tree)
 		if contract[key] == nil || contract[key] == gardener[key] {
 			panic(fmt.Sprintf("%s of %s is %v under profile contract", at, kind, contract[key]))
 		}
-		fmt.Fprintf(out, "| %s | `%s` | `%v` | `%v` |\n", kind, at, contract[key], gardener[key])
+		of := ""
+		if kind != resourcemanager.Kind {
+			of = " of " + kind
+		}
+		fmt.Fprintf(out, "| `%s`%s | `%v` | `%v` |\n", at, of, contract[key], gardener[key])
 	}
 }
 

@@ -9,12 +9,14 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-const commandLineHead = `# Command line of %s
+const (
+	commandLineHead = "# Command line of %s\n\nGenerated from the command, as its `--help`.\n"
+	headOfAll       = "`completion SHELL` prints a script for bash, fish, powershell or zsh.\n" +
+		"A verb exits with 0 after success and 1 after a failure, unless it has codes of its own; stderr has the reason of an error.\n"
+)
 
-Generated from the command; ` + "`make generate`" + ` updates it.
-` + "`--help`" + ` of each command prints the same; ` + "`completion SHELL`" + ` prints a script for bash, fish, powershell or zsh.
-A verb without exit codes below ends with 0 after success, and with 1 after a failure, whose reason is on stderr.
-`
+// commonVerbs are verbs of every executable.
+var commonVerbs = []string{"man", "version"}
 
 // CommandLine is the page about a command: a flag or a paragraph of several commands stands there once.
 func CommandLine(c process.Command) string {
@@ -23,26 +25,35 @@ func CommandLine(c process.Command) string {
 	if len(c.Shared) > 0 {
 		fmt.Fprintf(&b, "The page of the [client](kubectl-espalier-command-line.md) describes %s.\n", strings.Join(sharedNames(c.Shared), ", "))
 	}
+	if c.CommonIn == "" {
+		b.WriteString(headOfAll)
+	} else {
+		fmt.Fprintf(&b, "Exit codes, common flags, more of the environment, `completion`, `man` and `version` are those of [%s](%[1]s-command-line.md).\n", c.CommonIn)
+	}
 	all := slices.DeleteFunc(c.Pages(), func(p *process.Page) bool {
-		verb := strings.TrimPrefix(p.Name, c.Name+" ")
-		return c.Shared[verb] != "" || verb == "completion"
+		verb := verbOf(p, c.Name)
+		return c.Shared[verb] != "" || verb == "completion" || c.CommonIn != "" && slices.Contains(commonVerbs, verb)
 	})
-	flags, groups := flagsOfSeveral(all)
-	seen := map[string]bool{}
+	w := &writer{command: c, paragraphs: map[string]bool{}, lists: map[string]string{}}
+	w.flags, w.groups = flagsOfSeveral(all)
 	for i, p := range all {
-		writePage(&b, p, flags, groups, seen)
-		if i == 0 && len(flags) > 0 {
-			b.WriteString("\n## Common flags\n\n")
-			writeTerms(&b, flags)
+		w.write(&b, p)
+		if i > 0 || c.CommonIn != "" {
+			continue
 		}
-		for _, group := range groups {
-			if i == 0 {
-				fmt.Fprintf(&b, "\n%s:\n\n```\n%s```\n", group.Title, group.Code)
-			}
+		if len(w.flags) > 0 {
+			b.WriteString("\n## Common flags\n\n")
+			writeTerms(&b, w.flags)
+		}
+		for _, group := range w.groups {
+			fmt.Fprintf(&b, "\n%s:\n\n```\n%s```\n", group.Title, group.Code)
 		}
 	}
 	return b.String()
 }
+
+// verbOf returns the name of the verb of a page, or of the command itself.
+func verbOf(p *process.Page, command string) string { return strings.TrimPrefix(p.Name, command+" ") }
 
 // sharedNames returns the verbs, each with its name in the client if that differs.
 func sharedNames(shared map[string]string) []string {
@@ -109,50 +120,101 @@ func nameOf(t process.Term) string {
 
 var markdownEscapes = strings.NewReplacer("<", "&lt;")
 
+// writeTerms writes a list. A flag's value has no name if that is a type, or stands in the text.
 func writeTerms(b *strings.Builder, terms []process.Term) {
 	for _, term := range terms {
-		fmt.Fprintf(b, "- `%s`: %s\n", term.Name, markdownEscapes.Replace(term.Text))
+		name := term.Name
+		if i := strings.LastIndex(name, " "); i > 0 && strings.HasPrefix(name, "-") {
+			if value := name[i+1:]; !strings.HasPrefix(value, "-") && (strings.HasPrefix(value, "string") || strings.Contains(term.Text, value)) {
+				name = name[:i]
+			}
+		}
+		fmt.Fprintf(b, "- `%s`: %s\n", name, markdownEscapes.Replace(term.Text))
 	}
 }
 
-// writePage writes a part of the reference: only the names of flags and groups that several pages have, and no
-// paragraph that was seen.
-func writePage(b *strings.Builder, p *process.Page, flags []process.Term, groups []process.Section, seen map[string]bool) {
-	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", p.Name, p.Short, p.Use)
+// writer writes the parts of a page.
+type writer struct {
+	command process.Command
+	// flags and groups of flags are shared by several verbs.
+	flags  []process.Term
+	groups []process.Section
+	// paragraphs stand on the page already.
+	paragraphs map[string]bool
+	// lists are the names of common flags, with the first verb that has all of them.
+	lists map[string]string
+}
+
+// write writes the part about a verb, or about the command itself.
+func (w *writer) write(b *strings.Builder, p *process.Page) {
+	verb := verbOf(p, w.command.Name)
+	fmt.Fprintf(b, "\n## %s\n\n", verb)
+	if use := strings.TrimSuffix(p.Use, " [flags]"); use != p.Name {
+		fmt.Fprintf(b, "`%s`\n\n", use)
+	}
+	b.WriteString(p.Short + ".\n")
 	for _, paragraph := range p.Paragraphs {
-		if !seen[paragraph] {
+		if !w.paragraphs[paragraph] {
 			fmt.Fprintf(b, "\n%s\n", markdownEscapes.Replace(paragraph))
 		}
-		seen[paragraph] = true
+		w.paragraphs[paragraph] = true
 	}
 	var also []string
 	for _, s := range p.Sections {
-		switch {
-		case s.Title == process.CommandsTitle, slices.Equal(s.Terms, process.ExitCodesOfVerbs):
-		case s.Title == process.FlagsTitle:
-			var own []process.Term
-			for _, term := range flagsOf(s) {
-				if slices.Contains(flags, term) {
-					also = append(also, "`"+nameOf(term)+"`")
-				} else {
-					own = append(own, term)
-				}
-			}
-			if len(own) > 0 {
-				b.WriteString("\n")
-				writeTerms(b, own)
-			}
-		case slices.ContainsFunc(groups, func(group process.Section) bool { return group.Code == s.Code && s.Grouped }):
+		if slices.ContainsFunc(w.groups, func(group process.Section) bool { return group.Code == s.Code && s.Grouped }) {
 			also = append(also, "connection flags")
-		default:
-			fmt.Fprintf(b, "\n%s:\n\n", s.Title)
-			writeTerms(b, s.Terms)
-			if s.Code != "" {
-				fmt.Fprintf(b, "```\n%s```\n", s.Code)
+			continue
+		}
+		s.Terms = slices.DeleteFunc(slices.Clone(s.Terms), func(t process.Term) bool {
+			isCommon := s.Title == process.FlagsTitle && slices.Contains(w.flags, t)
+			if isCommon {
+				also = append(also, "`"+nameOf(t)+"`")
 			}
+			return isCommon || nameOf(t) == "--help" || w.command.CommonIn != "" && isOfAll(t)
+		})
+		if s.Title != process.CommandsTitle && !slices.Equal(s.Terms, process.ExitCodesOfVerbs) {
+			writeSection(b, s)
 		}
 	}
-	if len(also) > 0 {
-		fmt.Fprintf(b, "\n[Common flags](#common-flags): %s.\n", strings.Join(also, ", "))
+	list := strings.Join(also, ", ")
+	switch first := w.lists[list]; {
+	case list == "":
+	case first != "":
+		fmt.Fprintf(b, "\nCommon flags: as [%s](#%[1]s).\n", first)
+	default:
+		w.lists[list] = verb
+		fmt.Fprintf(b, "\nCommon flags: %s.\n", list)
+	}
+}
+
+// isOfAll reports whether every executable has a flag, a variable or an exit code.
+func isOfAll(t process.Term) bool {
+	return nameOf(t) == "--version" || slices.Contains(process.Environment, t) || slices.Contains(process.ExitCodesOfProcess, t)
+}
+
+// writeSection writes exit codes as a line, and other terms as a list.
+func writeSection(b *strings.Builder, s process.Section) {
+	switch {
+	case len(s.Terms) == 0 && s.Code == "", s.Title == process.DocumentsTitle: // Pages link to each other.
+	case s.Title == process.FlagsTitle:
+		b.WriteString("\n")
+		writeTerms(b, s.Terms)
+	case s.Title == process.ExitCodesTitle:
+		var codes []string
+		for _, term := range s.Terms {
+			codes = append(codes, "`"+term.Name+"` "+term.Text)
+		}
+		fmt.Fprintf(b, "\n%s: %s.\n", s.Title, strings.Join(codes, "; "))
+	case s.Title == process.DeprecatedTitle:
+		fmt.Fprintf(b, "\n%s, with their replacements:\n\n```\n", s.Title)
+		for _, term := range s.Terms {
+			fmt.Fprintf(b, "%-50s %s\n", nameOf(term), strings.TrimPrefix(term.Text, "use "))
+		}
+		b.WriteString("```\n")
+	case s.Code != "":
+		fmt.Fprintf(b, "\n%s:\n\n```\n%s```\n", s.Title, s.Code)
+	default:
+		fmt.Fprintf(b, "\n%s:\n\n", s.Title)
+		writeTerms(b, s.Terms)
 	}
 }

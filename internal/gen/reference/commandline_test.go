@@ -26,19 +26,24 @@ func TestCommandLine(t *testing.T) {
 	}
 	c.Subcommands = append(c.Subcommands, more("ask"), more("beg"))
 	out := CommandLine(c)
-	if !strings.HasPrefix(out, "# Command line of thing\n") || !strings.Contains(out, "\n## thing show\n") {
+	if !strings.HasPrefix(out, "# Command line of thing\n") || !strings.Contains(out, "\n## show\n") {
 		t.Errorf("got:\n%s", out)
 	}
 	for part, want := range map[string]int{
-		"- `--config file`: the file\n": 1, "\n```\n--server\n```\n": 1, "They ask.\n": 1, "#common-flags): `--config`, connection flags.\n": 2,
-		"- `--beg string`: own\n": 1, "Exit codes:\n\n- `0`: found\n": 2, "- `1`: failure": 0, "help for": 0,
+		"- `--config`: the file\n": 1, "\n```\n--server\n```\n": 1, "They ask.\n": 1, "Common flags: `--config`, connection flags.\n": 1,
+		"Common flags: as [ask](#ask).\n": 1, "- `--beg`: own\n": 1, "Exit codes: `0` found.\n": 2, "`1` failure": 0, "help for": 0,
 	} {
 		if got := strings.Count(out, part); got != want {
 			t.Errorf("CLI-61: %q stands %d times in the reference, want %d:\n%s", part, got, want, out)
 		}
 	}
 	c.Shared = map[string]string{"ask": "ask", "beg": "beg-both"}
-	if out := CommandLine(c); strings.Contains(out, "\n## thing beg\n") || !strings.Contains(out, "describes `ask`, `beg` (as beg-both).\n") {
+	if out := CommandLine(c); strings.Contains(out, "\n## beg\n") || !strings.Contains(out, "describes `ask`, `beg` (as beg-both).\n") {
 		t.Errorf("CLI-61: a verb of the client is described twice:\n%s", out)
+	}
+	c.CommonIn = "other"
+	if out := CommandLine(c); strings.Contains(out, "--version") || strings.Contains(out, "GOMEMLIMIT") || strings.Contains(out, "\n## version") ||
+		!strings.Contains(out, "are those of [other](other-command-line.md).\n") {
+		t.Errorf("CLI-61: what every executable has is described twice:\n%s", out)
 	}
 }

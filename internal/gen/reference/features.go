@@ -17,53 +17,83 @@ import (
 func Features[C, E any](x manifests.Executable[C, E]) string {
 	var b strings.Builder
 	cfg := x.Everything()
-	fmt.Fprintf(&b, "# What %s does\n\nGenerated from the table of its features: do not edit.\nEvery replica runs a feature, where nothing else is said.\n\n", x.Name)
+	fmt.Fprintf(&b, "# What %s does\n\nGenerated from its table: do not edit.\n", x.Name)
+	b.WriteString("A feature without a key is always on; every replica runs it unless it says leader.\n\n")
 	for _, row := range x.Rows {
-		by := "always on"
+		var where []string
 		if row.Switch != "" {
-			by = "`" + row.Switch + "`"
+			where = append(where, "`"+row.Switch+"`")
 		}
 		if !row.Built() {
-			by += ", which is not part of this version"
+			where = append(where, "not part of this version")
 		}
 		if row.Runs == feature.Leader {
-			by += ", on the leader"
+			where = append(where, "leader")
 		}
-		does := row.Doc
+		in, path := "", ""
+		if len(where) > 0 {
+			in = " (" + strings.Join(where, ", ") + ")"
+		}
 		if row.Path != "" {
-			does += " Path: `" + row.Path + "`."
+			path = " `" + row.Path + "`"
 		}
-		fmt.Fprintf(&b, "- **%s** (%s): %s\n", row.Name, by, does)
+		fmt.Fprintf(&b, "- **%s**%s%s: %s\n", row.Name, path, in, row.Doc)
 	}
-	fmt.Fprintf(&b, "\n## Rights\n\n`%s rights --config <file> --cluster <cluster>` prints the roles for a configuration. By feature they are:\n\n", x.Name)
+	fmt.Fprintf(&b, "\n## Rights\n\n`%s rights` prints them for a configuration; *read* means get, list and watch.\n\n", x.Name)
 	for _, row := range x.Rows {
 		rights := feature.Rights([]feature.Row[C, E]{row}, cfg, nil)
 		scopes := slices.SortedFunc(maps.Keys(rights), func(a, b feature.Scope) int {
 			return strings.Compare(string(a.Cluster)+"/"+a.Namespace, string(b.Cluster)+"/"+b.Namespace)
 		})
 		for _, scope := range scopes {
-			var rules []string
-			for _, rule := range rights[scope] {
-				rules = append(rules, right(rule))
-			}
 			in := ""
-			if scope.Namespace != "" {
-				in = ", namespace `" + scope.Namespace + "`"
+			if len(x.Clusters) > 1 {
+				in = " " + string(scope.Cluster)
 			}
-			fmt.Fprintf(&b, "- **%s**, %s%s: %s\n", row.Name, scope.Cluster, in, strings.Join(rules, "; "))
+			if scope.Namespace != "" {
+				in += " `" + scope.Namespace + "`"
+			}
+			fmt.Fprintf(&b, "- **%s**%s: %s\n", row.Name, in, rightsText(rights[scope]))
 		}
 	}
 	return b.String()
 }
 
-// right is a rule as text: the resources, with their API group unless that is the core group, and the verbs.
-func right(rule rbacv1.PolicyRule) string {
-	text := strings.Join(rule.Resources, ", ")
-	if group := rule.APIGroups[0]; group != "" {
-		text += " of " + group
+// rightsText is rules as text: the resources by verbs and by API group, which the core group has not.
+func rightsText(rules []rbacv1.PolicyRule) string {
+	type of struct{ verbs, group, names string }
+	var order []of
+	resources := map[of][]string{}
+	for _, rule := range rules {
+		o := of{strings.Replace(strings.Join(rule.Verbs, ", "), "get, list, watch", "read", 1), rule.APIGroups[0], strings.Join(rule.ResourceNames, "`, `")}
+		if resources[o] == nil {
+			order = append(order, o)
+		}
+		resources[o] = append(resources[o], rule.Resources...)
 	}
-	if len(rule.ResourceNames) > 0 {
-		text += " named `" + strings.Join(rule.ResourceNames, "`, `") + "`"
+	slices.SortStableFunc(order, func(a, b of) int { return strings.Compare(a.verbs, b.verbs) })
+	var text, before string
+	for _, o := range order {
+		switch {
+		case text == "":
+			text = o.verbs + " "
+		case o.verbs != before:
+			text += "; " + o.verbs + " "
+		default:
+			text += ", "
+		}
+		before = o.verbs
+		switch list := resources[o]; {
+		case o.group == "":
+			text += strings.Join(list, ", ")
+		case len(list) > 1:
+			text += "{" + strings.Join(list, ",") + "}." + o.group
+		default:
+			text += list[0] + "." + o.group
+		}
+		if o.names != "" {
+			text += " `" + o.names + "`"
+		}
 	}
-	return strings.ReplaceAll(text+" ("+strings.Join(rule.Verbs, ", ")+")", "*", `\*`)
+	return strings.ReplaceAll(text, "*", `\*`)
 }

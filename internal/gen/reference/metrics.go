@@ -19,13 +19,13 @@ type Library struct{ Prefix, Says string }
 
 // Libraries are those of all executables, and of those that the leader of resource-manager or watches of caches have.
 var Libraries = []Library{
-	{"go_", "the Go runtime: memory, garbage, goroutines"},
-	{"process_", "the process: processor time, memory, file descriptors, start"},
-	{"certwatcher_", "how often the serving certificate was read, and failed to be"},
-	{"controller_runtime_", "reviews and reconciliations: how many, how long, how many at once, errors and panics"},
+	{"go_", "Go runtime: memory, garbage, goroutines"},
+	{"process_", "CPU time, memory, file descriptors, start"},
+	{"certwatcher_", "reads of the serving certificate, and their failures"},
+	{"controller_runtime_", "reviews and reconciliations: number, duration, concurrency, errors, panics"},
 	{"leader_election_", "whether this replica leads"},
-	{"rest_client_", "requests to API servers, by code and method"},
-	{"workqueue_", "the queues of controllers: depth, waiting and working time, retries"},
+	{"rest_client_", "requests to API servers"},
+	{"workqueue_", "queues of controllers: depth, waiting and working time, retries"},
 }
 
 // Metric is one that a process shows.
@@ -34,6 +34,8 @@ type Metric struct {
 	// Type is counter, gauge, histogram or summary.
 	Type   string
 	Labels []string
+	// Prefix is the beginning of the name of a metric that also exists without it.
+	Prefix string
 }
 
 // Metrics returns the metrics of an executable, sorted by name. All of it is read from the collectors.
@@ -86,9 +88,7 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	}
 	for d := range described {
 		m := describe(d, typeOf(c))
-		if m.Name = r.prefix + m.Name; r.prefix != "" {
-			m.Help = "The same without the prefix, for ServiceMonitors that keep names with it only."
-		}
+		m.Name, m.Prefix = r.prefix+m.Name, r.prefix
 		into.metrics = append(into.metrics, m)
 	}
 	return nil
@@ -153,7 +153,7 @@ func typeOf(c prometheus.Collector) string {
 	return "gauge"
 }
 
-// list is the list of metrics in a page.
+// list is the list of metrics in a page. A metric without a type is a counter if its name ends in _total, else a gauge.
 func list(all []Metric) string {
 	var b strings.Builder
 	for _, m := range all {
@@ -161,7 +161,11 @@ func list(all []Metric) string {
 		if len(m.Labels) > 0 {
 			labels = "{" + strings.Join(m.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "- `%s%s` %s: %s\n", m.Name, labels, m.Type, m.Help)
+		typed := ""
+		if m.Type != "gauge" && !strings.HasSuffix(m.Name, "_total") {
+			typed = " " + m.Type
+		}
+		fmt.Fprintf(&b, "- `%s%s`%s: %s\n", m.Name, labels, typed, m.Help)
 	}
 	return b.String()
 }
@@ -169,25 +173,38 @@ func list(all []Metric) string {
 // MetricsPage is the page about the metrics of executables: one that several have stands there once.
 func MetricsPage(tables map[string][]Metric, order []string) string {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nGenerated from the collectors that the features register: do not edit.\n")
+	b.WriteString("# Metrics\n\nGenerated from the collectors: do not edit.\n" +
+		"Names that end in _total are counters, others gauges, unless they have another type.\n" +
+		"A series about one ManagedResource, target or Secret exists only while there is something to report.\n")
 	seen := map[string]bool{}
 	for _, name := range order {
 		var own []Metric
-		var others []string
+		var others, twins []string
+		prefix := ""
 		for _, m := range tables[name] {
-			if seen[m.Name] {
+			switch {
+			case m.Prefix != "":
+				prefix = m.Prefix
+				twins = append(twins, "`"+strings.TrimPrefix(m.Name, prefix)+"`")
+			case seen[m.Name]:
 				others = append(others, "`"+m.Name+"`")
-			} else {
+			default:
 				own = append(own, m)
 			}
 			seen[m.Name] = true
 		}
-		b.WriteString("\n## " + name + "\n\n" + list(own))
+		b.WriteString("\n## " + name + "\n")
+		if len(own) > 0 {
+			b.WriteString("\n" + list(own))
+		}
 		if len(others) > 0 {
 			b.WriteString("\nIt also has " + strings.Join(others, ", ") + ".\n")
 		}
+		if len(twins) > 0 {
+			b.WriteString("\nUnder the prefix `" + prefix + "`, for ServiceMonitors that keep only such names, it repeats " + strings.Join(twins, ", ") + ".\n")
+		}
 	}
-	b.WriteString("\n## Those of the libraries\n\nEach executable shows those that it has a use for.\n\n")
+	b.WriteString("\n## Metrics of the libraries\n\nEach executable has those that it uses.\n\n")
 	for _, l := range Libraries {
 		b.WriteString("- `" + l.Prefix + "*`: " + l.Says + "\n")
 	}

@@ -31,7 +31,7 @@ func TestMetrics(t *testing.T) {
 	got := slices.DeleteFunc(Metrics(x), func(m Metric) bool { return strings.HasPrefix(m.Name, "espalier_") })
 	want := []Metric{
 		{Name: "contact_seconds", Type: "gauge", Labels: []string{"kind"}, Help: "Silence."},
-		{Name: "more_reviews_total", Type: "counter", Labels: []string{"code"}, Help: "The same without the prefix, for ServiceMonitors that keep names with it only."},
+		{Name: "more_reviews_total", Type: "counter", Labels: []string{"code"}, Help: "Reviews.", Prefix: "more_"},
 		{Name: "reviews_total", Type: "counter", Labels: []string{"code", "webhook"}, Help: `Reviews, by "code".`},
 		{Name: "starts_total", Type: "counter", Help: "Starts."},
 		{Name: "took_seconds", Type: "histogram", Help: "Time."},
@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	const listed = "- `reviews_total{code,webhook}` counter: Reviews, by \"code\".\n- `starts_total` counter: Starts.\n"
+	const listed = "- `reviews_total{code,webhook}`: Reviews, by \"code\".\n- `starts_total`: Starts.\n"
 	if diff := cmp.Diff(listed, list(got[2:4])); diff != "" {
 		t.Error(diff)
 	}

@@ -47,10 +47,10 @@ type ignoredObjects struct {
 func newIgnoredObjects() ignoredObjects {
 	return ignoredObjects{
 		count: gauges("espalier_managedresource_ignored_objects",
-			"Objects in the manifests of a ManagedResource that are ignored, by their annotations; there is no series where none is.",
+			"Manifests of a ManagedResource whose annotations have them ignored.",
 			labelNamespace, "name"),
 		since: gauges("espalier_managedresource_ignored_objects_since_timestamp_seconds",
-			"Since when, at the latest, a ManagedResource has ignored objects: when this process first found some.",
+			"When this process first found ignored manifests in a ManagedResource.",
 			labelNamespace, "name"),
 		mu: &sync.Mutex{}, known: map[objects.Owner]struct{}{},
 	}

@@ -15,7 +15,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_target_requests_total",
-			Help: "Requests to the target cluster, by verb.",
+			Help: "Requests to the target cluster.",
 		}, []string{"verb"}),
 		watching: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "espalier_target_watches",
@@ -23,11 +23,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		missed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_managedresource_missed_total",
-			Help: "Changes of objects that an audit found and no watch had reported, by kind. Each is a lost event or a defect.",
+			Help: "Changes that an audit found and no watch had reported.",
 		}, []string{"kind"}),
 		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_target_warnings_total",
-			Help: "Warnings of the target's API server about objects that were written, by kind: field (dropped, or there twice), deprecation, podsecurity, other.",
+			Help: "Warnings of the target about written objects: field (dropped, duplicate), deprecation, podsecurity, other.",
 		}, []string{"kind"}),
 	}
 	registry.MustRegister(m.requests, m.watching, m.missed, m.warnings)

@@ -26,20 +26,21 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "espalier_targets",
-			Help: "Targets of the process, by state: Running, Starting, NoCredentials, InvalidCredentials, LeaseHeld, Unreachable, Failed, Panicked.",
+			Help: "Targets of the process: Running, Starting, NoCredentials, InvalidCredentials, LeaseHeld, " +
+				"Unreachable, Failed, Panicked.",
 		}, []string{"state"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "espalier_target_not_running_since_timestamp_seconds",
-			Help: "Since when a target is in a state other than Running; there is no series of one that is looked after.",
+			Help: "Since when a target is in another state than Running.",
 		}, []string{"target", "state"}),
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_target_panics_total",
-			Help: "Panics in the work for a target, each of which ended its engine.",
+			Help: "Panics in the work for a target; each ended its engine.",
 		}, []string{"target"}),
 		exceeded: answers.NewExceeded(registry),
 		members: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "espalier_targets_processes",
-			Help: "Replicas of the process that are alive, this one included.",
+			Help: "Live replicas of the process, with this one.",
 		}),
 		current: map[string]State{},
 	}

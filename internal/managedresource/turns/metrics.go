@@ -24,12 +24,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		members: gauge("espalier_rollout_members",
-			"ManagedResources of a roll-out group by what they do: through, onTheirWay, failed, waiting, unknown.", "group",
-			"state"),
+			"ManagedResources of a roll-out group: through, onTheirWay, failed, waiting, unknown.", "group", "state"),
 		halted: gauge("espalier_rollout_halted",
-			"1 for a roll-out group that holds content back because members failed with it, else 0.", "group"),
-		halts: counter("espalier_rollout_halts_total", "How often a roll-out group was halted because members failed."),
-		turns: counter("espalier_rollout_turns_total", "Changed contents of ManagedResources that a roll-out group let go."),
+			"1 while a roll-out group holds back content with which members failed, else 0.", "group"),
+		halts: counter("espalier_rollout_halts_total", "Halts of a roll-out group after failures of members."),
+		turns: counter("espalier_rollout_turns_total", "Changed contents that a roll-out group let go."),
 	}
 	registry.MustRegister(m.members, m.halted, m.halts, m.turns)
 	return m

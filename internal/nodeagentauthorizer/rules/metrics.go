@@ -9,7 +9,7 @@ type Metrics struct{ decisions *prometheus.CounterVec }
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "espalier_node_agent_authorizer_decisions_total",
-		Help: "Decisions by rule and outcome; the rule is empty for users that are no agents and resources without a rule.",
+		Help: "Decisions; the rule is empty for other users, and for resources without one.",
 	}, []string{"rule", "outcome"})}
 	registry.MustRegister(m.decisions)
 	return m

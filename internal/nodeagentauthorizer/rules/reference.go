@@ -1,16 +1,13 @@
 package rules
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
-// Reference returns the rules as rows of a Markdown table.
-func Reference() string {
-	var out strings.Builder
+// Reference returns for each rule its ID, its resource and subresources, its verbs and its objects, as cells of a table.
+func Reference() [][]string {
+	var rows [][]string
 	for _, r := range rules {
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", r.id, strings.TrimSuffix(r.resource+"."+r.group, "."), strings.Join(r.verbs, ", "), strings.Join(r.subresources, ", "),
-			strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(r.says))
+		resource := strings.Join(append([]string{strings.TrimSuffix(r.resource+"."+r.group, ".")}, r.subresources...), ", /")
+		rows = append(rows, []string{r.id, resource, strings.Join(r.verbs, ", "), r.says})
 	}
-	return out.String()
+	return rows
 }

@@ -29,14 +29,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		lives: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_node_agent_authorizer_live_reads_total",
-			Help: "Reads of objects that no watch had brought, by outcome.",
+			Help: "Reads of objects that no watch had delivered.",
 		}, []string{"outcome"}),
 		undecodable: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "espalier_node_agent_authorizer_undecodable_objects_total",
-			Help: "Objects that could not be decoded, of which only the name counts.",
+			Help: "Objects known by name only, as they could not be decoded.",
 		}, []string{"kind"}),
 		contact: prometheus.NewDesc("espalier_node_agent_authorizer_last_contact_seconds",
-			"Time since an event, a bookmark or a list last confirmed the known objects of a kind.", []string{"shoot", "kind"}, nil),
+			"Time since an event, a bookmark or a list last confirmed the known objects.", []string{"shoot", "kind"}, nil),
 		views: map[string]*View{},
 	}
 	for _, outcome := range []string{outcomeFound, outcomeAbsent, outcomeLimited, outcomeError} {

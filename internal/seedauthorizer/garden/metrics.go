@@ -30,15 +30,15 @@ func NewMetrics(registry prometheus.Registerer, g *graph.Graph, buckets []float6
 		registry: registry,
 		updates: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_update_duration_seconds",
-			Help: "Time that a change of the graph took, waiting included.", Buckets: buckets,
+			Help: "Duration of changes of the graph, with their wait.", Buckets: buckets,
 		}, []string{"kind", "operation"}),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_lag_seconds",
-			Help: "Time from the arrival of an event until the graph had it.", Buckets: append(slices.Clone(buckets), stale...),
+			Help: "Time from an event's arrival until the graph had it.", Buckets: append(slices.Clone(buckets), stale...),
 		}, []string{"kind"}),
 		undecodable: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_undecodable_total",
-			Help: "Objects that could not be decoded, so that only edges from their names exist.",
+			Help: "Objects that could not be decoded: only their names have edges.",
 		}, []string{"kind"}),
 	}
 	gauge := func(name, help string, value func() int) prometheus.Collector {
@@ -68,7 +68,7 @@ func (m *Metrics) Follow(kind string, silence func() time.Duration) {
 	m.undecodable.WithLabelValues(kind)
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "graph_last_contact_seconds",
-		Help:        "Time since an event, a bookmark or a list last confirmed the known objects of a kind.",
+		Help:        "Time since an event, a bookmark or a list last confirmed the known objects.",
 		ConstLabels: prometheus.Labels{"kind": kind},
 	}, func() float64 { return silence().Seconds() }))
 }

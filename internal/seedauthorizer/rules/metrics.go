@@ -35,15 +35,15 @@ var outcomes = [3]string{"allow", "no_opinion", "error"}
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	checks := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "graph_path_check_duration_seconds",
-		Help: "Time that a check took whether a vertex leads to another one.", Buckets: Buckets(),
+		Help: "Duration of checks whether a vertex leads to another.", Buckets: Buckets(),
 	}, []string{"fromKind", "toKind"})
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "decisions_total",
-		Help: "Decisions by rule and outcome; the rule is empty for users that are no clients of a seed and resources without a rule.",
+		Help: "Decisions; the rule is empty for other users, and for resources without one.",
 	}, []string{"rule", "outcome"})
 	lives := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "live_reads_total",
-		Help: "Reads of objects that the graph had not seen, by outcome.",
+		Help: "Reads of objects that the graph had not seen.",
 	}, []string{"outcome"})
 	registry.MustRegister(checks, decisions, lives)
 

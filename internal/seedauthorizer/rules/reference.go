@@ -1,64 +1,51 @@
 package rules
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
-// SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases: rows of tables in
-// Markdown.
-func SeedReference() (rules, stepRows, specials string) {
-	var out strings.Builder
+// SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases, as cells of tables.
+func SeedReference() (rules, stepRows, specials [][]string) {
 	for _, s := range steps {
-		fmt.Fprintf(&out, "| %s | %s | %s |\n", s.id, s.when, s.then)
+		stepRows = append(stepRows, []string{s.id, s.when, s.then})
 	}
-	return seeds.rows(&client{Seed: "<seed>"}), out.String(), seeds.specialRows()
+	rules, specials = seeds.reference(&client{Seed: "<seed>"})
+	return rules, stepRows, specials
 }
 
-// ShootReference returns the rules of the ShootAuthorizer, its special cases and the rules for gardenadm: rows of tables in
-// Markdown.
-func ShootReference() (rules, specials, gardenadm string) {
-	var out strings.Builder
+// ShootReference returns the rules of the ShootAuthorizer, its special cases and the rules for gardenadm, as cells of tables.
+func ShootReference() (rules, specials, gardenadm [][]string) {
 	for _, r := range gardenadmRules {
 		resource := strings.TrimSuffix(name(r.resource, r.group)+"/"+r.subresource, "/")
-		fmt.Fprintf(&out, "| %s | %s | %s |\n", resource, strings.Join(r.verbs, ", "), r.of)
+		gardenadm = append(gardenadm, []string{resource, strings.Join(r.verbs, ", "), string(r.of)})
 	}
-	return shoots.rows(&client{Namespace: "<namespace>", Shoot: "<shoot>"}), shoots.specialRows(), out.String()
+	rules, specials = shoots.reference(&client{Namespace: "<namespace>", Shoot: "<shoot>"})
+	return rules, specials, gardenadm
 }
 
-func (t *table) rows(c *client) string {
-	var out strings.Builder
-	for _, r := range t.rules {
-		r.write(&out, "", c)
-		if r.extension != nil {
-			r.extension.write(&out, " (extensions)", c)
-		}
-	}
-	return out.String()
-}
-
-func (t *table) specialRows() string {
-	var out strings.Builder
+// reference returns the rules and the special cases of a table.
+func (t *table) reference(c *client) (rules, specials [][]string) {
 	seen := map[string]bool{}
-	write := func(list []special) {
-		for _, s := range list {
+	add := func(r *rule, who string) {
+		rules = append(rules, r.cells(who, c))
+		for _, s := range r.specials {
 			if !seen[s.id] {
-				seen[s.id] = true
-				fmt.Fprintf(&out, "| %s | %s |\n", s.id, escape(s.says))
+				specials = append(specials, []string{s.id, s.says})
 			}
+			seen[s.id] = true
 		}
 	}
 	for _, r := range t.rules {
-		write(r.specials)
+		add(r, "")
 		if r.extension != nil {
-			write(r.extension.specials)
+			add(r.extension, " (extensions)")
 		}
 	}
-	return out.String()
+	return rules, specials
 }
 
-func (r *rule) write(out *strings.Builder, who string, c *client) {
-	resource := name(r.resource, r.group) + who
+// cells returns the ID of a rule, its resource and subresources, the verbs that are always allowed and those by path, and its selectors
+// and special cases.
+func (r *rule) cells(who string, c *client) []string {
+	resource := strings.Join(append([]string{name(r.resource, r.group)}, r.subresources...), ", /") + who
 	if r.seedReads {
 		resource += " ¹"
 	}
@@ -66,30 +53,25 @@ func (r *rule) write(out *strings.Builder, who string, c *client) {
 		resource += " ²"
 	}
 	if r.namespace != nil {
-		resource += " in namespace " + escape(r.namespace(c))
+		resource += " in namespace " + r.namespace(c)
 	}
-	var selectors, specials []string
+	var further []string
 	for _, s := range r.selectors {
 		if s.label != nil {
 			own := s.label(c)
-			selectors = append(selectors, "label `"+own.key+"="+own.value+"`")
+			further = append(further, "label `"+own.key+"="+own.value+"`")
 			continue
 		}
 		values := s.fields(c)
 		for i, key := range s.keys {
-			selectors = append(selectors, "field `"+key+"="+values[i]+"`")
+			further = append(further, "field `"+key+"="+values[i]+"`")
 		}
 	}
 	for _, s := range r.specials {
-		specials = append(specials, s.id)
+		further = append(further, s.id)
 	}
-	fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n", r.id, resource, strings.Join(r.always.names(), ", "), strings.Join(r.path.names(), ", "),
-		strings.Join(r.subresources, ", "), strings.Join(selectors, ", "), strings.Join(specials, ", "))
+	return []string{r.id, resource, strings.Join(r.always.names(), ", "), strings.Join(r.path.names(), ", "), strings.Join(further, ", ")}
 }
 
 // name returns a resource as kubectl names it.
 func name(resource, group string) string { return strings.TrimSuffix(resource+"."+group, ".") }
-
-func escape(text string) string {
-	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "|", "\\|").Replace(text)
-}

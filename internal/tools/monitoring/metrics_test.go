@@ -99,7 +99,7 @@ func documented(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^- `([a-z0-9_]+)(?:\\{([a-zA-Z_,]+)\\})?` (counter|gauge|histogram|summary): ")
+	row := regexp.MustCompile("(?m)^- `([a-z0-9_]+)(?:\\{([a-zA-Z_,]+)\\})?` ?(histogram|summary)?: ")
 	all := map[string][]string{}
 	for _, match := range row.FindAllStringSubmatch(string(content), -1) {
 		name := match[1]
@@ -110,6 +110,18 @@ func documented(t *testing.T) map[string][]string {
 			}
 		}
 		all[name] = append(all[name], targetLabels...)
+	}
+	repeated := regexp.MustCompile("(?m)^Under the prefix `([a-z_]+)`, .* it repeats (.*)\\.$").FindStringSubmatch(string(content))
+	if repeated == nil {
+		t.Fatalf("%s names no metrics with a prefix", page)
+	}
+	for name := range strings.SplitSeq(repeated[2], ", ") {
+		name = strings.Trim(name, "`")
+		for _, suffix := range []string{"", "_bucket", "_count", "_sum"} {
+			if labels := all[name+suffix]; labels != nil || suffix == "" {
+				all[repeated[1]+name+suffix] = append(slices.Clone(labels), targetLabels...)
+			}
+		}
 	}
 	if len(all) < 20 {
 		t.Fatalf("%s has only %d metrics", page, len(all))

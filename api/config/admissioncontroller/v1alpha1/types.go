@@ -42,17 +42,17 @@ type AdmissionControllerConfiguration struct {
 
 // GardenClientConnection configures the connection to the garden cluster.
 type GardenClientConnection struct {
-	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variable
-	// KUBECONFIG comes before it.
+	// Kubeconfig is the path of a kubeconfig file; KUBECONFIG in the environment comes before it. Empty means the
+	// ServiceAccount of the Pod.
 	// +optional
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.
 	// +optional
 	AcceptContentTypes string `json:"acceptContentTypes,omitempty"`
-	// ContentType is the type of the bodies that are sent. Default: the client library's.
+	// ContentType is the type of sent bodies. Default: the client library's.
 	// +optional
 	ContentType string `json:"contentType,omitempty"`
-	// QPS is the limit of requests per second. Negative means no limit. Default 50.
+	// QPS limits requests per second; negative means no limit. Default 50.
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
 	// Burst limits the requests that may exceed QPS for a moment. Default 100.
@@ -79,28 +79,29 @@ type ServerConfiguration struct {
 	// Metrics is the HTTP server of /metrics. Default port 2723.
 	// +optional
 	Metrics *shared.Server `json:"metrics,omitempty"`
-	// ResourceAdmissionConfiguration limits the size and the number of objects.
+	// ResourceAdmissionConfiguration configures limits for the size and the number of objects.
 	// +optional
 	ResourceAdmissionConfiguration *ResourceAdmissionConfiguration `json:"resourceAdmissionConfiguration,omitempty"`
 	// ProviderSecretLabels configures the labels of Secrets with the credentials of providers.
 	// +optional
 	ProviderSecretLabels ProviderSecretLabelsConfiguration `json:"providerSecretLabels,omitempty"`
-	// EnableDebugHandlers serves the debug page of the graph on the webhooks' port, without authentication. Default false.
+	// EnableDebugHandlers serves the page of the graph on the webhooks' port, without authentication. Default
+	// false.
 	// +optional
 	EnableDebugHandlers *bool `json:"enableDebugHandlers,omitempty"`
 	// SeedAuthorizer configures how wide the rights of seeds are.
 	// +optional
 	SeedAuthorizer SeedAuthorizerConfiguration `json:"seedAuthorizer,omitempty"`
-	// OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a
-	// warning, an audit annotation, a metric and a line of the log. Names are those of the table of features; webhooks
-	// that change objects have no such mode. Default none.
+	// OnlyReport are the names of webhooks (features) that only report refusals, by a warning, an audit
+	// annotation, a metric and a line of the log; webhooks that change objects have no such mode. Default none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
 }
 
 // ProviderSecretLabelsConfiguration configures the labels of Secrets with the credentials of providers.
 type ProviderSecretLabelsConfiguration struct {
-	// RemoveUnreferenced takes the labels from Secrets that no binding names any more, when they are written. Default false: they stay.
+	// RemoveUnreferenced takes the labels from Secrets that no binding names any more, when they are written.
+	// Default false.
 	// +optional
 	RemoveUnreferenced bool `json:"removeUnreferenced,omitempty"`
 }
@@ -131,42 +132,44 @@ const (
 
 // SeedAuthorizerConfiguration configures the rights of seeds, and the greatest age of the graph.
 type SeedAuthorizerConfiguration struct {
-	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related
-	// (only theirs, lists with a selector). Default All.
+	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and
+	// Shoots) or Related (only theirs, lists with a selector). Default All.
 	// +kubebuilder:validation:Enum=All;Related
 	// +optional
 	ReadScope ReadScope `json:"readScope,omitempty"`
-	// WriteScope is Referenced (seeds write ConfigMaps, Secrets and InternalSecrets that are related to them in any way) or Owned
-	// (only those that their clients manage). Default Referenced.
+	// WriteScope is Referenced (seeds write all ConfigMaps, Secrets and InternalSecrets that are related to them)
+	// or Owned (only those that their clients manage). Default Referenced.
 	// +kubebuilder:validation:Enum=Referenced;Owned
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
-	// References is Trusted (a gardenlet may read and write the objects that it names when it registers itself, by its
-	// Seed or by creating its Gardenlet) or Checked (SeedRestriction refuses references there to objects that the seed
-	// could not reach before). References that seeds make elsewhere are always checked. Default Trusted.
+	// References is Trusted (a gardenlet may read and write what its Seed or new Gardenlet names when it registers
+	// itself) or Checked (SeedRestriction refuses references there to objects out of reach of the seed). Other
+	// references of seeds are always checked. Default Trusted.
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`
-	// MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m. 0 means no limit. Default 10m.
+	// MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m, 0 for no
+	// limit. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
-	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule and class of client,
-	// and a sample is logged. Unset means none.
+	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by
+	// rule and class of client, and a sample is logged. Unset keys are those of the policy that answers. Default
+	// none.
 	// +optional
 	Shadow *SeedAuthorizerShadow `json:"shadow,omitempty"`
 }
 
 // SeedAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
 type SeedAuthorizerShadow struct {
-	// ReadScope of the shadow policy.
+	// ReadScope is the value for the shadow policy.
 	// +kubebuilder:validation:Enum=All;Related
 	// +optional
 	ReadScope ReadScope `json:"readScope,omitempty"`
-	// WriteScope of the shadow policy.
+	// WriteScope is the value for the shadow policy.
 	// +kubebuilder:validation:Enum=Referenced;Owned
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
-	// References of the shadow policy.
+	// References is the value for the shadow policy.
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`
@@ -174,13 +177,13 @@ type SeedAuthorizerShadow struct {
 
 // ResourceAdmissionConfiguration limits the size and the number of objects.
 type ResourceAdmissionConfiguration struct {
-	// Limits of resources; the first one that matches a resource counts for it.
+	// Limits of resources: the first one that matches a resource counts; * stands for all.
 	// +optional
 	Limits []ResourceLimit `json:"limits,omitempty"`
-	// UnrestrictedSubjects are users, groups and ServiceAccounts that are not limited.
+	// UnrestrictedSubjects are users, groups and ServiceAccounts without limits.
 	// +optional
 	UnrestrictedSubjects []rbacv1.Subject `json:"unrestrictedSubjects,omitempty"`
-	// OperationMode is block (refuse) or log (admit, and write a line into the log). Unset means block.
+	// OperationMode is block (refuse) or log (admit, and log). Default block.
 	// +kubebuilder:validation:Enum=block;log
 	// +optional
 	OperationMode *string `json:"operationMode,omitempty"`
@@ -188,19 +191,20 @@ type ResourceAdmissionConfiguration struct {
 
 // ResourceLimit limits resources; * stands for all.
 type ResourceLimit struct {
-	// APIGroups of the resources; at least one, "" for the core group.
+	// APIGroups of the resources, "" for the core group. Required.
 	// +optional
 	APIGroups []string `json:"apiGroups,omitempty"`
-	// APIVersions of the resources; at least one.
+	// APIVersions of the resources. Required.
 	// +optional
 	APIVersions []string `json:"apiVersions,omitempty"`
-	// Resources are the plural names; at least one.
+	// Resources are the plural names. Required.
 	// +optional
 	Resources []string `json:"resources,omitempty"`
-	// Size is the largest size of an object in bytes as JSON, without status and managed fields. Unset means no limit.
+	// Size is the largest size of an object in bytes as JSON, without status and managed fields. Default: no
+	// limit.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
-	// Count is the largest number of objects, of cluster-scoped resources only. Unset means no limit.
+	// Count is the largest number of objects, of cluster-scoped resources only. Default: no limit.
 	// +optional
 	Count *int64 `json:"count,omitempty"`
 }

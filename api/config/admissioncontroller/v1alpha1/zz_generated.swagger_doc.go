@@ -17,10 +17,10 @@ func (AdmissionControllerConfiguration) SwaggerDoc() map[string]string {
 
 var map_GardenClientConnection = map[string]string{
 	"":                   "GardenClientConnection configures the connection to the garden cluster.",
-	"kubeconfig":         "Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variable KUBECONFIG comes before it.",
+	"kubeconfig":         "Kubeconfig is the path of a kubeconfig file; KUBECONFIG in the environment comes before it. Empty means the ServiceAccount of the Pod.",
 	"acceptContentTypes": "AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.",
-	"contentType":        "ContentType is the type of the bodies that are sent. Default: the client library's.",
-	"qps":                "QPS is the limit of requests per second. Negative means no limit. Default 50.",
+	"contentType":        "ContentType is the type of sent bodies. Default: the client library's.",
+	"qps":                "QPS limits requests per second; negative means no limit. Default 50.",
 	"burst":              "Burst limits the requests that may exceed QPS for a moment. Default 100.",
 }
 
@@ -30,7 +30,7 @@ func (GardenClientConnection) SwaggerDoc() map[string]string {
 
 var map_ProviderSecretLabelsConfiguration = map[string]string{
 	"":                   "ProviderSecretLabelsConfiguration configures the labels of Secrets with the credentials of providers.",
-	"removeUnreferenced": "RemoveUnreferenced takes the labels from Secrets that no binding names any more, when they are written. Default false: they stay.",
+	"removeUnreferenced": "RemoveUnreferenced takes the labels from Secrets that no binding names any more, when they are written. Default false.",
 }
 
 func (ProviderSecretLabelsConfiguration) SwaggerDoc() map[string]string {
@@ -39,9 +39,9 @@ func (ProviderSecretLabelsConfiguration) SwaggerDoc() map[string]string {
 
 var map_ResourceAdmissionConfiguration = map[string]string{
 	"":                     "ResourceAdmissionConfiguration limits the size and the number of objects.",
-	"limits":               "Limits of resources; the first one that matches a resource counts for it.",
-	"unrestrictedSubjects": "UnrestrictedSubjects are users, groups and ServiceAccounts that are not limited.",
-	"operationMode":        "OperationMode is block (refuse) or log (admit, and write a line into the log). Unset means block.",
+	"limits":               "Limits of resources: the first one that matches a resource counts; * stands for all.",
+	"unrestrictedSubjects": "UnrestrictedSubjects are users, groups and ServiceAccounts without limits.",
+	"operationMode":        "OperationMode is block (refuse) or log (admit, and log). Default block.",
 }
 
 func (ResourceAdmissionConfiguration) SwaggerDoc() map[string]string {
@@ -50,11 +50,11 @@ func (ResourceAdmissionConfiguration) SwaggerDoc() map[string]string {
 
 var map_ResourceLimit = map[string]string{
 	"":            "ResourceLimit limits resources; * stands for all.",
-	"apiGroups":   "APIGroups of the resources; at least one, \"\" for the core group.",
-	"apiVersions": "APIVersions of the resources; at least one.",
-	"resources":   "Resources are the plural names; at least one.",
-	"size":        "Size is the largest size of an object in bytes as JSON, without status and managed fields. Unset means no limit.",
-	"count":       "Count is the largest number of objects, of cluster-scoped resources only. Unset means no limit.",
+	"apiGroups":   "APIGroups of the resources, \"\" for the core group. Required.",
+	"apiVersions": "APIVersions of the resources. Required.",
+	"resources":   "Resources are the plural names. Required.",
+	"size":        "Size is the largest size of an object in bytes as JSON, without status and managed fields. Default: no limit.",
+	"count":       "Count is the largest number of objects, of cluster-scoped resources only. Default: no limit.",
 }
 
 func (ResourceLimit) SwaggerDoc() map[string]string {
@@ -64,10 +64,10 @@ func (ResourceLimit) SwaggerDoc() map[string]string {
 var map_SeedAuthorizerConfiguration = map[string]string{
 	"":             "SeedAuthorizerConfiguration configures the rights of seeds, and the greatest age of the graph.",
 	"readScope":    "ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related (only theirs, lists with a selector). Default All.",
-	"writeScope":   "WriteScope is Referenced (seeds write ConfigMaps, Secrets and InternalSecrets that are related to them in any way) or Owned (only those that their clients manage). Default Referenced.",
-	"references":   "References is Trusted (a gardenlet may read and write the objects that it names when it registers itself, by its Seed or by creating its Gardenlet) or Checked (SeedRestriction refuses references there to objects that the seed could not reach before). References that seeds make elsewhere are always checked. Default Trusted.",
-	"maxStaleness": "MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m. 0 means no limit. Default 10m.",
-	"shadow":       "Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule and class of client, and a sample is logged. Unset means none.",
+	"writeScope":   "WriteScope is Referenced (seeds write all ConfigMaps, Secrets and InternalSecrets that are related to them) or Owned (only those that their clients manage). Default Referenced.",
+	"references":   "References is Trusted (a gardenlet may read and write what its Seed or new Gardenlet names when it registers itself) or Checked (SeedRestriction refuses references there to objects out of reach of the seed). Other references of seeds are always checked. Default Trusted.",
+	"maxStaleness": "MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m, 0 for no limit. Default 10m.",
+	"shadow":       "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule and class of client, and a sample is logged. Unset keys are those of the policy that answers. Default none.",
 }
 
 func (SeedAuthorizerConfiguration) SwaggerDoc() map[string]string {
@@ -76,9 +76,9 @@ func (SeedAuthorizerConfiguration) SwaggerDoc() map[string]string {
 
 var map_SeedAuthorizerShadow = map[string]string{
 	"":           "SeedAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.",
-	"readScope":  "ReadScope of the shadow policy.",
-	"writeScope": "WriteScope of the shadow policy.",
-	"references": "References of the shadow policy.",
+	"readScope":  "ReadScope is the value for the shadow policy.",
+	"writeScope": "WriteScope is the value for the shadow policy.",
+	"references": "References is the value for the shadow policy.",
 }
 
 func (SeedAuthorizerShadow) SwaggerDoc() map[string]string {
@@ -90,11 +90,11 @@ var map_ServerConfiguration = map[string]string{
 	"webhooks":                       "Webhooks is the HTTPS server of the webhooks. Default port 2721.",
 	"healthProbes":                   "HealthProbes is the HTTP server of /healthz and /readyz. Default port 2722.",
 	"metrics":                        "Metrics is the HTTP server of /metrics. Default port 2723.",
-	"resourceAdmissionConfiguration": "ResourceAdmissionConfiguration limits the size and the number of objects.",
+	"resourceAdmissionConfiguration": "ResourceAdmissionConfiguration configures limits for the size and the number of objects.",
 	"providerSecretLabels":           "ProviderSecretLabels configures the labels of Secrets with the credentials of providers.",
-	"enableDebugHandlers":            "EnableDebugHandlers serves the debug page of the graph on the webhooks' port, without authentication. Default false.",
+	"enableDebugHandlers":            "EnableDebugHandlers serves the page of the graph on the webhooks' port, without authentication. Default false.",
 	"seedAuthorizer":                 "SeedAuthorizer configures how wide the rights of seeds are.",
-	"onlyReport":                     "OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a warning, an audit annotation, a metric and a line of the log. Names are those of the table of features; webhooks that change objects have no such mode. Default none.",
+	"onlyReport":                     "OnlyReport are the names of webhooks (features) that only report refusals, by a warning, an audit annotation, a metric and a line of the log; webhooks that change objects have no such mode. Default none.",
 }
 
 func (ServerConfiguration) SwaggerDoc() map[string]string {

@@ -19,10 +19,10 @@ const (
 type NodeAgentAuthorizerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// SourceClientConnection is the connection to the cluster with the Machines. It is needed with machineNamespace only.
+	// SourceClientConnection is the connection to the cluster with the Machines, with machineNamespace only.
 	// +optional
 	SourceClientConnection ClientConnection `json:"sourceClientConnection,omitempty"`
-	// TargetClientConnection is the connection to the shoot, whose API server asks. It is not used with shootsDirectory.
+	// TargetClientConnection is the connection to the shoot, without shootsDirectory only.
 	// +optional
 	TargetClientConnection ClientConnection `json:"targetClientConnection,omitempty"`
 	// Server configures the ports.
@@ -39,11 +39,11 @@ type NodeAgentAuthorizerConfiguration struct {
 	// +kubebuilder:validation:Enum=json;text
 	// +optional
 	LogFormat string `json:"logFormat,omitempty"`
-	// ShootsDirectory is a folder with an entry for each shoot, if the process serves several; see ShootEntry.
+	// ShootsDirectory is a folder with a ShootEntry for each shoot, if the process serves several.
 	// +optional
 	ShootsDirectory string `json:"shootsDirectory,omitempty"`
-	// MaxStaleness limits the time without news of a kind, after which readiness fails. 0 means no limit, and
-	// shootsDirectory has none. Default 10m.
+	// MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. It has
+	// no effect with shootsDirectory. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 
@@ -52,36 +52,36 @@ type NodeAgentAuthorizerConfiguration struct {
 
 // Agents configures the decisions about the agents of a shoot.
 type Agents struct {
-	// MachineNamespace is the namespace of the shoot's Machines in the source cluster. Unset means that there are none: agents are
-	// known by their Nodes then.
+	// MachineNamespace is the namespace of the shoot's Machines in the source cluster. Default none: agents are
+	// known by their Nodes.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
-	// AuthorizeWithSelectors enables decisions by the selectors of list and watch requests for Pods: true, false, or Auto for
-	// when the shoot's API server sends them. Default false.
+	// AuthorizeWithSelectors decides by the selectors of list and watch requests for Pods: true, false, or Auto,
+	// if the shoot's API server sends them. Default false.
 	// +optional
 	AuthorizeWithSelectors Selectors `json:"authorizeWithSelectors,omitempty"`
 	// Nodes configures the rights of agents on Nodes.
 	// +optional
 	Nodes NodesConfiguration `json:"nodes,omitempty"`
-	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule, and a sample is
-	// logged. Unset means none.
+	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by
+	// rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.
 	// +optional
 	Shadow *Shadow `json:"shadow,omitempty"`
 }
 
 // Shadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
 type Shadow struct {
-	// AuthorizeWithSelectors of the shadow policy: true or false.
+	// AuthorizeWithSelectors is the value for the shadow policy.
 	// +optional
 	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
-	// Nodes of the shadow policy.
+	// Nodes configures the shadow policy.
 	// +optional
 	Nodes ShadowNodes `json:"nodes,omitempty"`
 }
 
 // ShadowNodes has the rights of agents on Nodes in the shadow policy.
 type ShadowNodes struct {
-	// AllowWatchAll of the shadow policy.
+	// AllowWatchAll is the value for the shadow policy.
 	// +optional
 	AllowWatchAll *bool `json:"allowWatchAll,omitempty"`
 }
@@ -104,11 +104,11 @@ type ShootEntry struct {
 
 // ClientConnection configures the connection to a cluster.
 type ClientConnection struct {
-	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variables KUBECONFIG and
-	// TARGET_KUBECONFIG come before it.
+	// Kubeconfig is the path of a kubeconfig file; KUBECONFIG and TARGET_KUBECONFIG in the environment come before
+	// it. Empty means the ServiceAccount of the Pod.
 	// +optional
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// QPS is the limit of requests per second. Negative means no limit. Default 100.
+	// QPS limits requests per second; negative means no limit. Default 100.
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
 	// Burst limits the requests that may exceed QPS for a moment. Default 130.

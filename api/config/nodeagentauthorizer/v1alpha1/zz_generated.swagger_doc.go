@@ -4,10 +4,10 @@ package v1alpha1
 
 var map_Agents = map[string]string{
 	"":                       "Agents configures the decisions about the agents of a shoot.",
-	"machineNamespace":       "MachineNamespace is the namespace of the shoot's Machines in the source cluster. Unset means that there are none: agents are known by their Nodes then.",
-	"authorizeWithSelectors": "AuthorizeWithSelectors enables decisions by the selectors of list and watch requests for Pods: true, false, or Auto for when the shoot's API server sends them. Default false.",
+	"machineNamespace":       "MachineNamespace is the namespace of the shoot's Machines in the source cluster. Default none: agents are known by their Nodes.",
+	"authorizeWithSelectors": "AuthorizeWithSelectors decides by the selectors of list and watch requests for Pods: true, false, or Auto, if the shoot's API server sends them. Default false.",
 	"nodes":                  "Nodes configures the rights of agents on Nodes.",
-	"shadow":                 "Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule, and a sample is logged. Unset means none.",
+	"shadow":                 "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.",
 }
 
 func (Agents) SwaggerDoc() map[string]string {
@@ -16,8 +16,8 @@ func (Agents) SwaggerDoc() map[string]string {
 
 var map_ClientConnection = map[string]string{
 	"":           "ClientConnection configures the connection to a cluster.",
-	"kubeconfig": "Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variables KUBECONFIG and TARGET_KUBECONFIG come before it.",
-	"qps":        "QPS is the limit of requests per second. Negative means no limit. Default 100.",
+	"kubeconfig": "Kubeconfig is the path of a kubeconfig file; KUBECONFIG and TARGET_KUBECONFIG in the environment come before it. Empty means the ServiceAccount of the Pod.",
+	"qps":        "QPS limits requests per second; negative means no limit. Default 100.",
 	"burst":      "Burst limits the requests that may exceed QPS for a moment. Default 130.",
 }
 
@@ -27,14 +27,14 @@ func (ClientConnection) SwaggerDoc() map[string]string {
 
 var map_NodeAgentAuthorizerConfiguration = map[string]string{
 	"":                       "NodeAgentAuthorizerConfiguration is the configuration file of node-agent-authorizer (NAA-2).",
-	"sourceClientConnection": "SourceClientConnection is the connection to the cluster with the Machines. It is needed with machineNamespace only.",
-	"targetClientConnection": "TargetClientConnection is the connection to the shoot, whose API server asks. It is not used with shootsDirectory.",
+	"sourceClientConnection": "SourceClientConnection is the connection to the cluster with the Machines, with machineNamespace only.",
+	"targetClientConnection": "TargetClientConnection is the connection to the shoot, without shootsDirectory only.",
 	"server":                 "Server configures the ports.",
 	"debugging":              "Debugging enables profiling and debug endpoints.",
 	"logLevel":               "LogLevel is debug, info or error. Default info.",
 	"logFormat":              "LogFormat is json or text. Default json.",
-	"shootsDirectory":        "ShootsDirectory is a folder with an entry for each shoot, if the process serves several; see ShootEntry.",
-	"maxStaleness":           "MaxStaleness limits the time without news of a kind, after which readiness fails. 0 means no limit, and shootsDirectory has none. Default 10m.",
+	"shootsDirectory":        "ShootsDirectory is a folder with a ShootEntry for each shoot, if the process serves several.",
+	"maxStaleness":           "MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. It has no effect with shootsDirectory. Default 10m.",
 }
 
 func (NodeAgentAuthorizerConfiguration) SwaggerDoc() map[string]string {
@@ -63,8 +63,8 @@ func (ServerConfiguration) SwaggerDoc() map[string]string {
 
 var map_Shadow = map[string]string{
 	"":                       "Shadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.",
-	"authorizeWithSelectors": "AuthorizeWithSelectors of the shadow policy: true or false.",
-	"nodes":                  "Nodes of the shadow policy.",
+	"authorizeWithSelectors": "AuthorizeWithSelectors is the value for the shadow policy.",
+	"nodes":                  "Nodes configures the shadow policy.",
 }
 
 func (Shadow) SwaggerDoc() map[string]string {
@@ -73,7 +73,7 @@ func (Shadow) SwaggerDoc() map[string]string {
 
 var map_ShadowNodes = map[string]string{
 	"":              "ShadowNodes has the rights of agents on Nodes in the shadow policy.",
-	"allowWatchAll": "AllowWatchAll of the shadow policy.",
+	"allowWatchAll": "AllowWatchAll is the value for the shadow policy.",
 }
 
 func (ShadowNodes) SwaggerDoc() map[string]string {

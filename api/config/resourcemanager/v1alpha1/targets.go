@@ -22,44 +22,47 @@ const NamespacePlaceholder = "{namespace}"
 // source: its ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of
 // namespaceSelector and directory selects the targets.
 type TargetsConfiguration struct {
-	// NamespaceSelector selects the namespaces by their labels. A namespace that loses the labels is let go at
-	// once: nothing is deleted.
+	// NamespaceSelector selects the namespaces by labels. A namespace that loses the labels is let go, and nothing
+	// is deleted.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// Directory is a folder with an entry <name>.yaml for each target; see TargetEntry.
+	// Directory is a folder with a TargetEntry <name>.yaml for each target, instead of namespaceSelector.
 	// +optional
 	Directory string `json:"directory,omitempty"`
-	// Kubeconfig is the Secret in the namespace of the target with its kubeconfig. With server, ca and token no kubeconfig is needed.
+	// Kubeconfig is the Secret in the namespace of the target with its kubeconfig, unless server, ca and token are
+	// set.
 	// +optional
 	Kubeconfig *SecretKey `json:"kubeconfig,omitempty"`
-	// Server is the URL of the target's API server in place of the one of the kubeconfig; {namespace} in it stands for the namespace of
-	// the target.
+	// Server is the URL of the target's API server, instead of the kubeconfig's; {namespace} stands for the
+	// namespace of the target.
 	// +optional
 	Server string `json:"server,omitempty"`
-	// CA is the Secret with the certificates of the target's certificate authority, in place of those of the kubeconfig.
+	// CA is the Secret with the CA certificates of the target, instead of the kubeconfig's.
 	// +optional
 	CA *SecretKey `json:"ca,omitempty"`
-	// Token is the Secret with a bearer token, in place of the one of the kubeconfig. A token that changes is used at once.
+	// Token is the Secret with a bearer token, instead of the kubeconfig's. A changed token is used at once.
 	// +optional
 	Token *SecretKey `json:"token,omitempty"`
-	// Overrides is the Secret with a TargetOverrides in YAML, the settings of one target that differ. A target may have none.
+	// Overrides is the Secret with the settings of one target that differ, a TargetOverrides in YAML, if there is
+	// one.
 	// +optional
 	Overrides *SecretKey `json:"overrides,omitempty"`
-	// AwaitLease is the name of the Lease in the namespace of the target by which a process holds the target: the Lease of a resource-manager for
-	// this target alone. The process waits while another process holds it. Default gardener-resource-manager.
+	// AwaitLease is the name of a Lease in the namespace of the target, by which a resource-manager for this
+	// target alone keeps the process waiting. Default gardener-resource-manager.
 	// +optional
 	AwaitLease *string `json:"awaitLease,omitempty"`
-	// Limits restrict the resources that one target, and all targets, use in the process.
+	// Limits configures the resources that targets use in the process.
 	// +optional
 	Limits TargetLimits `json:"limits,omitempty"`
-	// Sharding has several processes with the same configuration share the targets.
+	// Sharding configures the share of each process in the targets.
 	// +optional
 	Sharding TargetSharding `json:"sharding,omitempty"`
 }
 
 // TargetSharding has several processes share targets. There is no leader then.
 type TargetSharding struct {
-	// Enabled switches it on: each process holds an equal share of the targets. Default false: one process leads and holds all targets, and others wait.
+	// Enabled gives each of several processes with the same configuration an equal share of the targets. Default
+	// false: one process leads and has all targets, and others wait.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 }
@@ -68,25 +71,27 @@ type TargetSharding struct {
 type SecretKey struct {
 	// SecretName is the name of the Secret.
 	SecretName string `json:"secretName"`
-	// Key is the key of its data. Default: kubeconfig, bundle.crt, token or overrides.yaml.
+	// Key is the key of its data. Default kubeconfig, bundle.crt, token or overrides.yaml.
 	// +optional
 	Key string `json:"key,omitempty"`
 }
 
 // TargetLimits restrict the resources that targets use in the process.
 type TargetLimits struct {
-	// RequestsInFlight limits the requests to one target at a time, without watches. Default 32.
+	// RequestsInFlight limits the concurrent requests to one target, without watches. Default 32.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	RequestsInFlight *int `json:"requestsInFlight,omitempty"`
-	// BytesInFlight limits all answers of one target at once, as text and decoded, watches aside; a request that exceeds it fails.
-	// Default 64Mi.
+	// BytesInFlight limits all concurrent answers of one target, as text and decoded, without watches; a request
+	// that exceeds it fails. Default 64Mi.
 	// +optional
 	BytesInFlight *resource.Quantity `json:"bytesInFlight,omitempty"`
-	// TotalBytesInFlight is the same for all targets together: the target that has most fails first. Default 256Mi.
+	// TotalBytesInFlight is the same for all targets together: the target that has most fails first. Default
+	// 256Mi.
 	// +optional
 	TotalBytesInFlight *resource.Quantity `json:"totalBytesInFlight,omitempty"`
-	// WatchBytesPerSecond limits the bytes that the watches of one target deliver in a second, with bursts of eight times as much. Default 2Mi.
+	// WatchBytesPerSecond limits the bytes that the watches of one target deliver in a second, with bursts of
+	// eight times that. Default 2Mi.
 	// +optional
 	WatchBytesPerSecond *resource.Quantity `json:"watchBytesPerSecond,omitempty"`
 }

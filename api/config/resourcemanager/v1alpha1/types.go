@@ -30,8 +30,8 @@ type ResourceManagerConfiguration struct {
 	// TargetClientConnection is the connection to the cluster with the managed objects.
 	// +optional
 	TargetClientConnection *shared.ClientConnection `json:"targetClientConnection,omitempty"`
-	// Targets has the process look after many targets in place of the one of targetClientConnection, whose other settings then are those
-	// of each target. Of the features only the ManagedResource and health controllers go with it.
+	// Targets serves many targets in place of the one of targetClientConnection, whose other settings hold for
+	// each. Only the ManagedResource and health controllers go with it.
 	// +optional
 	Targets *TargetsConfiguration `json:"targets,omitempty"`
 	// LeaderElection configures the election among several instances.
@@ -74,14 +74,14 @@ type ServerConfiguration struct {
 
 // ControllerConfiguration configures the controllers (contract, operations 1.6).
 type ControllerConfiguration struct {
-	// ClusterID is the first part of the origin annotation: a literal, "<cluster>" or "<default>" (from the ConfigMap
-	// kube-system/cluster-identity of the source), or empty for none.
+	// ClusterID is the first part of the origin annotation: a literal, "<cluster>" or "<default>" (ConfigMap
+	// kube-system/cluster-identity of the source), or empty.
 	// +optional
 	ClusterID *string `json:"clusterID,omitempty"`
-	// ResourceClass is the class of the ManagedResources to look after; "*" means every class. Default resources.
+	// ResourceClass is the class of the served ManagedResources; "*" means every class. Default resources.
 	// +optional
 	ResourceClass *string `json:"resourceClass,omitempty"`
-	// CacheSyncTimeout limits how long a controller waits for its caches at start. Default 2m.
+	// CacheSyncTimeout limits the wait of a controller for its caches at start. Default 2m.
 	// +optional
 	CacheSyncTimeout *metav1.Duration `json:"cacheSyncTimeout,omitempty"`
 	// GarbageCollector configures the garbage collector.
@@ -134,10 +134,11 @@ type GarbageCollectorControllerConfig struct {
 	// SyncPeriod is the time between two collections, at least 15s. Default 1h when enabled.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// MinimumAge is the age from which an object is collected: its creator has this time to refer to it. Default 10m when enabled.
+	// MinimumAge is the age from which an object is collected. Default 10m when enabled.
 	// +optional
 	MinimumAge *metav1.Duration `json:"minimumAge,omitempty"`
-	// ScanPodSpecs also keeps objects to which the specs of Pods and of Pod templates refer without an annotation. Default true when enabled.
+	// ScanPodSpecs also keeps objects that specs of Pods and of Pod templates name without an annotation. Default true
+	// when enabled.
 	// +optional
 	ScanPodSpecs *bool `json:"scanPodSpecs,omitempty"`
 }
@@ -150,26 +151,26 @@ type TokenRequestorControllerConfig struct {
 	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// Class is the value that the label resources.gardener.cloud/class of Secrets must have; empty means all Secrets. Default
-	// empty, and shoot in the profile gardener.
+	// Class is the label resources.gardener.cloud/class of the served Secrets; empty means all. Default empty, and
+	// shoot under profile gardener.
 	// +optional
 	Class *string `json:"class,omitempty"`
-	// ReviewTokens has the target judge the existing tokens, and renews those that it does not accept. Default true
-	// when enabled.
+	// ReviewTokens has the target review existing tokens, and renews those that it rejects. Default true when
+	// enabled.
 	// +optional
 	ReviewTokens *bool `json:"reviewTokens,omitempty"`
 }
 
 // HealthControllerConfig configures both health controllers.
 type HealthControllerConfig struct {
-	// ConcurrentSyncs is the number of workers of each of the two controllers. Default 5.
+	// ConcurrentSyncs is the number of workers per controller. Default 5.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// SyncPeriod is the time between two checks of a ManagedResource without any event, at least 15s. Default 1m.
+	// SyncPeriod is the time between two checks of a ManagedResource without events, at least 15s. Default 1m.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// CustomResources also checks custom resources of kinds without a rule of their own, by their observedGeneration
-	// and their conditions Ready, Reconciling and Stalled. Default false.
+	// CustomResources checks other custom resources, too, by observedGeneration and the conditions Ready,
+	// Reconciling and Stalled. Default false.
 	// +optional
 	CustomResources *bool `json:"customResources,omitempty"`
 }
@@ -182,19 +183,19 @@ type CSRApproverControllerConfig struct {
 	// ConcurrentSyncs is the number of workers. Default 1 when enabled.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// MachineNamespace is the namespace of the Machines in the source cluster. Unset means that there are none.
+	// MachineNamespace is the namespace of the Machines in the source cluster. Default none.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
-	// StrictBootstrap refuses a bootstrap token as soon as the Machine has the label node; else once the Node that it names is
-	// there. Default false.
+	// StrictBootstrap refuses a bootstrap token once the Machine has the label node; else once that Node exists.
+	// Default false.
 	// +optional
 	StrictBootstrap *bool `json:"strictBootstrap,omitempty"`
-	// BootstrapByKubelet also lets kubelets ask for the first certificate of a node agent. Any kubelet can take the identity of a
-	// machine without a Node then. Default false.
+	// BootstrapByKubelet lets kubelets ask for the first certificate of a node agent, too: any kubelet can take
+	// the identity of a machine without a Node. Default false.
 	// +optional
 	BootstrapByKubelet *bool `json:"bootstrapByKubelet,omitempty"`
-	// NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent ask for the certificates of machines that
-	// have become Nodes. Default true.
+	// NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent ask for certificates of
+	// machines with Nodes. Default true.
 	// +optional
 	NodeAgentServiceAccount *bool `json:"nodeAgentServiceAccount,omitempty"`
 }
@@ -204,58 +205,58 @@ type ManagedResourceControllerConfig struct {
 	// ConcurrentSyncs is the number of workers. Default 5.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// SyncPeriod is the time between two runs of a ManagedResource without any event, and the time limit of one
-	// reconciliation; at least 15s. Default 1m.
+	// SyncPeriod is the time between two runs of a ManagedResource without events, and the time limit of a run; at
+	// least 15s. Default 1m.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// AlwaysUpdate sends an update for every object in every sync period, changed or not. Default false.
+	// AlwaysUpdate updates every object in every sync period, changed or not. Default false.
 	// +optional
 	AlwaysUpdate *bool `json:"alwaysUpdate,omitempty"`
-	// AlwaysUpdateScope limits alwaysUpdate: All objects, or Unwatched ones only. Objects whose drift a watch reports
-	// are then compared, and written if they differ, as without alwaysUpdate. Default All.
+	// AlwaysUpdateScope limits alwaysUpdate to All objects, or to Unwatched ones: those without a watch that
+	// reports drift. Default All.
 	// +optional
 	// +kubebuilder:validation:Enum=All;Unwatched
 	AlwaysUpdateScope AlwaysUpdateScope `json:"alwaysUpdateScope,omitempty"`
 	// ManagedByLabelValue is the value of the label resources.gardener.cloud/managed-by. Default gardener.
 	// +optional
 	ManagedByLabelValue *string `json:"managedByLabelValue,omitempty"`
-	// ApplyWhileDeletionPending applies the new objects while old ones are still being deleted. Default false.
+	// ApplyWhileDeletionPending applies new objects while old ones are still being deleted. Default false.
 	// +optional
 	ApplyWhileDeletionPending *bool `json:"applyWhileDeletionPending,omitempty"`
-	// DeleteForeignObjects deletes an object of the inventory even if its origin annotation names another
-	// ManagedResource meanwhile. Default false.
+	// DeleteForeignObjects deletes objects of the inventory even if their origin annotation names another
+	// ManagedResource. Default false.
 	// +optional
 	DeleteForeignObjects *bool `json:"deleteForeignObjects,omitempty"`
-	// DriftRepairDelay is the time from a change or deletion by another client until its repair; an Event reports the
-	// change at once. Default 0: drift is repaired at once.
+	// DriftRepairDelay is the time until another client's change or deletion is repaired; an Event reports it at
+	// once. Default 0.
 	// +optional
 	DriftRepairDelay *metav1.Duration `json:"driftRepairDelay,omitempty"`
-	// AuditPeriod is the time between two lists of each kind in use, metadata only, which find changes that no
-	// watch reported. Default 24h; 0 switches the audit off.
+	// AuditPeriod is the time between two metadata lists of each kind, which find changes that no watch reported;
+	// 0 means none. Default 24h.
 	// +optional
 	AuditPeriod *metav1.Duration `json:"auditPeriod,omitempty"`
-	// CollectOrphans deletes the objects that an audit finds in no inventory, and whose origin annotation names a ManagedResource.
-	// Without it an Event reports them. Default false.
+	// CollectOrphans deletes objects with an origin annotation that an audit finds in no inventory; else an Event
+	// reports them. Default false.
 	// +optional
 	CollectOrphans *bool `json:"collectOrphans,omitempty"`
-	// AllowHolds exempts objects from repair that have the annotation resources.gardener.cloud/leave-alone-until in the
-	// target. The annotation resources.gardener.cloud/allow-holds of a ManagedResource overrides it for its
-	// objects. Default: true if the target is the source, else false, as others may write its objects.
+	// AllowHolds exempts objects of the target with the annotation resources.gardener.cloud/leave-alone-until from
+	// repair; the annotation resources.gardener.cloud/allow-holds of their ManagedResource overrides it. Default:
+	// true if the target is the source, else false.
 	// +optional
 	AllowHolds *bool `json:"allowHolds,omitempty"`
-	// ReadyCondition adds the conditions Ready, Reconciling and Stalled to ManagedResources, by which clients that use kstatus, such as Flux, Argo CD and
-	// Helm, judge them. Default true under profile contract; false under profile gardener.
+	// ReadyCondition adds the conditions Ready, Reconciling and Stalled for clients with kstatus, such as Flux,
+	// Argo CD and Helm. Default true, and false under profile gardener.
 	// +optional
 	ReadyCondition *bool `json:"readyCondition,omitempty"`
-	// RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups, which the annotation
-	// resources.gardener.cloud/rollout-group of ManagedResources names. Default: none; the annotation means nothing then.
+	// RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups (annotation
+	// resources.gardener.cloud/rollout-group). Default none: the annotation has no effect.
 	// +optional
 	RolloutGroupNamespace *string `json:"rolloutGroupNamespace,omitempty"`
-	// EmergencyStop follows the Namespace garden of the source, whose annotation shoot.gardener.cloud/emergency-stop-reconciliations=true stops
-	// all ManagedResources of shoots. Default true under profile contract, false under profile gardener.
+	// EmergencyStop stops all ManagedResources of shoots while Namespace garden of the source has the annotation
+	// shoot.gardener.cloud/emergency-stop-reconciliations=true. Default true, and false under profile gardener.
 	// +optional
 	EmergencyStop *bool `json:"emergencyStop,omitempty"`
-	// MassDeletion is the brake on deletions that may be an accident.
+	// MassDeletion configures the brake on deletions that may be an accident.
 	// +optional
 	MassDeletion MassDeletionConfig `json:"massDeletion"`
 }
@@ -263,8 +264,9 @@ type ManagedResourceControllerConfig struct {
 // MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of all objects of a ManagedResource that has ten or more, and of
 // any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.
 type MassDeletionConfig struct {
-	// Wait is the time for which such a deletion waits for its manifests to come back, unless the annotation resources.gardener.cloud/confirm-deletion confirms it.
-	// Default 10m under profile contract; 0 under profile gardener: an Event and a metric report the deletion, which does not wait.
+	// Wait is the time that a deletion that may be an accident waits for its manifests, unless the annotation
+	// resources.gardener.cloud/confirm-deletion confirms it. Default 10m, and 0 under profile gardener: it is only
+	// reported.
 	// +optional
 	Wait *metav1.Duration `json:"wait,omitempty"`
 }
@@ -277,17 +279,17 @@ type NetworkPolicyControllerConfig struct {
 	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// NamespaceSelectors select the namespaces to look after, OR-ed. Empty means all.
+	// NamespaceSelectors select the served namespaces, OR-ed. Empty means all.
 	// +optional
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
-	// IngressControllerSelector selects the Pods of the ingress controller.
+	// IngressControllerSelector configures the Pods of the ingress controller.
 	// +optional
 	IngressControllerSelector *IngressControllerSelector `json:"ingressControllerSelector,omitempty"`
-	// OnlyForExistingPods creates a policy only where a Pod with its label exists. Default false.
+	// OnlyForExistingPods creates policies only where a Pod with their label exists. Default false.
 	// +optional
 	OnlyForExistingPods *bool `json:"onlyForExistingPods,omitempty"`
-	// DescriptionFormat is the form of selectors in the annotation gardener.cloud/description: Labels (map[k:v]) or Selector ({map[k:v] []}: the
-	// text that Gardener v1.150.0-dev (b312835d) writes, so that neither rewrites policies of the other). Default Labels.
+	// DescriptionFormat is the form of selectors in the annotation gardener.cloud/description: Labels (map[k:v])
+	// or Selector ({map[k:v] []}, as Gardener v1.150.0-dev (b312835d) writes). Default Labels.
 	// +optional
 	// +kubebuilder:validation:Enum=Labels;Selector
 	DescriptionFormat DescriptionFormat `json:"descriptionFormat,omitempty"`
@@ -295,10 +297,10 @@ type NetworkPolicyControllerConfig struct {
 
 // IngressControllerSelector selects the Pods of the ingress controller.
 type IngressControllerSelector struct {
-	// Namespace is the namespace of the Pods.
+	// Namespace is the namespace of the ingress controller's Pods.
 	// +optional
 	Namespace string `json:"namespace"`
-	// PodSelector selects the Pods.
+	// PodSelector selects the ingress controller's Pods.
 	// +optional
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 }
@@ -376,9 +378,8 @@ type WebhookConfiguration struct {
 	// VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.
 	// +optional
 	VPAInPlaceUpdates WebhookSwitch `json:"vpaInPlaceUpdates,omitempty"`
-	// OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a
-	// warning, an audit annotation, a metric and a line of the log. Names are crd-deletion-protection and
-	// extension-validation; webhooks that change objects have no such mode. Default none.
+	// OnlyReport are the names of webhooks that only report refusals, by a warning, an audit annotation, a metric
+	// and a line of the log: crd-deletion-protection, extension-validation. Default none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
 }
@@ -395,7 +396,8 @@ type EndpointSliceHintsWebhookConfig struct {
 	// Enabled switches the webhook on. Default false.
 	// +optional
 	Enabled bool `json:"enabled"`
-	// Force sets hints also from Kubernetes 1.32 on, where Services have the field trafficDistribution. Default false.
+	// Force sets hints from Kubernetes 1.32 on, too, where Services have the field trafficDistribution. Default
+	// false.
 	// +optional
 	Force bool `json:"force,omitempty"`
 }
@@ -405,15 +407,16 @@ type HighAvailabilityConfigWebhookConfig struct {
 	// Enabled switches the webhook and its controller on. Default false.
 	// +optional
 	Enabled bool `json:"enabled"`
-	// DefaultNotReadyTolerationSeconds is the time in seconds for which Pods stay on a Node that is not ready.
+	// DefaultNotReadyTolerationSeconds is the time in seconds that Pods stay on a Node that is not ready.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DefaultNotReadyTolerationSeconds *int64 `json:"defaultNotReadyTolerationSeconds,omitempty"`
-	// DefaultUnreachableTolerationSeconds is the time in seconds for which Pods stay on a Node that is unreachable.
+	// DefaultUnreachableTolerationSeconds is the time in seconds that Pods stay on an unreachable Node.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
-	// RelaxHostSpreadOnSingleNode makes the spread over hosts a wish where there is but one Node. Default true when enabled.
+	// RelaxHostSpreadOnSingleNode makes the spread over hosts optional in a cluster with one Node. Default true
+	// when enabled.
 	// +optional
 	RelaxHostSpreadOnSingleNode *bool `json:"relaxHostSpreadOnSingleNode,omitempty"`
 }
@@ -423,7 +426,7 @@ type KubernetesServiceHostWebhookConfig struct {
 	// Enabled switches the webhook on. Default false.
 	// +optional
 	Enabled bool `json:"enabled"`
-	// Host is the name of the API server that Pods are to use. Required when enabled.
+	// Host is the name of the API server for Pods. Required when enabled.
 	// +optional
 	Host string `json:"host,omitempty"`
 }
@@ -469,7 +472,7 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// Enabled switches the webhook on. Default false.
 	// +optional
 	Enabled bool `json:"enabled"`
-	// MachineNamespace is the namespace of the Machines in the source cluster. Unset means that there are none.
+	// MachineNamespace is the namespace of the Machines in the source cluster. Default none.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
 	// AuthorizeWithSelectors also decides by the selectors of list and watch requests. Default false.
@@ -478,29 +481,29 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// Nodes configures the rights of agents on Nodes.
 	// +optional
 	Nodes NodeAgentAuthorizerNodes `json:"nodes,omitempty"`
-	// MaxStaleness limits the time without news of a kind, after which readiness fails. 0 means no limit.
-	// Default 10m.
+	// MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. Default
+	// 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
-	// Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule, and a sample is
-	// logged. Unset means none.
+	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by
+	// rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.
 	// +optional
 	Shadow *NodeAgentAuthorizerShadow `json:"shadow,omitempty"`
 }
 
 // NodeAgentAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
 type NodeAgentAuthorizerShadow struct {
-	// AuthorizeWithSelectors of the shadow policy.
+	// AuthorizeWithSelectors is the value for the shadow policy.
 	// +optional
 	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
-	// Nodes of the shadow policy.
+	// Nodes configures the shadow policy.
 	// +optional
 	Nodes NodeAgentAuthorizerShadowNodes `json:"nodes,omitempty"`
 }
 
 // NodeAgentAuthorizerShadowNodes has the rights of agents on Nodes in the shadow policy.
 type NodeAgentAuthorizerShadowNodes struct {
-	// AllowWatchAll of the shadow policy.
+	// AllowWatchAll is the value for the shadow policy.
 	// +optional
 	AllowWatchAll *bool `json:"allowWatchAll,omitempty"`
 }

@@ -5,7 +5,7 @@ package v1alpha1
 var map_SecretKey = map[string]string{
 	"":           "SecretKey is a key of a Secret in the namespace of a target.",
 	"secretName": "SecretName is the name of the Secret.",
-	"key":        "Key is the key of its data. Default: kubeconfig, bundle.crt, token or overrides.yaml.",
+	"key":        "Key is the key of its data. Default kubeconfig, bundle.crt, token or overrides.yaml.",
 }
 
 func (SecretKey) SwaggerDoc() map[string]string {
@@ -24,10 +24,10 @@ func (TargetEntry) SwaggerDoc() map[string]string {
 
 var map_TargetLimits = map[string]string{
 	"":                    "TargetLimits restrict the resources that targets use in the process.",
-	"requestsInFlight":    "RequestsInFlight limits the requests to one target at a time, without watches. Default 32.",
-	"bytesInFlight":       "BytesInFlight limits all answers of one target at once, as text and decoded, watches aside; a request that exceeds it fails. Default 64Mi.",
+	"requestsInFlight":    "RequestsInFlight limits the concurrent requests to one target, without watches. Default 32.",
+	"bytesInFlight":       "BytesInFlight limits all concurrent answers of one target, as text and decoded, without watches; a request that exceeds it fails. Default 64Mi.",
 	"totalBytesInFlight":  "TotalBytesInFlight is the same for all targets together: the target that has most fails first. Default 256Mi.",
-	"watchBytesPerSecond": "WatchBytesPerSecond limits the bytes that the watches of one target deliver in a second, with bursts of eight times as much. Default 2Mi.",
+	"watchBytesPerSecond": "WatchBytesPerSecond limits the bytes that the watches of one target deliver in a second, with bursts of eight times that. Default 2Mi.",
 }
 
 func (TargetLimits) SwaggerDoc() map[string]string {
@@ -50,7 +50,7 @@ func (TargetOverrides) SwaggerDoc() map[string]string {
 
 var map_TargetSharding = map[string]string{
 	"":        "TargetSharding has several processes share targets. There is no leader then.",
-	"enabled": "Enabled switches it on: each process holds an equal share of the targets. Default false: one process leads and holds all targets, and others wait.",
+	"enabled": "Enabled gives each of several processes with the same configuration an equal share of the targets. Default false: one process leads and has all targets, and others wait.",
 }
 
 func (TargetSharding) SwaggerDoc() map[string]string {
@@ -59,16 +59,16 @@ func (TargetSharding) SwaggerDoc() map[string]string {
 
 var map_TargetsConfiguration = map[string]string{
 	"":                  "TargetsConfiguration has one process look after the ManagedResources of many targets. A target is a namespace of the source: its ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of namespaceSelector and directory selects the targets.",
-	"namespaceSelector": "NamespaceSelector selects the namespaces by their labels. A namespace that loses the labels is let go at once: nothing is deleted.",
-	"directory":         "Directory is a folder with an entry <name>.yaml for each target; see TargetEntry.",
-	"kubeconfig":        "Kubeconfig is the Secret in the namespace of the target with its kubeconfig. With server, ca and token no kubeconfig is needed.",
-	"server":            "Server is the URL of the target's API server in place of the one of the kubeconfig; {namespace} in it stands for the namespace of the target.",
-	"ca":                "CA is the Secret with the certificates of the target's certificate authority, in place of those of the kubeconfig.",
-	"token":             "Token is the Secret with a bearer token, in place of the one of the kubeconfig. A token that changes is used at once.",
-	"overrides":         "Overrides is the Secret with a TargetOverrides in YAML, the settings of one target that differ. A target may have none.",
-	"awaitLease":        "AwaitLease is the name of the Lease in the namespace of the target by which a process holds the target: the Lease of a resource-manager for this target alone. The process waits while another process holds it. Default gardener-resource-manager.",
-	"limits":            "Limits restrict the resources that one target, and all targets, use in the process.",
-	"sharding":          "Sharding has several processes with the same configuration share the targets.",
+	"namespaceSelector": "NamespaceSelector selects the namespaces by labels. A namespace that loses the labels is let go, and nothing is deleted.",
+	"directory":         "Directory is a folder with a TargetEntry <name>.yaml for each target, instead of namespaceSelector.",
+	"kubeconfig":        "Kubeconfig is the Secret in the namespace of the target with its kubeconfig, unless server, ca and token are set.",
+	"server":            "Server is the URL of the target's API server, instead of the kubeconfig's; {namespace} stands for the namespace of the target.",
+	"ca":                "CA is the Secret with the CA certificates of the target, instead of the kubeconfig's.",
+	"token":             "Token is the Secret with a bearer token, instead of the kubeconfig's. A changed token is used at once.",
+	"overrides":         "Overrides is the Secret with the settings of one target that differ, a TargetOverrides in YAML, if there is one.",
+	"awaitLease":        "AwaitLease is the name of a Lease in the namespace of the target, by which a resource-manager for this target alone keeps the process waiting. Default gardener-resource-manager.",
+	"limits":            "Limits configures the resources that targets use in the process.",
+	"sharding":          "Sharding configures the share of each process in the targets.",
 }
 
 func (TargetsConfiguration) SwaggerDoc() map[string]string {
@@ -79,10 +79,10 @@ var map_CSRApproverControllerConfig = map[string]string{
 	"":                        "CSRApproverControllerConfig configures the approver of certificate signing requests.",
 	"enabled":                 "Enabled switches the controller on. Default false.",
 	"concurrentSyncs":         "ConcurrentSyncs is the number of workers. Default 1 when enabled.",
-	"machineNamespace":        "MachineNamespace is the namespace of the Machines in the source cluster. Unset means that there are none.",
-	"strictBootstrap":         "StrictBootstrap refuses a bootstrap token as soon as the Machine has the label node; else once the Node that it names is there. Default false.",
-	"bootstrapByKubelet":      "BootstrapByKubelet also lets kubelets ask for the first certificate of a node agent. Any kubelet can take the identity of a machine without a Node then. Default false.",
-	"nodeAgentServiceAccount": "NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent ask for the certificates of machines that have become Nodes. Default true.",
+	"machineNamespace":        "MachineNamespace is the namespace of the Machines in the source cluster. Default none.",
+	"strictBootstrap":         "StrictBootstrap refuses a bootstrap token once the Machine has the label node; else once that Node exists. Default false.",
+	"bootstrapByKubelet":      "BootstrapByKubelet lets kubelets ask for the first certificate of a node agent, too: any kubelet can take the identity of a machine without a Node. Default false.",
+	"nodeAgentServiceAccount": "NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent ask for certificates of machines with Nodes. Default true.",
 }
 
 func (CSRApproverControllerConfig) SwaggerDoc() map[string]string {
@@ -91,9 +91,9 @@ func (CSRApproverControllerConfig) SwaggerDoc() map[string]string {
 
 var map_ControllerConfiguration = map[string]string{
 	"":                             "ControllerConfiguration configures the controllers (contract, operations 1.6).",
-	"clusterID":                    "ClusterID is the first part of the origin annotation: a literal, \"<cluster>\" or \"<default>\" (from the ConfigMap kube-system/cluster-identity of the source), or empty for none.",
-	"resourceClass":                "ResourceClass is the class of the ManagedResources to look after; \"*\" means every class. Default resources.",
-	"cacheSyncTimeout":             "CacheSyncTimeout limits how long a controller waits for its caches at start. Default 2m.",
+	"clusterID":                    "ClusterID is the first part of the origin annotation: a literal, \"<cluster>\" or \"<default>\" (ConfigMap kube-system/cluster-identity of the source), or empty.",
+	"resourceClass":                "ResourceClass is the class of the served ManagedResources; \"*\" means every class. Default resources.",
+	"cacheSyncTimeout":             "CacheSyncTimeout limits the wait of a controller for its caches at start. Default 2m.",
 	"garbageCollector":             "GarbageCollector configures the garbage collector.",
 	"health":                       "Health configures both health controllers.",
 	"csrApprover":                  "CSRApprover configures the approver of certificate signing requests.",
@@ -113,7 +113,7 @@ func (ControllerConfiguration) SwaggerDoc() map[string]string {
 var map_EndpointSliceHintsWebhookConfig = map[string]string{
 	"":        "EndpointSliceHintsWebhookConfig configures the endpoint-slice-hints webhook.",
 	"enabled": "Enabled switches the webhook on. Default false.",
-	"force":   "Force sets hints also from Kubernetes 1.32 on, where Services have the field trafficDistribution. Default false.",
+	"force":   "Force sets hints from Kubernetes 1.32 on, too, where Services have the field trafficDistribution. Default false.",
 }
 
 func (EndpointSliceHintsWebhookConfig) SwaggerDoc() map[string]string {
@@ -124,8 +124,8 @@ var map_GarbageCollectorControllerConfig = map[string]string{
 	"":             "GarbageCollectorControllerConfig configures the garbage collector.",
 	"enabled":      "Enabled switches the controller on. Default false.",
 	"syncPeriod":   "SyncPeriod is the time between two collections, at least 15s. Default 1h when enabled.",
-	"minimumAge":   "MinimumAge is the age from which an object is collected: its creator has this time to refer to it. Default 10m when enabled.",
-	"scanPodSpecs": "ScanPodSpecs also keeps objects to which the specs of Pods and of Pod templates refer without an annotation. Default true when enabled.",
+	"minimumAge":   "MinimumAge is the age from which an object is collected. Default 10m when enabled.",
+	"scanPodSpecs": "ScanPodSpecs also keeps objects that specs of Pods and of Pod templates name without an annotation. Default true when enabled.",
 }
 
 func (GarbageCollectorControllerConfig) SwaggerDoc() map[string]string {
@@ -134,9 +134,9 @@ func (GarbageCollectorControllerConfig) SwaggerDoc() map[string]string {
 
 var map_HealthControllerConfig = map[string]string{
 	"":                "HealthControllerConfig configures both health controllers.",
-	"concurrentSyncs": "ConcurrentSyncs is the number of workers of each of the two controllers. Default 5.",
-	"syncPeriod":      "SyncPeriod is the time between two checks of a ManagedResource without any event, at least 15s. Default 1m.",
-	"customResources": "CustomResources also checks custom resources of kinds without a rule of their own, by their observedGeneration and their conditions Ready, Reconciling and Stalled. Default false.",
+	"concurrentSyncs": "ConcurrentSyncs is the number of workers per controller. Default 5.",
+	"syncPeriod":      "SyncPeriod is the time between two checks of a ManagedResource without events, at least 15s. Default 1m.",
+	"customResources": "CustomResources checks other custom resources, too, by observedGeneration and the conditions Ready, Reconciling and Stalled. Default false.",
 }
 
 func (HealthControllerConfig) SwaggerDoc() map[string]string {
@@ -146,9 +146,9 @@ func (HealthControllerConfig) SwaggerDoc() map[string]string {
 var map_HighAvailabilityConfigWebhookConfig = map[string]string{
 	"":                                    "HighAvailabilityConfigWebhookConfig configures the high-availability-config webhook.",
 	"enabled":                             "Enabled switches the webhook and its controller on. Default false.",
-	"defaultNotReadyTolerationSeconds":    "DefaultNotReadyTolerationSeconds is the time in seconds for which Pods stay on a Node that is not ready.",
-	"defaultUnreachableTolerationSeconds": "DefaultUnreachableTolerationSeconds is the time in seconds for which Pods stay on a Node that is unreachable.",
-	"relaxHostSpreadOnSingleNode":         "RelaxHostSpreadOnSingleNode makes the spread over hosts a wish where there is but one Node. Default true when enabled.",
+	"defaultNotReadyTolerationSeconds":    "DefaultNotReadyTolerationSeconds is the time in seconds that Pods stay on a Node that is not ready.",
+	"defaultUnreachableTolerationSeconds": "DefaultUnreachableTolerationSeconds is the time in seconds that Pods stay on an unreachable Node.",
+	"relaxHostSpreadOnSingleNode":         "RelaxHostSpreadOnSingleNode makes the spread over hosts optional in a cluster with one Node. Default true when enabled.",
 }
 
 func (HighAvailabilityConfigWebhookConfig) SwaggerDoc() map[string]string {
@@ -157,8 +157,8 @@ func (HighAvailabilityConfigWebhookConfig) SwaggerDoc() map[string]string {
 
 var map_IngressControllerSelector = map[string]string{
 	"":            "IngressControllerSelector selects the Pods of the ingress controller.",
-	"namespace":   "Namespace is the namespace of the Pods.",
-	"podSelector": "PodSelector selects the Pods.",
+	"namespace":   "Namespace is the namespace of the ingress controller's Pods.",
+	"podSelector": "PodSelector selects the ingress controller's Pods.",
 }
 
 func (IngressControllerSelector) SwaggerDoc() map[string]string {
@@ -168,7 +168,7 @@ func (IngressControllerSelector) SwaggerDoc() map[string]string {
 var map_KubernetesServiceHostWebhookConfig = map[string]string{
 	"":        "KubernetesServiceHostWebhookConfig configures the kubernetes-service-host webhook.",
 	"enabled": "Enabled switches the webhook on. Default false.",
-	"host":    "Host is the name of the API server that Pods are to use. Required when enabled.",
+	"host":    "Host is the name of the API server for Pods. Required when enabled.",
 }
 
 func (KubernetesServiceHostWebhookConfig) SwaggerDoc() map[string]string {
@@ -178,20 +178,20 @@ func (KubernetesServiceHostWebhookConfig) SwaggerDoc() map[string]string {
 var map_ManagedResourceControllerConfig = map[string]string{
 	"":                          "ManagedResourceControllerConfig configures the controller that applies ManagedResources.",
 	"concurrentSyncs":           "ConcurrentSyncs is the number of workers. Default 5.",
-	"syncPeriod":                "SyncPeriod is the time between two runs of a ManagedResource without any event, and the time limit of one reconciliation; at least 15s. Default 1m.",
-	"alwaysUpdate":              "AlwaysUpdate sends an update for every object in every sync period, changed or not. Default false.",
-	"alwaysUpdateScope":         "AlwaysUpdateScope limits alwaysUpdate: All objects, or Unwatched ones only. Objects whose drift a watch reports are then compared, and written if they differ, as without alwaysUpdate. Default All.",
+	"syncPeriod":                "SyncPeriod is the time between two runs of a ManagedResource without events, and the time limit of a run; at least 15s. Default 1m.",
+	"alwaysUpdate":              "AlwaysUpdate updates every object in every sync period, changed or not. Default false.",
+	"alwaysUpdateScope":         "AlwaysUpdateScope limits alwaysUpdate to All objects, or to Unwatched ones: those without a watch that reports drift. Default All.",
 	"managedByLabelValue":       "ManagedByLabelValue is the value of the label resources.gardener.cloud/managed-by. Default gardener.",
-	"applyWhileDeletionPending": "ApplyWhileDeletionPending applies the new objects while old ones are still being deleted. Default false.",
-	"deleteForeignObjects":      "DeleteForeignObjects deletes an object of the inventory even if its origin annotation names another ManagedResource meanwhile. Default false.",
-	"driftRepairDelay":          "DriftRepairDelay is the time from a change or deletion by another client until its repair; an Event reports the change at once. Default 0: drift is repaired at once.",
-	"auditPeriod":               "AuditPeriod is the time between two lists of each kind in use, metadata only, which find changes that no watch reported. Default 24h; 0 switches the audit off.",
-	"collectOrphans":            "CollectOrphans deletes the objects that an audit finds in no inventory, and whose origin annotation names a ManagedResource. Without it an Event reports them. Default false.",
-	"allowHolds":                "AllowHolds exempts objects from repair that have the annotation resources.gardener.cloud/leave-alone-until in the target. The annotation resources.gardener.cloud/allow-holds of a ManagedResource overrides it for its objects. Default: true if the target is the source, else false, as others may write its objects.",
-	"readyCondition":            "ReadyCondition adds the conditions Ready, Reconciling and Stalled to ManagedResources, by which clients that use kstatus, such as Flux, Argo CD and Helm, judge them. Default true under profile contract; false under profile gardener.",
-	"rolloutGroupNamespace":     "RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups, which the annotation resources.gardener.cloud/rollout-group of ManagedResources names. Default: none; the annotation means nothing then.",
-	"emergencyStop":             "EmergencyStop follows the Namespace garden of the source, whose annotation shoot.gardener.cloud/emergency-stop-reconciliations=true stops all ManagedResources of shoots. Default true under profile contract, false under profile gardener.",
-	"massDeletion":              "MassDeletion is the brake on deletions that may be an accident.",
+	"applyWhileDeletionPending": "ApplyWhileDeletionPending applies new objects while old ones are still being deleted. Default false.",
+	"deleteForeignObjects":      "DeleteForeignObjects deletes objects of the inventory even if their origin annotation names another ManagedResource. Default false.",
+	"driftRepairDelay":          "DriftRepairDelay is the time until another client's change or deletion is repaired; an Event reports it at once. Default 0.",
+	"auditPeriod":               "AuditPeriod is the time between two metadata lists of each kind, which find changes that no watch reported; 0 means none. Default 24h.",
+	"collectOrphans":            "CollectOrphans deletes objects with an origin annotation that an audit finds in no inventory; else an Event reports them. Default false.",
+	"allowHolds":                "AllowHolds exempts objects of the target with the annotation resources.gardener.cloud/leave-alone-until from repair; the annotation resources.gardener.cloud/allow-holds of their ManagedResource overrides it. Default: true if the target is the source, else false.",
+	"readyCondition":            "ReadyCondition adds the conditions Ready, Reconciling and Stalled for clients with kstatus, such as Flux, Argo CD and Helm. Default true, and false under profile gardener.",
+	"rolloutGroupNamespace":     "RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups (annotation resources.gardener.cloud/rollout-group). Default none: the annotation has no effect.",
+	"emergencyStop":             "EmergencyStop stops all ManagedResources of shoots while Namespace garden of the source has the annotation shoot.gardener.cloud/emergency-stop-reconciliations=true. Default true, and false under profile gardener.",
+	"massDeletion":              "MassDeletion configures the brake on deletions that may be an accident.",
 }
 
 func (ManagedResourceControllerConfig) SwaggerDoc() map[string]string {
@@ -200,7 +200,7 @@ func (ManagedResourceControllerConfig) SwaggerDoc() map[string]string {
 
 var map_MassDeletionConfig = map[string]string{
 	"":     "MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of all objects of a ManagedResource that has ten or more, and of any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.",
-	"wait": "Wait is the time for which such a deletion waits for its manifests to come back, unless the annotation resources.gardener.cloud/confirm-deletion confirms it. Default 10m under profile contract; 0 under profile gardener: an Event and a metric report the deletion, which does not wait.",
+	"wait": "Wait is the time that a deletion that may be an accident waits for its manifests, unless the annotation resources.gardener.cloud/confirm-deletion confirms it. Default 10m, and 0 under profile gardener: it is only reported.",
 }
 
 func (MassDeletionConfig) SwaggerDoc() map[string]string {
@@ -211,10 +211,10 @@ var map_NetworkPolicyControllerConfig = map[string]string{
 	"":                          "NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.",
 	"enabled":                   "Enabled switches the controller on. Default false.",
 	"concurrentSyncs":           "ConcurrentSyncs is the number of workers. Default 5 when enabled.",
-	"namespaceSelectors":        "NamespaceSelectors select the namespaces to look after, OR-ed. Empty means all.",
-	"ingressControllerSelector": "IngressControllerSelector selects the Pods of the ingress controller.",
-	"onlyForExistingPods":       "OnlyForExistingPods creates a policy only where a Pod with its label exists. Default false.",
-	"descriptionFormat":         "DescriptionFormat is the form of selectors in the annotation gardener.cloud/description: Labels (map[k:v]) or Selector ({map[k:v] []}: the text that Gardener v1.150.0-dev (b312835d) writes, so that neither rewrites policies of the other). Default Labels.",
+	"namespaceSelectors":        "NamespaceSelectors select the served namespaces, OR-ed. Empty means all.",
+	"ingressControllerSelector": "IngressControllerSelector configures the Pods of the ingress controller.",
+	"onlyForExistingPods":       "OnlyForExistingPods creates policies only where a Pod with their label exists. Default false.",
+	"descriptionFormat":         "DescriptionFormat is the form of selectors in the annotation gardener.cloud/description: Labels (map[k:v]) or Selector ({map[k:v] []}, as Gardener v1.150.0-dev (b312835d) writes). Default Labels.",
 }
 
 func (NetworkPolicyControllerConfig) SwaggerDoc() map[string]string {
@@ -232,8 +232,8 @@ func (NodeAgentAuthorizerNodes) SwaggerDoc() map[string]string {
 
 var map_NodeAgentAuthorizerShadow = map[string]string{
 	"":                       "NodeAgentAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.",
-	"authorizeWithSelectors": "AuthorizeWithSelectors of the shadow policy.",
-	"nodes":                  "Nodes of the shadow policy.",
+	"authorizeWithSelectors": "AuthorizeWithSelectors is the value for the shadow policy.",
+	"nodes":                  "Nodes configures the shadow policy.",
 }
 
 func (NodeAgentAuthorizerShadow) SwaggerDoc() map[string]string {
@@ -242,7 +242,7 @@ func (NodeAgentAuthorizerShadow) SwaggerDoc() map[string]string {
 
 var map_NodeAgentAuthorizerShadowNodes = map[string]string{
 	"":              "NodeAgentAuthorizerShadowNodes has the rights of agents on Nodes in the shadow policy.",
-	"allowWatchAll": "AllowWatchAll of the shadow policy.",
+	"allowWatchAll": "AllowWatchAll is the value for the shadow policy.",
 }
 
 func (NodeAgentAuthorizerShadowNodes) SwaggerDoc() map[string]string {
@@ -252,11 +252,11 @@ func (NodeAgentAuthorizerShadowNodes) SwaggerDoc() map[string]string {
 var map_NodeAgentAuthorizerWebhookConfig = map[string]string{
 	"":                       "NodeAgentAuthorizerWebhookConfig configures the node-agent authorizer.",
 	"enabled":                "Enabled switches the webhook on. Default false.",
-	"machineNamespace":       "MachineNamespace is the namespace of the Machines in the source cluster. Unset means that there are none.",
+	"machineNamespace":       "MachineNamespace is the namespace of the Machines in the source cluster. Default none.",
 	"authorizeWithSelectors": "AuthorizeWithSelectors also decides by the selectors of list and watch requests. Default false.",
 	"nodes":                  "Nodes configures the rights of agents on Nodes.",
-	"maxStaleness":           "MaxStaleness limits the time without news of a kind, after which readiness fails. 0 means no limit. Default 10m.",
-	"shadow":                 "Shadow is a second policy that decides each request without any effect: decisions that differ are counted by rule, and a sample is logged. Unset means none.",
+	"maxStaleness":           "MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. Default 10m.",
+	"shadow":                 "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.",
 }
 
 func (NodeAgentAuthorizerWebhookConfig) SwaggerDoc() map[string]string {
@@ -309,7 +309,7 @@ var map_ResourceManagerConfiguration = map[string]string{
 	"":                       "ResourceManagerConfiguration is the configuration file of resource-manager (contract, operations 1.2).",
 	"sourceClientConnection": "SourceClientConnection is the connection to the cluster with the ManagedResources and Secrets.",
 	"targetClientConnection": "TargetClientConnection is the connection to the cluster with the managed objects.",
-	"targets":                "Targets has the process look after many targets in place of the one of targetClientConnection, whose other settings then are those of each target. Of the features only the ManagedResource and health controllers go with it.",
+	"targets":                "Targets serves many targets in place of the one of targetClientConnection, whose other settings hold for each. Only the ManagedResource and health controllers go with it.",
 	"leaderElection":         "LeaderElection configures the election among several instances.",
 	"server":                 "Server configures the ports.",
 	"debugging":              "Debugging enables profiling and debug endpoints.",
@@ -360,8 +360,8 @@ var map_TokenRequestorControllerConfig = map[string]string{
 	"":                "TokenRequestorControllerConfig configures the controller that requests ServiceAccount tokens.",
 	"enabled":         "Enabled switches the controller on. Default false.",
 	"concurrentSyncs": "ConcurrentSyncs is the number of workers. Default 5 when enabled.",
-	"class":           "Class is the value that the label resources.gardener.cloud/class of Secrets must have; empty means all Secrets. Default empty, and shoot in the profile gardener.",
-	"reviewTokens":    "ReviewTokens has the target judge the existing tokens, and renews those that it does not accept. Default true when enabled.",
+	"class":           "Class is the label resources.gardener.cloud/class of the served Secrets; empty means all. Default empty, and shoot under profile gardener.",
+	"reviewTokens":    "ReviewTokens has the target review existing tokens, and renews those that it rejects. Default true when enabled.",
 }
 
 func (TokenRequestorControllerConfig) SwaggerDoc() map[string]string {
@@ -385,7 +385,7 @@ var map_WebhookConfiguration = map[string]string{
 	"seccompProfile":                "SeccompProfile sets the seccomp profile of Pods.",
 	"tokenInvalidator":              "TokenInvalidator invalidates static ServiceAccount tokens at admission.",
 	"vpaInPlaceUpdates":             "VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.",
-	"onlyReport":                    "OnlyReport are the names of webhooks that admit a request in spite of a refusal, and report the refusal by a warning, an audit annotation, a metric and a line of the log. Names are crd-deletion-protection and extension-validation; webhooks that change objects have no such mode. Default none.",
+	"onlyReport":                    "OnlyReport are the names of webhooks that only report refusals, by a warning, an audit annotation, a metric and a line of the log: crd-deletion-protection, extension-validation. Default none.",
 }
 
 func (WebhookConfiguration) SwaggerDoc() map[string]string {

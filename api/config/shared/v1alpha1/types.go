@@ -15,34 +15,34 @@ const (
 
 // ClientConnection configures the connection to a cluster (contract, operations 1.3).
 type ClientConnection struct {
-	// Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment
-	// variables KUBECONFIG and TARGET_KUBECONFIG come before it.
+	// Kubeconfig is the path of a kubeconfig file; KUBECONFIG and TARGET_KUBECONFIG in the environment come before
+	// it. Empty means the ServiceAccount of the Pod.
 	// +optional
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.
 	// +optional
 	AcceptContentTypes string `json:"acceptContentTypes,omitempty"`
-	// ContentType is the type of the bodies that are sent. Default: the client library's.
+	// ContentType is the type of sent bodies. Default: the client library's.
 	// +optional
 	ContentType string `json:"contentType,omitempty"`
-	// QPS is the limit of requests per second. Negative means no limit. Default 100.
+	// QPS limits requests per second; negative means no limit. Default 100.
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
 	// Burst limits the requests that may exceed QPS for a moment. Default 130.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
-	// Namespaces restricts watches of namespaced kinds. Empty means all namespaces.
+	// Namespaces restricts watches of namespaced kinds. Empty means all.
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
-	// CacheResyncPeriod is accepted for compatibility and validated (at least 10s). Default 24h.
+	// CacheResyncPeriod is accepted for compatibility; at least 10s. Default 24h.
 	// +optional
 	CacheResyncPeriod *metav1.Duration `json:"cacheResyncPeriod,omitempty"`
-	// Namespace is the older form of namespaces: a value that is not empty is added to it (OLD-30).
+	// Namespace is an older form of namespaces, to which it is added (OLD-30).
 	// +optional
 	Namespace *string `json:"namespace,omitempty"`
-	// DisableCachedClient is accepted for compatibility (OLD-31): nothing in the target cluster is watched then, and
-	// drift is found at the end of each sync period only. Default false.
+	// DisableCachedClient switches off the watches of the target, so that drift is found at the end of each sync
+	// period only (OLD-31). Default false.
 	// +optional
 	DisableCachedClient *bool `json:"disableCachedClient,omitempty"`
 }
@@ -55,7 +55,7 @@ type LeaderElection struct {
 	// LeaseDuration is the time that others wait before they take over. Default 15s.
 	// +optional
 	LeaseDuration metav1.Duration `json:"leaseDuration,omitempty"`
-	// RenewDeadline is the time for which the leader tries to renew before it gives up. Default 10s.
+	// RenewDeadline is the time after which a leader that cannot renew gives up. Default 10s.
 	// +optional
 	RenewDeadline metav1.Duration `json:"renewDeadline,omitempty"`
 	// RetryPeriod is the time between two attempts. Default 2s.
@@ -98,16 +98,17 @@ type TLSServer struct {
 	// Default <temp dir>/k8s-webhook-server/serving-certs.
 	// +optional
 	ServerCertDir string `json:"serverCertDir,omitempty"`
-	// ClientCAFile is a file with the CAs, as PEM, that sign the client certificates of API servers; it is read again when it changes.
-	// Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no certificate
-	// is needed.
+	// ClientCAFile is a file with the CAs (PEM) of client certificates of API servers; it is read again when it
+	// changes. Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no
+	// certificate is needed.
 	// +optional
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 }
 
 // Debugging enables profiling and debug endpoints.
 type Debugging struct {
-	// EnableProfiling serves /debug/pprof and the configuration that is in effect, /debug/config, on the metrics port. Default false.
+	// EnableProfiling serves /debug/pprof and the effective configuration, /debug/config, on the metrics port.
+	// Default false.
 	// +optional
 	EnableProfiling *bool `json:"enableProfiling,omitempty"`
 	// EnableContentionProfiling records where goroutines block, with enableProfiling only. Default false.
@@ -120,10 +121,10 @@ type Debugging struct {
 
 // Authentication configures access to metrics and debug endpoints.
 type Authentication struct {
-	// Enabled serves the metrics port with TLS, the certificate of the webhooks, to those only whose token the
-	// API server of the source or garden allows the path as a nonResourceURL, with profiles, /debug/config and
-	// /debug/log-level, which sets the log level; debug pages on the webhooks' port then ask the same. Default
-	// false.
+	// Enabled serves the metrics port with TLS, by the certificate of the webhooks, and only to tokens for which
+	// the API server of the source or garden allows the path as a nonResourceURL. Profiles, /debug/config and
+	// /debug/log-level, which sets the log level, come with it, and debug pages on the webhooks' port ask for the
+	// same. Default false.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 }

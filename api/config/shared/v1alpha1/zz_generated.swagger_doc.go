@@ -28,7 +28,7 @@ func (Warning) SwaggerDoc() map[string]string {
 
 var map_Authentication = map[string]string{
 	"":        "Authentication configures access to metrics and debug endpoints.",
-	"enabled": "Enabled serves the metrics port with TLS, the certificate of the webhooks, to those only whose token the API server of the source or garden allows the path as a nonResourceURL, with profiles, /debug/config and /debug/log-level, which sets the log level; debug pages on the webhooks' port then ask the same. Default false.",
+	"enabled": "Enabled serves the metrics port with TLS, by the certificate of the webhooks, and only to tokens for which the API server of the source or garden allows the path as a nonResourceURL. Profiles, /debug/config and /debug/log-level, which sets the log level, come with it, and debug pages on the webhooks' port ask for the same. Default false.",
 }
 
 func (Authentication) SwaggerDoc() map[string]string {
@@ -37,15 +37,15 @@ func (Authentication) SwaggerDoc() map[string]string {
 
 var map_ClientConnection = map[string]string{
 	"":                    "ClientConnection configures the connection to a cluster (contract, operations 1.3).",
-	"kubeconfig":          "Kubeconfig is the path of a kubeconfig file. Empty means the ServiceAccount of the Pod. The environment variables KUBECONFIG and TARGET_KUBECONFIG come before it.",
+	"kubeconfig":          "Kubeconfig is the path of a kubeconfig file; KUBECONFIG and TARGET_KUBECONFIG in the environment come before it. Empty means the ServiceAccount of the Pod.",
 	"acceptContentTypes":  "AcceptContentTypes is the Accept header of requests for built-in kinds. Default: the client library's.",
-	"contentType":         "ContentType is the type of the bodies that are sent. Default: the client library's.",
-	"qps":                 "QPS is the limit of requests per second. Negative means no limit. Default 100.",
+	"contentType":         "ContentType is the type of sent bodies. Default: the client library's.",
+	"qps":                 "QPS limits requests per second; negative means no limit. Default 100.",
 	"burst":               "Burst limits the requests that may exceed QPS for a moment. Default 130.",
-	"namespaces":          "Namespaces restricts watches of namespaced kinds. Empty means all namespaces.",
-	"cacheResyncPeriod":   "CacheResyncPeriod is accepted for compatibility and validated (at least 10s). Default 24h.",
-	"namespace":           "Namespace is the older form of namespaces: a value that is not empty is added to it (OLD-30).",
-	"disableCachedClient": "DisableCachedClient is accepted for compatibility (OLD-31): nothing in the target cluster is watched then, and drift is found at the end of each sync period only. Default false.",
+	"namespaces":          "Namespaces restricts watches of namespaced kinds. Empty means all.",
+	"cacheResyncPeriod":   "CacheResyncPeriod is accepted for compatibility; at least 10s. Default 24h.",
+	"namespace":           "Namespace is an older form of namespaces, to which it is added (OLD-30).",
+	"disableCachedClient": "DisableCachedClient switches off the watches of the target, so that drift is found at the end of each sync period only (OLD-31). Default false.",
 }
 
 func (ClientConnection) SwaggerDoc() map[string]string {
@@ -54,7 +54,7 @@ func (ClientConnection) SwaggerDoc() map[string]string {
 
 var map_Debugging = map[string]string{
 	"":                          "Debugging enables profiling and debug endpoints.",
-	"enableProfiling":           "EnableProfiling serves /debug/pprof and the configuration that is in effect, /debug/config, on the metrics port. Default false.",
+	"enableProfiling":           "EnableProfiling serves /debug/pprof and the effective configuration, /debug/config, on the metrics port. Default false.",
 	"enableContentionProfiling": "EnableContentionProfiling records where goroutines block, with enableProfiling only. Default false.",
 	"authentication":            "Authentication configures access to metrics and debug endpoints.",
 }
@@ -76,7 +76,7 @@ var map_LeaderElection = map[string]string{
 	"":                  "LeaderElection configures the election among several instances (contract, operations 1.4).",
 	"leaderElect":       "LeaderElect switches the election on. Default true.",
 	"leaseDuration":     "LeaseDuration is the time that others wait before they take over. Default 15s.",
-	"renewDeadline":     "RenewDeadline is the time for which the leader tries to renew before it gives up. Default 10s.",
+	"renewDeadline":     "RenewDeadline is the time after which a leader that cannot renew gives up. Default 10s.",
 	"retryPeriod":       "RetryPeriod is the time between two attempts. Default 2s.",
 	"resourceLock":      "ResourceLock is the kind of the lock; only leases is supported. Default leases.",
 	"resourceName":      "ResourceName is the name of the lock. Default gardener-resource-manager.",
@@ -100,7 +100,7 @@ func (Server) SwaggerDoc() map[string]string {
 var map_TLSServer = map[string]string{
 	"":              "TLSServer configures the certificate of a server.",
 	"serverCertDir": "ServerCertDir is the folder with tls.crt and tls.key; both are read again when they change. Default <temp dir>/k8s-webhook-server/serving-certs.",
-	"clientCAFile":  "ClientCAFile is a file with the CAs, as PEM, that sign the client certificates of API servers; it is read again when it changes. Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no certificate is needed.",
+	"clientCAFile":  "ClientCAFile is a file with the CAs (PEM) of client certificates of API servers; it is read again when it changes. Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no certificate is needed.",
 }
 
 func (TLSServer) SwaggerDoc() map[string]string {
