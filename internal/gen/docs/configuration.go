@@ -60,7 +60,7 @@ func docsOf(of reflect.Type) map[string]string {
 	return nil
 }
 
-// configuration returns the page of a type: an item for each key.
+// configuration returns the page of a type: a heading for each key.
 func configuration(executable string, of documented) func() string {
 	return func() string {
 		p := &configPage{executable: executable, printed: map[reflect.Type]string{}, headings: true}
@@ -96,7 +96,7 @@ func sharedConfiguration() string {
 		p.section(reflect.TypeOf(s.of), path, false)
 		p.flush()
 	}
-	return p.String()
+	return strings.ReplaceAll(p.String(), "\n\n\n", "\n\n")
 }
 
 type configPage struct {
@@ -232,13 +232,16 @@ func (p *configPage) item(key string, of reflect.Type, text string) {
 	p.items = append(p.items, listItem{"`" + key + "`", rest})
 }
 
-// listItem is an item of a list: keys, and their type and text.
+// listItem has keys that share their type and text.
 type listItem struct{ keys, rest string }
 
-// flush writes the items of a list: keys with the same type and text share one.
+// flush writes a heading for each key, and below it type and text; keys with the same type and text share these.
 func (p *configPage) flush() {
 	for _, i := range p.items {
-		fmt.Fprintf(p, "- %s%s\n", i.keys, i.rest)
+		for key := range strings.SplitSeq(i.keys, ", ") {
+			fmt.Fprintf(p, "\n### %s\n", key)
+		}
+		fmt.Fprintf(p, "\n%s\n", strings.Replace(strings.TrimLeft(i.rest, ": "), "): ", ") ", 1))
 	}
 	p.items = nil
 }
