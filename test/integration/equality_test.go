@@ -107,7 +107,7 @@ func (e *equality) create(file string) {
 		e.Fatalf("%s: %v, %v", file, err, decoded.Errors)
 	}
 	for _, desired := range e.plan(e, decoded) {
-		if desired.Ref.ID.Kind == "VolumeAttributesClass" && e.minor() < 34 { // It is not served before.
+		if desired.Ref.Kind == "VolumeAttributesClass" && e.minor() < 34 { // It is not served before.
 			continue
 		}
 		e.eventually(func() error { // A kind is served some moments after its definition.

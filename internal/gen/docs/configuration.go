@@ -64,7 +64,7 @@ func docsOf(of reflect.Type) map[string]string {
 func configuration(executable string, of documented) func() string {
 	return func() string {
 		p := &configPage{executable: executable, printed: map[reflect.Type]string{}, headings: true}
-		fmt.Fprintf(p, "# Configuration of %s\n\nGenerated from the types. A file starts with\n\n```yaml\napiVersion: %s.config.gardener.cloud/v1alpha1\nkind: %s\n```\n\n",
+		fmt.Fprintf(&p.Builder, "# Configuration of %s\n\nGenerated from the types. A file starts with\n\n```yaml\napiVersion: %s.config.gardener.cloud/v1alpha1\nkind: %s\n```\n\n",
 			executable, strings.ReplaceAll(executable, "-", ""), reflect.TypeOf(of).Name())
 		p.WriteString("[The shared part](shared-configuration.md) has `logLevel`, `logFormat`, `debugging`, the keys of connections and servers, and the form of types and defaults.\n\n")
 		t := reflect.TypeOf(of)
@@ -88,7 +88,7 @@ func sharedConfiguration() string {
 		if s.heading == "" {
 			continue
 		}
-		fmt.Fprintf(p, "\n## %s\n\n", s.heading)
+		fmt.Fprintf(&p.Builder, "\n## %s\n\n", s.heading)
 		path := ""
 		if unicode.IsLower(rune(s.heading[0])) {
 			path = s.heading + "."
@@ -166,9 +166,9 @@ func (p *configPage) key(key string, of reflect.Type, text string) {
 	case switched(element):
 		p.switches = append(p.switches, "`"+key+".enabled`")
 	case top:
-		fmt.Fprintf(p, "\n## %s\n\n", key)
+		fmt.Fprintf(&p.Builder, "\n## %s\n\n", key)
 		if !configures {
-			fmt.Fprintf(p, "%s\n\n", shown(text))
+			fmt.Fprintf(&p.Builder, "%s\n\n", shown(text))
 		}
 	case earlier != "":
 		p.item(key, nil, fmt.Sprintf("%s Keys as below `%s`.", text, earlier))
@@ -192,7 +192,7 @@ func (p *configPage) key(key string, of reflect.Type, text string) {
 	}
 	p.flush()
 	if len(p.switches) > 0 {
-		fmt.Fprintf(p, "\nSwitches (boolean) of [features](%s-features.md): %s.\n", p.executable, strings.Join(p.switches, ", "))
+		fmt.Fprintf(&p.Builder, "\nSwitches (boolean) of [features](%s-features.md): %s.\n", p.executable, strings.Join(p.switches, ", "))
 		p.switches = nil
 	}
 }
@@ -239,9 +239,9 @@ type listItem struct{ keys, rest string }
 func (p *configPage) flush() {
 	for _, i := range p.items {
 		for key := range strings.SplitSeq(i.keys, ", ") {
-			fmt.Fprintf(p, "\n### %s\n", key)
+			fmt.Fprintf(&p.Builder, "\n### %s\n", key)
 		}
-		fmt.Fprintf(p, "\n%s\n", strings.Replace(strings.TrimLeft(i.rest, ": "), "): ", ") ", 1))
+		fmt.Fprintf(&p.Builder, "\n%s\n", strings.Replace(strings.TrimLeft(i.rest, ": "), "): ", ") ", 1))
 	}
 	p.items = nil
 }

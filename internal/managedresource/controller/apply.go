@@ -170,7 +170,7 @@ func (a *applier) findScalable(ctx context.Context) (err error) {
 // isScalable reports whether the merge of an object asks for autoscalers: it has replicas, or its kind has the
 // subresource scale.
 func (a *applier) isScalable(desired *plan.Desired) bool {
-	return merge.HasReplicas(desired.Ref.ID.Group, desired.Ref.ID.Kind) || a.scales[desired.GroupVersionKind()]
+	return merge.HasReplicas(desired.Ref.Group, desired.Ref.Kind) || a.scales[desired.GroupVersionKind()]
 }
 
 // piece is work for one object of a tier.
@@ -304,7 +304,7 @@ func isTrue(b *bool) bool { return b != nil && *b }
 func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Ref.ID.GroupKind()]
+	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Ref.GroupKind()]
 }
 
 // drifted reports whether another writer has changed an object since it was compared with the same manifest. This
@@ -349,7 +349,7 @@ func (a *applier) look(desired *plan.Desired, options merge.Options,
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) {
-	if a.breaker.is(desired.Ref.ID.GroupKind()) {
+	if a.breaker.is(desired.Ref.GroupKind()) {
 		a.failed(ctx, desired, errNotTried)
 		return
 	}
@@ -418,13 +418,13 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
 		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)
 	}
-	a.breaker.answered(desired.Ref.ID.GroupKind(), err)
+	a.breaker.answered(desired.Ref.GroupKind(), err)
 	log.FromContext(ctx).V(1).Info("Object could not be applied", "resource", desired.Name(), "reason", err.Error())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
 	a.failing[desired.Ref.ID] = struct{}{}
-	switch desired.Ref.ID.Kind {
+	switch desired.Ref.Kind {
 	case "Namespace":
 		a.failedNamespaces[desired.GetName()] = true
 	case "CustomResourceDefinition":

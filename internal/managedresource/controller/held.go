@@ -45,7 +45,7 @@ func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured)
 		return held{} // It is never repaired.
 	}
 	now := a.Clock.Now()
-	h := held{own: hold.Of(live.GetAnnotations(), desired.Ref.ID.Group, desired.Ref.ID.Kind, now)}
+	h := held{own: hold.Of(live.GetAnnotations(), desired.Ref.Group, desired.Ref.Kind, now)}
 	if h.own.State != hold.None && !a.allowsHolds(a.mr) {
 		h.own, h.forbidden = hold.Hold{}, true
 	}

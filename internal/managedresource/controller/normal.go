@@ -181,7 +181,7 @@ func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.
 	places := map[objects.ID]struct{}{}
 	for _, desired := range planned.Apply {
 		if desired.GetNamespace() == "" {
-			places[desired.Ref.ID.WithoutNamespace()] = struct{}{}
+			places[desired.Ref.WithoutNamespace()] = struct{}{}
 		}
 	}
 	equivalences := plan.NewEquivalences(mr.Spec.Equivalences)

@@ -102,12 +102,12 @@ func isRecorded(desired *plan.Desired, uid types.UID) bool {
 }
 
 func (a *applier) succeeded(desired *plan.Desired, done outcome) {
-	a.breaker.answered(desired.Ref.ID.GroupKind(), nil)
+	a.breaker.answered(desired.Ref.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.written[desired.Ref.ID] = outcome{result: done.result, observation: objects.Observation{UID: done.observation.UID},
 		keptBy: done.keptBy, anothers: done.anothers}
-	if desired.Ref.ID.Kind == "CustomResourceDefinition" && desired.Ref.ID.Group == "apiextensions.k8s.io" {
+	if desired.Ref.Kind == "CustomResourceDefinition" && desired.Ref.Group == "apiextensions.k8s.io" {
 		a.definedKinds[definedKind(desired)] = true
 	}
 }

@@ -191,5 +191,5 @@ func (a *applier) notServedYet(desired *plan.Desired, err error) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.definedKinds[desired.Ref.ID.GroupKind()]
+	return a.definedKinds[desired.Ref.GroupKind()]
 }

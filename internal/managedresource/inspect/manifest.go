@@ -149,7 +149,7 @@ func WantedVersion(ctx context.Context, facts *Facts) string {
 	}
 	found := describe(decoded, facts.ManagedResource, facts.Key(), facts.scope(),
 		SettingsOf(facts.ManagedResource, facts.Live))
-	if found.desired == nil || found.desired.Ref.ID.GroupKind() != facts.Key().GroupKind() {
+	if found.desired == nil || found.desired.Ref.GroupKind() != facts.Key().GroupKind() {
 		return ""
 	}
 	return found.desired.GroupVersionKind().Version

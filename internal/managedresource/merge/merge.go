@@ -74,7 +74,7 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 			literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveReplicas),
 		preserveResources: literalTrue(desired.Unstructured, resourcesv1alpha1.AnnotationPreserveResources),
 	}
-	if rule := rules[desired.Ref.ID.Group][desired.Ref.ID.Kind]; rule != nil {
+	if rule := rules[desired.Ref.Group][desired.Ref.Kind]; rule != nil {
 		rule(c)
 	}
 	mergeWorkload(c, desired.Ref.ID)

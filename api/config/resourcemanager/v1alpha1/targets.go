@@ -305,7 +305,7 @@ func ValidateOverrides(o *TargetOverrides) field.ErrorList {
 		all = append(all, field.Invalid(field.NewPath("burst"), *o.Burst, "must be non-negative"))
 	}
 	all = append(all, workers(o.ConcurrentSyncs, nil)...)
-	all = append(all, atLeast(o.SyncPeriod, minSyncPeriod, field.NewPath("syncPeriod"))...)
+	all = append(all, syncPeriod(o.SyncPeriod, field.NewPath("syncPeriod"))...)
 	return append(all, notBelowZero(o.DriftRepairDelay, field.NewPath("driftRepairDelay"))...)
 }
 

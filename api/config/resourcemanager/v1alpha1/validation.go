@@ -66,11 +66,11 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 		all = append(all, field.Invalid(path.Child("cacheSyncTimeout"), d.Duration.String(), "must be greater than zero"))
 	}
 	if c.GarbageCollector.Enabled {
-		all = append(all, atLeast(c.GarbageCollector.SyncPeriod, minSyncPeriod, path.Child("garbageCollector", "syncPeriod"))...)
+		all = append(all, syncPeriod(c.GarbageCollector.SyncPeriod, path.Child("garbageCollector", "syncPeriod"))...)
 		all = append(all, notBelowZero(c.GarbageCollector.MinimumAge, path.Child("garbageCollector", "minimumAge"))...)
 	}
 	all = append(all, workers(c.Health.ConcurrentSyncs, path.Child("health"))...)
-	all = append(all, atLeast(c.Health.SyncPeriod, minSyncPeriod, path.Child("health", "syncPeriod"))...)
+	all = append(all, syncPeriod(c.Health.SyncPeriod, path.Child("health", "syncPeriod"))...)
 	if c.CSRApprover.Enabled {
 		all = append(all, workers(c.CSRApprover.ConcurrentSyncs, path.Child("csrApprover"))...)
 		all = append(all, machineNamespace(c.CSRApprover.MachineNamespace, path.Child("csrApprover"))...)
@@ -78,7 +78,7 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	// The printed path is the plural one, as operators know it from the documents (CFG-10).
 	managedResources := path.Child("managedResources")
 	all = append(all, workers(c.ManagedResource.ConcurrentSyncs, managedResources)...)
-	all = append(all, atLeast(c.ManagedResource.SyncPeriod, minSyncPeriod, managedResources.Child("syncPeriod"))...)
+	all = append(all, syncPeriod(c.ManagedResource.SyncPeriod, managedResources.Child("syncPeriod"))...)
 	if v := c.ManagedResource.ManagedByLabelValue; v == nil || *v == "" {
 		all = append(all, field.Required(managedResources.Child("managedByLabelValue"), "must specify value of managed-by label"))
 	} else {
@@ -227,9 +227,9 @@ func workers(n *int, path *field.Path) field.ErrorList {
 	return nil
 }
 
-func atLeast(d *metav1.Duration, minimum time.Duration, path *field.Path) field.ErrorList {
-	if d != nil && d.Duration < minimum {
-		return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be at least "+minimum.String())}
+func syncPeriod(d *metav1.Duration, path *field.Path) field.ErrorList {
+	if d != nil && d.Duration < minSyncPeriod {
+		return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be at least "+minSyncPeriod.String())}
 	}
 	return nil
 }
