@@ -30,11 +30,11 @@ type claims struct {
 // names these ManagedResources, so that the cost is in proportion to the objects, and not to all ManagedResources.
 func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner,
 	refs []resourcesv1alpha1.ObjectReference) (claims, error) {
+	if len(refs) == 0 {
+		return claims{}, nil
+	}
 	all := claims{byID: map[objects.ID][]ownership.Claim{}, clusterScoped: map[schema.GroupKind]bool{},
 		unknown: map[objects.ID]error{}}
-	if len(refs) == 0 {
-		return all, nil
-	}
 	failed := r.scopesOf(ctx, refs, all.clusterScoped)
 	ids := make([]objects.ID, len(refs))
 	wanted := make(map[objects.ID]struct{}, 2*len(refs)) // With the namespaces that count, and without any.
@@ -51,13 +51,14 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner,
 			for i := range other.Status.Resources {
 				entry := &other.Status.Resources[i]
 				id := objects.IDOfEntry(entry)
-				if _, found := wanted[all.at(id)]; found {
-					all.byID[all.at(id)] = append(all.byID[all.at(id)], ownership.Claim{
+				at, name := all.at(id), id.WithoutNamespace()
+				if _, found := wanted[at]; found {
+					all.byID[at] = append(all.byID[at], ownership.Claim{
 						Owner: ownerOf(other), ID: id,
 						Keeps: r.keepsObject(other, id), CreateOnly: createdOnce(entry), Ignored: meta.Ignored(other),
 					})
-				} else if _, named := wanted[id.WithoutNamespace()]; named && failed[id.GroupKind()] != nil {
-					all.unknown[id.WithoutNamespace()] = failed[id.GroupKind()]
+				} else if _, named := wanted[name]; named && failed[id.GroupKind()] != nil {
+					all.unknown[name] = failed[id.GroupKind()]
 				}
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -230,9 +231,13 @@ func (r *Reconciler) leftAlone(mr *resourcesv1alpha1.ManagedResource) string {
 
 // namesIn names objects as the inventory of a ManagedResource has them, sorted.
 func namesIn(mr *resourcesv1alpha1.ManagedResource, ids []objects.ID) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	wanted := sets.New(ids...)
 	var names []string
 	for i := range mr.Status.Resources {
-		if entry := &mr.Status.Resources[i]; slices.Contains(ids, objects.IDOfEntry(entry)) {
+		if entry := &mr.Status.Resources[i]; wanted.Has(objects.IDOfEntry(entry)) {
 			names = append(names, meta.ObjectName(entry.Kind, entry.Namespace, entry.Name))
 		}
 	}

@@ -299,7 +299,7 @@ func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
 // labels.
 func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) bool {
 	live := p.accepted[ref]
-	if live == nil || !goneSince(recorded, live.GetResourceVersion()) {
+	if live == nil || !recorded.GoneSince(live.GetResourceVersion()) {
 		return false
 	}
 	content, _, _ := unstructured.NestedSlice(live.Object, "spec", "finalizers") // A Namespace has its own.

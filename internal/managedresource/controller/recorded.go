@@ -2,7 +2,6 @@ package controller
 
 import (
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
@@ -16,16 +15,6 @@ func inSyncWith(recorded objects.Object, desired uint64) bool {
 // a write is then a repair, and not the roll-out of a new manifest.
 func driftedFrom(recorded objects.Object, desired uint64) bool {
 	return recorded.OutOfSync && !recorded.RetryPartial && recorded.Desired == desired
-}
-
-// goneSince reports whether an object was seen to be gone later than at a resource version. An object that left the
-// filter of a watch looks the same, so that callers must not use it for an object whose end takes time.
-func goneSince(recorded objects.Object, resourceVersion string) bool {
-	if !recorded.Known || recorded.Present {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(recorded.ResourceVersion, resourceVersion)
-	return err == nil && order > 0
 }
 
 // createdFor returns the UID of the object that this process created for a ManagedResource; empty if there is none.

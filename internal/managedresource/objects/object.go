@@ -59,6 +59,12 @@ type Object struct {
 	Revision Revision
 }
 
+// GoneSince reports whether an object was seen to be gone later than at a resource version. An object that left the
+// filter of a watch looks the same, so that callers must not use GoneSince for an object whose end takes time.
+func (f Object) GoneSince(resourceVersion string) bool {
+	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
+}
+
 // Get returns the record of an object, without its verdict.
 func (l *Tracker) Get(key ID) Object {
 	l.mu.Lock()
