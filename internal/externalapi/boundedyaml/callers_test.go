@@ -35,7 +35,7 @@ var methods = []string{"UniversalDecoder", "UniversalDeserializer", "UniversalSt
 
 // own are the functions that decode what the operator, or the project itself, has written, or that have a bound of their own.
 var own = map[string]string{
-	"internal/client/command.takeover":                    "the process's configuration",
+	"internal/client/command.takeover":                             "the process's configuration",
 	"internal/commandline/nodeagentauthorizer.fromResourceManager": "the process's configuration",
 	"internal/executable/explaining.Cluster.RESTConfig":            "the user's own kubeconfig",
 	"internal/gen/charts.checkValues":                              "charts of the project",
