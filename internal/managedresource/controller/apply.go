@@ -81,8 +81,6 @@ type outcome struct {
 	// result is created, updated, unchanged or skipped.
 	result      string
 	observation objects.Observation
-	// since is the revision of the object before the first request.
-	since objects.Revision
 	// before is the object as it was found, nil if it did not exist.
 	before, after *unstructured.Unstructured
 	// held has the holds on the object.
@@ -337,15 +335,13 @@ func (a *applier) passOn() {
 	})
 }
 
-// look returns the record of an object, and then the present inputs of its merge, which may have changed while others
-// of its tier were applied. Inputs that change after that leave the object stale.
-func (a *applier) look(desired *plan.Desired, options merge.Options,
-	digest uint64) (objects.Object, merge.Options, uint64) {
-	recorded := a.Tracker.Get(desired.Ref.ID)
+// latest returns the present inputs of the merge of an object, which may have changed while others of its tier were
+// applied. Inputs that change after the object's ticket was issued leave the object stale.
+func (a *applier) latest(desired *plan.Desired, options merge.Options, digest uint64) (merge.Options, uint64) {
 	if now := a.options(desired); now != options {
-		return recorded, now, desiredDigest(desired, now)
+		return now, desiredDigest(desired, now)
 	}
-	return recorded, options, digest
+	return options, digest
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) {
@@ -353,12 +349,13 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		a.failed(ctx, desired, errNotTried)
 		return
 	}
-	recorded, options, digest := a.look(desired, options, digest)
-	compared := a.Tracker.Writing(desired.Ref.ID, digest)
-	defer a.Tracker.Written(desired.Ref.ID)
+	ticket, _ := a.Tracker.Begin(objects.ToApply, ownerOf(a.mr), desired.Ref.ID)
+	defer ticket.End()
+	options, digest = a.latest(desired, options, digest)
+	compared := inSyncWith(ticket.Object, digest) || driftedFrom(ticket.Object, digest)
 	standsIn := !compared && a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now()).Open &&
 		a.drifted(ctx, desired, options, digest)
-	done, err := a.write(ctx, desired, options, recorded)
+	done, err := a.write(ctx, desired, options, ticket)
 	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
 		a.planAnew()
@@ -372,7 +369,7 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		a.waitForHold(desired)
 		return
 	}
-	a.recordApplied(ctx, desired, done, digest, compared)
+	a.recordApplied(ctx, desired, ticket, done, digest, compared)
 }
 
 // visited returns the objects that a full run need not visit once more, unless one is stale: also those that it

@@ -88,7 +88,7 @@ func New(o Options) *Reconciler {
 		holds: newHolds(o.Metrics)}
 	r.Triggers = &Triggers{reconciler: r}
 	r.Tracker.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
-	r.Tracker.OnReady(func(owner objects.Owner) { r.Triggers.add(owner, 0) })
+	r.Tracker.Subscribe(objects.Subscriber{Ready: func(owner objects.Owner) { r.Triggers.add(owner, 0) }})
 	return r
 }
 

@@ -102,12 +102,12 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
 		return left, err
 	}
-	owner, object := p.owner, objects.IDOfEntry(at)
-	if !p.Tracker.BeginDeletion(owner, object) {
+	ticket, mayDelete := p.Tracker.Begin(objects.ToDelete, p.owner, objects.IDOfEntry(at))
+	if !mayDelete {
 		return false, errOwnershipPending
 	}
-	defer p.Tracker.EndDeletion(owner, object)
-	return p.delete(ctx, ref, live)
+	defer ticket.End()
+	return p.delete(ctx, ref, live, ticket)
 }
 
 // leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next
@@ -125,10 +125,10 @@ func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReferenc
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
 func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
-	live *unstructured.Unstructured) (gone bool, err error) {
-	owner, key, terminating := p.owner, objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
+	live *unstructured.Unstructured, ticket *objects.Ticket) (gone bool, err error) {
+	key, terminating := objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
 	if terminating {
-		p.Tracker.DeletionSent(owner, key)
+		ticket.Record(objects.Deleting)
 		p.noteTerminating(key, live)
 	} else {
 		p.notTerminating(key)
@@ -149,19 +149,18 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	if terminating {
 		return false, p.finalize(ctx, live)
 	}
-	p.Tracker.DeletionSent(owner, key)
-	p.Tracker.WriteOutcomeUnknown(key)
+	ticket.Record(objects.Deleting)
 	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
 		return true, nil
 	}
 	if err != nil {
 		if meta.Refused(err) {
-			p.Tracker.DeletionRefused(owner, key)
+			ticket.Record(objects.Refused)
 		}
 		return false, requestError{err}
 	}
-	p.Tracker.SetPending(owner, key, objects.PendingDeletion{}) // Earlier findings are void.
+	p.Tracker.SetPending(p.owner, key, objects.PendingDeletion{}) // Earlier findings are void.
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	deleted(ctx, plan.NameOf(live), p.deletionReason(p.mr))
 	p.mu.Lock()

@@ -107,7 +107,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 		Applied:  func(objects.Owner) { f.applied++ },
 	})
 	f.triggers = f.Triggers
-	l.Subscribe(f.triggers.Drift, func(objects.Owner) {})
+	l.Subscribe(objects.Subscriber{Drift: f.triggers.Drift})
 	return f
 }
 

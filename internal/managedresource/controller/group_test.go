@@ -82,7 +82,7 @@ func (g *grouped) start() {
 		options.Watches, options.Assessor = g.Watches, g.Assessor
 		g.Reconciler = New(options)
 		g.triggers, g.target = g.Triggers, target
-		g.Tracker.Subscribe(g.triggers.Drift, func(objects.Owner) {})
+		g.Tracker.Subscribe(objects.Subscriber{Drift: g.triggers.Drift})
 	}
 	g.Turns = turns.New(turns.Options{
 		Namespace: "garden", Source: g.secrets, Counts: g.Class.Responsible, Clock: g.clock, Metrics: turns.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),

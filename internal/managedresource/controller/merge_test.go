@@ -97,7 +97,7 @@ func TestOptionsAreOfTheLook(t *testing.T) {
 	planned := a.options(desired)
 	items = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"namespace":"n","name":"h","uid":"u"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
 	f.must(f.Watches.Autoscalers().Ready(f.ctx))
-	_, options, digest := a.look(desired, planned, desiredDigest(desired, planned))
+	options, digest := a.latest(desired, planned, desiredDigest(desired, planned))
 	if planned.HorizontallyScaled || !options.HorizontallyScaled || digest != desiredDigest(desired, options) {
 		t.Errorf("planned as scaled %t, looked at as scaled %t, its digest is of that: %t", planned.HorizontallyScaled, options.HorizontallyScaled, digest == desiredDigest(desired, options))
 	}

@@ -48,9 +48,8 @@ func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects
 type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
 
 // created returns the outcome of a creation.
-func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer,
-	before objects.Object) outcome {
-	done := outcome{result: "created", observation: answer.Observation, since: before.Revision}
+func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer) outcome {
+	done := outcome{result: "created", observation: answer.Observation}
 	done.observation.RetryPartial = a.kept(ctx, desired, answer.Object,
 		func(live *unstructured.Unstructured) *unstructured.Unstructured {
 			return merge.Merge(desired, live, options)
@@ -76,8 +75,8 @@ func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outco
 // invalid handles the API server's refusal to change an object to its desired state. An object that no writer changed,
 // and that is written again only because the API server may keep more of it now, stays as it is: a replacement would
 // have the same result, again and again.
-func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome,
-	cause error) (outcome, error) {
+func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, ticket *objects.Ticket,
+	done outcome, cause error) (outcome, error) {
 	seen := a.seen(done.before, a.nextTry())
 	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
 		done.observation = seen
@@ -88,7 +87,7 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 		return outcome{}, fmt.Errorf("%w; the object is not deleted and recreated, because a hold covers parts of it until %s",
 			cause, options.Hold.Until.UTC().Format(time.RFC3339))
 	}
-	return outcome{}, a.replace(ctx, desired, done.before, done.after, cause)
+	return outcome{}, a.replace(ctx, desired, ticket, done.before, done.after, cause)
 }
 
 // kept returns zero if the API server kept the whole write; otherwise the time to write it once more, because the API

@@ -130,10 +130,11 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 func (r *Reconciler) deleteOrphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	live *unstructured.Unstructured, names []resourcesv1alpha1.ObjectReference) error {
 	for _, key := range idsOf(names) {
-		if !r.Tracker.BeginDeletion(collector, key) {
+		ticket, mayDelete := r.Tracker.Begin(objects.ToDelete, collector, key)
+		if !mayDelete {
 			return nil
 		}
-		defer r.Tracker.EndDeletion(collector, key)
+		defer ticket.End()
 	}
 	err := r.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if err != nil && !target.Gone(err) {

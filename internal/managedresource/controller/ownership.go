@@ -80,10 +80,11 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference,
 	live *unstructured.Unstructured, to ownership.Claim) error {
 	next := to.Owner
-	if !r.Tracker.BeginHandOver(next, to.ID) {
+	ticket, mayHandOver := r.Tracker.Begin(objects.ToHandOver, next, to.ID)
+	if !mayHandOver {
 		return errOwnershipPending
 	}
-	defer r.Tracker.EndHandOver(next, to.ID)
+	defer ticket.End()
 	latest, err := r.Statuses.Get(ctx, next)
 	if err == nil && !r.Statuses.Confirmed(latest) {
 		latest, err = r.Statuses.GetUncached(ctx, next)

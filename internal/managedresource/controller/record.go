@@ -15,8 +15,8 @@ import (
 
 // recordApplied records that an object is in sync. compared is true if a change that the run made is the repair of
 // drift.
-func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done outcome, digest uint64,
-	compared bool) {
+func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, ticket *objects.Ticket, done outcome,
+	digest uint64, compared bool) {
 	origin, another := a.namesAnother(done.before)
 	if done.anothers = another; another && desired.CreateOnly {
 		a.disown(desired.Ref.ID, done.observation.UID, origin)
@@ -24,10 +24,10 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, done
 	a.succeeded(desired, done)
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	observation := done.observation
-	observation.ID, observation.Desired, observation.Since = desired.Ref.ID, cmp.Or(done.desired, digest), done.since
+	observation.ID, observation.Desired, observation.Since = desired.Ref.ID, cmp.Or(done.desired, digest), ticket.Revision
 	a.Watches.Served(desired.Ref)
 	if !observation.Terminating {
-		a.Tracker.Applied(observation.ID)
+		ticket.Record(objects.Applied)
 	}
 	a.noteHold(ctx, desired, done)
 	a.recordRepair(ctx, desired, done, compared)

@@ -40,7 +40,9 @@ func (a *applier) delay(wait time.Duration) {
 func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64,
 	wait time.Duration) {
 	key := desired.Ref.ID
-	before, options, digest := a.look(desired, options, digest)
+	ticket, _ := a.Tracker.Begin(objects.ToApply, ownerOf(a.mr), key)
+	defer ticket.End()
+	options, digest = a.latest(desired, options, digest)
 	live, err := a.get(ctx, desired)
 	if err != nil && !target.Gone(err) {
 		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", desired.Name(),
@@ -58,8 +60,8 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 		held := a.heldOn(desired, live)
 		options.Hold = held.effect
 		merged = a.merge(desired, live, options, keptBy, origin)
-		if same, again := a.same(ctx, desired, live, merged, before.RetryPartial); same {
-			a.recordApplied(ctx, desired, outcome{result: "unchanged", observation: a.seen(live, again), since: before.Revision,
+		if same, again := a.same(ctx, desired, live, merged, ticket.RetryPartial); same {
+			a.recordApplied(ctx, desired, ticket, outcome{result: "unchanged", observation: a.seen(live, again),
 				before: live, after: merged, keptBy: keptBy, held: held}, digest, false)
 			return
 		}

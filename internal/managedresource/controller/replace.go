@@ -13,13 +13,14 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
 // replace answers an update that was refused as invalid: where the object asks for it, or is an immutable ConfigMap or
 // Secret, it is deleted, if it is ours, and the next run creates it (MR-33, MR-34).
-func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured,
-	cause error) error {
+func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *objects.Ticket,
+	live, merged *unstructured.Unstructured, cause error) error {
 	annotations := merged.GetAnnotations()
 	if !meta.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
 		return a.withHelp(desired, live, merged, cause)
@@ -45,11 +46,10 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, live, merg
 	if err := a.lease.Check(ctx, Cached); err != nil {
 		return err // No run would create it again.
 	}
-	a.Tracker.DeletionSent(ownerOf(a.mr), desired.Ref.ID)
-	a.Tracker.WriteOutcomeUnknown(desired.Ref.ID)
+	ticket.Record(objects.Deleting)
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
 		if meta.Refused(err) {
-			a.Tracker.DeletionRefused(ownerOf(a.mr), desired.Ref.ID)
+			ticket.Record(objects.Refused)
 		}
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
 	}

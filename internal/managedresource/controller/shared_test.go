@@ -155,12 +155,12 @@ func TestLaterSpecificationDropsNothing(t *testing.T) {
 func (f *fixture) woken() (drain func()) {
 	var mu sync.Mutex
 	queue := map[objects.Owner]bool{}
-	f.Tracker.Subscribe(func(owner objects.Owner, key objects.ID) {
+	f.Tracker.Subscribe(objects.Subscriber{Drift: func(owner objects.Owner, key objects.ID) {
 		f.triggers.Drift(owner, key)
 		mu.Lock()
 		defer mu.Unlock()
 		queue[owner] = true
-	}, func(objects.Owner) {})
+	}})
 	taken := func() map[objects.Owner]bool {
 		mu.Lock()
 		defer mu.Unlock()

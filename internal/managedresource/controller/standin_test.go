@@ -93,7 +93,7 @@ func TestAttemptsWakeNobody(t *testing.T) {
 	}
 	drain()
 	var told []objects.Owner
-	f.Tracker.Subscribe(func(owner objects.Owner, _ objects.ID) { told = append(told, owner) }, func(objects.Owner) {})
+	f.Tracker.Subscribe(objects.Subscriber{Drift: func(owner objects.Owner, _ objects.ID) { told = append(told, owner) }})
 	readAt := f.target.count(http.MethodGet)
 	for _, name := range []string{"one", "two", "one", "two"} {
 		_, _ = f.run(name)
@@ -575,10 +575,10 @@ func TestDriftWhileTheLastOneIsRefused(t *testing.T) {
 					}
 					return 0
 				})
-				f.Tracker.Subscribe(func(owner objects.Owner, key objects.ID) {
+				f.Tracker.Subscribe(objects.Subscriber{Drift: func(owner objects.Owner, key objects.ID) {
 					f.triggers.Drift(owner, key)
 					told = append(told, owner.Name)
-				}, func(objects.Owner) {})
+				}})
 				run := func(name string) {
 					runner = name
 					_, _ = f.run(name)

@@ -24,8 +24,8 @@ import (
 //
 // It is one loop, as each answer decides whether the next attempt creates or updates.
 func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options,
-	recorded objects.Object) (outcome, error) {
-	expectAbsent := desired.Old == nil || recorded.Known && !recorded.Present
+	ticket *objects.Ticket) (outcome, error) {
+	expectAbsent := desired.Old == nil || ticket.Known && !ticket.Present
 	for attempt := 0; ; attempt++ {
 		var createErr error
 		if expectAbsent && a.staysMissing(desired) {
@@ -36,7 +36,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 				return outcome{}, err
 			}
 			var done outcome
-			if done, createErr = a.tryCreate(ctx, desired, options, recorded); createErr == nil ||
+			if done, createErr = a.tryCreate(ctx, desired, options, ticket); createErr == nil ||
 				apimeta.IsNoMatchError(createErr) {
 				return done, createErr
 			}
@@ -53,7 +53,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 			return outcome{}, cmp.Or(createErr, err)
 		}
 		expectAbsent = false
-		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, recorded)
+		done, isOutdated, err := a.tryUpdate(ctx, desired, live, options, ticket)
 		if isOutdated && attempt < updateAttempts {
 			continue // Another writer was faster: merge into the present object.
 		}
@@ -62,18 +62,18 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 }
 
 func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options,
-	recorded objects.Object) (outcome, error) {
+	ticket *objects.Ticket) (outcome, error) {
 	created, err := a.create(ctx, desired, options)
 	if err != nil {
-		a.unanswered(desired, err)
+		unanswered(ticket, err)
 		return outcome{}, err
 	}
-	return a.created(ctx, desired, options, created, recorded), nil
+	return a.created(ctx, desired, options, created), nil
 }
 
 // tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
 func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured,
-	options merge.Options, recorded objects.Object) (_ outcome, isOutdated bool, _ error) {
+	options merge.Options, ticket *objects.Ticket) (_ outcome, isOutdated bool, _ error) {
 	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
 	if err != nil {
 		return outcome{}, false, err
@@ -88,10 +88,10 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		return a.merge(desired, live, options, keptBy, origin)
 	}
 	merged := mergeLive(live)
-	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, since: recorded.Revision,
-		desired: inherited, held: held}
+	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, desired: inherited,
+		held: held}
 	if !a.rewrites(ctx, desired) {
-		if same, again := a.same(ctx, desired, live, merged, recorded.RetryPartial); same {
+		if same, again := a.same(ctx, desired, live, merged, ticket.RetryPartial); same {
 			done.observation = a.seen(live, again)
 			return done, false, nil
 		}
@@ -100,53 +100,53 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 		return outcome{}, false, err
 	}
 	if resized := merge.Resize(live, merged); resized != nil && a.Target.Resizes(ctx, live.GroupVersionKind()) {
-		return a.resize(ctx, desired, resized, options, done, mergeLive)
+		return a.resize(ctx, desired, resized, options, ticket, done, mergeLive)
 	}
 	if err := merge.CheckUpdate(live, merged); err != nil {
-		done, err = a.invalid(ctx, desired, options, done, err)
+		done, err = a.invalid(ctx, desired, options, ticket, done, err)
 		return done, false, err
 	}
 	a.Marked.Writes(ctx, merged)
 	answer, err := a.Target.Update(ctx, merged, a.Watches.View())
-	return a.answered(ctx, desired, options, done, answer, err, mergeLive)
+	return a.answered(ctx, desired, options, ticket, done, answer, err, mergeLive)
 }
 
 // resize changes the resources of a Pod, which only a subresource does (MRM-18). The next attempt makes all other
 // changes.
 func (a *applier) resize(ctx context.Context, desired *plan.Desired, resized *unstructured.Unstructured,
-	options merge.Options, done outcome,
-	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
+	options merge.Options, ticket *objects.Ticket,
+	done outcome, mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
 	answer, err := a.Target.Resize(ctx, resized, a.Watches.View())
 	if err == nil && !merge.Equal(resized, done.after) {
 		return outcome{}, true, errResized
 	}
-	return a.answered(ctx, desired, options, done, answer, err, mergeLive)
+	return a.answered(ctx, desired, options, ticket, done, answer, err, mergeLive)
 }
 
 // errResized is the error of an attempt that changed the resources of a Pod, but made no other change.
 var errResized = errors.New("the resources of the Pod were changed, but it was changed by others before the rest was written")
 
 // answered handles the answer to an update.
-func (a *applier) answered(ctx context.Context, desired *plan.Desired, options merge.Options, done outcome,
-	answer target.Answer, err error,
+func (a *applier) answered(ctx context.Context, desired *plan.Desired, options merge.Options, ticket *objects.Ticket,
+	done outcome, answer target.Answer, err error,
 	mergeLive func(*unstructured.Unstructured) *unstructured.Unstructured) (outcome, bool, error) {
-	a.unanswered(desired, err)
+	unanswered(ticket, err)
 	switch {
 	case err == nil:
 		return a.updated(ctx, desired, done, answer, mergeLive), false, nil
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return outcome{}, true, err
 	case apierrors.IsInvalid(err):
-		done, err = a.invalid(ctx, desired, options, done, err)
+		done, err = a.invalid(ctx, desired, options, ticket, done, err)
 		return done, false, err
 	}
 	return outcome{}, false, err
 }
 
 // unanswered records a write that may have been carried out, though its answer does not confirm it.
-func (a *applier) unanswered(desired *plan.Desired, err error) {
+func unanswered(ticket *objects.Ticket, err error) {
 	if err != nil && !meta.Refused(err) {
-		a.Tracker.WriteOutcomeUnknown(desired.Ref.ID)
+		ticket.Record(objects.Unknown)
 	}
 }
 

@@ -235,7 +235,7 @@ func (e *Engine) reconcilers(class meta.Class,
 		health.Confirm, health.Other = judge.confirm, judge.other
 		judges = append(judges, healthcontroller.New(health))
 	}
-	e.tracker.Subscribe(reconciler.Triggers.Drift, changed)
+	e.tracker.Subscribe(objects.Subscriber{Drift: reconciler.Triggers.Drift, Verdict: changed})
 	return reconciler, judges
 }
 

@@ -148,7 +148,7 @@ func TestModel(t *testing.T) {
 		}
 		take := func(a answer) {
 			versionsWentBackwards := false
-			r.OnVersionsWentBackwards(func() { versionsWentBackwards = true })
+			r.Subscribe(Subscriber{VersionsWentBackwards: func() { versionsWentBackwards = true }})
 			r.MarkInSync(mr1, a.notify(digests))
 			r.Written(cm.ID)
 			if versionsWentBackwards {

@@ -18,8 +18,8 @@ func TestModelOfOwners(t *testing.T) {
 		digests := rapid.Bool().Draw(t, "digests")
 		r := newRecorder(nil)
 		queued := map[Owner]bool{}
-		r.Subscribe(func(o Owner, _ ID) { queued[o] = true }, func(Owner) {})
-		r.OnVersionsWentBackwards(func() { t.Fatalf("no restore here") })
+		r.Subscribe(Subscriber{Drift: func(o Owner, _ ID) { queued[o] = true },
+			VersionsWentBackwards: func() { t.Fatalf("no restore here") }})
 		version, digest, uid := 100, uint64(1), 1
 		there, right := true, false
 		type snap struct {

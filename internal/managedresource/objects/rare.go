@@ -80,45 +80,12 @@ func (l *Tracker) WroteNothing(key ID, w Write, until time.Time) {
 	}
 }
 
-// DeletionSent records, before the request is sent, that a run of a ManagedResource deletes an object, for good or to
-// create it anew.
-func (l *Tracker) DeletionSent(owner Owner, key ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, o := l.findLocked(key), l.owners[owner]
-	if r == nil || o == nil {
-		return
-	}
-	if x := l.rareLocked(r); !slices.Contains(x.deleting, o) {
-		x.deleting = append(x.deleting, o)
-	}
-}
-
-// DeletionRefused records that a deletion by a run of a ManagedResource was not carried out.
-func (l *Tracker) DeletionRefused(owner Owner, key ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil {
-		l.endDeletingLocked(r, l.owners[owner])
-	}
-}
-
 func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
 	if r.rare == nil {
 		return
 	}
 	r.rare.deleting = slices.DeleteFunc(r.rare.deleting, func(other *ownerRecord) bool { return other == o })
 	l.completeRareLocked(r)
-}
-
-// Applied records that a run found or made an object in sync: the deletions that runs had sent are over.
-func (l *Tracker) Applied(key ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil && r.rare != nil {
-		r.rare.deleting = nil
-		l.completeRareLocked(r)
-	}
 }
 
 // claimEndsLocked removes the entries about an object for a ManagedResource that no longer has it.

@@ -11,19 +11,21 @@ import (
 func TestOwnDeletions(t *testing.T) {
 	key := ID{Name: "a"}
 	one, two := Owner{Name: "one"}, Owner{Name: "two"}
-	for name, ends := range map[string]func(*Tracker){
-		"its deletion is refused":   func(l *Tracker) { l.DeletionRefused(two, key) },
-		"it has the object no more": func(l *Tracker) { l.Track(two, nil) },
+	for name, ends := range map[string]func(*Tracker, *Ticket){
+		"its deletion is refused":   func(_ *Tracker, of *Ticket) { of.Record(Refused) },
+		"it has the object no more": func(l *Tracker, _ *Ticket) { l.Track(two, nil) },
 	} {
 		l := New()
+		var ticket *Ticket
 		for _, owner := range []Owner{one, two} {
 			l.Track(owner, []Ref{{ID: key}})
-			l.DeletionSent(owner, key)
+			ticket, _ = l.Begin(ToApply, owner, key)
+			ticket.Record(Deleting)
 		}
-		if ends(l); !l.isBeingDeleted(key) {
+		if ends(l, ticket); !l.isBeingDeleted(key) {
 			t.Errorf("%s: one has deleted it to create it anew, and has not applied it since", name)
 		}
-		if l.Applied(key); l.isBeingDeleted(key) || len(l.rares) > 0 {
+		if ticket.Record(Applied); l.isBeingDeleted(key) || len(l.rares) > 0 {
 			t.Errorf("%s: an object that was applied is still being deleted", name)
 		}
 	}
@@ -34,7 +36,8 @@ func TestRarePartsEnd(t *testing.T) {
 	now, key, owner := time.Now(), ID{Name: "a"}, Owner{Name: "o"}
 	l := New()
 	l.Track(owner, []Ref{{ID: key}, {ID: ID{Name: "b"}}})
-	l.DeletionSent(owner, key)
+	ticket, _ := l.Begin(ToApply, owner, key)
+	ticket.Record(Deleting)
 	l.SetPending(owner, key, PendingDeletion{Next: now, Err: errors.New("x")})
 	l.WroteNothing(key, Write{1, 2}, now.Add(time.Minute))
 	if p := l.Pending(owner, key); p.Err == nil || p.Next != now {

@@ -45,13 +45,6 @@ type handOver struct {
 	key ID
 }
 
-// OnReady sets the callback that is called, outside the lock, when a run that was busy may begin again.
-func (l *Tracker) OnReady(do func(Owner)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.onReady = do
-}
-
 // BeginRun claims, for a run of a ManagedResource, objects that it has on record. It claims nothing and returns true
 // if the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
 // leaves. The answer to that request wakes the run.
@@ -155,62 +148,6 @@ func (l *Tracker) waitLocked(owner Owner, key ID) {
 	if !slices.Contains(l.waiting[key], owner) {
 		l.waiting[key] = append(l.waiting[key], owner)
 	}
-}
-
-// answered wakes the runs that were busy because of an object.
-func (l *Tracker) answered(key ID, change func()) {
-	l.mu.Lock()
-	change()
-	woken, onReady := l.waiting[key], l.onReady
-	delete(l.waiting, key)
-	l.mu.Unlock()
-	for _, owner := range woken {
-		onReady(owner)
-	}
-}
-
-// BeginDeletion reports whether a run may delete an object that it leaves, and that was judged since: not if another
-// run applies it. EndDeletion must follow once the request was answered.
-func (l *Tracker) BeginDeletion(owner Owner, key ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	left := l.owners[owner].releases(l.findLocked(key))
-	if left == nil || left.wanted {
-		return false
-	}
-	left.deleting = true
-	return true
-}
-
-// EndDeletion ends the deletion that BeginDeletion began.
-func (l *Tracker) EndDeletion(owner Owner, key ID) {
-	l.answered(key, func() {
-		if left := l.owners[owner].releases(l.findLocked(key)); left != nil {
-			left.deleting = false
-		}
-	})
-}
-
-// BeginHandOver reports whether an object may be handed to a ManagedResource: not if a run of that ManagedResource
-// leaves the object. If it returns true, EndHandOver must follow once the request was answered.
-func (l *Tracker) BeginHandOver(to Owner, key ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.owners[to].releases(l.findLocked(key)) != nil {
-		return false
-	}
-	l.handOvers[handOver{to, key}]++
-	return true
-}
-
-// EndHandOver ends the hand-over that BeginHandOver began.
-func (l *Tracker) EndHandOver(to Owner, key ID) {
-	l.answered(key, func() {
-		under := handOver{to, key}
-		if l.handOvers[under]--; l.handOvers[under] == 0 {
-			delete(l.handOvers, under)
-		}
-	})
 }
 
 // Releases reports whether a run that is under way leaves an object.

@@ -15,6 +15,9 @@ type modelRun struct {
 	applies, releases, wanted, deleting map[int]bool
 	// handed counts the hand-overs to its ManagedResource that are under way, by object.
 	handed map[int]int
+	// tickets are those of its deletions, handOvers those of hand-overs to its ManagedResource.
+	tickets   map[int]*Ticket
+	handOvers map[int][]*Ticket
 	// woken is true if it was busy and was not woken since.
 	busy map[int]bool
 }
@@ -28,16 +31,16 @@ func TestLawOfRuns(t *testing.T) {
 		owner := func(i int) Owner { return Owner{Name: fmt.Sprint(i)} }
 		key := func(i int) ID { return ID{Namespace: "n", Name: fmt.Sprint(i)} }
 		l, model := New(), make([]modelRun, runs)
-		l.OnReady(func(o Owner) {
+		l.Subscribe(Subscriber{Ready: func(o Owner) {
 			for i := range model {
 				if owner(i) == o {
 					clear(model[i].busy)
 				}
 			}
-		})
+		}})
 		for i := range model {
 			l.Track(owner(i), []Ref{{ID: key(0)}, {ID: key(1)}})
-			model[i].handed, model[i].busy = map[int]int{}, map[int]bool{}
+			model[i].handed, model[i].busy, model[i].handOvers = map[int]int{}, map[int]bool{}, map[int][]*Ticket{}
 		}
 		draw := func(t *rapid.T) (int, *modelRun, int) {
 			run := rapid.IntRange(0, runs-1).Draw(t, "run")
@@ -49,7 +52,7 @@ func TestLawOfRuns(t *testing.T) {
 				if s.under {
 					return
 				}
-				next := modelRun{under: true, applies: map[int]bool{}, releases: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, busy: s.busy}
+				next := modelRun{under: true, applies: map[int]bool{}, releases: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, busy: s.busy, tickets: map[int]*Ticket{}, handOvers: s.handOvers}
 				var applies, releases []ID
 				busy := map[int]bool{}
 				for object := range things {
@@ -94,7 +97,7 @@ func TestLawOfRuns(t *testing.T) {
 				run, s, _ := draw(t)
 				if s.under && len(s.deleting) == 0 {
 					l.EndRun(owner(run))
-					*s = modelRun{handed: s.handed, busy: s.busy}
+					*s = modelRun{handed: s.handed, busy: s.busy, handOvers: s.handOvers}
 				}
 			},
 			"it deletes": func(t *rapid.T) {
@@ -103,20 +106,21 @@ func TestLawOfRuns(t *testing.T) {
 					return
 				}
 				want := s.releases[object] && !s.wanted[object]
-				if got := l.BeginDeletion(owner(run), key(object)); got != want {
+				ticket, got := l.Begin(ToDelete, owner(run), key(object))
+				if got != want {
 					t.Fatalf("MRB-16: it may delete: %t, want %t", got, want)
 				}
 				if want {
-					s.deleting[object] = true
+					s.deleting[object], s.tickets[object] = true, ticket
 				}
 			},
 			"its deletion is answered": func(t *rapid.T) {
-				run, s, object := draw(t)
+				_, s, object := draw(t)
 				if !s.deleting[object] {
 					return
 				}
 				delete(s.deleting, object)
-				l.EndDeletion(owner(run), key(object))
+				s.tickets[object].End()
 				for i := range model {
 					if model[i].busy[object] {
 						t.Fatalf("MRB-16: %d waits for an answer that came", i)
@@ -125,19 +129,21 @@ func TestLawOfRuns(t *testing.T) {
 			},
 			"somebody hands an object over": func(t *rapid.T) {
 				heir, s, object := draw(t)
-				if got, want := l.BeginHandOver(owner(heir), key(object)), !s.releases[object]; got != want {
-					t.Fatalf("MRB-16: the hand-over is allowed: %t, want %t", got, want)
-				} else if want {
+				if ticket, got := l.Begin(ToHandOver, owner(heir), key(object)); got == s.releases[object] {
+					t.Fatalf("MRB-16: the hand-over is allowed: %t", got)
+				} else if got {
 					s.handed[object]++
+					s.handOvers[object] = append(s.handOvers[object], ticket)
 				}
 			},
 			"the hand-over is answered": func(t *rapid.T) {
-				heir, s, object := draw(t)
+				_, s, object := draw(t)
 				if s.handed[object] == 0 {
 					return
 				}
 				s.handed[object]--
-				l.EndHandOver(owner(heir), key(object))
+				s.handOvers[object][0].End()
+				s.handOvers[object] = s.handOvers[object][1:]
 			},
 			"": func(t *rapid.T) {
 				for i := range model {
@@ -202,17 +208,48 @@ func TestLeaveToo(t *testing.T) {
 	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, ID{Name: "a"}
 	l.Track(one, []Ref{{ID: ID{Name: "b"}}})
 	l.BeginRun(one, nil, nil)
-	l.BeginHandOver(one, key)
+	handOver, _ := l.Begin(ToHandOver, one, key)
 	if !l.ReleaseAlso(one, Ref{ID: key}) {
 		t.Error("MRB-16: it is being handed over")
 	}
-	l.EndHandOver(one, key)
-	if l.ReleaseAlso(one, Ref{ID: key}) || !l.Releases(one, key) || !l.BeginDeletion(one, key) {
+	handOver.End()
+	if l.ReleaseAlso(one, Ref{ID: key}) || !l.Releases(one, key) {
 		t.Error("MRB-16: it is not claimed")
 	}
-	l.EndDeletion(one, key)
+	deletion, mayDelete := l.Begin(ToDelete, one, key)
+	if !mayDelete {
+		t.Fatal("MRB-16: it is not claimed")
+	}
+	deletion.End()
 	l.Track(two, []Ref{{ID: key}})
-	if l.BeginRun(two, []ID{key}, nil); l.BeginDeletion(one, key) {
+	l.BeginRun(two, []ID{key}, nil)
+	if _, mayDelete := l.Begin(ToDelete, one, key); mayDelete {
 		t.Error("MRB-16: it is deleted though another run applies it")
+	}
+}
+
+// A ticket ends once, whoever ends it, and is about the record that it was issued for: a record that was dropped and made anew is nobody's write.
+func TestTicketsEndOnce(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+	first, _ := r.Begin(ToApply, mr1, cm.ID)
+	second, _ := r.Begin(ToApply, mr1, cm.ID)
+	r.MarkOutOfSync(cm.ID)
+	first.End()
+	if first.End(); len(r.drift) > 0 {
+		t.Error("MRB-34: notified while a write is under way")
+	}
+	if second.End(); len(r.drift) != 1 {
+		t.Errorf("MRB-34: notified %d times after the last write", len(r.drift))
+	}
+	late, _ := r.Begin(ToApply, mr1, cm.ID)
+	r.Track(mr1, nil)
+	r.Track(mr1, []Ref{cm})
+	current, _ := r.Begin(ToApply, mr1, cm.ID)
+	r.MarkOutOfSync(cm.ID)
+	if late.End(); len(r.drift) != 1 {
+		t.Error("MRB-34: the ticket of a former record ended a write of the present one")
+	}
+	if current.End(); len(r.drift) != 2 {
+		t.Errorf("MRB-34: notified %d times after the last write", len(r.drift))
 	}
 }

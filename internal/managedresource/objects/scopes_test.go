@@ -56,7 +56,7 @@ func TestModelOfScopes(t *testing.T) {
 		other.Version = "v2"
 		r := newRecorder(nil)
 		wronglyProven := ""
-		r.OnVersionsWentBackwards(func() { wronglyProven = "an answer" })
+		r.Subscribe(Subscriber{VersionsWentBackwards: func() { wronglyProven = "an answer" }})
 		labelled := &scopeWatch{name: "labelled", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v1" }}
 		named := &scopeWatch{name: "by name", covers: func(ref Ref) bool { return ref.Unlabelled }}
 		second := &scopeWatch{name: "v2", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v2" }}

@@ -69,47 +69,55 @@ type Tracker struct {
 	// unrecorded are the objects in the inventories of ManagedResources that are not on record for them.
 	unrecorded map[Owner][]ID
 
-	onReady                 func(Owner)
-	onDrift                 func(Owner, ID)
-	onVerdict               func(Owner)
-	onVersionsWentBackwards func()
+	subscriber Subscriber
 }
 
 // New returns an empty tracker.
 func New() *Tracker {
 	return &Tracker{
-		records:                 map[kind]map[name]*record{},
-		elsewhere:               map[kind]int{},
-		owners:                  map[Owner]*ownerRecord{},
-		pods:                    newPodCounts(),
-		deployments:             map[types.UID]*record{},
-		partial:                 map[*record]time.Time{},
-		rares:                   map[*record]struct{}{},
-		handOvers:               map[handOver]int{},
-		waiting:                 map[ID][]Owner{},
-		ignored:                 map[Owner]map[ID]struct{}{},
-		unrecorded:              map[Owner][]ID{},
-		onReady:                 func(Owner) {},
-		onDrift:                 func(Owner, ID) {},
-		onVerdict:               func(Owner) {},
-		onVersionsWentBackwards: func() {},
+		records:     map[kind]map[name]*record{},
+		elsewhere:   map[kind]int{},
+		owners:      map[Owner]*ownerRecord{},
+		pods:        newPodCounts(),
+		deployments: map[types.UID]*record{},
+		partial:     map[*record]time.Time{},
+		rares:       map[*record]struct{}{},
+		handOvers:   map[handOver]int{},
+		waiting:     map[ID][]Owner{},
+		ignored:     map[Owner]map[ID]struct{}{},
+		unrecorded:  map[Owner][]ID{},
+		subscriber: Subscriber{Drift: func(Owner, ID) {}, Verdict: func(Owner) {}, Ready: func(Owner) {},
+			VersionsWentBackwards: func() {}},
 	}
 }
 
-// Subscribe sets the callbacks that are called, outside the lock, when an object of a ManagedResource may have drifted
-// and when the verdict about one changed. Earlier reports are not repeated.
-func (l *Tracker) Subscribe(onDrift func(Owner, ID), onVerdict func(Owner)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.onDrift, l.onVerdict = onDrift, onVerdict
+// Subscriber has the callbacks of those who want to hear of changes. They are called outside the lock.
+type Subscriber struct {
+	// Drift is called when an object of a ManagedResource may have drifted, Verdict when the verdict about one changed.
+	Drift   func(Owner, ID)
+	Verdict func(Owner)
+	// Ready is called when a run that was busy may begin again.
+	Ready func(Owner)
+	// VersionsWentBackwards is called when an answer proves that resource versions were turned back.
+	VersionsWentBackwards func()
 }
 
-// OnVersionsWentBackwards sets the callback that is called, outside the lock, when an answer proves that resource
-// versions were turned back.
-func (l *Tracker) OnVersionsWentBackwards(do func()) {
+// Subscribe sets the callbacks that a subscriber has. Earlier reports are not repeated.
+func (l *Tracker) Subscribe(s Subscriber) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.onVersionsWentBackwards = do
+	if s.Drift != nil {
+		l.subscriber.Drift = s.Drift
+	}
+	if s.Verdict != nil {
+		l.subscriber.Verdict = s.Verdict
+	}
+	if s.Ready != nil {
+		l.subscriber.Ready = s.Ready
+	}
+	if s.VersionsWentBackwards != nil {
+		l.subscriber.VersionsWentBackwards = s.VersionsWentBackwards
+	}
 }
 
 // Track sets the objects of a ManagedResource; its former objects are forgotten unless another ManagedResource has
@@ -468,6 +476,8 @@ func (l *Tracker) Size() int {
 type notices struct {
 	drift    []drift
 	verdicts []Owner
+	// ready are the ManagedResources whose runs were busy.
+	ready []Owner
 	// versionsWentBackwards is true if an answer proved that.
 	versionsWentBackwards bool
 }
@@ -484,19 +494,22 @@ func (n *notices) judge(r *record) {
 }
 
 func (n *notices) send(l *Tracker) {
-	if len(n.drift) == 0 && len(n.verdicts) == 0 && !n.versionsWentBackwards {
+	if len(n.drift) == 0 && len(n.verdicts) == 0 && len(n.ready) == 0 && !n.versionsWentBackwards {
 		return
 	}
 	l.mu.Lock()
-	onDrift, onVerdict, onVersionsWentBackwards := l.onDrift, l.onVerdict, l.onVersionsWentBackwards
+	subscriber := l.subscriber
 	l.mu.Unlock()
 	for _, d := range n.drift {
-		onDrift(d.owner, d.key)
+		subscriber.Drift(d.owner, d.key)
 	}
 	for _, owner := range n.verdicts {
-		onVerdict(owner)
+		subscriber.Verdict(owner)
+	}
+	for _, owner := range n.ready {
+		subscriber.Ready(owner)
 	}
 	if n.versionsWentBackwards {
-		onVersionsWentBackwards()
+		subscriber.VersionsWentBackwards()
 	}
 }

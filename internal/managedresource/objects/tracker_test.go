@@ -25,11 +25,28 @@ var (
 type recorder struct {
 	*Tracker
 	drift, verdicts []Owner
+	writes          map[ID][]*Ticket
+}
+
+// Writing issues a ticket to write an object, and reports whether the object was compared with the desired state.
+func (r *recorder) Writing(id ID, desired uint64) (compared bool) {
+	ticket, _ := r.Begin(ToApply, mr1, id)
+	r.writes[id] = append(r.writes[id], ticket)
+	return ticket.Desired == desired && (ticket.InSync || ticket.OutOfSync && !ticket.RetryPartial)
+}
+
+// Written ends the first ticket that Writing issued.
+func (r *recorder) Written(id ID) {
+	if tickets := r.writes[id]; len(tickets) > 0 {
+		tickets[0].End()
+		r.writes[id] = tickets[1:]
+	}
 }
 
 func newRecorder(owners map[Owner][]Ref) *recorder {
-	r := &recorder{Tracker: New()}
-	r.Subscribe(func(o Owner, _ ID) { r.drift = append(r.drift, o) }, func(o Owner) { r.verdicts = append(r.verdicts, o) })
+	r := &recorder{Tracker: New(), writes: map[ID][]*Ticket{}}
+	r.Subscribe(Subscriber{Drift: func(o Owner, _ ID) { r.drift = append(r.drift, o) },
+		Verdict: func(o Owner) { r.verdicts = append(r.verdicts, o) }})
 	for owner, refs := range owners {
 		r.Track(owner, refs)
 	}
@@ -381,7 +398,6 @@ func TestEndState(t *testing.T) {
 
 func TestConcurrentUse(*testing.T) {
 	r := New()
-	r.Subscribe(func(Owner, ID) {}, func(Owner) {})
 	var running sync.WaitGroup
 	for worker := range 8 {
 		running.Go(func() {

@@ -123,7 +123,7 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := objects.New()
 		var suspected atomic.Int32
-		l.Subscribe(func(objects.Owner, objects.ID) { suspected.Add(1) }, func(objects.Owner) {})
+		l.Subscribe(objects.Subscriber{Drift: func(objects.Owner, objects.ID) { suspected.Add(1) }})
 		l.Track(objects.Owner{Name: "mr"}, []objects.Ref{{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}, Version: "v1"}})
 		a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
 		for i, step := range []struct {

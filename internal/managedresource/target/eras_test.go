@@ -51,11 +51,11 @@ func TestListsOfAnEraComeAfterItsBegin(t *testing.T) {
 			t.Errorf("followed anew while resource version %s of the former era is known", known)
 		}
 	})
-	l.Subscribe(func(objects.Owner, objects.ID) {
+	l.Subscribe(objects.Subscriber{Drift: func(objects.Owner, objects.ID) {
 		if former.isCurrent() {
 			t.Error("the former era is heeded after its end")
 		}
-	}, func(objects.Owner) {})
+	}})
 	w.renew(nil)
 	if !begun {
 		t.Error("not followed anew")

@@ -51,7 +51,7 @@ func TestPodsOfCreateOnlyDeployment(t *testing.T) {
 		t.Fatalf("MRP-10: with an old Pod Progressing is %s", got)
 	}
 	reported := make(chan struct{}, 100)
-	r.Subscribe(func(objects.Owner, objects.ID) {}, func(objects.Owner) { reported <- struct{}{} })
+	r.Subscribe(objects.Subscriber{Verdict: func(objects.Owner) { reported <- struct{}{} }})
 	before := r.count("get") // Who counts Pods without watches begins with the Deployment.
 	r.delete(podKind, "n", "old")
 	eventually(t, "MRT-13: it is told that an old Pod has gone", func() bool { return len(reported) > 0 })

@@ -90,7 +90,7 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 	}
 	w.after = func(wait time.Duration, do func()) { time.AfterFunc(wait, w.panicked.guarding(do)) }
 	w.autoscalers = newAutoscalers(w)
-	l.OnVersionsWentBackwards(func() { w.versionsWentBackwards(nil) })
+	l.Subscribe(objects.Subscriber{VersionsWentBackwards: func() { w.versionsWentBackwards(nil) }})
 	return w
 }
 

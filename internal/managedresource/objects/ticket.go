@@ -1,0 +1,150 @@
+package objects
+
+import (
+	"math"
+	"slices"
+)
+
+// Op is what the requests of a ticket do.
+type Op uint8
+
+const (
+	// ToApply reads an object, and creates or changes it if it is not in sync.
+	ToApply Op = iota
+	// ToDelete deletes an object that a run releases.
+	ToDelete
+	// ToHandOver makes the ManagedResource the origin of an object of another one.
+	ToHandOver
+)
+
+// Answer is what a request has brought about.
+type Answer uint8
+
+const (
+	// Unknown: the request may have changed the object, though no answer confirms it yet. The last comparison is void,
+	// and an event of the object is no drift.
+	Unknown Answer = iota
+	// Deleting: a deletion is about to be sent, for good or to create the object anew, or was accepted before; its
+	// outcome is unknown.
+	Deleting
+	// Refused: the deletion was not carried out.
+	Refused
+	// Applied: the object was found or made in sync; the deletions that runs had sent are over.
+	Applied
+)
+
+// Ticket is the permission to send requests about an object. It must be ended once their answers are reported.
+type Ticket struct {
+	// Object is the object as it was on record when the ticket was issued.
+	Object
+
+	tracker *Tracker
+	op      Op
+	owner   Owner
+	id      ID
+	// counted is the record whose writes the ticket counts among, nil if there is none.
+	counted *record
+	ended   bool
+}
+
+// Begin issues a ticket for requests of a ManagedResource about an object, which has the object on record. It refuses
+// a deletion if another run applies the object, or the run of the ManagedResource does not release it any more; and a
+// hand-over to a ManagedResource whose run releases the object. Until a ticket to apply ends, no subscriber is notified that the
+// object is stale: a watch may report the change before the answer arrives.
+func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.findLocked(id)
+	t := &Ticket{tracker: l, op: op, owner: owner, id: id}
+	if r != nil {
+		t.Object = r.snapshot()
+	}
+	left := l.owners[owner].releases(r)
+	switch op {
+	case ToApply:
+		if r != nil && r.writes < math.MaxUint8 {
+			r.writes++
+			t.counted = r
+		}
+	case ToDelete:
+		if left == nil || left.wanted {
+			return nil, false
+		}
+		left.deleting = true
+	case ToHandOver:
+		if left != nil {
+			return nil, false
+		}
+		l.handOvers[handOver{owner, id}]++
+	}
+	return t, true
+}
+
+// Record records what a request has brought about.
+func (t *Ticket) Record(answer Answer) {
+	l := t.tracker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, o := l.findLocked(t.id), l.owners[t.owner]
+	if r == nil {
+		return
+	}
+	switch answer {
+	case Deleting:
+		if o == nil {
+			return
+		}
+		if x := l.rareLocked(r); !slices.Contains(x.deleting, o) {
+			x.deleting = append(x.deleting, o)
+		}
+		r.compareAnewLocked()
+	case Unknown:
+		r.compareAnewLocked()
+	case Refused:
+		l.endDeletingLocked(r, o)
+	case Applied:
+		if r.rare != nil {
+			r.rare.deleting = nil
+			l.completeRareLocked(r)
+		}
+	}
+}
+
+func (r *record) compareAnewLocked() {
+	r.desired = 0
+	r.unverifyLocked()
+}
+
+// End ends the ticket, once. Subscribers are notified of an object that is stale then, and the runs that were busy
+// because of a deletion or a hand-over are woken.
+func (t *Ticket) End() {
+	l := t.tracker
+	l.update(func(notify *notices) {
+		if t.ended {
+			return
+		}
+		t.ended = true
+		r := l.findLocked(t.id)
+		switch t.op {
+		case ToApply:
+			if t.counted == nil || t.counted != r {
+				return // A record that was dropped and made anew is not written by this ticket.
+			}
+			if r.writes--; r.untold && r.writes == 0 {
+				r.tellLocked(notify)
+			}
+			return
+		case ToDelete:
+			if left := l.owners[t.owner].releases(r); left != nil {
+				left.deleting = false
+			}
+		case ToHandOver:
+			under := handOver{t.owner, t.id}
+			if l.handOvers[under]--; l.handOvers[under] == 0 {
+				delete(l.handOvers, under)
+			}
+		}
+		notify.ready = l.waiting[t.id]
+		delete(l.waiting, t.id)
+	})
+}
