@@ -60,9 +60,12 @@ func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.ID) {
 	tracker.Track(owner, refs)
 	tracker.BeginRun(owner, keys[1:], keys[:1])
 	tracker.Claimants(keys, func(schema.GroupKind) bool { return false })
-	tracker.DeletionSent(owner, keys[0])
-	tracker.ForgetDeletions(owner, keys[0])
-	tracker.DeletionRefused(owner, keys[0])
+	if ticket, mayDelete := tracker.Begin(objects.ToDelete, owner, keys[0]); mayDelete {
+		ticket.Record(objects.Deleting)
+		tracker.ForgetDeletions(owner, keys[0])
+		ticket.Record(objects.Refused)
+		ticket.End()
+	}
 	tracker.PassAllOutOfSync(owner, func(objects.ID) bool { return true })
 	tracker.EndRun(owner)
 }

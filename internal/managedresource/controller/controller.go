@@ -265,7 +265,7 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 
 // forgetObjects forgets the objects of a ManagedResource.
 func (r *Reconciler) forgetObjects(owner objects.Owner) {
-	r.Tracker.ForgetIgnored(owner)
+	r.Tracker.SetIgnored(owner, nil)
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.holds.forget(owner)

@@ -167,7 +167,7 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 		}
 	}
 	r.track(owner, r.planned, r.mr.Status.Resources)
-	r.Tracker.Drop(owner, r.mr.UID, r.mr.Generation, idsOf(drops))
+	r.Tracker.Drop(owner, r.mr.UID, r.mr.Generation, idsOf(drops)...)
 	return nil
 }
 
@@ -273,7 +273,7 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 		r.awaitDeletion(completed.Applied, completed.Inventory)
 		return nil
 	}
-	r.Tracker.ForgetDropped(ownerOf(r.mr)) // The inventory has no object that the plan does not have.
+	r.Tracker.Drop(ownerOf(r.mr), r.mr.UID, r.mr.Generation) // The inventory has no object that the plan does not have.
 	r.result.RequeueAfter = r.applier.held
 	return r.endConfirmation(ctx)
 }

@@ -70,7 +70,7 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 		ref := &mr.Status.Resources[i]
 		key := objects.IDOfEntry(ref)
 		if uid := cmp.Or(r.createdFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
-			r.Tracker.DisownCreation(key, uid)
+			r.Tracker.TakenOver(objects.Owner{}, key, uid)
 		}
 	}
 }

@@ -126,9 +126,8 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 // disown handles an object whose origin names another ManagedResource than the one that it was created for: from now
 // on neither this process nor an inventory proves that the object belongs to the latter.
 func (a *applier) disown(key objects.ID, uid types.UID, origin ownership.Origin) {
-	if origin.Source == ownership.ThisSource {
-		a.Tracker.TakenOver(origin.Owner, key, uid)
-	} else {
-		a.Tracker.DisownCreation(key, uid)
+	if origin.Source != ownership.ThisSource {
+		origin.Owner = objects.Owner{}
 	}
+	a.Tracker.TakenOver(origin.Owner, key, uid)
 }

@@ -86,7 +86,7 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 	// Whether it was created here proves nothing from now on, even if the answer is lost.
 	key := objects.IDOfEntry(ref)
 	if found || createdOnce(ref) && ref.UID == live.GetUID() || r.createdFor(ownerOf(mr), key) == live.GetUID() {
-		r.Tracker.DisownCreation(key, live.GetUID())
+		r.Tracker.TakenOver(objects.Owner{}, key, live.GetUID())
 	}
 	if !found {
 		return nil

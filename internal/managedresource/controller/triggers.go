@@ -99,7 +99,7 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 		ref := &mr.Status.Resources[i]
 		key := objects.IDOfEntry(ref)
 		if uid := r.createdFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
-			r.Tracker.DisownCreation(key, uid)
+			r.Tracker.TakenOver(objects.Owner{}, key, uid)
 		}
 		if r.Tracker.OthersHave(ownerOf(mr), key) {
 			r.Tracker.MarkOutOfSync(key)
@@ -222,8 +222,7 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 
 func (t *Triggers) sweep() {
 	r := t.reconciler
-	r.Tracker.RetryDue(r.Clock.Now())
-	r.Tracker.Expire(r.Clock.Now())
+	r.Tracker.Sweep(r.Clock.Now())
 	r.states.sweep()
 	for _, owner := range t.applied() {
 		if r.states.isRefused(owner) {
@@ -239,7 +238,7 @@ func (t *Triggers) sweep() {
 // (MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
-		t.reconciler.Tracker.ForgetDropped(owner)
+		t.reconciler.Tracker.Drop(owner, "", 0)
 		t.add(owner, 0)
 	}
 }
@@ -247,7 +246,7 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 // SecretsMissed enqueues the ManagedResources whose Secrets may have changed unnoticed.
 func (t *Triggers) SecretsMissed() {
 	for i, owner := range t.reconciler.states.secretsMissed() {
-		t.reconciler.Tracker.ForgetDropped(owner)
+		t.reconciler.Tracker.Drop(owner, "", 0)
 		t.add(owner, time.Duration(i)*gapPause)
 	}
 }

@@ -22,23 +22,19 @@ func (l *Tracker) Created(owner Owner, s Observation) {
 }
 
 // TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for:
-// owner has it now.
+// owner has it now. Without owner the object with this UID is not ours any more, regardless of who created it; an
+// object of the same name that this process has created since stays ours.
 func (l *Tracker) TakenOver(owner Owner, key ID, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r, o := l.findLocked(key), l.owners[owner]; r != nil && o != nil && r.created == uid {
+	r, o := l.findLocked(key), l.owners[owner]
+	switch {
+	case r == nil:
+	case owner == Owner{}:
+		if r.created == uid || r.created == "" || r.created != r.uid {
+			r.created, r.disowned, r.creator = uid, true, nil
+		}
+	case o != nil && r.created == uid:
 		r.creator = o
 	}
-}
-
-// DisownCreation records that the object with this UID is not ours any more, regardless of who created it. An object
-// of the same name that this process has created since stays ours.
-func (l *Tracker) DisownCreation(key ID, uid types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
-	if r == nil || r.created != uid && r.created != "" && r.created == r.uid {
-		return
-	}
-	r.created, r.disowned, r.creator = uid, true, nil
 }

@@ -277,7 +277,7 @@ func TestModel(t *testing.T) {
 				alone = alone && !partial
 			},
 			"its time comes": func(*rapid.T) {
-				r.RetryDue(time.Unix(2, 0))
+				r.Sweep(time.Unix(2, 0))
 				swept = partial
 			},
 			"we restart": func(*rapid.T) {

@@ -29,18 +29,6 @@ func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	})
 }
 
-// RetryDue marks objects of which the API server kept only a part as stale, once their time has come. It notifies no
-// subscriber: the caller checks stale objects next. It skips an object that is being written.
-func (l *Tracker) RetryDue(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for r, due := range l.partial {
-		if r.writes == 0 && !due.After(now) {
-			l.retryLocked(r)
-		}
-	}
-}
-
 // retryLocked marks an object to be written once more. An object that is stale already is read anyway.
 func (l *Tracker) retryLocked(r *record) (doubted bool) {
 	if r.certainty == stale {

@@ -43,11 +43,17 @@ func (l *Tracker) completeRareLocked(r *record) {
 	}
 }
 
-// Expire forgets expired state of all objects: repairs that are quiet, and no-op writes that are due to be tried
-// again.
-func (l *Tracker) Expire(now time.Time) {
+// Sweep forgets expired state of all objects: repairs that are quiet, and no-op writes that are due to be tried again.
+// It marks objects of which the API server kept only a part as stale, once their time has come, except those that are
+// being written. It notifies no subscriber: the caller checks stale objects next.
+func (l *Tracker) Sweep(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for r, due := range l.partial {
+		if r.writes == 0 && !due.After(now) {
+			l.retryLocked(r)
+		}
+	}
 	for r := range l.rares {
 		if l.isQuietLocked(&r.rare.repairs, now) {
 			r.rare.repairs = repairs{}

@@ -46,7 +46,7 @@ func TestRarePartsEnd(t *testing.T) {
 	if !l.changesNothing(key, Write{1, 2}, now) || l.changesNothing(key, Write{2, 1}, now) || l.changesNothing(key, Write{1, 2}, now.Add(time.Minute)) {
 		t.Error("MRB-8: a write that changes nothing is not known, or for too long")
 	}
-	l.Expire(now.Add(time.Minute))
+	l.Sweep(now.Add(time.Minute))
 	if l.ForgetDeletions(owner); !l.isBeingDeleted(key) {
 		t.Error("a deletion that was sent is forgotten with what holds the object")
 	}

@@ -220,7 +220,7 @@ func TestManyDriftsAreDelayed(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(2*quiet + time.Minute))
 	d.noticed(last)
-	d.l.Expire(clock.Now())
+	d.l.Sweep(clock.Now())
 	if n := len(d.l.rares); n != 1 {
 		t.Errorf("%d records have repairs, though nothing has happened to all but one", n)
 	}

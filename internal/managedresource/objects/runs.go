@@ -157,8 +157,9 @@ func (l *Tracker) Releases(owner Owner, key ID) bool {
 	return l.owners[owner].releases(l.findLocked(key)) != nil
 }
 
-// Drop records the objects that a plan for a form of a ManagedResource leaves out.
-func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys []ID) {
+// Drop records the objects that the last plan for a form of a ManagedResource leaves out; without objects it forgets
+// those of an earlier plan.
+func (l *Tracker) Drop(owner Owner, uid types.UID, generation int64, keys ...ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -189,15 +190,6 @@ func (d dropped) has(uid types.UID, generation int64, key ID) bool {
 	return dropped && d.uid == uid && d.generation == generation
 }
 
-// ForgetDropped forgets the objects that the last plan for a ManagedResource left out.
-func (l *Tracker) ForgetDropped(owner Owner) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.owners[owner]; o != nil {
-		o.dropped = dropped{}
-	}
-}
-
 // Keeps reports whether a form of a ManagedResource that has an object in its inventory is going to keep it.
 func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key ID) bool {
 	l.mu.Lock()
@@ -207,23 +199,20 @@ func (l *Tracker) Keeps(owner Owner, uid types.UID, generation int64, key ID) bo
 }
 
 // SetIgnored records the objects of an ignored ManagedResource: it keeps its objects, and has none on record. That
-// ends when the ManagedResource has objects on record again, or with ForgetIgnored.
+// ends when the ManagedResource has objects on record again, or with SetIgnored without objects.
 func (l *Tracker) SetIgnored(owner Owner, keys []ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.ignored, owner)
+	if len(keys) == 0 {
+		return
+	}
 	set := make(map[ID]struct{}, len(keys))
 	for _, key := range keys {
 		set[key] = struct{}{}
 	}
 	l.ignored[owner] = set
 	l.recordedLocked(owner)
-}
-
-// ForgetIgnored forgets a ManagedResource that was ignored.
-func (l *Tracker) ForgetIgnored(owner Owner) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.ignored, owner)
 }
 
 func (l *Tracker) ignoredHaveLocked(key ID) bool {

@@ -168,7 +168,7 @@ func TestDropped(t *testing.T) {
 		return []bool{l.Keeps(owner, uid, generation, a), l.Keeps(owner, uid, generation, b)}
 	}
 	l.Track(owner, []Ref{{ID: a}, {ID: b}})
-	l.Drop(owner, "u", 1, []ID{a})
+	l.Drop(owner, "u", 1, a)
 	for name, tc := range map[string]struct {
 		uid        types.UID
 		generation int64
@@ -185,7 +185,7 @@ func TestDropped(t *testing.T) {
 	if !l.HasDropped(owner, "u", 1, []ID{a}) || l.HasDropped(owner, "u", 1, []ID{a, b}) || l.HasDropped(owner, "u", 2, []ID{a}) || !l.HasDropped(owner, "w", 7, nil) {
 		t.Error("MRB-16: another plan is taken for the last one")
 	}
-	if l.ForgetDropped(owner); !slices.Equal(keeps("u", 1), []bool{true, true}) {
+	if l.Drop(owner, "", 0); !slices.Equal(keeps("u", 1), []bool{true, true}) {
 		t.Error("MRB-16: it is not forgotten")
 	}
 }

@@ -49,7 +49,6 @@ type Tracker struct {
 	// elsewhere counts, by kind, the records of objects in other namespaces than the default one.
 	elsewhere map[kind]int
 	owners    map[Owner]*ownerRecord
-	pods      podCounts
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
@@ -78,7 +77,6 @@ func New() *Tracker {
 		records:     map[kind]map[name]*record{},
 		elsewhere:   map[kind]int{},
 		owners:      map[Owner]*ownerRecord{},
-		pods:        newPodCounts(),
 		deployments: map[types.UID]*record{},
 		partial:     map[*record]time.Time{},
 		rares:       map[*record]struct{}{},
@@ -387,6 +385,31 @@ func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
 			}
 		}
 	})
+}
+
+// PodsChanged reports that the Pods of Deployments changed: their ManagedResources are judged anew.
+func (l *Tracker) PodsChanged(deployments ...types.UID) {
+	l.update(func(notify *notices) {
+		for _, uid := range deployments {
+			if r := l.deployments[uid]; r != nil {
+				notify.judge(r)
+			}
+		}
+	})
+}
+
+// setUIDLocked records the identity of an object.
+func (l *Tracker) setUIDLocked(r *record, uid types.UID) {
+	if r.uid == uid {
+		return
+	}
+	if r.kind.Value().Kind == "Deployment" {
+		delete(l.deployments, r.uid)
+		if uid != "" {
+			l.deployments[uid] = r
+		}
+	}
+	r.uid = uid
 }
 
 // update changes records under the lock, and notifies subscribers once the lock is free.

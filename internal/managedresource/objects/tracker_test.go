@@ -304,31 +304,13 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestPods(t *testing.T) {
-	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
+// MRT-13/MRV-153: ManagedResources are judged anew when the Pods of their Deployments change.
+func TestPodsChanged(t *testing.T) {
+	r := newRecorder(map[Owner][]Ref{mr1: {deploy}, mr2: {cm}})
 	r.MarkInSync(mr1, sighting(deploy, "d", "1", 7))
 	r.verdicts = nil
-	r.SetPod(Labelled, "ns", "p0", "rs1", true) // The order of the events does not matter.
-	r.SetReplicaSet(Labelled, "ns", "rs1", "d")
-	r.SetReplicaSet(Labelled, "ns", "rs2", "d")
-	r.SetPod(Labelled, "ns", "p1", "rs1", true)
-	r.SetPod(Labelled, "ns", "p2", "rs2", true)
-	r.SetPod(Labelled, "ns", "p3", "rs2", false)
-	r.SetPod(Labelled, "ns", "p4", "foreign", true)
-	if got := r.Pods(Labelled, "d"); got != 3 {
-		t.Errorf("MRB-30: got %d", got)
-	}
-	if len(r.verdicts) != 5 {
-		t.Errorf("MRT-13/MRV-153: got %v", r.verdicts)
-	}
-	r.SetPod(Labelled, "ns", "p2", "", false)
-	r.SetPod(Labelled, "ns", "p1", "rs1", false)
-	if got := r.Pods(Labelled, "d"); got != 1 {
-		t.Errorf("got %d", got)
-	}
-	r.SetReplicaSet(Labelled, "ns", "rs1", "")
-	if got := r.Pods(Labelled, "d"); got != 0 {
-		t.Errorf("got %d", got)
+	if r.PodsChanged("d", "", "foreign"); len(r.verdicts) != 1 || r.verdicts[0] != mr1 {
+		t.Errorf("got %v", r.verdicts)
 	}
 }
 
@@ -472,18 +454,18 @@ func TestPartlyKept(t *testing.T) {
 		do            func(*recorder)
 		again, notify bool
 	}{
-		"before its time":           {func(r *recorder) { r.RetryDue(at.Add(-1)) }, false, false},
-		"its time":                  {func(r *recorder) { r.RetryDue(at) }, true, false},
+		"before its time":           {func(r *recorder) { r.Sweep(at.Add(-1)) }, false, false},
+		"its time":                  {func(r *recorder) { r.Sweep(at) }, true, false},
 		"its kind":                  {func(r *recorder) { r.RetryKind(cm.GroupKind()) }, true, true},
 		"once":                      {func(r *recorder) { r.RetryKind(cm.GroupKind()); r.RetryKind(cm.GroupKind()) }, true, true},
 		"another kind":              {func(r *recorder) { r.RetryKind(deploy.GroupKind()) }, false, false},
-		"while it is written":       {func(r *recorder) { r.Writing(cm.ID, 7); r.RetryDue(at); r.Written(cm.ID) }, false, false},
+		"while it is written":       {func(r *recorder) { r.Writing(cm.ID, 7); r.Sweep(at); r.Written(cm.ID) }, false, false},
 		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.ID, 7); r.RetryKind(cm.GroupKind()); r.Written(cm.ID) }, true, true},
-		"kept since":                {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "6", 1)); r.RetryDue(at) }, false, false},
+		"kept since":                {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "6", 1)); r.Sweep(at) }, false, false},
 		"changed by others, before": {func(r *recorder) { r.ObservePresent(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind()) }, false, true},
-		"changed by others, since":  {func(r *recorder) { r.RetryDue(at); r.ObservePresent(sighting(cm, "u", "6", 2)) }, false, true},
-		"deleted by others, since":  {func(r *recorder) { r.RetryDue(at); r.ObserveDeleted(cm.ID, "u", "6") }, false, true},
-		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.RetryDue(at); r.RetryKind(cm.GroupKind()) }, false, false},
+		"changed by others, since":  {func(r *recorder) { r.Sweep(at); r.ObservePresent(sighting(cm, "u", "6", 2)) }, false, true},
+		"deleted by others, since":  {func(r *recorder) { r.Sweep(at); r.ObserveDeleted(cm.ID, "u", "6") }, false, true},
+		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.Sweep(at); r.RetryKind(cm.GroupKind()) }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp()
@@ -593,7 +575,7 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 		return Observation{ID: cm.ID, UID: uid, ResourceVersion: version}
 	}
 	r.ObservePresent(created("1", "4"))
-	r.DisownCreation(cm.ID, "1")
+	r.TakenOver(Owner{}, cm.ID, "1")
 	r.ObservePresent(created("1", "5"))
 	r.Created(mr1, created("1", "4"))
 	if r.isOurs(cm.ID, "1") {
@@ -606,7 +588,7 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	if !r.isOurs(cm.ID, "2") || r.isOurs(cm.ID, "1") {
 		t.Error("what was created since is not ours")
 	}
-	r.DisownCreation(cm.ID, "1") // It was read before it went.
+	r.TakenOver(Owner{}, cm.ID, "1") // It was read before it went.
 	if !r.isOurs(cm.ID, "2") {
 		t.Error("what was created since was given up with another one")
 	}

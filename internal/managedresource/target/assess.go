@@ -200,7 +200,7 @@ func (a *Assessor) known(entry objects.Ref) (recorded objects.Object, judged boo
 }
 
 func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
-	return a.watches.PodsCovered(ref) && a.tracker.Pods(ref.PodSource(), recorded.UID) == recorded.Verdict.Pods
+	return a.watches.PodsCovered(ref) && a.watches.pods.of(podSourceOf(ref), recorded.UID) == recorded.Verdict.Pods
 }
 
 // oldPods reports whether a Deployment waits for Pods. If watches count more than it wants, nothing is read: it may
@@ -208,7 +208,7 @@ func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
 func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
 	recorded objects.Object) (waitsFor string, err error) {
 	if entry := objects.RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
-		switch counted := a.tracker.Pods(entry.PodSource(), recorded.UID); {
+		switch counted := a.watches.pods.of(podSourceOf(entry), recorded.UID); {
 		case counted == recorded.Verdict.Pods:
 			return "", nil
 		case counted > recorded.Verdict.Pods:

@@ -1,31 +1,34 @@
-package objects
+package target
 
 import (
 	"slices"
+	"sync"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// PodSource is a kind of watch that reports Pods and ReplicaSets.
-type PodSource uint8
+// podSource is a kind of watch that reports Pods and ReplicaSets.
+type podSource uint8
 
 const (
-	// Labelled is a watch of objects with the managed-by label: managed Deployments hand the label on to their
+	// labelled is a watch of objects with the managed-by label: managed Deployments hand the label on to their
 	// ReplicaSets and Pods.
-	Labelled PodSource = iota
-	// Unfiltered is a watch of a whole namespace: the Pods of a Deployment that is created only once have no label
+	labelled podSource = iota
+	// unfiltered is a watch of a whole namespace: the Pods of a Deployment that is created only once have no label
 	// (MR-30).
-	Unfiltered
+	unfiltered
 	podSources
 )
 
-// PodSource reports the Pods of a Deployment.
-func (r Ref) PodSource() PodSource {
-	if r.Unlabelled {
-		return Unfiltered
+// podSourceOf returns the watch that reports the Pods of a Deployment.
+func podSourceOf(deployment objects.Ref) podSource {
+	if deployment.Unlabelled {
+		return unfiltered
 	}
-	return Labelled
+	return labelled
 }
 
 // podCounts are the counts by the source that reported the Pods.
@@ -34,7 +37,13 @@ func (r Ref) PodSource() PodSource {
 // one reports ReplicaSets. Objects that the list of the watch does not have, or that leave the watch by losing the
 // label, are gone from the count; when the watch ends, all that it reported is gone. None of that changes the other
 // count: the same Pod may be in both counts.
-type podCounts [podSources]podCount
+type podCounts struct {
+	// changed is called, outside the lock, with Deployments whose Pods changed.
+	changed func(deployments ...types.UID)
+
+	mu sync.Mutex
+	by [podSources]podCount
+}
 
 // podCount counts the Pods of Deployments: a Pod belongs to a ReplicaSet, a ReplicaSet to a Deployment (MRP-10,
 // MRB-30).
@@ -56,22 +65,22 @@ type pod struct {
 	namespace  unique.Handle[string]
 }
 
-func newPodCounts() podCounts {
-	var counts podCounts
-	for source := range counts {
-		counts[source] = podCount{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{},
+func newPodCounts(changed func(deployments ...types.UID)) *podCounts {
+	counts := &podCounts{changed: changed}
+	for source := range counts.by {
+		counts.by[source] = podCount{map[types.UID]replicaSet{}, map[types.UID]pod{}, map[types.UID]int64{},
 			map[types.UID][]types.UID{}}
 	}
 	return counts
 }
 
-// SetReplicaSet reports a ReplicaSet and the Deployment that controls it; an empty deployment means that it is gone.
-func (l *Tracker) SetReplicaSet(from PodSource, namespace string, uid, deployment types.UID) {
-	l.mu.Lock()
-	known := &l.pods[from]
+// setReplicaSet reports a ReplicaSet and the Deployment that controls it; an empty deployment means that it is gone.
+func (c *podCounts) setReplicaSet(from podSource, namespace string, uid, deployment types.UID) {
+	c.mu.Lock()
+	known := &c.by[from]
 	before := known.sets[uid].deployment
 	if before == deployment {
-		l.mu.Unlock()
+		c.mu.Unlock()
 		return
 	}
 	if before != "" {
@@ -87,19 +96,18 @@ func (l *Tracker) SetReplicaSet(from PodSource, namespace string, uid, deploymen
 		known.sets[uid] = replicaSet{deployment, unique.Make(namespace)}
 		known.setsOf[deployment] = append(known.setsOf[deployment], uid)
 	}
-	owners := l.ownersByUIDLocked(before, deployment)
-	l.mu.Unlock()
-	l.notify(owners)
+	c.mu.Unlock()
+	c.changed(before, deployment)
 }
 
-// SetPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is
+// setPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is
 // gone.
-func (l *Tracker) SetPod(from PodSource, namespace string, uid, replicaSet types.UID, counts bool) {
-	l.mu.Lock()
-	known := &l.pods[from]
+func (c *podCounts) setPod(from podSource, namespace string, uid, replicaSet types.UID, counts bool) {
+	c.mu.Lock()
+	known := &c.by[from]
 	before, after := known.pods[uid], pod{replicaSet, counts, unique.Make(namespace)}
 	if before == after {
-		l.mu.Unlock()
+		c.mu.Unlock()
 		return
 	}
 	if before.counts {
@@ -114,16 +122,16 @@ func (l *Tracker) SetPod(from PodSource, namespace string, uid, replicaSet types
 			known.counts[replicaSet]++
 		}
 	}
-	owners := l.ownersByUIDLocked(known.sets[before.replicaSet].deployment, known.sets[replicaSet].deployment)
-	l.mu.Unlock()
-	l.notify(owners)
+	was, is := known.sets[before.replicaSet].deployment, known.sets[replicaSet].deployment
+	c.mu.Unlock()
+	c.changed(was, is)
 }
 
-// Pods returns the number of Pods of a Deployment that count, according to one source.
-func (l *Tracker) Pods(from PodSource, deployment types.UID) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := &l.pods[from]
+// of returns the number of Pods of a Deployment that count, according to one source.
+func (c *podCounts) of(from podSource, deployment types.UID) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := &c.by[from]
 	var count int64
 	for _, set := range known.setsOf[deployment] {
 		count += known.counts[set]
@@ -131,67 +139,35 @@ func (l *Tracker) Pods(from PodSource, deployment types.UID) int64 {
 	return count
 }
 
-// ForgetPods forgets the Pods of a namespace, or of all namespaces if it is empty, that a complete list of the source
+// forgetPods forgets the Pods of a namespace, or of all namespaces if it is empty, that a complete list of the source
 // does not have.
-func (l *Tracker) ForgetPods(from PodSource, namespace string, listed map[types.UID]struct{}) {
-	l.mu.Lock()
-	known := &l.pods[from]
+func (c *podCounts) forgetPods(from podSource, namespace string, listed map[types.UID]struct{}) {
+	c.mu.Lock()
+	known := &c.by[from]
 	var gone []types.UID
 	for uid, p := range known.pods {
 		if _, found := listed[uid]; !found && (namespace == "" || p.namespace.Value() == namespace) {
 			gone = append(gone, uid)
 		}
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	for _, uid := range gone {
-		l.SetPod(from, namespace, uid, "", false)
+		c.setPod(from, namespace, uid, "", false)
 	}
 }
 
-// ForgetReplicaSets is ForgetPods for ReplicaSets.
-func (l *Tracker) ForgetReplicaSets(from PodSource, namespace string, listed map[types.UID]struct{}) {
-	l.mu.Lock()
-	known := &l.pods[from]
+// forgetReplicaSets is forgetPods for ReplicaSets.
+func (c *podCounts) forgetReplicaSets(from podSource, namespace string, listed map[types.UID]struct{}) {
+	c.mu.Lock()
+	known := &c.by[from]
 	var gone []types.UID
 	for uid, set := range known.sets {
 		if _, found := listed[uid]; !found && (namespace == "" || set.namespace.Value() == namespace) {
 			gone = append(gone, uid)
 		}
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	for _, uid := range gone {
-		l.SetReplicaSet(from, namespace, uid, "")
+		c.setReplicaSet(from, namespace, uid, "")
 	}
-}
-
-// ownersByUIDLocked finds the ManagedResources of Deployments.
-func (l *Tracker) ownersByUIDLocked(uids ...types.UID) []Owner {
-	var owners []Owner
-	for _, uid := range uids {
-		if r := l.deployments[uid]; r != nil {
-			for _, o := range r.owners {
-				owners = append(owners, o.owner)
-			}
-		}
-	}
-	return owners
-}
-
-// setUIDLocked records the identity of an object.
-func (l *Tracker) setUIDLocked(r *record, uid types.UID) {
-	if r.uid == uid {
-		return
-	}
-	if r.kind.Value().Kind == "Deployment" {
-		delete(l.deployments, r.uid)
-		if uid != "" {
-			l.deployments[uid] = r
-		}
-	}
-	r.uid = uid
-}
-
-func (l *Tracker) notify(owners []Owner) {
-	notify := notices{verdicts: owners}
-	notify.send(l)
 }

@@ -26,7 +26,7 @@ func (w *Watches) podScopes(deployment objects.Ref) [2]scope {
 	var scopes [2]scope
 	for i, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
 		scopes[i] = scope{gvk: gvk, namespace: w.watchedIn(deployment.Namespace)}
-		if deployment.PodSource() == objects.Unfiltered {
+		if podSourceOf(deployment) == unfiltered {
 			scopes[i] = scope{gvk, deployment.Namespace, countedPods}
 		}
 	}
@@ -54,25 +54,25 @@ func (w *Watches) PodsCovered(deployment objects.Ref) bool {
 }
 
 // counts reports whether a watch of the scope counts Pods or ReplicaSets, and as which source of them.
-func (s scope) counts() (objects.PodSource, bool) {
+func (s scope) counts() (podSource, bool) {
 	switch {
 	case s.gvk != podKind && s.gvk != replicaSetKind:
 		return 0, false
 	case s.name == countedPods:
-		return objects.Unfiltered, true
+		return unfiltered, true
 	}
-	return objects.Labelled, s.name == ""
+	return labelled, s.name == ""
 }
 
 // forgetPods removes the Pods that a complete list of the scope no longer has, all of them if listed is nil.
-func (s scope) forgetPods(l *objects.Tracker, listed map[types.UID]struct{}) {
+func (s scope) forgetPods(pods *podCounts, listed map[types.UID]struct{}) {
 	source, counts := s.counts()
 	switch {
 	case !counts:
 	case s.gvk == podKind:
-		l.ForgetPods(source, s.namespace, listed)
+		pods.forgetPods(source, s.namespace, listed)
 	default:
-		l.ForgetReplicaSets(source, s.namespace, listed)
+		pods.forgetReplicaSets(source, s.namespace, listed)
 	}
 }
 

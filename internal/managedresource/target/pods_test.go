@@ -118,8 +118,8 @@ func newBothCounts(w *Watches, l *objects.Tracker) *bothCounts {
 		return &sink{watches: w, scope: s, active: watchSession{activeWatch: newActiveWatch()}}
 	}
 	b := &bothCounts{w, l, sinkOf(scope{gvk: podKind}), sinkOf(scope{podKind, "n", countedPods})}
-	for _, from := range []objects.PodSource{objects.Labelled, objects.Unfiltered} {
-		l.SetReplicaSet(from, "n", "rs", "d")
+	for _, from := range []podSource{labelled, unfiltered} {
+		w.pods.setReplicaSet(from, "n", "rs", "d")
 	}
 	return b
 }
@@ -143,10 +143,10 @@ func (b *bothCounts) relist(t *testing.T, s *sink, names ...string) {
 	}
 }
 
-func (b *bothCounts) want(t *testing.T, when string, labelled, all int64) {
+func (b *bothCounts) want(t *testing.T, when string, wanted, wantedOfAll int64) {
 	t.Helper()
-	if got, gotAll := b.Pods(objects.Labelled, "d"), b.Pods(objects.Unfiltered, "d"); got != labelled || gotAll != all {
-		t.Errorf("%s: %d labelled Pods and %d in all are counted, want %d and %d", when, got, gotAll, labelled, all)
+	if got, gotAll := b.pods.of(labelled, "d"), b.pods.of(unfiltered, "d"); got != wanted || gotAll != wantedOfAll {
+		t.Errorf("%s: %d labelled Pods and %d in all are counted, want %d and %d", when, got, gotAll, wanted, wantedOfAll)
 	}
 }
 

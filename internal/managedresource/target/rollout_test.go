@@ -108,11 +108,11 @@ func TestReleasedReplicaSet(t *testing.T) {
 	r.pod("p", "rs", managedLabel, nil)
 	r.pod("p-other", "rs-other", managedLabel, nil)
 	r.follow(t)
-	eventually(t, "both are counted", func() bool { return r.Pods(objects.Labelled, "d") == 2 })
+	eventually(t, "both are counted", func() bool { return r.pods.of(labelled, "d") == 2 })
 	// Its labels are edited, so that the selector does not match, and the Deployment lets it go.
 	r.set("rs-other", map[string]any{"managed": "yes", "app": "other"}, nil)
 	r.put(configMaps, "n", "later", nil)
-	eventually(t, "MRB-30: only the one is counted whose ReplicaSet is the Deployment's", func() bool { return r.Pods(objects.Labelled, "d") == 1 })
+	eventually(t, "MRB-30: only the one is counted whose ReplicaSet is the Deployment's", func() bool { return r.pods.of(labelled, "d") == 1 })
 	reading := NewAssessor(r.client, objects.New(), NewWatches(r.client, objects.New(), WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
 	assessment, err := reading.Progressing(t.Context(), r.refs)
 	if err != nil {
@@ -214,9 +214,9 @@ func TestPodsOfAnEndedWatch(t *testing.T) {
 		l := objects.New()
 		w := NewWatches(client, l, WatchOptions{Namespaces: []string{"n"}})
 		w.Track(owner, []objects.Ref{refTo(deploymentKind, "n", "d")})
-		l.SetReplicaSet(objects.Labelled, "n", "rs", "d")
+		w.pods.setReplicaSet(labelled, "n", "rs", "d")
 		for i := range 5 {
-			l.SetPod(objects.Labelled, "n", types.UID(fmt.Sprint(i)), "rs", true)
+			w.pods.setPod(labelled, "n", types.UID(fmt.Sprint(i)), "rs", true)
 		}
 		w.Track(owner, nil)
 		time.Sleep(2 * linger)
@@ -224,7 +224,7 @@ func TestPodsOfAnEndedWatch(t *testing.T) {
 		w.mu.Lock()
 		active := len(w.active)
 		w.mu.Unlock()
-		if got := l.Pods(objects.Labelled, "d"); active == 0 && got != 0 {
+		if got := w.pods.of(labelled, "d"); active == 0 && got != 0 {
 			t.Errorf("%d Pods are remembered of a namespace that nobody watches", got)
 		}
 	})
@@ -240,13 +240,13 @@ func TestScaledDown(t *testing.T) {
 		r.pod(fmt.Sprint("p", i), "rs", managedLabel, nil)
 	}
 	r.follow(t)
-	eventually(t, "all are counted", func() bool { return r.Pods(objects.Labelled, "d") == pods })
+	eventually(t, "all are counted", func() bool { return r.pods.of(labelled, "d") == pods })
 	lists, gets := r.count("list"), r.count("get")
 	for i := range pods - left - 1 {
 		r.delete(podKind, "n", fmt.Sprint("p", i))
-		eventually(t, "one less", func() bool { return r.Pods(objects.Labelled, "d") == int64(pods-i-1) })
+		eventually(t, "one less", func() bool { return r.pods.of(labelled, "d") == int64(pods-i-1) })
 		if got := r.progressing(t); got != "True" {
-			t.Fatalf("BH-MR-20: Progressing is %s with %d Pods", got, r.Pods(objects.Labelled, "d"))
+			t.Fatalf("BH-MR-20: Progressing is %s with %d Pods", got, r.pods.of(labelled, "d"))
 		}
 	}
 	if lists, gets := r.count("list")-lists, r.count("get")-gets; lists > 20 {

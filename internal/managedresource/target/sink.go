@@ -73,9 +73,9 @@ func (s *sink) Delete(object any) error {
 	}
 	if source, counts := s.scope.counts(); counts {
 		if s.scope.gvk == podKind {
-			s.watches.tracker.SetPod(source, accessor.GetNamespace(), accessor.GetUID(), "", false)
+			s.watches.pods.setPod(source, accessor.GetNamespace(), accessor.GetUID(), "", false)
 		} else {
-			s.watches.tracker.SetReplicaSet(source, accessor.GetNamespace(), accessor.GetUID(), "")
+			s.watches.pods.setReplicaSet(source, accessor.GetNamespace(), accessor.GetUID(), "")
 		}
 	}
 	if s.scope.name == countedPods {
@@ -199,7 +199,7 @@ func (l *scopeList) end() {
 	if l.session.VersionsWentBackwards() && !l.reported {
 		l.watches.versionsWentBackwards(nil) // Other objects of the scope may look the same as before the restore.
 	}
-	l.scope.forgetPods(l.watches.tracker, l.uids)
+	l.scope.forgetPods(l.watches.pods, l.uids)
 }
 
 // covers reports whether the sink's scope reports an object.
@@ -231,7 +231,7 @@ func (s *sink) setPod(object *corev1.Pod) {
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
 		owner = controller.UID
 	}
-	s.watches.tracker.SetPod(source, object.Namespace, object.UID, owner, owner != "" &&
+	s.watches.pods.setPod(source, object.Namespace, object.UID, owner, owner != "" &&
 		healthcheck.CountsForDeployment(&object.Status))
 }
 
@@ -244,5 +244,5 @@ func (s *sink) setReplicaSet(object metav1.Object) {
 	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
 		owner = controller.UID
 	}
-	s.watches.tracker.SetReplicaSet(source, object.GetNamespace(), object.GetUID(), owner)
+	s.watches.pods.setReplicaSet(source, object.GetNamespace(), object.GetUID(), owner)
 }

@@ -39,6 +39,7 @@ type scope struct {
 type Watches struct {
 	client  *Client
 	tracker *objects.Tracker
+	pods    *podCounts
 	view    View
 	// namespaces restrict watches of namespaced kinds; empty means one watch for all of them.
 	namespaces    []string
@@ -81,7 +82,7 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 		options.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
 	w := &Watches{
-		client: client, tracker: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
+		client: client, tracker: l, pods: newPodCounts(l.PodsChanged), view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
 		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
 		active: map[scope]*activeWatch{}, byOwner: map[objects.Owner]map[scope]struct{}{}, live: newLive(),
 	}
@@ -242,7 +243,7 @@ func (w *Watches) releaseLocked(s scope) {
 			return
 		}
 		delete(w.active, s)
-		s.forgetPods(w.tracker, nil)
+		s.forgetPods(w.pods, nil)
 		w.narrowLocked(s)
 		if a.cancel != nil {
 			a.cancel()

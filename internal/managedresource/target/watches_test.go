@@ -199,8 +199,8 @@ func TestCreateOnlyObjectsShareWatches(t *testing.T) {
 func TestPodsOfANamespaceAreForgotten(t *testing.T) {
 	l := objects.New()
 	w := NewWatches(nil, l, WatchOptions{Namespaces: []string{"one", "two"}, Log: logr.Discard()})
-	l.SetReplicaSet(objects.Labelled, "one", "rs-one", "d-one")
-	l.SetReplicaSet(objects.Labelled, "two", "rs-two", "d-two")
+	w.pods.setReplicaSet(labelled, "one", "rs-one", "d-one")
+	w.pods.setReplicaSet(labelled, "two", "rs-two", "d-two")
 	list := func(namespace string, names ...string) {
 		s := &sink{watches: w, scope: scope{gvk: podKind, namespace: namespace}, active: watchSession{activeWatch: newActiveWatch()}}
 		_, err := s.list(t.Context(), scopeRequests{list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -220,12 +220,12 @@ func TestPodsOfANamespaceAreForgotten(t *testing.T) {
 	for gap := range 100 {
 		list("one", fmt.Sprint(gap))
 	}
-	if one, two := l.Pods(objects.Labelled, "d-one"), l.Pods(objects.Labelled, "d-two"); one != 1 || two != 1 {
+	if one, two := w.pods.of(labelled, "d-one"), w.pods.of(labelled, "d-two"); one != 1 || two != 1 {
 		t.Errorf("got %d and %d, want 1 and 1", one, two)
 	}
 	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: watchSession{activeWatch: newActiveWatch()}}
-	s.scope.forgetPods(s.watches.tracker, nil)
-	if one, two := l.Pods(objects.Labelled, "d-one"), l.Pods(objects.Labelled, "d-two"); one != 0 || two != 1 {
+	s.scope.forgetPods(s.watches.pods, nil)
+	if one, two := w.pods.of(labelled, "d-one"), w.pods.of(labelled, "d-two"); one != 0 || two != 1 {
 		t.Errorf("ReplicaSets: got %d and %d, want 0 and 1", one, two)
 	}
 }
