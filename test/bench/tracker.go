@@ -62,7 +62,7 @@ func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.ID) {
 	tracker.Claimants(keys, func(schema.GroupKind) bool { return false })
 	if ticket, mayDelete := tracker.Begin(objects.ToDelete, owner, keys[0]); mayDelete {
 		ticket.Record(objects.Deleting)
-		tracker.ForgetDeletions(owner, keys[0])
+		tracker.UpdatePending(owner, func(_ objects.ID, p objects.PendingDeletion) objects.PendingDeletion { return p })
 		ticket.Record(objects.Refused)
 		ticket.End()
 	}

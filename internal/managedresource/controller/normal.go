@@ -208,7 +208,7 @@ func (r *normalRun) claimObjects(context.Context) error {
 // deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
 // it at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
-	r.Tracker.ForgetDeletions(ownerOf(r.mr), idsOf(r.planned.Delete)...)
+	r.forgetDeletions(r.mr, idsOf(r.planned.Delete))
 	if r.pending, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys); err != nil || r.pending == nil {
 		return err
 	}

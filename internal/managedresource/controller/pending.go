@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
@@ -95,6 +96,17 @@ func (r *Reconciler) isCompleted(owner objects.Owner, id objects.ID) bool {
 // isTerminating reports whether an object was terminating when a run of a ManagedResource read it last.
 func (r *Reconciler) isTerminating(owner objects.Owner, id objects.ID) bool {
 	return r.Tracker.Pending(owner, id).UID != ""
+}
+
+// forgetDeletions forgets the pending deletions of a ManagedResource, except those of the given objects.
+func (r *Reconciler) forgetDeletions(mr *resourcesv1alpha1.ManagedResource, except []objects.ID) {
+	keep := sets.New(except...)
+	r.Tracker.UpdatePending(ownerOf(mr), func(id objects.ID, p objects.PendingDeletion) objects.PendingDeletion {
+		if keep.Has(id) {
+			return p
+		}
+		return objects.PendingDeletion{}
+	})
 }
 
 // noteTerminating records an object that was read and is terminating; its finalizers may be removed after a time

@@ -136,7 +136,10 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, nil
 	}
 	if r.states.step(mr, lifecycle.PruneBegins{}).Has(lifecycle.RetryDeletions) {
-		r.Tracker.RetryDeletions(ownerOf(mr))
+		r.Tracker.UpdatePending(ownerOf(mr), func(_ objects.ID, p objects.PendingDeletion) objects.PendingDeletion {
+			p.Next, p.Tries = time.Time{}, 0
+			return p
+		})
 	}
 	p := r.newPruner(ctx, mr, refs, lease, planned)
 	var invalid error
@@ -161,7 +164,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, err // The process ends: it is unknown which objects remain.
 	}
 	if len(p.waiting) == 0 {
-		r.Tracker.ForgetDeletions(ownerOf(mr))
+		r.forgetDeletions(mr, nil)
 	}
 	return p.pending(ctx), nil
 }

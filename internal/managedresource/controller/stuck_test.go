@@ -320,7 +320,7 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	_, _ = f.run("m") // The store sets 2020-01-01T00:00:00Z.
 	begun := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.clock.SetTime(begun.Add(59*time.Minute + 59*time.Second))
-	f.Tracker.ForgetDeletions(ownerOf(f.get("m")))
+	f.forgetDeletions(f.get("m"), nil)
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 1 {
 		t.Fatal("MRX-9/MRV-76: gone after 59m59s")

@@ -30,6 +30,9 @@ type PendingDeletion struct {
 	Revision Revision
 }
 
+// isZero reports whether it is no pending deletion.
+func (p PendingDeletion) isZero() bool { return p.UID == "" && p.Err == nil && !p.Done }
+
 type pendingDeletion struct {
 	owner *ownerRecord
 	PendingDeletion
@@ -59,7 +62,7 @@ func (l *Tracker) SetPending(owner Owner, id ID, p PendingDeletion) {
 		return
 	}
 	l.endPendingLocked(r, o)
-	if p.UID != "" || p.Err != nil || p.Done {
+	if !p.isZero() {
 		x := l.rareLocked(r)
 		x.pending = append(x.pending, pendingDeletion{o, p})
 	}
@@ -73,8 +76,8 @@ func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 	l.completeRareLocked(r)
 }
 
-// RetryDeletions marks all pending deletions of a ManagedResource to be tried again.
-func (l *Tracker) RetryDeletions(owner Owner) {
+// UpdatePending changes the pending deletions of a ManagedResource.
+func (l *Tracker) UpdatePending(owner Owner, change func(ID, PendingDeletion) PendingDeletion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
@@ -87,30 +90,10 @@ func (l *Tracker) RetryDeletions(owner Owner) {
 		}
 		for i := range r.rare.pending {
 			if p := &r.rare.pending[i]; p.owner == o {
-				p.Next, p.Tries = time.Time{}, 0
+				p.PendingDeletion = change(r.key(), p.PendingDeletion)
 			}
 		}
-	}
-}
-
-// ForgetDeletions forgets the pending deletions of a ManagedResource, except those of the given objects.
-func (l *Tracker) ForgetDeletions(owner Owner, except ...ID) {
-	keep := make(map[ID]struct{}, len(except))
-	for _, id := range except {
-		keep[id] = struct{}{}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.owners[owner]
-	if o == nil {
-		return
-	}
-	for _, r := range o.records {
-		if r.rare == nil || len(r.rare.pending) == 0 {
-			continue
-		}
-		if _, kept := keep[r.key()]; !kept {
-			l.endPendingLocked(r, o)
-		}
+		r.rare.pending = slices.DeleteFunc(r.rare.pending, func(p pendingDeletion) bool { return p.isZero() })
+		l.completeRareLocked(r)
 	}
 }

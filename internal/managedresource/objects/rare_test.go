@@ -47,7 +47,8 @@ func TestRarePartsEnd(t *testing.T) {
 		t.Error("MRB-8: a write that changes nothing is not known, or for too long")
 	}
 	l.Sweep(now.Add(time.Minute))
-	if l.ForgetDeletions(owner); !l.isBeingDeleted(key) {
+	l.UpdatePending(owner, func(ID, PendingDeletion) PendingDeletion { return PendingDeletion{} })
+	if !l.isBeingDeleted(key) {
 		t.Error("a deletion that was sent is forgotten with what holds the object")
 	}
 	if l.Track(owner, []Ref{{ID: ID{Name: "b"}}}); len(l.rares) > 0 {

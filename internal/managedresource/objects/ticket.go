@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Op is what the requests of a ticket do.
+// Op is the purpose of a ticket.
 type Op uint8
 
 const (
@@ -17,19 +17,19 @@ const (
 	ToHandOver
 )
 
-// Answer is what a request has brought about.
+// Answer is the effect of a request.
 type Answer uint8
 
 const (
-	// Unknown: the request may have changed the object, though no answer confirms it yet. The last comparison is void,
-	// and an event of the object is no drift.
+	// Unknown means that the request may have changed the object, though no answer confirms it yet. The last comparison is
+	// void, and an event of the object is no drift.
 	Unknown Answer = iota
-	// Deleting: a deletion is about to be sent, for good or to create the object anew, or was accepted before; its
-	// outcome is unknown.
+	// Deleting means that a deletion is about to be sent, for good or to create the object anew, or was accepted before;
+	// its outcome is unknown.
 	Deleting
-	// Refused: the deletion was not carried out.
+	// Refused means that the deletion was not carried out.
 	Refused
-	// Applied: the object was found or made in sync; the deletions that runs had sent are over.
+	// Applied means that the object was found or made in sync; the deletions that runs had sent are over.
 	Applied
 )
 
@@ -47,10 +47,10 @@ type Ticket struct {
 	ended   bool
 }
 
-// Begin issues a ticket for requests of a ManagedResource about an object, which has the object on record. It refuses
-// a deletion if another run applies the object, or the run of the ManagedResource does not release it any more; and a
-// hand-over to a ManagedResource whose run releases the object. Until a ticket to apply ends, no subscriber is notified that the
-// object is stale: a watch may report the change before the answer arrives.
+// Begin issues a ticket for requests of a ManagedResource about an object, which has the object on record. It refuses a
+// deletion if another run applies the object, or the run of the ManagedResource does not release it any more; and a
+// hand-over to a ManagedResource whose run releases the object. Until a ticket to apply ends, no subscriber is notified
+// that the object is stale: a watch may report the change before the answer arrives.
 func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
 	return t, true
 }
 
-// Record records what a request has brought about.
+// Record records the effect of a request.
 func (t *Ticket) Record(answer Answer) {
 	l := t.tracker
 	l.mu.Lock()

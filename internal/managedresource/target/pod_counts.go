@@ -65,6 +65,10 @@ type pod struct {
 	namespace  unique.Handle[string]
 }
 
+func (s replicaSet) in() string { return s.namespace.Value() }
+
+func (p pod) in() string { return p.namespace.Value() }
+
 func newPodCounts(changed func(deployments ...types.UID)) *podCounts {
 	counts := &podCounts{changed: changed}
 	for source := range counts.by {
@@ -143,13 +147,7 @@ func (c *podCounts) of(from podSource, deployment types.UID) int64 {
 // does not have.
 func (c *podCounts) forgetPods(from podSource, namespace string, listed map[types.UID]struct{}) {
 	c.mu.Lock()
-	known := &c.by[from]
-	var gone []types.UID
-	for uid, p := range known.pods {
-		if _, found := listed[uid]; !found && (namespace == "" || p.namespace.Value() == namespace) {
-			gone = append(gone, uid)
-		}
-	}
+	gone := unlisted(c.by[from].pods, namespace, listed)
 	c.mu.Unlock()
 	for _, uid := range gone {
 		c.setPod(from, namespace, uid, "", false)
@@ -159,15 +157,19 @@ func (c *podCounts) forgetPods(from podSource, namespace string, listed map[type
 // forgetReplicaSets is forgetPods for ReplicaSets.
 func (c *podCounts) forgetReplicaSets(from podSource, namespace string, listed map[types.UID]struct{}) {
 	c.mu.Lock()
-	known := &c.by[from]
-	var gone []types.UID
-	for uid, set := range known.sets {
-		if _, found := listed[uid]; !found && (namespace == "" || set.namespace.Value() == namespace) {
-			gone = append(gone, uid)
-		}
-	}
+	gone := unlisted(c.by[from].sets, namespace, listed)
 	c.mu.Unlock()
 	for _, uid := range gone {
 		c.setReplicaSet(from, namespace, uid, "")
 	}
+}
+
+func unlisted[T interface{ in() string }](known map[types.UID]T, namespace string,
+	listed map[types.UID]struct{}) (uids []types.UID) {
+	for uid, object := range known {
+		if _, found := listed[uid]; !found && (namespace == "" || object.in() == namespace) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
 }
