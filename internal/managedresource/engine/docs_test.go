@@ -73,3 +73,45 @@ func TestFilesInArchitectureDocument(t *testing.T) {
 		t.Errorf("docs/internals/architecture.md has a row for %s, which is not there", name)
 	}
 }
+
+// TestMethodsInEngineDocument checks that docs/internals/engine.md names each method of the table of objects, and no other.
+func TestMethodsInEngineDocument(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "## What the Tracker is asked\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if !found {
+		t.Fatal("the document has no such section")
+	}
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile("`([A-Z][A-Za-z]+)`").FindAllStringSubmatch(section, -1) {
+		named[name[1]] = true
+	}
+	files, err := filepath.Glob("../objects/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, method := range regexp.MustCompile(`(?m)^func \(\w+ \*(Tracker|ListSession|Ticket)\) ([A-Z]\w*)\(`).FindAllStringSubmatch(string(code), -1) {
+			declared[method[2]] = true
+			if !named[method[2]] {
+				t.Errorf("docs/internals/engine.md does not name %s of the %s", method[2], method[1])
+			}
+		}
+	}
+	for name := range named {
+		if !declared[name] {
+			t.Errorf("docs/internals/engine.md names %s, which is no method of the table of objects", name)
+		}
+	}
+}

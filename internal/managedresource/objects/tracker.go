@@ -45,7 +45,6 @@ type Observation struct {
 type Tracker struct {
 	mu      sync.Mutex
 	records map[kind]map[name]*record
-	size    int
 	// elsewhere counts, by kind, the records of objects in other namespaces than the default one.
 	elsewhere map[kind]int
 	owners    map[Owner]*ownerRecord
@@ -196,7 +195,6 @@ func (l *Tracker) recordLocked(ref Ref) *record {
 	if r == nil {
 		r = &record{kind: k, name: n, version: versionOf(ref), since: l.listings}
 		byName[n] = r
-		l.size++
 		if isElsewhere(k, n) {
 			l.elsewhere[k]++
 		}
@@ -237,7 +235,6 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 	delete(l.partial, r)
 	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
-	l.size--
 	if isElsewhere(r.kind, r.name) {
 		l.elsewhere[r.kind]--
 	}
@@ -486,13 +483,6 @@ func (l *Tracker) Refs(owner Owner) []Ref {
 		refs = append(refs, o.ref(r))
 	}
 	return refs
-}
-
-// Size returns the number of objects on record.
-func (l *Tracker) Size() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.size
 }
 
 // notices are the notifications that subscribers receive once the lock is free.

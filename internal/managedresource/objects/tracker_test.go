@@ -279,7 +279,7 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 		t.Errorf("dirty: %v", r.OutOfSync(mr1))
 	}
 	r.Track(mr1, nil)
-	if r.Size() != 0 || len(r.Refs(mr1)) != 0 {
+	if len(r.records) != 0 || len(r.Refs(mr1)) != 0 {
 		t.Error("something is left")
 	}
 }
