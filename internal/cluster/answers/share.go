@@ -116,7 +116,11 @@ func (b *body) grow(n int64) error {
 		b.failLocked(fmt.Errorf("the answers of the target are larger than %d bytes at once", b.share.limit))
 	}
 	for all.used > all.total {
-		all.largestLocked().failLocked(all.exceeded())
+		largest := all.largestLocked()
+		if largest == nil {
+			break // All that is left is decoded already.
+		}
+		largest.failLocked(all.exceeded())
 	}
 	return b.failure
 }
@@ -169,21 +173,16 @@ func (b *Budget) exceeded() error {
 	return fmt.Errorf("the answers of all targets are larger than %d bytes at once, and this target has most", b.total)
 }
 
-// largestLocked returns the largest body of the target that has most, of those with bodies; nil if none has one.
-func (b *Budget) largestLocked() *body {
-	var most *Share
+// largestLocked returns the largest body of the target that has most, of those with bodies that hold something; nil if
+// no body does: the idle body of a watch frees nothing, whatever its target has decoded.
+func (b *Budget) largestLocked() (largest *body) {
 	for s := range b.shares {
-		if len(s.open) > 0 && (most == nil || s.used > most.used) {
-			most = s
-		}
-	}
-	if most == nil {
-		return nil
-	}
-	var largest *body
-	for its := range most.open {
-		if largest == nil || its.used > largest.used {
-			largest = its
+		for its := range s.open {
+			switch {
+			case its.used == 0:
+			case largest == nil, s.used > largest.share.used, s == largest.share && its.used > largest.used:
+				largest = its
+			}
 		}
 	}
 	return largest

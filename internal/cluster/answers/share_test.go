@@ -1,8 +1,10 @@
 package answers
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -135,6 +137,40 @@ func TestCharges(t *testing.T) {
 		one.Leave()
 		if err := one.charge(1); err == nil {
 			t.Error("LIM-2: a target that is let go is charged")
+		}
+	})
+}
+
+// TGT-13: bodies that hold nothing, as those of idle watches, free nothing: they never fail for what their targets have decoded, and the
+// search for bodies that do ends.
+func TestIdleBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failures := 0
+		budget := NewBudget(256<<20, func() { failures++ })
+		var idle []*body
+		for range 4 {
+			s := budget.Share(64 << 20)
+			idle = append(idle, s.read(io.NopCloser(strings.NewReader("")), func() {}))
+			if err := s.charge(60 << 20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fifth := budget.Share(64 << 20)
+		if fifth.charge(20<<20) == nil || failures != 1 {
+			t.Errorf("decoded: %d failures", failures)
+		}
+		reading := fifth.read(io.NopCloser(bytes.NewReader(make([]byte, 20<<20))), func() {})
+		if _, err := io.Copy(io.Discard, reading); err == nil || failures != 2 {
+			t.Errorf("read: %v, %d failures", err, failures)
+		}
+		for i, b := range idle {
+			if b.failure != nil {
+				t.Errorf("the watch of target %d fails: %v", i, b.failure)
+			}
+		}
+		time.Sleep(time.Minute)
+		if err := fifth.charge(20 << 20); err != nil {
+			t.Errorf("once the others are decoded: %v", err)
 		}
 	})
 }
