@@ -22,7 +22,8 @@ import (
 var paths = []string{
 	"cmd/gardener-resource-manager", "pkg/resourcemanager", "pkg/apis/config/resourcemanager", "pkg/component/gardener/resourcemanager", "charts/gardener/resource-manager",
 	"cmd/gardener-admission-controller", "pkg/admissioncontroller", "pkg/apis/config/admissioncontroller", "pkg/component/gardener/admissioncontroller",
-	"pkg/apis/resources", "pkg/utils/graph", "pkg/webhook/authorizer",
+	"pkg/apis/resources", "pkg/utils/graph", "pkg/webhook/authorizer", "pkg/api/config/resourcemanager", "pkg/api/config/admissioncontroller", "pkg/api/resources",
+	"pkg/component/shared/resourcemanager.go", "pkg/gardenlet/operation/botanist/resource_manager.go", "pkg/gardenadm/botanist/resource_manager.go",
 }
 
 // answers are what the log may say of a commit.
@@ -40,7 +41,7 @@ func main() {
 }
 
 func follow(root, clone string, now time.Time, out io.Writer) error {
-	content, err := os.ReadFile(filepath.Join(root, "docs", "reference-log.md"))
+	content, err := os.ReadFile(filepath.Join(root, "docs", "internals", "reference-log.md"))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,11 +41,11 @@ func clone(t *testing.T, files ...string) string {
 func logged(t *testing.T, base, rows string) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "docs"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(root, "docs", "internals"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	text := "# Log\n\nBase: `" + base + "` of 2026-08-03; with commits from 2026-08-02 on.\n\n| change | title | answer | here |\n|---|---|---|---|\n" + rows
-	if err := os.WriteFile(filepath.Join(root, "docs", "reference-log.md"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "docs", "internals", "reference-log.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return root
@@ -73,5 +75,20 @@ func TestFollow(t *testing.T) {
 		if strings.Contains(out.String(), "gardenlet") || strings.Contains(out.String(), "old.go") {
 			t.Errorf("%s: a commit of other paths, or from before, is listed: %s", name, out.String())
 		}
+	}
+}
+
+// The log of this repository is where make follow looks for it, and can be read.
+func TestOwnLog(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "internals", "reference-log.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := parse(string(content)); err != nil || l.base == "" {
+		t.Errorf("%+v: %v", l, err)
+	}
+	err = follow(filepath.Join("..", "..", ".."), t.TempDir(), time.Now(), io.Discard)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder that is no clone: %v", err)
 	}
 }
