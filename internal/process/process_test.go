@@ -242,6 +242,9 @@ func TestRepeatedErrors(t *testing.T) {
 		if got := lines(3*time.Second, time.Second, func(i int) { log.Error(errors.New("forbidden"), "Failed to watch", "kind", string(rune('A'+i))) }); len(got) != 3 {
 			t.Errorf("OBS-36: three errors that differ: %s", got)
 		}
+		if got := lines(3*time.Second, time.Second, func(i int) { log.Error(errors.New("forbidden"), "Failed", "namespace", fmt.Sprint("shoot--dev--w", i)) }); len(got) != 3 {
+			t.Errorf("OBS-36: one error of three objects: %s", got)
+		}
 		time.Sleep(3 * time.Hour)
 		if got := lines(15*time.Second, time.Second, reflects); len(got) != 2 {
 			t.Errorf("OBS-36: an error that was away for hours is new: %s", got)

@@ -61,7 +61,7 @@ func (r *repeats) due(key string, now time.Time) (bool, int) {
 // unreported are keys whose values differ from one line about an error to the next.
 var unreported = []string{"reconcileID", "stack", "stacktrace"}
 
-// errorKey is the same for two lines about one error of one object: numbers, such as ports and resource versions, do not count.
+// errorKey is the same for two lines about one error of one object: numbers in its text, such as ports and resource versions, do not count.
 func errorKey(entry zapcore.Entry, fields []zapcore.Field) string {
 	encoded := zapcore.NewMapObjectEncoder()
 	for i := range fields {
@@ -69,16 +69,24 @@ func errorKey(entry zapcore.Entry, fields []zapcore.Field) string {
 			fields[i].AddTo(encoded)
 		}
 	}
-	key := entry.LoggerName + " " + entry.Message
+	key := entry.LoggerName + " " + withoutDigits(entry.Message)
 	for _, name := range slices.Sorted(maps.Keys(encoded.Fields)) {
-		key += fmt.Sprintf(" %s=%v", name, encoded.Fields[name])
+		value := fmt.Sprint(encoded.Fields[name])
+		if name == "error" || name == "err" || name == "reason" {
+			value = withoutDigits(value)
+		}
+		key += " " + name + "=" + value
 	}
+	return key
+}
+
+func withoutDigits(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
 			return -1
 		}
 		return r
-	}, key)
+	}, text)
 }
 
 // unrepeated is a core that leaves out errors that were logged a moment ago.
