@@ -248,12 +248,18 @@ func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
 }
 
+// isApplied reports whether the objects of the inventory have a health. An emergency stop and a held deletion let them
+// be as they are (MRX-27, MRX-21).
 func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
-	switch meta.Conditions(mr.Status.Conditions).Status(resourcesv1alpha1.ResourcesApplied) {
+	applied := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
+	if applied == nil {
+		return false
+	}
+	switch applied.Status {
 	case resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionUnknown:
 		return true
 	}
-	return false
+	return applied.Reason == resourcesv1alpha1.ReasonEmergencyStop || applied.Reason == resourcesv1alpha1.ReasonDeletionHeld
 }
 
 // wait returns the time for which a missing object may still be on its way back; zero or less if it is to be reported.

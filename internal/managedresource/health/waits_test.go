@@ -70,3 +70,24 @@ func TestUnwrittenJudgementIsMadeAgain(t *testing.T) {
 		t.Errorf("the condition is %s, and it is looked at again in %s", got, result.RequeueAfter)
 	}
 }
+
+// An emergency stop and a held deletion let objects be as they are: their health goes on.
+func TestHealthOfWhatIsLeftAlone(t *testing.T) {
+	for reason, want := range map[string]resourcesv1alpha1.ConditionStatus{
+		resourcesv1alpha1.ReasonEmergencyStop: resourcesv1alpha1.ConditionFalse,
+		resourcesv1alpha1.ReasonDeletionHeld:  resourcesv1alpha1.ConditionFalse,
+		resourcesv1alpha1.ReasonApplyFailed:   "",
+	} {
+		f := newFixture(t)
+		mr := f.get()
+		mr.Status.Conditions[0].Status, mr.Status.Conditions[0].Reason = resourcesv1alpha1.ConditionFalse, reason
+		if err := f.source.Status().Update(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		f.unhealthy = "no Pods"
+		f.run()
+		if got := meta.Conditions(f.get().Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy); got != want {
+			t.Errorf("MRX-27/MRX-21 %s: got %q, want %q", reason, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package healthcheck
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,5 +24,9 @@ func progressStatefulSet(sts *unstructured.Unstructured) string {
 	if text := outdated(sts); text != "" {
 		return text
 	}
-	return updatedReplicas(integer(sts, "status", "updatedReplicas"), integerOr(sts, 1, "spec", "replicas"))
+	text := updatedReplicas(integer(sts, "status", "updatedReplicas"), integerOr(sts, 1, "spec", "replicas"))
+	if progressing := conditionOf(sts, "Progressing"); text == "" && progressing.status == "True" {
+		return cmp.Or(progressing.message, `condition "Progressing" is True due to `+progressing.reason)
+	}
+	return text
 }
