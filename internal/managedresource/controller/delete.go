@@ -128,7 +128,7 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	live *unstructured.Unstructured, ticket *objects.Ticket) (gone bool, err error) {
 	key, terminating := objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
 	if terminating {
-		ticket.Record(objects.Deleting)
+		ticket.Record(objects.Terminating)
 		p.noteTerminating(key, live)
 	} else {
 		p.notTerminating(key)

@@ -67,6 +67,7 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 		}
 		a.noteHold(ctx, desired, outcome{result: "unchanged", before: live, after: merged, held: held})
 	}
+	ticket.End() // The reads below decide about nothing.
 	a.delay(wait)
 	drift := a.Tracker.RecordDrift(key, objects.DriftReported, a.Clock.Now())
 	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))

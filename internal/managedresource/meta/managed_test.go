@@ -90,7 +90,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("MRC-8/MRV-130 %s: got %v, %v", value, got, err)
 		}
 	}
-	for _, value := range []string{"", "foo", "id/foo/bar", "id:foo", "a:b:c", "a:b:c/d"} {
+	for _, value := range []string{"", "foo", "id/foo/bar", "id:foo", "a:b:c", "a:b:c/d", "/", "bar/", "/baz", "id:/"} {
 		if got, err := ParseOrigin(value); err == nil {
 			t.Errorf("MRC-8/MRV-131 %q: got %v", value, got)
 		}

@@ -163,7 +163,7 @@ func ParseOrigin(value string) (Origin, error) {
 		origin.ClusterID, key = parts[0], parts[1]
 	}
 	namespace, name, found := strings.Cut(key, "/")
-	if len(parts) > 2 || !found || strings.Contains(name, "/") {
+	if len(parts) > 2 || !found || namespace == "" || name == "" || strings.Contains(name, "/") {
 		return Origin{}, fmt.Errorf("unexpected origin %q: want <namespace>/<name> or <cluster>:<namespace>/<name>", value)
 	}
 	origin.Key = types.NamespacedName{Namespace: namespace, Name: name}

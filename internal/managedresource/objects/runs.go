@@ -26,8 +26,8 @@ type run struct {
 type release struct {
 	// wanted is true if another run has claimed to apply the object, before or after this claim.
 	wanted bool
-	// deleting is true while its deletion is under way.
-	deleting bool
+	// deleting counts its deletions that are under way: two entries may be about one object.
+	deleting int
 }
 
 // dropped has the objects that the last plan for one form of a ManagedResource left out, until a run succeeds, the
@@ -109,7 +109,7 @@ func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 		}
 		if left := other.run.releases[r]; left != nil {
 			left.wanted = true
-			busy = busy || left.deleting
+			busy = busy || left.deleting > 0
 		}
 	}
 	return busy

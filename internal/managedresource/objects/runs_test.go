@@ -253,3 +253,21 @@ func TestTicketsEndOnce(t *testing.T) {
 		t.Errorf("MRB-34: notified %d times after the last write", len(r.drift))
 	}
 }
+
+// MRB-16: two entries may be about one object. While one of its two deletions is under way, no run may begin to apply it.
+func TestTwoDeletionsOfOneObject(t *testing.T) {
+	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, ID{Name: "a"}
+	l.Track(one, []Ref{{ID: key}})
+	l.Track(two, []Ref{{ID: key}})
+	l.BeginRun(one, nil, []ID{key})
+	first, _ := l.Begin(ToDelete, one, key)
+	second, _ := l.Begin(ToDelete, one, key)
+	first.End()
+	if !l.BeginRun(two, []ID{key}, nil) {
+		t.Error("MRB-16: a run applies an object that is being deleted")
+	}
+	second.End()
+	if l.BeginRun(two, []ID{key}, nil) {
+		t.Error("MRB-16: a run waits for nothing")
+	}
+}

@@ -17,16 +17,17 @@ const (
 	ToHandOver
 )
 
-// Answer is the effect of a request.
-type Answer uint8
+// Outcome is the knowledge about a request: before it is sent, or after.
+type Outcome uint8
 
 const (
 	// Unknown means that the request may have changed the object, though no answer confirms it yet. The last comparison is
 	// void, and an event of the object is no drift.
-	Unknown Answer = iota
-	// Deleting means that a deletion is about to be sent, for good or to create the object anew, or was accepted before;
-	// its outcome is unknown.
+	Unknown Outcome = iota
+	// Deleting means that a deletion is about to be sent, for good or to create the object anew: it is Unknown, too.
 	Deleting
+	// Terminating means that the object was read, and an earlier deletion has not ended.
+	Terminating
 	// Refused means that the deletion was not carried out.
 	Refused
 	// Applied means that the object was found or made in sync; the deletions that runs had sent are over.
@@ -42,6 +43,8 @@ type Ticket struct {
 	op      Op
 	owner   Owner
 	id      ID
+	// release is the claim that a deletion is about, nil for other tickets.
+	release *release
 	// counted is the record whose writes the ticket counts among, nil if there is none.
 	counted *record
 	ended   bool
@@ -70,7 +73,8 @@ func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
 		if left == nil || left.wanted {
 			return nil, false
 		}
-		left.deleting = true
+		left.deleting++
+		t.release = left
 	case ToHandOver:
 		if left != nil {
 			return nil, false
@@ -80,8 +84,8 @@ func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
 	return t, true
 }
 
-// Record records the effect of a request.
-func (t *Ticket) Record(answer Answer) {
+// Record records the outcome of a request.
+func (t *Ticket) Record(outcome Outcome) {
 	l := t.tracker
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,15 +93,17 @@ func (t *Ticket) Record(answer Answer) {
 	if r == nil {
 		return
 	}
-	switch answer {
-	case Deleting:
+	switch outcome {
+	case Deleting, Terminating:
 		if o == nil {
 			return
 		}
 		if x := l.rareLocked(r); !slices.Contains(x.deleting, o) {
 			x.deleting = append(x.deleting, o)
 		}
-		r.compareAnewLocked()
+		if outcome == Deleting {
+			r.compareAnewLocked()
+		}
 	case Unknown:
 		r.compareAnewLocked()
 	case Refused:
@@ -135,8 +141,8 @@ func (t *Ticket) End() {
 			}
 			return
 		case ToDelete:
-			if left := l.owners[t.owner].releases(r); left != nil {
-				left.deleting = false
+			if left := l.owners[t.owner].releases(r); left != nil && left == t.release {
+				left.deleting--
 			}
 		case ToHandOver:
 			under := handOver{t.owner, t.id}

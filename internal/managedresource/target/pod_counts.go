@@ -38,7 +38,7 @@ func podSourceOf(deployment objects.Ref) podSource {
 // label, are gone from the count; when the watch ends, all that it reported is gone. None of that changes the other
 // count: the same Pod may be in both counts.
 type podCounts struct {
-	// changed is called, outside the lock, with Deployments whose Pods changed.
+	// changed is called outside mu, but maybe under the lock of Watches, with Deployments whose Pods changed.
 	changed func(deployments ...types.UID)
 
 	mu sync.Mutex
@@ -101,7 +101,13 @@ func (c *podCounts) setReplicaSet(from podSource, namespace string, uid, deploym
 		known.setsOf[deployment] = append(known.setsOf[deployment], uid)
 	}
 	c.mu.Unlock()
-	c.changed(before, deployment)
+	c.tell(before, deployment)
+}
+
+func (c *podCounts) tell(was, is types.UID) {
+	if was != "" || is != "" {
+		c.changed(was, is)
+	}
 }
 
 // setPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is
@@ -128,7 +134,7 @@ func (c *podCounts) setPod(from podSource, namespace string, uid, replicaSet typ
 	}
 	was, is := known.sets[before.replicaSet].deployment, known.sets[replicaSet].deployment
 	c.mu.Unlock()
-	c.changed(was, is)
+	c.tell(was, is)
 }
 
 // of returns the number of Pods of a Deployment that count, according to one source.
