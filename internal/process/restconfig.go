@@ -22,12 +22,29 @@ func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return withLimits(config, connection), nil
+}
+
+// TenantConfig is RESTConfig for one of many clusters whose kubeconfigs have writers of their own: Kubeconfig checks it.
+func TenantConfig(connection *shared.ClientConnection) (*rest.Config, error) {
+	content, err := os.ReadFile(connection.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	config, err := Kubeconfig(content)
+	if err != nil {
+		return nil, err
+	}
+	return withLimits(config, connection), nil
+}
+
+func withLimits(config *rest.Config, connection *shared.ClientConnection) *rest.Config {
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
 	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
 	config.WarningHandlerWithContext = cluster.NewWarnings(clock.RealClock{})
 	// The libraries set a name only for the HTTP clients that they make themselves; managed fields and audit logs need it of all.
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	return config, nil
+	return config
 }
 
 var errNoConfiguration = errors.New("invalid configuration: no configuration has been provided, " +

@@ -106,3 +106,23 @@ func TestKubeconfigsAreBounded(t *testing.T) {
 		return err
 	})
 }
+
+// A kubeconfig of one of many clusters names no file, whoever wrote it: its server would get what is in the file (CCH-2).
+func TestTenantConfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	for name, c := range map[string]struct{ before, after, want string }{
+		"CCH-2/embedded":   {"", "", ""},
+		"CCH-2/token file": {"token: t", "tokenFile: /var/run/secrets/token", "token files are not supported"},
+	} {
+		if err := os.WriteFile(path, []byte(strings.Replace(oneCluster, c.before, c.after, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		config, err := TenantConfig(&shared.ClientConnection{Kubeconfig: path, QPS: 7})
+		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) || c.want == "" && (err != nil || config.QPS != 7) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := TenantConfig(&shared.ClientConnection{}); err == nil {
+		t.Error("CCH-2: the process's own cluster is no tenant's")
+	}
+}

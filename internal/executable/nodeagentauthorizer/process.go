@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
@@ -68,7 +69,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		guard: guarded, log: log.WithName("webhook." + rules.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
-		if p.source, err = connect(&cfg.SourceClientConnection); err != nil && cfg.ShootsDirectory == "" {
+		if p.source, err = connect(&cfg.SourceClientConnection, process.RESTConfig); err != nil && cfg.ShootsDirectory == "" {
 			return nil, fmt.Errorf("source cluster: %w", err)
 		}
 	}
@@ -103,8 +104,8 @@ func start(_ context.Context, p *Process) error {
 	return err
 }
 
-func connect(connection *config.ClientConnection) (cluster.Connection, error) {
-	restConfig, err := process.RESTConfig(connection.Connection())
+func connect(connection *config.ClientConnection, load func(*shared.ClientConnection) (*rest.Config, error)) (cluster.Connection, error) {
+	restConfig, err := load(connection.Connection())
 	if err != nil {
 		return cluster.Connection{}, err
 	}
@@ -113,7 +114,7 @@ func connect(connection *config.ClientConnection) (cluster.Connection, error) {
 
 // serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
 func (p *Process) serveOne() ([]process.Check, error) {
-	shoot, err := connect(&p.Config.TargetClientConnection)
+	shoot, err := connect(&p.Config.TargetClientConnection, process.RESTConfig)
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
@@ -162,7 +163,7 @@ func (p *Process) serveMany() ([]process.Check, error) {
 	directory := tenants.New(tenants.Options{
 		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
 		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (tenants.Handler, error) {
-			target, err := connect(&entry.TargetClientConnection)
+			target, err := connect(&entry.TargetClientConnection, process.TenantConfig)
 			if err != nil {
 				return tenants.Handler{}, fmt.Errorf("target cluster: %w", err)
 			}

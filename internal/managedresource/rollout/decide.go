@@ -145,7 +145,7 @@ type decision struct {
 //     meanwhile waits twice that at most.
 //  6. At most MaxUnavailable members of the group are on their way at once.
 func (g *Group) Decide(members []*Member, roster *Roster, now time.Time) Decision {
-	d := &decision{Group: g, members: members, now: now}
+	d := &decision{Group: g, members: slices.Clone(members), now: now}
 	d.states, d.turns, d.resumed = make([]state, len(members)), make([]bool, len(members)), sets.New[Token]()
 	d.Standings, d.Progress = make([]Standing, len(members)), make([]Progress, len(roster.waves))
 	d.begin()
@@ -184,16 +184,31 @@ func (d *decision) begin() {
 		}
 	}
 	for i, m := range d.members {
-		var why string
-		if d.states[i], why = d.state(m); d.states[i] == failed {
-			if token := TokenOf(m.NamespacedName, m.Wanted); d.Resumed.Has(token) {
-				d.states[i] = through
-				d.resumed.Insert(token)
-				continue
-			}
+		m = m.asRecorded()
+		is, why := d.state(m)
+		if token := TokenOf(m.NamespacedName, m.Wanted); is == failed && d.Resumed.Has(token) {
+			is = through
+			d.resumed.Insert(token)
+		} else if is == failed {
 			d.Failed = append(d.Failed, Bad{m, why})
 		}
+		if until := m.Seen.Add(d.Timeout); d.members[i].Wanted == "" && d.now.Before(until) {
+			d.look(until)
+			is = unknown
+		}
+		d.members[i], d.states[i] = m, is
 	}
+}
+
+// asRecorded returns a member whose wanted content nobody tells, as when its target cannot be reached after a restart,
+// as if it wanted the content that the group let go last: its failure counts.
+func (m *Member) asRecorded() *Member {
+	if m.Wanted != "" || m.LetGo == "" || m.LetGoAt.IsZero() {
+		return m
+	}
+	recorded := *m
+	recorded.Wanted = m.LetGo
+	return &recorded
 }
 
 // IsWaiting reports whether a member wants content that the group has not let go.
@@ -204,19 +219,13 @@ func (m *Member) IsWaiting() bool {
 // state returns the progress of a member, and the reason of its failure.
 func (d *decision) state(m *Member) (state, string) {
 	switch {
-	case m.Wanted == "":
-		if until := m.Seen.Add(d.Timeout); d.now.Before(until) {
-			d.look(until)
-			return unknown, ""
-		}
-		return through, "" // Nobody looks after it.
 	case m.IsWaiting():
 		if d.Aborted.Has(TokenOf(m.NamespacedName, m.Wanted)) {
 			return abandoned, ""
 		}
 		return waiting, ""
 	case m.Wanted != m.LetGo || m.LetGoAt.IsZero():
-		return through, "" // The group did not decide about it.
+		return through, "" // The group did not decide about it, or nobody looks after it.
 	}
 	return d.observed(m)
 }
@@ -355,7 +364,10 @@ func (d *decision) isTime(k int, m *Member) bool {
 	if k > 0 {
 		waits := m.Since
 		if !m.HeldSince.IsZero() {
-			waits = earlier(waits, m.HeldSince.Add(d.Pause))
+			limit := m.HeldSince.Add(d.Pause)
+			if waits = earlier(waits, limit); m.HeldSince.Before(m.Since) {
+				from = earlier(from, limit) // Members of earlier waves pass anew with each change.
+			}
 		}
 		if waits.After(from) {
 			from = waits
