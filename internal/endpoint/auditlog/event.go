@@ -80,24 +80,33 @@ func decode(line string, each func(*Event)) error {
 	return errNoEvent
 }
 
-// decodeItems reads the events of a list. Nothing of a list counts if one of them is no event.
+// decodeItems reads the events of a list. Nothing of a list counts if one of them is no event, so that it is read twice:
+// only one event at a time takes memory.
 func decodeItems(items string, each func(*Event)) error {
+	if items == "" {
+		return nil
+	}
+	var e Event
 	s := scanner{text: items}
-	var all []Event
-	ok := items == "" || s.list(func() bool {
-		var e Event
+	if !s.list(func() bool {
+		e = Event{}
 		head, ok := s.event(&e)
-		all = append(all, e)
 		// API servers write the items without their type.
-		return ok && (head.kind == "" || head.kind == "Event") && (head.version == "" || head.version == auditVersion)
-	})
-	if !ok {
+		return ok && (head.kind == "" || head.kind == "Event") && (head.version == "" || head.version == auditVersion) &&
+			(e.ID != "" || e.Stage != "" || e.Verb != "")
+	}) {
 		return errNoEvent
 	}
-	for i := range all {
-		all[i].Item = i + 1
-		each(&all[i])
-	}
+	number := 0
+	s = scanner{text: items}
+	s.list(func() bool {
+		number++
+		e := Event{}
+		_, ok := s.event(&e)
+		e.Item = number
+		each(&e)
+		return ok
+	})
 	return nil
 }
 

@@ -158,3 +158,12 @@ func TestRequestsOnce(t *testing.T) {
 		}
 	}
 }
+
+// An item that says nothing is no event: three bytes would take a hundred times as much once they are decoded.
+func TestEmptyItems(t *testing.T) {
+	seen := 0
+	line := `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{"verb":"get"},` + strings.Repeat("{},", 1<<20) + `{}]}`
+	if err := decode(line, func(*Event) { seen++ }); err == nil || seen > 0 {
+		t.Errorf("RPL-4: %d events, error %v", seen, err)
+	}
+}
