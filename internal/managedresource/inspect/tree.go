@@ -170,7 +170,7 @@ func (f *TreeFacts) leaf(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1
 		leaf.Level, leaf.State = Underway, "unknown: "+f.Unread[key].Error()
 	case live == nil && meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore):
 		leaf.Level, leaf.State = Fine, "missing; it is created once"
-	case live == nil && effectOf(mr, nil, f.Now).IsInForce():
+	case live == nil && isHeld(&Facts{ManagedResource: mr, Now: f.Now}):
 		leaf.Level, leaf.State = Underway, "missing; it is not created while its ManagedResource is left alone"
 	case live == nil:
 		leaf.Level, leaf.State = Problem, "missing"
