@@ -78,13 +78,17 @@ type holdRequest struct {
 }
 
 // annotations are those of the hold. They are read as resource-manager reads them, so that nothing is written that is refused there.
-func (h *holdRequest) annotations(group, kind string) (map[string]any, holds.Hold, error) {
+func (h *holdRequest) annotations(group, kind string, live map[string]any) (map[string]any, holds.Hold, error) {
 	if h.lasts <= 0 || h.lasts > holds.Longest {
 		return nil, holds.Hold{}, fmt.Errorf("--for is %s: a hold lasts more than nothing, and %s at most", h.lasts, holds.Longest)
 	}
 	texts := map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: h.now.Add(h.lasts).UTC().Format(time.RFC3339)}
 	if h.fields != "" {
-		texts[resourcesv1alpha1.AnnotationLeaveAloneFields] = pointersOf(h.fields)
+		pointers, err := pointersOf(h.fields, live)
+		if err != nil {
+			return nil, holds.Hold{}, err
+		}
+		texts[resourcesv1alpha1.AnnotationLeaveAloneFields] = pointers
 	}
 	if h.reason != "" {
 		texts[resourcesv1alpha1.AnnotationLeaveAloneReason] = h.reason
@@ -189,15 +193,15 @@ func (h *holdRequest) set(ctx context.Context, to *connection, arguments []strin
 		return err
 	}
 	isAll := p.GroupKind() == resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind()
-	group, kindName := p.Group, p.Kind
-	if isAll {
-		group, kindName = "", ""
-	}
-	annotations, read, err := h.annotations(group, kindName)
+	object, err := p.read(ctx)
 	if err != nil {
 		return err
 	}
-	object, err := p.read(ctx)
+	group, kindName, live := p.Group, p.Kind, object.Object
+	if isAll {
+		group, kindName, live = "", "", nil
+	}
+	annotations, read, err := h.annotations(group, kindName, live)
 	if err != nil {
 		return err
 	}

@@ -81,9 +81,10 @@ func TestHoldAndRelease(t *testing.T) {
 			after:  map[string]any{"a": "b"}, out: "Deployment n/x: hold removed\n",
 		},
 		"CLI-30/release of what is not held": {release: true, object: "deployment x", path: deployment, before: map[string]any{}, after: map[string]any{}, out: "Deployment n/x has no hold\n"},
-		"CLI-30/more than a day":             {object: "deploy x", request: holdRequest{lasts: 25 * time.Hour}, err: "24h0m0s at most"},
-		"CLI-30/no time":                     {object: "deploy x", request: holdRequest{}, err: "a hold lasts more than nothing"},
-		"CLI-30/a pointer that must not be":  {object: "deploy x", request: holdRequest{lasts: time.Hour, fields: "/metadata"}, err: `pointer "/metadata" must name one label`},
+		"CLI-30/more than a day":             {object: "deploy x", request: holdRequest{lasts: 25 * time.Hour}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: "24h0m0s at most"},
+		"CLI-30/no time":                     {object: "deploy x", request: holdRequest{}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: "a hold lasts more than nothing"},
+		"CLI-30/a pointer that must not be":  {object: "deploy x", request: holdRequest{lasts: time.Hour, fields: "/metadata"}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: `pointer "/metadata" must name one label`},
+		"CLI-30/a field that is not clear":   {object: "deploy x", request: holdRequest{lasts: time.Hour, fields: "spec.a.example.com/b"}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: "spec.a.example.com/b is not in the object"},
 		"CLI-30/nobody keeps it":             {object: "cm x", request: holdRequest{lasts: time.Hour}, path: orphan, before: map[string]any{}, after: map[string]any{}, err: "ConfigMap n/x has no origin"},
 		"CLI-30/it is not there":             {object: "cm x", request: holdRequest{lasts: time.Hour}, err: "ConfigMap n/x is not there"},
 	} {
