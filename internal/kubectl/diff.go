@@ -179,6 +179,23 @@ func note(mr *resourcesv1alpha1.ManagedResource) string {
 	if held := hold.Of(mr.Annotations, "", "", time.Now()); held.State == hold.InForce {
 		return name + " is left alone " + held.String()
 	}
+	return waits(name, mr.Status.Conditions)
+}
+
+// waits returns a text about a condition for which the next run does not make the changes.
+func waits(name string, conditions meta.Conditions) string {
+	const unmade = ": the next run does not make these changes"
+	if held := conditions.Get(resourcesv1alpha1.RolloutHeld); held != nil && held.Status == resourcesv1alpha1.ConditionTrue {
+		return name + " is held back by its roll-out group" + unmade
+	}
+	applied := conditions.Get(resourcesv1alpha1.ResourcesApplied)
+	switch {
+	case applied == nil || applied.Status == resourcesv1alpha1.ConditionTrue:
+	case applied.Reason == resourcesv1alpha1.ReasonDeletionHeld:
+		return name + " has a deletion that waits for its confirmation" + unmade
+	case applied.Reason == resourcesv1alpha1.ReasonEmergencyStop:
+		return name + " is under an emergency stop" + unmade
+	}
 	return ""
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/golden"
 )
@@ -14,6 +15,20 @@ func configMap(value string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "default"}, "data": map[string]any{"colour": value},
 	}}
+}
+
+// CLI-12: a note names what keeps the next run from its changes.
+func TestNoteOfWaiting(t *testing.T) {
+	for want, c := range map[string]resourcesv1alpha1.Condition{
+		"roll-out group": {Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionTrue, Reason: resourcesv1alpha1.ReasonRolloutWaiting},
+		"confirmation":   {Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonDeletionHeld},
+		"emergency stop": {Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonEmergencyStop},
+	} {
+		mr := &resourcesv1alpha1.ManagedResource{Status: resourcesv1alpha1.ManagedResourceStatus{Conditions: []resourcesv1alpha1.Condition{c}}}
+		if got := note(mr); !strings.HasSuffix(got, want+": the next run does not make these changes") && want != "confirmation" || !strings.Contains(got, want) {
+			t.Errorf("CLI-12/%s: %q", want, got)
+		}
+	}
 }
 
 // CLI-12: changes are printed as kubectl diff prints them; what has no forms to compare is told beside them.
