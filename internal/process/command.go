@@ -219,6 +219,8 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	command, err := root.ExecuteC()
 	var wrongLine commandLineError
 	var answer ExitCode
+	var faults problems
+	var incomplete unread
 	switch {
 	case err == nil:
 		return 0
@@ -230,6 +232,9 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "%s\nSee '%s --help'\n", strings.Join(complaints(err), "\n"), command.CommandPath())
 	default:
 		_, _ = fmt.Fprintln(stderr, strings.Join(complaints(err), "\n"))
+	}
+	if errors.As(err, &faults) && !errors.As(err, &incomplete) {
+		return 1
 	}
 	return codeOf(command)
 }

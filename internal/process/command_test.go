@@ -258,7 +258,7 @@ func TestValidateConfig(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errOut := run(t, command, "validate-config"); code != 1 || errOut != "Error: want at least one FILE\nSee 'thing validate-config --help'\n" {
+	if code, _, errOut := run(t, command, "validate-config"); code != 2 || errOut != "Error: want at least one FILE\nSee 'thing validate-config --help'\n" {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 	dir := t.TempDir()
@@ -270,7 +270,7 @@ func TestValidateConfig(t *testing.T) {
 	}
 	// CLI-9 (several files): each is checked, whatever is wrong with the others.
 	code, out, errOut := run(t, command, "validate-config", bad, "/none", good)
-	if want := bad + ":1: naem: unknown key, did you mean name?\n/none: error reading config file: open /none: no such file or directory\n"; code != 1 || errOut != want || out != good+":1: warning: waits is an older name of wait\n" {
+	if want := bad + ":1: naem: unknown key, did you mean name?\n/none: error reading config file: open /none: no such file or directory\n"; code != 2 || errOut != want || out != good+":1: warning: waits is an older name of wait\n" {
 		t.Errorf("CLI-9: exit code %d: %s%s", code, out, errOut)
 	}
 	code, out, _ = run(t, command, "validate-config", "-o", "json", bad, good)
@@ -285,7 +285,13 @@ func TestValidateConfig(t *testing.T) {
 	if code, out, _ := run(t, command, "validate-config", "-o", "json", "--strict-config=false", bad); code != 0 || !strings.Contains(out, `"warning"`) {
 		t.Errorf("CLI-9: exit code %d: %s", code, out)
 	}
-	if code, _, errOut := run(t, command, "validate-config", "/none"); code != 1 || errOut != "Error: error reading config file: open /none: no such file or directory\n" {
+	if code, _, _ := run(t, command, "validate-config", "-o", "json", bad, "/none"); code != 2 {
+		t.Errorf("CLI-9: a file that is not there: exit code %d", code)
+	}
+	if code, _, _ := run(t, command, "validate-config", bad, bad); code != 1 {
+		t.Errorf("CLI-9: files with faults: exit code %d", code)
+	}
+	if code, _, errOut := run(t, command, "validate-config", "/none"); code != 2 || errOut != "Error: error reading config file: open /none: no such file or directory\n" {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }

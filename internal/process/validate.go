@@ -22,10 +22,18 @@ type problem struct {
 	text string
 }
 
+// notRead is the exit code if a file could not be read.
+const notRead = 2
+
 // problems are the faults of a file. They are printed as they are, so that editors find the lines.
 type problems []string
 
 func (f problems) Error() string { return strings.Join(f, "\n") }
+
+// unread has the faults of files of which some could not be read.
+type unread struct{ problems }
+
+func (u unread) Unwrap() error { return u.problems }
 
 // ConfigKind is a kind of configuration file. Read does what a start does, without anything but the file; it returns the effective configuration.
 type ConfigKind struct {
@@ -59,10 +67,11 @@ func KindOf(content []byte, kinds ...ConfigKind) (ConfigKind, error) {
 func ValidateConfig(kinds ...ConfigKind) Subcommand {
 	v := &validation{kinds: kinds}
 	return Subcommand{
-		Name: "validate-config", Operand: "FILE...",
+		Name: "validate-config", Operand: "FILE...", Fault: notRead,
+		Codes: []Term{{"0", "no fault"}, {"1", "a fault"}, {"2", "an error"}},
 		Short: "Check configuration files, and report each fault with its line",
 		Long: "FILE may be - for standard input. No request is sent to a cluster.\nFaults are printed on stderr as FILE:LINE: KEY: FAULT, warnings on stdout;\n" +
-			"with -o json both on stdout, as a list of objects with file, line, severity and message.",
+			"with -o json both on stdout, as objects with file, line, severity and message.",
 		Arguments: func(files []string) error {
 			if len(files) == 0 {
 				return errors.New("want at least one FILE")
@@ -165,6 +174,7 @@ func (v *validation) one(name string, out io.Writer) error {
 // all checks several files. A file that cannot be read does not keep the others from being checked.
 func (v *validation) all(names []string, out io.Writer) error {
 	var faults problems
+	code := ExitCode(0)
 	remarks := []remark{}
 	for i, name := range names {
 		if v.output == "" {
@@ -176,15 +186,21 @@ func (v *validation) all(names []string, out io.Writer) error {
 			err := v.one(name, out)
 			if more := (problems)(nil); errors.As(err, &more) {
 				faults = append(faults, more...)
+				code = max(code, 1)
 			} else if err != nil {
+				code = notRead
 				faults = append(faults, name+": "+err.Error())
 			}
 			continue
 		}
 		f, err := v.check(name)
 		if err != nil {
+			code = notRead
 			remarks = append(remarks, remark{File: name, Severity: "error", Message: err.Error()})
 			continue
+		}
+		if len(f.faults) > 0 {
+			code = max(code, 1)
 		}
 		for severity, list := range map[string][]problem{"error": f.faults, "warning": f.known} {
 			for _, p := range list {
@@ -193,6 +209,9 @@ func (v *validation) all(names []string, out io.Writer) error {
 		}
 	}
 	if v.output == "" {
+		if code == notRead {
+			return unread{faults}
+		}
 		if len(faults) > 0 {
 			return faults
 		}
@@ -206,8 +225,8 @@ func (v *validation) all(names []string, out io.Writer) error {
 	if err := encoder.Encode(remarks); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(remarks, func(f remark) bool { return f.Severity == "error" }) {
-		return ExitCode(1)
+	if code != 0 {
+		return code
 	}
 	return nil
 }

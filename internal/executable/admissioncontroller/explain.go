@@ -145,7 +145,8 @@ func (s sent) Known() (possible, known bool) { return bool(s), true }
 func Dump() process.Subcommand {
 	cluster, limit := &explaining.Cluster{}, time.Duration(0)
 	return process.Subcommand{
-		Name: "dump", Operand: "DIR",
+		Name: "dump", Operand: "DIR", Fault: 2,
+		Codes: []process.Term{{Name: "0", Text: "dumped"}, {Name: "2", Text: "an error"}},
 		Short: "Write the objects of a garden that the graphs need into a folder",
 		Long: "DIR is a new or an empty folder. It gets a file for each resource, with an object a line, and at the end header.json.\n" +
 			"A dump has names, references, two annotations and times; no labels, and no data of Secrets and ConfigMaps.\n" +

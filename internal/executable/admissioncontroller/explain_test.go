@@ -107,8 +107,8 @@ func TestDump(t *testing.T) {
 	if diff := cmp.Diff(cut(first), cut(second)); ofDump != 1 || ofCluster != 1 || diff != "" {
 		t.Errorf("exit codes %d and %d: %s %s", ofDump, ofCluster, diff, errs)
 	}
-	if code, _, errs := verb(t, "dump", dir, "--kubeconfig", file); code != 1 || !strings.Contains(errs, "is not empty") {
-		t.Errorf("a second dump: %d: %s", code, errs)
+	if code, _, errs := verb(t, "dump", dir, "--kubeconfig", file); code != 2 || !strings.Contains(errs, "is not empty") {
+		t.Errorf("CLI-9: a second dump: %d: %s", code, errs)
 	}
 }
 

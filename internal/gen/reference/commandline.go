@@ -12,7 +12,7 @@ import (
 const (
 	commandLineHead = "# Command line of %s\n\nGenerated from the command, as its `--help`.\n"
 	headOfAll       = "`completion SHELL` prints a script for bash, fish, powershell or zsh.\n" +
-		"A verb exits with 0 after success and 1 after a failure, unless it has codes of its own; stderr has the reason of an error.\n"
+		"A verb exits with 0 after success and 1 after a failure, unless it has other codes; stderr has the reason.\n"
 )
 
 // commonVerbs are verbs of every executable.
