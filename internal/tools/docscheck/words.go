@@ -7,7 +7,7 @@ import (
 
 // mostWords limits the words of the pages for users: of all pages but those of docs/internals and test. It goes down with
 // each page that becomes shorter, and up only with a reason in the commit.
-const mostWords = 39_994
+const mostWords = 39_999
 
 // checkWords counts the words of the pages for users.
 func checkWords(pages []*page, most int) []error {
