@@ -63,7 +63,7 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 		// that counts as a fight, so that it is rate-limited.
 		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftRepaired, a.Clock.Now())
 	case !done.isKept():
-		// Before Verified, which may report a later drift.
+		// Before MarkInSync, which may report a later drift.
 		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now())
 	}
 }

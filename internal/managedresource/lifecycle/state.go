@@ -38,7 +38,7 @@ func (p Phase) String() string {
 }
 
 // State is everything that is remembered of one ManagedResource. It lives in memory only: after a restart the first
-// run visits every object.
+// run visits every object that is not known to be in sync.
 //
 // A State is a value: Step returns a new one, and changes no map and no pointed-to value in place.
 //

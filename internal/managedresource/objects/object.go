@@ -47,7 +47,8 @@ type Object struct {
 	// ManagedResource that it was created for, or that has taken it over since.
 	Created    types.UID
 	CreatedFor Owner
-	// BeingDeleted is true if a run has sent a deletion of the object and no run has applied the object since.
+	// BeingDeleted is true if a run has sent a deletion of the object, or found it terminating, and no run has applied
+	// the object since.
 	BeingDeleted bool
 	// Noop is a write that is known to change nothing until NoopUntil.
 	Noop      Write

@@ -62,8 +62,8 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //     changed, is stale.
 //   - an object that was present, and was seen to change or to go since it was last compared, is stale.
 //   - retryPartial means stale for no other reason than a retry of the write, regardless of its known result.
-//   - untold means that the object became stale while a write of ours was under way, and that no subscriber was
-//     notified: with no write under way, untold is false.
+//   - untold means that the object became stale while a ticket to apply it was open, and that no subscriber was
+//     notified: without such a ticket, untold is false.
 type record struct {
 	kind kind
 	name name
@@ -82,7 +82,7 @@ type record struct {
 	// retryPartial is true while the object must be written once more, because the API server kept only a part of it.
 	// It ends when a run has checked the object, or when the object is changed.
 	retryPartial bool
-	// writes counts the requests of ours that may change the object at present.
+	// writes counts the open tickets to apply the object, also of runs that only read it.
 	writes uint8
 	untold bool
 	// passed counts the first owners, which could not check the object since it was last verified.

@@ -88,7 +88,8 @@ func New() *Tracker {
 	}
 }
 
-// Subscriber has the callbacks of those who want to hear of changes. They are called outside the lock.
+// Subscriber has the callbacks of those who want to hear of changes. They are called outside the lock of
+// the Tracker, but maybe under a lock of the target's watches: they must not call these.
 type Subscriber struct {
 	// Drift is called when an object of a ManagedResource may have drifted, Verdict when the verdict about one changed.
 	Drift   func(Owner, ID)

@@ -262,7 +262,7 @@ func (p *packer) pack(content []byte) []byte {
 }
 
 // Expect announces, before the watches start, the objects that are about to be compared: their kinds are listed as
-// whole objects then, for Read.
+// whole objects then, for FromList.
 func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	if !w.disabled {
 		for s := range w.scopesOf(refs) {
