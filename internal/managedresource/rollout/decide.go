@@ -364,10 +364,7 @@ func (d *decision) isTime(k int, m *Member) bool {
 	if k > 0 {
 		waits := m.Since
 		if !m.HeldSince.IsZero() {
-			limit := m.HeldSince.Add(d.Pause)
-			if waits = earlier(waits, limit); m.HeldSince.Before(m.Since) {
-				from = earlier(from, limit) // Members of earlier waves pass anew with each change.
-			}
+			waits = earlier(waits, m.HeldSince.Add(d.Pause))
 		}
 		if waits.After(from) {
 			from = waits

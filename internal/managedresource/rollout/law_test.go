@@ -432,28 +432,13 @@ func TestContentThatChanges(t *testing.T) {
 	}
 }
 
-// The canary passes with each content, which changes more often than the pause: the next wave waits twice the pause at most.
-func TestContentThatChangesForTheCanary(t *testing.T) {
-	g := waves(t, "5m")
-	canary, m := member(0), member(1)
-	m.Applied, m.Seen, m.HeldSince = rev(0), start, start
-	members, now := []*Member{canary, m}, start
-	for content := 1; now.Before(start.Add(time.Hour)); content++ {
-		canary.Wanted, canary.Applied, canary.LetGo, canary.LetGoAt = rev(content), rev(content), rev(content), now
-		canary.Verdict, canary.At = Passed, now.Add(time.Second)
-		m.Wanted, m.Since = rev(content), now
-		now = now.Add(4 * time.Minute)
-		d := g.Decide(members, g.Assign(members), now)
-		if is := now.Sub(start); (d.Standings[1] == Go) != (is >= 2*g.Pause) {
-			t.Fatalf("ROL-4: standing %d after %s", d.Standings[1], is)
-		}
-	}
-}
-
 // A member that failed before a restart halts the group, though nobody tells which content it wants, as its target cannot be reached; a resume
 // ends that.
 func TestFailureBeforeARestart(t *testing.T) {
-	g := waves(t, "0s")
+	g, err := Parse("garden/g", map[string]string{"waves": "[{namespaces: [n0]}]", "pause": "0s", "timeout": "10m"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	canary, m := member(0), member(1)
 	canary.Seen, canary.Applied, canary.LetGo, canary.LetGoAt = start, rev(1), rev(1), start.Add(-time.Hour)
 	canary.Verdict, canary.At, canary.Why = Failed, start.Add(-50*time.Minute), "ResourcesHealthy is False"
@@ -474,14 +459,4 @@ func TestFailureBeforeARestart(t *testing.T) {
 	if canary.Wanted != "" {
 		t.Error("the member is changed")
 	}
-}
-
-// waves is a group whose first wave is the member of namespace n0.
-func waves(t *testing.T, pause string) *Group {
-	t.Helper()
-	g, err := Parse("garden/g", map[string]string{"waves": "[{namespaces: [n0]}]", "pause": pause, "timeout": "10m"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
 }

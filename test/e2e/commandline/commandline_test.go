@@ -96,7 +96,7 @@ func TestAnswers(t *testing.T) {
 			"CT-23/CLI-4 unknown flag":        {[]string{"--foo"}, 1, "", "Error: unknown flag: --foo" + usage},
 			"CLI-4 argument":                  {[]string{"x"}, 1, "", `Error: unknown command "x" for "` + name + `"` + usage},
 			"CLI-1 help":                      {[]string{"--help"}, 0, "", ""},
-			"verbs need their operand":        {[]string{"validate-config"}, 1, "", "Error: want at least one FILE\nSee '" + name + " validate-config --help'\n"},
+			"verbs need their operand":        {[]string{"validate-config"}, 2, "", "Error: want at least one FILE\nSee '" + name + " validate-config --help'\n"},
 			"OPB-1 valid, but not known":      {[]string{"validate-config", write(t, kind+"foo: 1\nleaderElection: {leaderElect: false}\n"), "--strict-config=false"}, 0, "", ""},
 			"OPB-1 an unknown key is a fault": {[]string{"validate-config", write(t, kind+"\n\nfoo: 1\nleaderElection: {leaderElect: false}\n")}, 1, "", ""},
 		} {
