@@ -58,7 +58,7 @@ func trackerWith(others int) *objects.Tracker {
 func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.ID) {
 	owner := objects.Owner{Name: "0"}
 	tracker.Track(owner, refs)
-	tracker.BeginRun(owner, keys[1:], keys[:1])
+	tracker.Claim(owner, keys[1:], refs[:1])
 	tracker.Claimants(keys, func(schema.GroupKind) bool { return false })
 	if ticket, mayDelete := tracker.Begin(objects.ToDelete, owner, keys[0]); mayDelete {
 		ticket.Record(objects.Deleting)

@@ -22,7 +22,7 @@ func (t *Triggers) applied() []objects.Owner {
 	owners := r.states.applied()
 	all, unwatched := r.alwaysUpdates(config.AlwaysUpdateAll), r.alwaysUpdates(config.AlwaysUpdateUnwatched)
 	for _, owner := range owners {
-		if all || unwatched && !r.covered(owner) {
+		if all || unwatched && !r.covered(r.Tracker.Progress(owner).Refs) {
 			r.states.stepKnown(owner, lifecycle.PeriodEnded{All: all})
 		}
 	}

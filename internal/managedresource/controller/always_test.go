@@ -124,7 +124,7 @@ func TestAlwaysUpdateOfBoth(t *testing.T) {
 	f.managed("m")
 	f.manifests("m", "2", configMap("a", "1", "labels: {}"), "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: b}\ndata: {v: '1'}\n")
 	f.complete("m")
-	for _, ref := range f.Tracker.Refs(ownerOf(f.get("m"))) {
+	for _, ref := range f.Tracker.Progress(ownerOf(f.get("m"))).Refs {
 		if ref.Name == "a" {
 			poll(t, "a is covered", func() bool { return f.Watches.Covered(ref) })
 		}

@@ -198,14 +198,14 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 // claimsOfOthers returns the claims of other ManagedResources on the objects of a tier that this one has, too; none if
 // they cannot be told, or this run is to read each object.
 func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) claims {
-	owner, shared := ownerOf(a.mr), []resourcesv1alpha1.ObjectReference(nil)
+	var shared []objects.Entry
 	for _, desired := range tier {
 		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) &&
-			a.Tracker.OthersHave(owner, desired.Ref.ID) {
-			shared = append(shared, desired.Reference)
+			a.Tracker.Get(desired.Ref.ID).Shared {
+			shared = append(shared, entryOf(desired))
 		}
 	}
-	others, err := a.claimsOn(ctx, owner, shared)
+	others, err := a.claimsOn(ctx, ownerOf(a.mr), shared)
 	if err != nil {
 		return claims{}
 	}
@@ -230,8 +230,9 @@ func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest ui
 // digestsOfOwners returns the digests of the desired state of an object with the origins of other ManagedResources
 // that keep the object.
 func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, others claims) (digests []uint64) {
-	for _, claim := range others.on(desired.Ref.ID, a.Tracker) {
-		if claim.Keeps {
+	claims, err := others.on(desired.Ref.ID)
+	for _, claim := range claims {
+		if err == nil && claim.Keeps {
 			options.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
 			digests = append(digests, desiredDigest(desired, options))
 		}
@@ -315,7 +316,7 @@ func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options me
 	if desired.Old == nil || meta.Tentative(desired.Old) {
 		return false // The run takes the object over.
 	}
-	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	others, err := a.claimsOn(ctx, ownerOf(a.mr), []objects.Entry{entryOf(desired)})
 	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others),
 		func(as uint64) bool { return driftedFrom(a.Tracker.Get(desired.Ref.ID), as) })
 }

@@ -18,81 +18,94 @@ import (
 
 // claims are the claims of other ManagedResources on objects, by their inventories.
 type claims struct {
-	// byID has the claims by the ID that at returns for the object.
-	byID map[objects.ID][]ownership.Claim
-	// clusterScoped are kinds that have no namespaces, though entries may name one.
-	clusterScoped map[schema.GroupKind]bool
-	// unknown has, for IDs without namespaces, the error that hides whether another ManagedResource has such an object.
-	unknown map[objects.ID]error
+	tracker *objects.Tracker
+	scopes  scopes
+	byID    map[objects.ID][]ownership.Claim
 }
+
+// scopes are the scopes of kinds as they are now.
+type scopes struct {
+	clusterScoped map[schema.GroupKind]bool
+	// failed has the kinds whose scope cannot be told.
+	failed map[schema.GroupKind]error
+}
+
+// noneIsClusterScoped compares namespaces as entries name them.
+func noneIsClusterScoped(schema.GroupKind) bool { return false }
+
+// mayBeClusterScoped reports whether entries for objects of a kind may be about one object though they name different
+// namespaces.
+func (s scopes) mayBeClusterScoped(kind schema.GroupKind) bool {
+	return s.clusterScoped[kind] || s.failed[kind] != nil
+}
+
+// at returns the ID by which claims on an object are found.
+func (s scopes) at(id objects.ID) objects.ID { return id.Scoped(s.mayBeClusterScoped(id.GroupKind())) }
 
 // claimsOn finds objects in the inventories of other ManagedResources that this instance has to do with. The tracker
 // names these ManagedResources, so that the cost is in proportion to the objects, and not to all ManagedResources.
-func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner,
-	refs []resourcesv1alpha1.ObjectReference) (claims, error) {
-	if len(refs) == 0 {
+func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, entries []objects.Entry) (claims, error) {
+	if len(entries) == 0 {
 		return claims{}, nil
 	}
-	all := claims{byID: map[objects.ID][]ownership.Claim{}, clusterScoped: map[schema.GroupKind]bool{},
-		unknown: map[objects.ID]error{}}
-	failed := r.scopesOf(ctx, refs, all.clusterScoped)
-	ids := make([]objects.ID, len(refs))
-	wanted := make(map[objects.ID]struct{}, 2*len(refs)) // With the namespaces that count, and without any.
-	for i := range refs {
-		ids[i] = objects.IDOfEntry(&refs[i])
-		wanted[all.at(ids[i])], wanted[ids[i].WithoutNamespace()] = struct{}{}, struct{}{}
+	all := claims{tracker: r.Tracker, scopes: r.scopesOf(ctx, entries), byID: map[objects.ID][]ownership.Claim{}}
+	ids, wanted := make([]objects.ID, len(entries)), make(map[objects.ID]struct{}, len(entries))
+	for i, entry := range entries {
+		ids[i] = entry.ID
+		wanted[all.scopes.at(entry.ID)] = struct{}{}
 	}
-	anywhere := func(kind schema.GroupKind) bool { return all.clusterScoped[kind] || failed[kind] != nil }
-	err := r.Statuses.ForEachOther(ctx, except, r.Tracker.Claimants(ids, anywhere),
-		func(other *resourcesv1alpha1.ManagedResource) {
-			if !r.Class.Handles(other) {
-				return // Its objects may be in another cluster.
+	var owners []objects.Owner
+	for _, claimant := range r.Tracker.Claimants(ids, all.scopes.mayBeClusterScoped) {
+		owners = append(owners, claimant.Owner)
+	}
+	err := r.Statuses.ForEachOther(ctx, except, owners, func(other *resourcesv1alpha1.ManagedResource) {
+		if !r.Class.Handles(other) {
+			return // Its objects may be in another cluster.
+		}
+		for _, entry := range objects.EntriesOf(other.Status.Resources) {
+			at := all.scopes.at(entry.ID)
+			if _, found := wanted[at]; found {
+				all.byID[at] = append(all.byID[at], ownership.Claim{
+					Owner: ownerOf(other), ID: entry.ID, Keeps: r.keepsObject(other, entry.ID),
+					CreateOnly: createdOnce(entry.Reference), Ignored: meta.Ignored(other),
+				})
 			}
-			for i := range other.Status.Resources {
-				entry := &other.Status.Resources[i]
-				id := objects.IDOfEntry(entry)
-				at, name := all.at(id), id.WithoutNamespace()
-				if _, found := wanted[at]; found {
-					all.byID[at] = append(all.byID[at], ownership.Claim{
-						Owner: ownerOf(other), ID: id,
-						Keeps: r.keepsObject(other, id), CreateOnly: createdOnce(entry), Ignored: meta.Ignored(other),
-					})
-				} else if _, named := wanted[name]; named && failed[id.GroupKind()] != nil {
-					all.unknown[name] = failed[id.GroupKind()]
-				}
-			}
-		})
+		}
+	})
 	if err != nil {
 		return claims{}, fmt.Errorf("looking for other ManagedResources that have the objects: %w", err)
 	}
 	return all, nil
 }
 
-// scopesOf records which kinds of entries are cluster-scoped now, and returns the errors of kinds whose scope cannot
-// be told. A kind that is not served has no objects in any scope.
-func (r *Reconciler) scopesOf(ctx context.Context, refs []resourcesv1alpha1.ObjectReference,
-	clusterScoped map[schema.GroupKind]bool) map[schema.GroupKind]error {
-	failed := map[schema.GroupKind]error{}
-	for i := range refs {
-		kind := refs[i].GroupVersionKind().GroupKind()
-		if _, asked := clusterScoped[kind]; asked {
+// scopesOf returns the scopes of the kinds of entries. A kind that is not served has no objects in any scope.
+func (r *Reconciler) scopesOf(ctx context.Context, entries []objects.Entry) scopes {
+	all := scopes{map[schema.GroupKind]bool{}, map[schema.GroupKind]error{}}
+	for _, entry := range entries {
+		kind := entry.GroupKind()
+		if _, asked := all.clusterScoped[kind]; asked {
 			continue
 		}
-		_, scope, err := r.kindOf(ctx, &refs[i])
-		clusterScoped[kind] = scope == plan.ScopeCluster
+		_, scope, err := r.kindOf(ctx, entry.Reference)
+		all.clusterScoped[kind] = scope == plan.ScopeCluster
 		if err != nil && !target.Gone(err) {
-			failed[kind] = err
+			all.failed[kind] = err
 		}
 	}
-	return failed
+	return all
 }
 
-// at returns the ID by which the claims on an object are found.
-func (c claims) at(id objects.ID) objects.ID {
-	if c.clusterScoped[id.GroupKind()] {
-		return id.WithoutNamespace()
+// on returns the claims on an object, with the present value of Releases. It fails if another ManagedResource has an
+// object of that name in another namespace, and the scope of the kind cannot be told: it may be the same object.
+func (c claims) on(id objects.ID) ([]ownership.Claim, error) {
+	all := slices.Clone(c.byID[c.scopes.at(id)])
+	for i := range all {
+		if all[i].ID != id && c.scopes.failed[id.GroupKind()] != nil {
+			return nil, c.scopes.failed[id.GroupKind()]
+		}
+		all[i].Releases = c.tracker.ClaimOf(all[i].Owner, all[i].ID).Releases
 	}
-	return id
+	return all, nil
 }
 
 // keeps reports whether this instance keeps the objects of a ManagedResource. Objects that another class has still to
@@ -102,17 +115,25 @@ func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 }
 
 // keepsObject reports whether a ManagedResource that has an object in its inventory goes on having it.
-func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, object objects.ID) bool {
-	return r.keeps(mr) && r.Tracker.Keeps(ownerOf(mr), mr.UID, mr.Generation, object)
+func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, id objects.ID) bool {
+	claim := r.Tracker.ClaimOf(ownerOf(mr), id)
+	return r.keeps(mr) && !claim.Releases && claim.Dropped != formOf(mr)
 }
 
-// on returns the claims on an object, with the present value of Releases.
-func (c claims) on(id objects.ID, tracker *objects.Tracker) []ownership.Claim {
-	all := slices.Clone(c.byID[c.at(id)])
-	for i := range all {
-		all[i].Releases = tracker.Releases(all[i].Owner, all[i].ID)
-	}
-	return all
+// othersHave reports whether another ManagedResource has an object on record, or in its inventory.
+func (r *Reconciler) othersHave(owner objects.Owner, id objects.ID) bool {
+	return slices.ContainsFunc(r.Tracker.Claimants([]objects.ID{id}, noneIsClusterScoped),
+		func(claimant objects.Claimant) bool { return claimant.Has && claimant.Owner != owner })
+}
+
+// seeInventory passes the inventory of a ManagedResource to the tracker.
+func (r *Reconciler) seeInventory(mr *resourcesv1alpha1.ManagedResource) {
+	r.Tracker.SeeInventory(ownerOf(mr), idsOf(mr.Status.Resources), meta.Ignored(mr))
+}
+
+// entryOf returns the entry that an object gets in the inventory.
+func entryOf(desired *plan.Desired) objects.Entry {
+	return objects.Entry{Ref: desired.Ref, Reference: &desired.Reference}
 }
 
 // originOf returns the owner that an object names. isOfSource reports whether an origin is of this source.

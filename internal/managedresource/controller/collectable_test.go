@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // TestGarbageCollectableObjects: what the garbage collector collects is left to it where it runs, and deleted where it does not.
@@ -60,7 +61,7 @@ func TestCollectableKinds(t *testing.T) {
 			live.SetLabels(map[string]string{resourcesv1alpha1.LabelGarbageCollectableReference: "true"})
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/m"})
 			ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "x"}}
-			got, err := f.judge(f.get("m"), ref, live, claims{})
+			got, err := f.judge(f.get("m"), &objects.Entry{Ref: objects.RefOf(ref), Reference: ref}, live, claims{})
 			if err != nil || (got.Why != "") != tc.stays {
 				t.Errorf("it stays because %q, %v; want that it stays: %t", got.Why, err, tc.stays)
 			}

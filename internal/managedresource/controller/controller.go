@@ -179,7 +179,7 @@ func everything(objects.ID) bool { return true }
 // them yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	owner := ownerOf(mr)
-	return r.states.get(mr).Last == nil && !r.Tracker.AllKnown(owner) && !r.Class.WaitsForHandOver(mr) &&
+	return r.states.get(mr).Last == nil && !r.Tracker.Progress(owner).AllKnown && !r.Class.WaitsForHandOver(mr) &&
 		!waitsForState(mr) && !r.isStopped(owner)
 }
 
@@ -193,12 +193,16 @@ func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
 // allInSync reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn
 // of newer content.
 func (r *Reconciler) allInSync(owner objects.Owner) bool {
-	return r.states.releasesObjects(owner) || len(r.Tracker.OutOfSync(owner)) == 0 && r.covered(owner)
+	if r.states.releasesObjects(owner) {
+		return true
+	}
+	progress := r.Tracker.Progress(owner)
+	return len(progress.OutOfSync) == 0 && r.covered(progress.Refs)
 }
 
-// covered reports whether watches would report a change of any object of a ManagedResource.
-func (r *Reconciler) covered(owner objects.Owner) bool {
-	return !slices.ContainsFunc(r.Tracker.Refs(owner), func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
+// covered reports whether watches would report a change of any of the objects.
+func (r *Reconciler) covered(refs []objects.Ref) bool {
+	return !slices.ContainsFunc(refs, func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
 }
 
 func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
@@ -211,8 +215,8 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // ignore leaves the objects alone and says so (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	r.seeInventory(mr) // Before its objects are off the record: others must find it at any time.
 	r.dropState(ownerOf(mr))
-	r.Tracker.SetIgnored(ownerOf(mr), idsOf(mr.Status.Resources))
 	return r.report(ctx, mr, meta.IgnoredChanges()...)
 }
 
@@ -265,7 +269,6 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 
 // forgetObjects forgets the objects of a ManagedResource.
 func (r *Reconciler) forgetObjects(owner objects.Owner) {
-	r.Tracker.SetIgnored(owner, nil)
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.holds.forget(owner)
@@ -297,6 +300,10 @@ func idsOfDesired(desired []*plan.Desired) []objects.ID {
 		keys[i] = desired[i].Ref.ID
 	}
 	return keys
+}
+
+func formOf(mr *resourcesv1alpha1.ManagedResource) objects.Form {
+	return objects.Form{UID: mr.UID, Generation: mr.Generation}
 }
 
 func ownerOf(mr *resourcesv1alpha1.ManagedResource) objects.Owner {

@@ -410,7 +410,7 @@ func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
 	f.target.remove("a")
 	f.Tracker.ObserveDeleted(objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, "", "")
 	_, _ = f.run("two")
-	if dirty := f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "one"}); len(dirty) != 1 {
+	if dirty := f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "one"}).OutOfSync; len(dirty) != 1 {
 		t.Errorf("%v is left to the other, want the object", dirty)
 	}
 	f.complete("one")
@@ -488,7 +488,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 		o.SetLabels(nil)
 		o.SetFinalizers([]string{"x/y"})
 	})
-	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
+	f.Tracker.ObserveDeleted(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, _ = f.run("m")
 	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
@@ -727,7 +727,7 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 			_, err := f.run("m")
 			f.must(err)
 			f.target.remove("c") // Its finalizer was removed.
-			refs := f.Tracker.Refs(objects.Owner{Namespace: "n", Name: "m"})
+			refs := f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "m"}).Refs
 			f.Tracker.ObserveDeleted(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].ID, "", "9999")
 			f.clock.SetTime(f.clock.Now().Add(time.Minute)) // No watch covers it here.
 			f.complete("m")

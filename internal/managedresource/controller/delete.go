@@ -28,25 +28,24 @@ const deleteAttempts = 4
 
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that
 // was judged.
-func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) {
-	entry := objects.RefOf(ref)
+func (p *pruner) deleteOne(ctx context.Context, entry *objects.Entry) {
 	before := p.Tracker.Get(entry.ID).Revision
 	if !p.last && p.isCompleted(p.owner, entry.ID) {
-		p.skip(ref)
+		p.skip(entry)
 		return
 	}
-	if held, err := p.isHeld(p.owner, entry); held {
-		p.wait(ref, err) // Nothing has changed since a moment ago, as far as is known.
+	if held, err := p.isHeld(p.owner, entry.Ref); held {
+		p.wait(entry, err) // Nothing has changed since a moment ago, as far as is known.
 		return
 	}
-	kind := objects.IDOfEntry(ref).GroupKind()
+	kind := entry.GroupKind()
 	if p.breaker.is(kind) {
-		p.wait(ref, errNotTried)
+		p.wait(entry, errNotTried)
 		return
 	}
-	gone, err := p.tryDelete(ctx, ref)
+	gone, err := p.tryDelete(ctx, entry)
 	for attempt := 1; !gone && apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
-		gone, err = p.tryDelete(ctx, ref)
+		gone, err = p.tryDelete(ctx, entry)
 	}
 	p.breaker.answered(kind, err)
 	switch {
@@ -56,7 +55,7 @@ func (p *pruner) deleteOne(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	case err != nil && ctx.Err() == nil && !isTransient(err):
 		p.deletionFailed(entry.ID, err)
 	}
-	p.wait(ref, err)
+	p.wait(entry, err)
 }
 
 // isTransient reports whether an error proves nothing about the object: the next run may have another result.
@@ -68,11 +67,11 @@ func isTransient(err error) bool {
 // deletion was accepted and the object may still exist.
 //
 // It is one list of guards, each of which may end it: their order makes a deletion safe.
-func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (gone bool, err error) {
-	if !plan.CanExist(&ref.ObjectReference) {
+func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, err error) {
+	if !plan.CanExist(&entry.Reference.ObjectReference) {
 		return true, nil
 	}
-	live, namespace, err := p.find(ctx, ref)
+	live, namespace, err := p.find(ctx, entry.Reference)
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
 		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
 	}
@@ -85,7 +84,7 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	if err := p.findOthers(); err != nil {
 		return false, err
 	}
-	at, others, err := p.place(ctx, ref, namespace)
+	at, others, err := p.place(ctx, entry, namespace)
 	if err != nil || at == nil {
 		return at == nil, err
 	}
@@ -99,39 +98,39 @@ func (p *pruner) tryDelete(ctx context.Context, ref *resourcesv1alpha1.ObjectRef
 	case verdict.Action != ownership.Delete:
 		return p.leave(ctx, at, live, verdict)
 	}
-	if left, err := p.leftToAnotherEntry(ctx, at); left || err != nil {
+	if left, err := p.leftToAnotherEntry(ctx, at.ID); left || err != nil {
 		return left, err
 	}
-	ticket, mayDelete := p.Tracker.Begin(objects.ToDelete, p.owner, objects.IDOfEntry(at))
+	ticket, mayDelete := p.Tracker.Begin(objects.ToDelete, p.owner, at.ID)
 	if !mayDelete {
 		return false, errOwnershipPending
 	}
 	defer ticket.End()
-	return p.delete(ctx, ref, live, ticket)
+	return p.delete(ctx, entry, live, ticket)
 }
 
 // leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next
 // owner.
-func (p *pruner) leave(ctx context.Context, at *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured,
+func (p *pruner) leave(ctx context.Context, at *objects.Entry, live *unstructured.Unstructured,
 	verdict ownership.Verdict) (gone bool, err error) {
 	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason",
 		verdict.Why)
 	if verdict.Action == ownership.HandOver {
-		err = p.handOver(ctx, p.owner, at, live, verdict.To)
+		err = p.handOver(ctx, p.owner, at.ID, live, verdict.To)
 	}
 	return err == nil || target.Gone(err), err
 }
 
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
-func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 	live *unstructured.Unstructured, ticket *objects.Ticket) (gone bool, err error) {
-	key, terminating := objects.IDOfEntry(ref), live.GetDeletionTimestamp() != nil
+	terminating := live.GetDeletionTimestamp() != nil
 	if terminating {
 		ticket.Record(objects.Terminating)
-		p.noteTerminating(key, live)
+		p.noteTerminating(entry.ID, live)
 	} else {
-		p.notTerminating(key)
+		p.notTerminating(entry.ID)
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// The claims are deleted while the object is there, regardless of who deleted it: they are found by the object.
@@ -160,11 +159,11 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		}
 		return false, requestError{err}
 	}
-	p.Tracker.SetPending(p.owner, key, objects.PendingDeletion{}) // Earlier findings are void.
+	p.Tracker.SetPending(p.owner, entry.ID, objects.PendingDeletion{}) // Earlier findings are void.
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
 	deleted(ctx, plan.NameOf(live), p.deletionReason(p.mr))
 	p.mu.Lock()
-	p.accepted[ref] = live
+	p.accepted[entry] = live
 	p.mu.Unlock()
 	_, err = p.finalizeAfter(live)
 	return false, err
@@ -172,46 +171,46 @@ func (p *pruner) delete(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 
 // place returns an entry with the present place of its object, and the claims of others there; nil if the plan has the
 // object there, so that the entry is void.
-func (p *pruner) place(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
-	namespace string) (*resourcesv1alpha1.ObjectReference, claims, error) {
-	placed := *ref
+func (p *pruner) place(ctx context.Context, entry *objects.Entry, namespace string) (*objects.Entry, claims, error) {
+	placed := *entry.Reference
 	placed.Namespace = namespace
-	key := objects.IDOfEntry(&placed)
+	at := objects.Entry{Ref: objects.RefOf(&placed), Reference: &placed}
 	switch {
-	case key == objects.IDOfEntry(ref):
-		return ref, p.others, nil
-	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(key),
-		func(k objects.ID) bool { return slices.Contains(p.planned, k) }):
+	case at.ID == entry.ID:
+		return entry, p.others, nil
+	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(at.ID),
+		func(id objects.ID) bool { return slices.Contains(p.planned, id) }):
 		return nil, claims{}, nil
 	}
 	if placed.UID == "" {
 		placed = meta.AsTentative(placed) // The record of creation is about the place that the entry names.
 	}
-	if p.Tracker.ReleaseAlso(p.owner, objects.RefOf(&placed)) {
-		return ref, claims{}, errOwnershipPending
+	if p.Tracker.Claim(p.owner, nil, []objects.Ref{at.Ref}) {
+		return entry, claims{}, errOwnershipPending
 	}
-	others, err := p.claimsOn(ctx, p.owner, []resourcesv1alpha1.ObjectReference{placed})
-	return &placed, others, err
+	others, err := p.claimsOn(ctx, p.owner, []objects.Entry{at})
+	return &at, others, err
 }
 
 // leftToAnotherEntry reports whether another entry for the same object, by an equivalent kind, hands the object over:
 // then this entry is void.
-func (p *pruner) leftToAnotherEntry(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (bool, error) {
+func (p *pruner) leftToAnotherEntry(ctx context.Context, id objects.ID) (bool, error) {
 	if *p.Config.DeleteForeignObjects {
 		return false, nil
 	}
-	for _, key := range plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(objects.IDOfEntry(ref))[1:] {
-		other := p.refs[key]
+	for _, id := range plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(id)[1:] {
+		other := p.byID[id]
 		if other == nil {
 			continue
 		}
-		if err := p.others.unknown[key.WithoutNamespace()]; err != nil {
+		claims, err := p.others.on(id)
+		if err != nil {
 			return false, err
 		}
-		if _, inherited := ownership.NextOwner(p.others.on(key, p.Tracker)); !inherited {
+		if _, inherited := ownership.NextOwner(claims); !inherited {
 			continue
 		}
-		_, err := p.Target.Served(ctx, other.GroupVersionKind())
+		_, err = p.Target.Served(ctx, other.GVK())
 		if err == nil || !target.Gone(err) {
 			return err == nil, err
 		}

@@ -167,7 +167,7 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 }
 
 func (f *fixture) nothingIsDirty(name string) bool {
-	return len(f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: name})) == 0
+	return len(f.Tracker.Progress(objects.Owner{Namespace: "n", Name: name}).OutOfSync) == 0
 }
 
 // MRB-34: changes that need no repair cost a look now and then, not a run each; what somebody does to the object meanwhile is put right with it,

@@ -33,7 +33,7 @@ func (r *Reconciler) stop(ctx context.Context, mr *resourcesv1alpha1.ManagedReso
 		return reconcile.Result{}, nil
 	}
 	message := "An emergency stop is in force: nothing is applied or deleted."
-	drifted := slices.DeleteFunc(r.Tracker.OutOfSync(owner),
+	drifted := slices.DeleteFunc(r.Tracker.Progress(owner).OutOfSync,
 		func(id objects.ID) bool { return !r.Tracker.DriftOf(id, r.Clock.Now()).Open })
 	if drifted := namesIn(mr, drifted); len(drifted) > 0 {
 		message += " Changed by others and not repaired: " + plan.JoinNames(drifted, namedDrift) + "."

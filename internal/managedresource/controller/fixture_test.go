@@ -265,7 +265,7 @@ func (f *fixture) seeInventories() {
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	f.must(f.source.List(f.ctx, all))
 	for i := range all.Items {
-		f.Tracker.SeeInventory(ownerOf(&all.Items[i]), idsOf(all.Items[i].Status.Resources))
+		f.seeInventory(&all.Items[i])
 	}
 }
 
@@ -302,7 +302,7 @@ func (f *fixture) watch() {
 // awaitCovered waits until watches cover what a ManagedResource has.
 func (f *fixture) awaitCovered(name string) {
 	f.Helper()
-	for _, ref := range f.Tracker.Refs(objects.Owner{Namespace: "n", Name: name}) {
+	for _, ref := range f.Tracker.Progress(objects.Owner{Namespace: "n", Name: name}).Refs {
 		poll(f.T, ref.Name+" is covered", func() bool { return f.Watches.Covered(ref) })
 	}
 }

@@ -66,11 +66,11 @@ func (p *pruner) giveUp(ctx context.Context) {
 		return
 	}
 	var names []string
-	for ref, err := range p.waiting {
+	for entry, err := range p.waiting {
 		if !isUnreachable(err) {
 			return // The run waits in any case, and names all objects.
 		}
-		names = append(names, plan.NameOfReference(&ref.ObjectReference))
+		names = append(names, plan.NameOfReference(&entry.Reference.ObjectReference))
 	}
 	if len(names) == 0 {
 		return

@@ -37,7 +37,7 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		return nil
 	case brake.Observed:
 		// It is news to this process.
-		if !r.Tracker.HasDropped(ownerOf(r.mr), r.mr.UID, r.mr.Generation, idsOf(r.planned.Delete)) {
+		if !r.hasDropped(r.planned.Delete) {
 			r.Metrics.massDeletions.WithLabelValues("observed").Inc()
 			r.Events.Warn(ctx, r.mr, reasonMassDeletion, "Deleting "+deletion.String())
 		}
@@ -87,14 +87,15 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	if !d.IsMass() {
 		return d, nil
 	}
-	others, err := r.claimsOn(ctx, ownerOf(r.mr), d.Objects)
+	others, err := r.claimsOn(ctx, ownerOf(r.mr), objects.EntriesOf(d.Objects))
 	if err != nil {
 		return d, err
 	}
 	before := len(d.Objects)
 	d.Objects = slices.DeleteFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-		_, inherited := ownership.NextOwner(others.on(objects.IDOfEntry(&ref), r.Tracker))
-		return inherited && !*r.Config.DeleteForeignObjects
+		claims, err := others.on(objects.IDOfEntry(&ref))
+		_, inherited := ownership.NextOwner(claims)
+		return err == nil && inherited && !*r.Config.DeleteForeignObjects
 	})
 	d.Had -= before - len(d.Objects)
 	return d, nil

@@ -160,15 +160,22 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 		if err := r.lease.together(); err != nil {
 			return err
 		}
-		if !r.Tracker.HasDropped(owner, r.mr.UID, r.mr.Generation, idsOf(drops)) {
+		if !r.hasDropped(drops) {
 			if err := r.lease.confirmOwner(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	r.track(owner, r.planned, r.mr.Status.Resources)
-	r.Tracker.Drop(owner, r.mr.UID, r.mr.Generation, idsOf(drops)...)
+	r.Tracker.Drop(owner, formOf(r.mr), idsOf(drops)...)
 	return nil
+}
+
+// hasDropped reports whether an earlier plan for the same form left out all of the objects, too, and is still valid.
+func (r *normalRun) hasDropped(drops []resourcesv1alpha1.ObjectReference) bool {
+	return !slices.ContainsFunc(idsOf(drops), func(id objects.ID) bool {
+		return r.Tracker.ClaimOf(ownerOf(r.mr), id).Dropped != formOf(r.mr)
+	})
 }
 
 // withoutPreviousPlaces leaves out the entries for objects that the plan has as cluster-scoped: these entries keep the
@@ -181,12 +188,12 @@ func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.
 	places := map[objects.ID]struct{}{}
 	for _, desired := range planned.Apply {
 		if desired.GetNamespace() == "" {
-			places[desired.Ref.WithoutNamespace()] = struct{}{}
+			places[desired.Ref.ID] = struct{}{}
 		}
 	}
 	equivalences := plan.NewEquivalences(mr.Spec.Equivalences)
 	return slices.DeleteFunc(slices.Clone(lost), func(ref resourcesv1alpha1.ObjectReference) bool {
-		return slices.ContainsFunc(equivalences.Keys(objects.IDOfEntry(&ref).WithoutNamespace()), func(key objects.ID) bool {
+		return slices.ContainsFunc(equivalences.Keys(objects.IDOfEntry(&ref).Scoped(true)), func(key objects.ID) bool {
 			_, found := places[key]
 			return found
 		})
@@ -197,7 +204,7 @@ func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.
 // is under way, the run ends here: that answer wakes it.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := ownerOf(r.mr)
-	if r.Tracker.BeginRun(owner, idsOfDesired(r.planned.Apply), idsOf(r.lost)) {
+	if r.Tracker.Claim(owner, idsOfDesired(r.planned.Apply), refsOf(r.lost)) {
 		r.result.RequeueAfter = pendingRetry
 		return errDone
 	}
@@ -273,7 +280,7 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 		r.awaitDeletion(completed.Applied, completed.Inventory)
 		return nil
 	}
-	r.Tracker.Drop(ownerOf(r.mr), r.mr.UID, r.mr.Generation) // The inventory has no object that the plan does not have.
+	r.Tracker.Drop(ownerOf(r.mr), formOf(r.mr)) // The inventory has no object that the plan does not have.
 	r.result.RequeueAfter = r.applier.held
 	return r.endConfirmation(ctx)
 }

@@ -53,10 +53,11 @@ func (r *Reconciler) judgeOrphan(ctx context.Context, orphan target.Orphan) erro
 	}}
 	// An inventory may name it by an equivalent kind.
 	names := r.namesOf(mr, ref)
-	r.Tracker.Track(collector, refsOf(names))
+	refs := refsOf(names)
+	r.Tracker.Track(collector, refs)
 	defer r.Tracker.Track(collector, nil)
-	r.Tracker.BeginRun(collector, nil, idsOf(names))
-	live, err := r.orphan(ctx, mr, orphan, &ref, names)
+	r.Tracker.Claim(collector, nil, refs)
+	live, err := r.orphan(ctx, mr, orphan, names)
 	if err != nil || live == nil {
 		return err
 	}
@@ -98,12 +99,10 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context,
 //
 // It is one list of proofs: without any of them the object stays.
 func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, orphan target.Orphan,
-	ref *resourcesv1alpha1.ObjectReference, names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	others, err := r.claimsOn(ctx, collector, names)
+	names []resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	entries := objects.EntriesOf(names)
+	others, err := r.claimsOn(ctx, collector, entries)
 	if err != nil || len(others.byID) > 0 {
-		return nil, err
-	}
-	for _, err := range others.unknown {
 		return nil, err // Also of equivalent kinds: an inventory may name it.
 	}
 	live, err := r.Target.Get(ctx, orphan.GVK, orphan.Namespace, orphan.Name)
@@ -117,7 +116,7 @@ func (r *Reconciler) orphan(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		!r.Target.WroteOrigin(live) {
 		return nil, nil
 	}
-	if verdict, err := r.judge(mr, ref, live, others); err != nil || verdict.Action != ownership.Delete {
+	if verdict, err := r.judge(mr, &entries[0], live, others); err != nil || verdict.Action != ownership.Delete {
 		return nil, err
 	}
 	if confirmed, err := r.confirmOrphan(ctx, mr, names); err != nil || !confirmed {

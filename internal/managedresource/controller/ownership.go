@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,16 +21,16 @@ import (
 var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
 
 // judge returns the verdict about an object that a ManagedResource leaves.
-func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference,
+func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, entry *objects.Entry,
 	live *unstructured.Unstructured, others claims) (ownership.Verdict, error) {
-	key := objects.IDOfEntry(ref)
-	if err := others.unknown[key.WithoutNamespace()]; err != nil {
+	claims, err := others.on(entry.ID)
+	if err != nil {
 		return ownership.Verdict{}, err
 	}
 	origin := originOf(live, r.isOfThisSource)
 	verdict := ownership.Decide(ownership.Left{
-		By: ownerOf(mr), Claims: others.on(key, r.Tracker), Origin: origin,
-		Created:       r.isCreation(mr, ref, live, origin.Source != ownership.NoOrigin),
+		By: ownerOf(mr), Claims: claims, Origin: origin,
+		Created:       r.isCreation(mr, entry, live, origin.Source != ownership.NoOrigin),
 		KeepObject:    meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
 		Collected:     r.GarbageCollector && isCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
 		DeleteForeign: *r.Config.DeleteForeignObjects,
@@ -51,9 +50,10 @@ func isCollectable(apiVersion, kind string, labels map[string]string) bool {
 // isCreation reports whether an object whose origin names no owner was created for a ManagedResource that has this
 // entry. Either this process created it, or the object carries no origin because it is created only once, and the
 // entry is the record: by its UID or, if it has none, by its namespace.
-func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1alpha1.ObjectReference,
+func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, entry *objects.Entry,
 	live *unstructured.Unstructured, marked bool) bool {
-	return r.createdFor(ownerOf(mr), objects.IDOfEntry(ref)) == live.GetUID() ||
+	ref := entry.Reference
+	return r.createdFor(ownerOf(mr), entry.ID) == live.GetUID() ||
 		!marked && createdOnce(ref) && !meta.Tentative(ref) &&
 			(ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
@@ -77,7 +77,7 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that
 // ManagedResource still keeps it. The new owner reconciles the object from then on: its manifest may differ.
-func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *resourcesv1alpha1.ObjectReference,
+func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, id objects.ID,
 	live *unstructured.Unstructured, to ownership.Claim) error {
 	next := to.Owner
 	ticket, mayHandOver := r.Tracker.Begin(objects.ToHandOver, next, to.ID)
@@ -101,24 +101,21 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, ref *res
 	if err := r.patchOrigin(ctx, live, next); err != nil {
 		return err
 	}
-	entry := objects.IDOfEntry(ref)
-	r.Tracker.TakenOver(next, entry, live.GetUID())
-	r.Tracker.Transfer(next, owner, objects.Observation{ID: entry})
-	r.Tracker.MarkOutOfSync(entry)
+	r.Tracker.TakenOver(next, id, live.GetUID())
+	r.Tracker.Transfer(next, owner, objects.Observation{ID: id})
+	r.Tracker.MarkOutOfSync(id)
 	return nil
 }
 
 // entry returns the entry of an object in the inventory of a ManagedResource that keeps it.
 func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key objects.ID,
 	clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
-	i := slices.IndexFunc(mr.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
-		own := objects.IDOfEntry(&entry)
-		return own.Same(key, clusterScoped) && r.keepsObject(mr, objects.IDOfEntry(&entry))
-	})
-	if i < 0 {
-		return entry, false
+	for _, own := range objects.EntriesOf(mr.Status.Resources) {
+		if own.Same(key, clusterScoped) && r.keepsObject(mr, own.ID) {
+			return *own.Reference, true
+		}
 	}
-	return mr.Status.Resources[i], true
+	return entry, false
 }
 
 // leave leaves an object, as it was seen, to the ManagedResource that keeps it, unless that ManagedResource has
@@ -210,7 +207,7 @@ func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired,
 	live *unstructured.Unstructured) (objects.Owner, error) {
 	origin := originOf(live, a.isKnownSource)
 	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
-	if !anothers && !a.Tracker.OthersHave(ownerOf(a.mr), desired.Ref.ID) {
+	if !anothers && !a.Tracker.Get(desired.Ref.ID).Shared {
 		return objects.Owner{}, nil // After a start not all claims are on record yet; then the origin decides.
 	}
 	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)
@@ -218,10 +215,14 @@ func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired,
 
 func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin ownership.Origin,
 	how ownership.How) (objects.Owner, error) {
-	others, err := a.claimsOn(ctx, ownerOf(a.mr), []resourcesv1alpha1.ObjectReference{desired.Reference})
+	others, err := a.claimsOn(ctx, ownerOf(a.mr), []objects.Entry{entryOf(desired)})
 	if err != nil {
 		return objects.Owner{}, err
 	}
-	claim, _ := ownership.Owner(others.on(desired.Ref.ID, a.Tracker), origin, how)
+	claims, err := others.on(desired.Ref.ID)
+	if err != nil {
+		return objects.Owner{}, err
+	}
+	claim, _ := ownership.Owner(claims, origin, how)
 	return claim.Owner, nil
 }

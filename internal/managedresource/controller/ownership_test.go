@@ -258,7 +258,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	f.managed("m", "a!=1")
 	f.complete("m")
 	f.target.remove("a")
-	f.Tracker.ObserveDeleted(f.Tracker.Refs(ownerOf(f.get("m")))[0].ID, "", "")
+	f.Tracker.ObserveDeleted(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", "")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a!=1", "b=1")
 	_, _ = f.run("m")
@@ -354,7 +354,7 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 				t.Errorf("its origin is %s", origin)
 			}
 			key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
-			if f.Tracker.Releases(ownerOf(f.get("from")), key) || f.Tracker.Releases(ownerOf(f.get("to")), key) {
+			if f.Tracker.ClaimOf(ownerOf(f.get("from")), key).Releases || f.Tracker.ClaimOf(ownerOf(f.get("to")), key).Releases {
 				t.Error("something is claimed after all runs have ended")
 			}
 		})
@@ -383,7 +383,7 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	f.Statuses = source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
 		switch {
 		case name != "heir":
-		case !f.Tracker.Releases(next, key):
+		case !f.Tracker.ClaimOf(next, key).Releases:
 			f.clock.SetTime(f.clock.Now().Add(liveFor)) // So that it asks once more.
 		default:
 			asked.Store(true)
@@ -446,12 +446,12 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	giver, next, ref := ownerOf(f.get("giver")), ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.complete("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, ID: objects.IDOfEntry(&ref)}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, objects.IDOfEntry(&ref), f.live("a"), ownership.Claim{Owner: next, ID: objects.IDOfEntry(&ref)}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 	f.must(f.source.Delete(f.ctx, f.get("heir")))
 	f.complete("heir")
-	if err := f.handOver(f.ctx, giver, &ref, f.live("a"), ownership.Claim{Owner: next, ID: objects.IDOfEntry(&ref)}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
+	if err := f.handOver(f.ctx, giver, objects.IDOfEntry(&ref), f.live("a"), ownership.Claim{Owner: next, ID: objects.IDOfEntry(&ref)}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
 		t.Errorf("%v, %d patches", err, f.target.count(http.MethodPatch))
 	}
 }

@@ -15,7 +15,7 @@ import (
 // exists.
 func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
 	owner := ownerOf(mr)
-	if *r.Config.ApplyWhileDeletionPending && len(r.Tracker.OutOfSync(owner)) > 0 {
+	if *r.Config.ApplyWhileDeletionPending && len(r.Tracker.Progress(owner).OutOfSync) > 0 {
 		return false // Drift is repaired meanwhile.
 	}
 	return pending.IsCurrent(mr, r.Clock.Now()) && r.arePutOff(owner, pending.Objects)

@@ -17,7 +17,7 @@ func (r *Reconciler) PreloadInventories(ctx context.Context) error {
 			return
 		}
 		if meta.Ignored(mr) {
-			r.Tracker.SetIgnored(ownerOf(mr), idsOf(mr.Status.Resources))
+			r.seeInventory(mr)
 			return
 		}
 		r.Watches.Expect(ownerOf(mr), refsOf(mr.Status.Resources))

@@ -31,7 +31,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
-	if r.Tracker.BeginRun(owner, nil, idsOf(mr.Status.Resources)) {
+	if r.Tracker.Claim(owner, nil, refsOf(mr.Status.Resources)) {
 		return reconcile.Result{RequeueAfter: pendingRetry}, nil // The answer that keeps it busy wakes it.
 	}
 	defer r.Tracker.EndRun(owner)
@@ -66,11 +66,10 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 // disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it
 // released them.
 func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
-	for i := range mr.Status.Resources {
-		ref := &mr.Status.Resources[i]
-		key := objects.IDOfEntry(ref)
-		if uid := cmp.Or(r.createdFor(ownerOf(mr), key), ref.UID); createdOnce(ref) && uid != "" {
-			r.Tracker.TakenOver(objects.Owner{}, key, uid)
+	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
+		uid := cmp.Or(r.createdFor(ownerOf(mr), entry.ID), entry.Reference.UID)
+		if createdOnce(entry.Reference) && uid != "" {
+			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
 		}
 	}
 }
@@ -171,20 +170,17 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 
 func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) *pruner {
-	sorted := slices.Clone(refs)
-	slices.SortStableFunc(sorted, func(a,
-		b resourcesv1alpha1.ObjectReference) int {
-		return plan.Compare(b.Kind, b.Name, a.Kind, a.Name)
-	})
+	sorted := objects.EntriesOf(refs)
+	slices.SortStableFunc(sorted, func(a, b objects.Entry) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{
 		Reconciler: r, mr: mr, owner: ownerOf(mr), sorted: sorted,
-		refs:  make(map[objects.ID]*resourcesv1alpha1.ObjectReference, len(sorted)),
+		byID:  make(map[objects.ID]*objects.Entry, len(sorted)),
 		lease: lease, planned: planned,
-		waiting:  map[*resourcesv1alpha1.ObjectReference]error{},
-		accepted: map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured{},
+		waiting:  map[*objects.Entry]error{},
+		accepted: map[*objects.Entry]*unstructured.Unstructured{},
 	}
 	for i := range sorted {
-		p.refs[objects.IDOfEntry(&sorted[i])] = &sorted[i]
+		p.byID[sorted[i].ID] = &sorted[i]
 	}
 	p.findOthers = once(ctx, func() (err error) {
 		p.others, err = r.claimsOn(ctx, ownerOf(mr), sorted)
@@ -195,9 +191,9 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 
 // deleteAll deletes the objects kind after kind, those of a kind side by side.
 func (p *pruner) deleteAll(ctx context.Context) error {
-	for _, tier := range plan.Tiers(p.sorted, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind }) {
+	for _, tier := range plan.Tiers(p.sorted, func(entry objects.Entry) string { return entry.Kind }) {
 		begun := p.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
-			p.deletionFailed(objects.IDOfEntry(&tier[i]), err)
+			p.deletionFailed(tier[i].ID, err)
 			p.wait(&tier[i], err)
 		})
 		for i := begun; i < len(tier); i++ {
@@ -213,8 +209,8 @@ func (p *pruner) deleteSkipped(ctx context.Context) error {
 	p.last = true
 	begun := p.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) },
 		func(i int, err error) { p.wait(skipped[i], err) })
-	for _, ref := range skipped[begun:] {
-		p.wait(ref, ctx.Err())
+	for _, entry := range skipped[begun:] {
+		p.wait(entry, ctx.Err())
 	}
 	return p.complete(ctx)
 }
@@ -239,17 +235,18 @@ const detailsWithin = 10 * time.Second
 func (p *pruner) pending(ctx context.Context) []error {
 	details, cancel := context.WithTimeout(ctx, detailsWithin)
 	defer cancel()
-	refs := slices.SortedFunc(maps.Keys(p.waiting), func(a, b *resourcesv1alpha1.ObjectReference) int {
-		return strings.Compare(plan.NameOfReference(&a.ObjectReference), plan.NameOfReference(&b.ObjectReference))
+	nameOf := func(entry *objects.Entry) string { return plan.NameOfReference(&entry.Reference.ObjectReference) }
+	entries := slices.SortedFunc(maps.Keys(p.waiting), func(a, b *objects.Entry) int {
+		return strings.Compare(nameOf(a), nameOf(b))
 	})
 	var pending []error
-	for i, ref := range refs {
+	for i, entry := range entries {
 		detail := ""
 		if i < plan.NamedErrors {
-			detail = p.detail(details, ref)
+			detail = p.detail(details, entry)
 		}
-		message := fmt.Sprintf("deletion of old resource %q is still pending", plan.NameOfReference(&ref.ObjectReference))
-		if cause := p.waiting[ref]; cause != nil {
+		message := fmt.Sprintf("deletion of old resource %q is still pending", nameOf(entry))
+		if cause := p.waiting[entry]; cause != nil {
 			message += ": " + cause.Error()
 		}
 		pending = append(pending, errors.New(message+detail))
@@ -271,37 +268,37 @@ type pruner struct {
 	others     claims
 	findOthers func() error
 	breaker    breaker
-	// sorted are the entries whose objects are deleted, in their order; refs has the same entries by key.
-	sorted []resourcesv1alpha1.ObjectReference
-	refs   map[objects.ID]*resourcesv1alpha1.ObjectReference
+	// sorted are the entries whose objects are deleted, in their order; byID has the same entries.
+	sorted []objects.Entry
+	byID   map[objects.ID]*objects.Entry
 
 	mu sync.Mutex
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
-	waiting map[*resourcesv1alpha1.ObjectReference]error
+	waiting map[*objects.Entry]error
 	// accepted are the objects as they were when their deletion was accepted.
-	accepted map[*resourcesv1alpha1.ObjectReference]*unstructured.Unstructured
+	accepted map[*objects.Entry]*unstructured.Unstructured
 	// skipped are the objects that needed nothing a moment ago and were not checked; with last they are.
-	skipped []*resourcesv1alpha1.ObjectReference
+	skipped []*objects.Entry
 	last    bool
 }
 
-func (p *pruner) skip(ref *resourcesv1alpha1.ObjectReference) {
+func (p *pruner) skip(entry *objects.Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.skipped = append(p.skipped, ref)
+	p.skipped = append(p.skipped, entry)
 }
 
-func (p *pruner) wait(ref *resourcesv1alpha1.ObjectReference, err error) {
+func (p *pruner) wait(entry *objects.Entry, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting[ref] = err
+	p.waiting[entry] = err
 }
 
 // endsAtOnce reports whether the watches prove that an object is gone: it ended after its deletion was accepted, and
 // nothing held it then. A held object may leave the filter of a watch while it still exists, by a change of its
 // labels.
-func (p *pruner) endsAtOnce(ref *resourcesv1alpha1.ObjectReference, recorded objects.Object) bool {
-	live := p.accepted[ref]
+func (p *pruner) endsAtOnce(entry *objects.Entry, recorded objects.Object) bool {
+	live := p.accepted[entry]
 	if live == nil || !recorded.GoneSince(live.GetResourceVersion()) {
 		return false
 	}
@@ -317,7 +314,7 @@ func (p *pruner) awaitGone(ctx context.Context) {
 		400 * time.Millisecond} {
 		unknown, open := p.notGone(round%2 == 1)
 		p.parallel(ctx, len(unknown), func(i int) {
-			if _, _, err := p.find(ctx, unknown[i]); target.Gone(err) {
+			if _, _, err := p.find(ctx, unknown[i].Reference); target.Gone(err) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				delete(p.waiting, unknown[i])
@@ -336,17 +333,16 @@ func (p *pruner) awaitGone(ctx context.Context) {
 
 // notGone removes the objects that the watches prove to be gone. It returns the objects to read, if it is time to
 // read, and whether there are others whose deletion was accepted.
-func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReference, open bool) {
-	for ref, err := range p.waiting {
-		entry := objects.RefOf(ref)
+func (p *pruner) notGone(reads bool) (unknown []*objects.Entry, open bool) {
+	for entry, err := range p.waiting {
 		recorded := p.Tracker.Get(entry.ID)
-		unwatched := recorded.Known && !recorded.Present || !p.Watches.Covered(entry)
+		unwatched := recorded.Known && !recorded.Present || !p.Watches.Covered(entry.Ref)
 		switch {
 		case err != nil || p.isTerminating(p.owner, entry.ID):
-		case p.endsAtOnce(ref, recorded):
-			delete(p.waiting, ref)
+		case p.endsAtOnce(entry, recorded):
+			delete(p.waiting, entry)
 		case unwatched && reads:
-			unknown = append(unknown, ref)
+			unknown = append(unknown, entry)
 		default:
 			open = true
 		}
@@ -356,9 +352,9 @@ func (p *pruner) notGone(reads bool) (unknown []*resourcesv1alpha1.ObjectReferen
 
 // detail explains why an object still exists: its finalizers and conditions, if no other cause is known, and the
 // Events of a Service (MRX-12). An Event that cannot be read in time is left out.
-func (p *pruner) detail(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (detail string) {
-	id := objects.IDOfEntry(ref)
-	if p.waiting[ref] == nil {
+func (p *pruner) detail(ctx context.Context, entry *objects.Entry) (detail string) {
+	id, ref := entry.ID, entry.Reference
+	if p.waiting[entry] == nil {
 		if !p.isTerminating(p.owner, id) {
 			live, _, err := p.find(ctx, ref)
 			if err != nil || live.GetDeletionTimestamp() == nil {

@@ -108,10 +108,10 @@ func (r *normalRun) announce(ctx context.Context) error {
 func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	owner := ownerOf(r.mr)
 	// Others may have them by entries with namespaces, which neither the tracker nor aside compares.
-	var withoutNamespace []resourcesv1alpha1.ObjectReference
+	var withoutNamespace []objects.Entry
 	for _, desired := range r.planned.Apply {
 		if desired.GetNamespace() == "" && desired.Old == nil {
-			withoutNamespace = append(withoutNamespace, desired.Reference)
+			withoutNamespace = append(withoutNamespace, entryOf(desired))
 		}
 	}
 	others, err := r.claimsOn(ctx, owner, withoutNamespace)
@@ -121,7 +121,8 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
 	return r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := r.planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			return r.Tracker.OthersClaim(owner, d.Ref.ID) || len(others.on(d.Ref.ID, r.Tracker)) > 0
+			claims, err := others.on(d.Ref.ID)
+			return r.othersHave(owner, d.Ref.ID) || err != nil || len(claims) > 0
 		})
 		return &source.Change{
 			Conditions: append(meta.Conditions(current.Status.Conditions).Invalidation(failedBefore), r.groupChanges(false)...),

@@ -230,7 +230,7 @@ func TestHandedOverBeforeTheAnswer(t *testing.T) {
 		drain()
 		if value, _ := f.target.value("a"); value != "2" {
 			t.Errorf("the %s drift is put right by nobody, its origin is the heir's: %s; dirty: heir %v, giver %v", drift, value,
-				f.Tracker.OutOfSync(ownerOf(f.get("heir"))), f.Tracker.OutOfSync(ownerOf(f.get("giver"))))
+				f.Tracker.Progress(ownerOf(f.get("heir"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("giver"))).OutOfSync)
 		}
 	}
 }
@@ -375,7 +375,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 		}
 		if value, _ := f.target.value("a"); value != "1" {
 			t.Errorf("the %s drift is put right by nobody: %s; zzz is its origin, and says %s; dirty: %v %v %v", drift, value, f.condition("zzz"),
-				f.Tracker.OutOfSync(ownerOf(f.get("aaa"))), f.Tracker.OutOfSync(ownerOf(f.get("once"))), f.Tracker.OutOfSync(ownerOf(f.get("zzz"))))
+				f.Tracker.Progress(ownerOf(f.get("aaa"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("once"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("zzz"))).OutOfSync)
 		}
 	}
 }

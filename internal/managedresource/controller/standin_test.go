@@ -45,7 +45,7 @@ func TestKeeperDoesNotTry(t *testing.T) {
 			}
 			if value, _ := f.target.value("a"); value != "1" {
 				t.Errorf("drift is put right by nobody, though one is applied (%s) and has it: %s; two says %s; dirty: one %v, two %v", f.condition("one"), value, f.condition("two"),
-					f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "one"}), f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "two"}))
+					f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "one"}).OutOfSync, f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "two"}).OutOfSync)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func (f *fixture) checkDriftWhileGoing(drain func()) {
 	}
 	if value, _ := f.target.value("a"); value != "1" {
 		f.Errorf("drift is put right by nobody, though two has it and is applied: %s; %s; dirty: going %v, two %v", value, f.condition("going"),
-			f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "going"}), f.Tracker.OutOfSync(objects.Owner{Namespace: "n", Name: "two"}))
+			f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "going"}).OutOfSync, f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "two"}).OutOfSync)
 	}
 }
 
@@ -368,7 +368,7 @@ func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
 				f.complete("once") // As the sweep does.
 			}
 			if now := f.target.count(http.MethodGet); now != before || !f.allInSync(ownerOf(f.get("once"))) {
-				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Tracker.OutOfSync(ownerOf(f.get("once"))))
+				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Tracker.Progress(ownerOf(f.get("once"))).OutOfSync)
 			}
 		})
 	}
@@ -407,7 +407,7 @@ func TestDoubtIsPassedOnThoughOneThatPassedItGoes(t *testing.T) {
 					_, _ = f.run("two") // It is tried again.
 				}
 				if value, _ := f.target.value("a"); value != "1" {
-					t.Errorf("%s drift is put right by nobody, though one is applied and has it: %s; dirty: one %v, two %v", drift, value, f.Tracker.OutOfSync(ownerOf(f.get("one"))), f.Tracker.OutOfSync(ownerOf(f.get("two"))))
+					t.Errorf("%s drift is put right by nobody, though one is applied and has it: %s; dirty: one %v, two %v", drift, value, f.Tracker.Progress(ownerOf(f.get("one"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("two"))).OutOfSync)
 				}
 				f.edited("a", setValue(drift))
 			}
@@ -519,7 +519,7 @@ func TestDelayOfAStandInAfterARestart(t *testing.T) {
 					drain()
 					if restart {
 						f.restart("one", "two") // Nobody has anything: the tracker is empty.
-						if len(f.Tracker.Refs(ownerOf(f.get("one"))))+len(f.Tracker.Refs(ownerOf(f.get("two")))) != 0 {
+						if len(f.Tracker.Progress(ownerOf(f.get("one"))).Refs)+len(f.Tracker.Progress(ownerOf(f.get("two"))).Refs) != 0 {
 							t.Fatal("not a restart")
 						}
 						f.must(f.PreloadInventories(f.ctx))

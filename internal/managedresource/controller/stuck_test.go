@@ -26,6 +26,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -282,7 +283,7 @@ func TestEventsBesideAnError(t *testing.T) {
 	f.Assessor = target.NewAssessor(to, f.Tracker, f.Watches, f.clock)
 	f.managed("m")
 	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
-	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), owner: ownerOf(f.get("m")), waiting: map[*resourcesv1alpha1.ObjectReference]error{ref: errors.New("refused")}}
+	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), owner: ownerOf(f.get("m")), waiting: map[*objects.Entry]error{{Ref: objects.RefOf(ref), Reference: ref}: errors.New("refused")}}
 	if got := p.pending(context.Background())[0].Error(); !strings.Contains(got, "quota") {
 		t.Errorf("no Events: %q", got)
 	}
@@ -367,7 +368,7 @@ func TestEventsOfManyServices(t *testing.T) {
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 		before := events.Load()
 		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
-		f.Tracker.BeginRun(ownerOf(mr), nil, idsOf(mr.Status.Resources))
+		f.Tracker.Claim(ownerOf(mr), nil, refsOf(mr.Status.Resources))
 		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, inputs{}), nil)
 		f.Tracker.EndRun(ownerOf(mr))
 		f.must(err)

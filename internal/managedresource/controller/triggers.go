@@ -50,12 +50,12 @@ func (r *Reconciler) predicate() predicate.Predicate {
 			if !ok {
 				return false
 			}
-			r.Tracker.SeeInventory(ownerOf(mr), idsOf(mr.Status.Resources))
+			r.seeInventory(mr)
 			return r.Class.Handles(mr)
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
-				r.Tracker.SeeInventory(ownerOf(mr), nil)
+				r.Tracker.SeeInventory(ownerOf(mr), nil, false)
 				r.onManagedResourceGone(mr)
 			}
 			return true
@@ -72,7 +72,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 // onManagedResourceChanged handles a newer form of a ManagedResource that a watch reported, and reports whether a run
 // is needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
-	r.Tracker.SeeInventory(ownerOf(after), idsOf(after.Status.Resources))
+	r.seeInventory(after)
 	lags := r.Statuses != nil && r.Statuses.Observed(after)
 	concerns := r.Class.Handles(after)
 	isLost := r.Class.Handles(before) && !concerns
@@ -95,14 +95,12 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 // record, as an ignored one, or by the name of another one. An object that it created only once, and left behind, is
 // not ours any more, as if it was released.
 func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
-	for i := range mr.Status.Resources {
-		ref := &mr.Status.Resources[i]
-		key := objects.IDOfEntry(ref)
-		if uid := r.createdFor(ownerOf(mr), key); uid != "" && createdOnce(ref) {
-			r.Tracker.TakenOver(objects.Owner{}, key, uid)
+	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
+		if uid := r.createdFor(ownerOf(mr), entry.ID); uid != "" && createdOnce(entry.Reference) {
+			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
 		}
-		if r.Tracker.OthersHave(ownerOf(mr), key) {
-			r.Tracker.MarkOutOfSync(key)
+		if r.othersHave(ownerOf(mr), entry.ID) {
+			r.Tracker.MarkOutOfSync(entry.ID)
 		}
 	}
 }
@@ -188,7 +186,7 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 		return
 	}
 	recorded := r.Tracker.Get(key)
-	if r.Tracker.Releases(owner, key) || recorded.BeingDeleted || recorded.RetryPartial || r.isTerminating(owner, key) {
+	if r.Tracker.ClaimOf(owner, key).Releases || recorded.BeingDeleted || recorded.RetryPartial || r.isTerminating(owner, key) {
 		t.add(owner, 0)
 		return
 	}
@@ -238,7 +236,7 @@ func (t *Triggers) sweep() {
 // (MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
-		t.reconciler.Tracker.Drop(owner, "", 0)
+		t.reconciler.Tracker.Drop(owner, objects.Form{})
 		t.add(owner, 0)
 	}
 }
@@ -246,7 +244,7 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 // SecretsMissed enqueues the ManagedResources whose Secrets may have changed unnoticed.
 func (t *Triggers) SecretsMissed() {
 	for i, owner := range t.reconciler.states.secretsMissed() {
-		t.reconciler.Tracker.Drop(owner, "", 0)
+		t.reconciler.Tracker.Drop(owner, objects.Form{})
 		t.add(owner, time.Duration(i)*gapPause)
 	}
 }

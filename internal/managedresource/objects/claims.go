@@ -1,40 +1,284 @@
 package objects
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"maps"
+	"slices"
 
-// Created records that this process created the object for a ManagedResource: the proof of ownership, should the
-// origin be removed from the object. A later write proves nothing, as a restored target may have the object as it was
-// before.
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// run has the claims of a ManagedResource's run on its objects: it applies some, and releases others, which it deletes,
+// hands over or leaves. A ManagedResource that releases an object does not keep it: else two that release it at the
+// same time would each leave it to the other. A ManagedResource that applies an object keeps it, though its inventory
+// does not have the object yet.
 //
-// An answer that is older than the record of another object of that name must not replace what another run has created
-// since. An answer that arrives after the object was given up does not claim it again.
-func (l *Tracker) Created(owner Owner, s Observation) {
+// Invariant: no object is deleted that another run claims at any time between its judgement and the answer to its
+// deletion. A run claims the objects that it releases before it finds out who else has them, and the objects that it
+// applies before it writes its inventory. The second of two runs learns of the first: the deletion is refused if
+// another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and the
+// answer wakes it. Nor is an object handed over to a ManagedResource whose run releases it: the hand-over is refused,
+// or that run is busy. No run waits for another one.
+type run struct {
+	applies  map[*record]struct{}
+	releases map[*record]*release
+}
+
+// release is the claim of a run on an object that it releases.
+type release struct {
+	// wanted is true if another run has claimed to apply the object, before or after this claim.
+	wanted bool
+	// deleting counts its deletions that are under way: two entries may be about one object.
+	deleting int
+}
+
+// handOver is an object that is being handed to a ManagedResource.
+type handOver struct {
+	to  Owner
+	key ID
+}
+
+// inventory has the objects in the inventory of a ManagedResource that are not on record for it; all of them if the
+// ManagedResource is ignored, as it keeps its objects and has none on record.
+type inventory struct {
+	ids     map[ID]struct{}
+	ignored bool
+}
+
+// Form is a specification of a ManagedResource.
+type Form struct {
+	UID        types.UID
+	Generation int64
+}
+
+// dropped has the objects that the last plan for one form of a ManagedResource left out, until a run succeeds, the
+// form changes, or a change of its Secrets is reported. While its runs fail, its inventory may still have these
+// objects, but it does not keep them: else two failing ManagedResources would hand an object to each other for ever.
+type dropped struct {
+	form Form
+	ids  map[ID]struct{}
+}
+
+// Claim is the claim of a ManagedResource on an object.
+type Claim struct {
+	// Releases is true if a run that is under way deletes, hands over or releases the object.
+	Releases bool
+	// Dropped is the form whose last plan left the object out; zero if there is none.
+	Dropped Form
+}
+
+// ClaimOf returns the claim of a ManagedResource on an object.
+func (l *Tracker) ClaimOf(owner Owner, id ID) (claim Claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.findLocked(s.ID)
-	switch {
-	case r == nil || r.disowned && r.created == s.UID:
-	case r.uid == s.UID:
-		r.created, r.disowned, r.creator = r.uid, false, l.owners[owner] // One copy in memory is enough.
-	case r.created == "" || r.created != r.uid || !newer(r.resourceVersion, s.ResourceVersion):
-		r.created, r.disowned, r.creator = s.UID, false, l.owners[owner]
+	if o := l.owners[owner]; o != nil {
+		claim.Releases = o.releases(l.findLocked(id)) != nil
+		if _, isDropped := o.dropped.ids[id]; isDropped {
+			claim.Dropped = o.dropped.form
+		}
+	}
+	return claim
+}
+
+// Claimant is a ManagedResource that may have one of some objects.
+type Claimant struct {
+	Owner Owner
+	// Has is true if it has one on record or in its inventory. Otherwise a part of its inventory is not on record, so that
+	// a later inventory may have one.
+	Has bool
+}
+
+// Claimants returns the ManagedResources that may have one of some objects. If clusterScoped holds for the kind of an
+// object, its namespace does not matter; the cost then depends on the objects of the kind if any of them is recorded
+// with another namespace, as after a change of the scope.
+func (l *Tracker) Claimants(ids []ID, clusterScoped func(schema.GroupKind) bool) []Claimant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found, wanted := map[Owner]bool{}, make(map[ID]struct{}, len(ids))
+	add := func(r *record) {
+		for _, o := range r.owners {
+			found[o.owner] = true
+		}
+	}
+	in := func(id ID) ID { return id.Scoped(clusterScoped(id.GroupKind())) }
+	has := func(id ID) bool {
+		_, has := wanted[in(id)]
+		return has
+	}
+	for _, id := range ids {
+		id = in(id)
+		wanted[id] = struct{}{}
+		if r := l.findLocked(id); r != nil {
+			add(r)
+		}
+	}
+	for k, number := range l.elsewhere {
+		if number == 0 || !clusterScoped(k.Value()) {
+			continue
+		}
+		for _, r := range l.records[k] {
+			if has(r.key()) {
+				add(r)
+			}
+		}
+	}
+	for owner, its := range l.inventories {
+		if isOne := contains(its.ids, has); isOne || !its.ignored {
+			found[owner] = found[owner] || isOne
+		}
+	}
+	claimants := make([]Claimant, 0, len(found))
+	for owner, has := range found {
+		claimants = append(claimants, Claimant{owner, has})
+	}
+	return claimants
+}
+
+func contains(ids map[ID]struct{}, has func(ID) bool) bool {
+	for id := range ids {
+		if has(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// SeeInventory records the inventory of a ManagedResource as the source has it. An object in it may not be on record,
+// because no run has begun, another process wrote the inventory, or the ManagedResource is ignored. An empty inventory
+// forgets the ManagedResource. An ignored one stays so until it has objects on record again.
+func (l *Tracker) SeeInventory(owner Owner, ids []ID, ignored bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	its := inventory{make(map[ID]struct{}, len(ids)), ignored}
+	for _, id := range ids {
+		its.ids[id] = struct{}{}
+	}
+	l.inventories[owner] = its
+	l.recordedLocked(owner)
+}
+
+// recordedLocked removes, from the inventory of a ManagedResource, the objects that are on record now.
+func (l *Tracker) recordedLocked(owner Owner) {
+	its := l.inventories[owner]
+	if o := l.owners[owner]; o != nil && !its.ignored {
+		maps.DeleteFunc(its.ids, func(id ID, _ struct{}) bool {
+			r := l.findLocked(id)
+			return r != nil && slices.Contains(r.owners, o)
+		})
+	}
+	if len(its.ids) == 0 {
+		delete(l.inventories, owner)
 	}
 }
 
-// TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for:
-// owner has it now. Without owner the object with this UID is not ours any more, regardless of who created it; an
-// object of the same name that this process has created since stays ours.
-func (l *Tracker) TakenOver(owner Owner, key ID, uid types.UID) {
+// Claim claims objects for a run of a ManagedResource: those that it applies, which are on record, and those that it
+// releases. The first call begins the run; it claims nothing and returns true if the run is busy: another run is
+// deleting an object that it applies, or is handing over to it an object that it releases. The answer to that request
+// wakes the run. A later call adds objects.
+func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r, o := l.findLocked(key), l.owners[owner]
-	switch {
-	case r == nil:
-	case owner == Owner{}:
-		if r.created == uid || r.created == "" || r.created != r.uid {
-			r.created, r.disowned, r.creator = uid, true, nil
+	o := l.owners[owner]
+	if o == nil {
+		return false
+	}
+	begins := o.run == nil
+	if begins {
+		o.run = &run{make(map[*record]struct{}, len(applies)), make(map[*record]*release, len(releases))}
+	}
+	for _, id := range applies {
+		if r := l.findLocked(id); r != nil && l.appliesLocked(o, r) {
+			l.waitLocked(owner, id)
+			busy = true
 		}
-	case o != nil && r.created == uid:
-		r.creator = o
+	}
+	for _, ref := range releases {
+		r := l.recordLocked(ref)
+		if !slices.Contains(r.owners, o) {
+			r.owners = slices.Insert(r.owners, min(int(r.passed), len(r.owners)), o) // It needs no notice of drift.
+			o.records = append(o.records, r)
+		}
+		if l.releasesLocked(o, r) {
+			l.waitLocked(owner, ref.ID)
+			busy = true
+		}
+	}
+	if busy && begins {
+		o.run = nil
+	}
+	return busy
+}
+
+// EndRun ends the claims of a run.
+func (l *Tracker) EndRun(owner Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.owners[owner]; o != nil {
+		o.run = nil
+	}
+}
+
+// Drop records the objects that the last plan for a form of a ManagedResource leaves out; without objects it forgets
+// those of an earlier plan.
+func (l *Tracker) Drop(owner Owner, form Form, ids ...ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.owners[owner]
+	if o == nil {
+		return
+	}
+	o.dropped = dropped{form, make(map[ID]struct{}, len(ids))}
+	for _, id := range ids {
+		o.dropped.ids[id] = struct{}{}
+	}
+}
+
+// appliesLocked claims an object for a run that applies it, and reports whether another run is deleting it.
+func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
+	o.run.applies[r] = struct{}{}
+	for _, other := range r.owners {
+		if other == o || other.run == nil {
+			continue
+		}
+		if left := other.run.releases[r]; left != nil {
+			left.wanted = true
+			busy = busy || left.deleting > 0
+		}
+	}
+	return busy
+}
+
+// releasesLocked claims an object for a run that releases it, and reports whether another run is handing it to the
+// ManagedResource.
+func (l *Tracker) releasesLocked(o *ownerRecord, r *record) (busy bool) {
+	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
+		return true
+	}
+	if o.run.releases[r] == nil {
+		o.run.releases[r] = &release{wanted: slices.ContainsFunc(r.owners,
+			func(other *ownerRecord) bool { return other != o && other.applies(r) })}
+	}
+	return false
+}
+
+func (o *ownerRecord) applies(r *record) bool {
+	if o.run == nil {
+		return false
+	}
+	_, applies := o.run.applies[r]
+	return applies
+}
+
+// releases returns the claim of a run that is under way and releases an object; nil if there is none.
+func (o *ownerRecord) releases(r *record) *release {
+	if o == nil || o.run == nil || r == nil {
+		return nil
+	}
+	return o.run.releases[r]
+}
+
+func (l *Tracker) waitLocked(owner Owner, key ID) {
+	if !slices.Contains(l.waiting[key], owner) {
+		l.waiting[key] = append(l.waiting[key], owner)
 	}
 }

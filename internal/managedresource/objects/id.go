@@ -47,16 +47,18 @@ func (id ID) String() string { return id.Group + "/" + id.Kind + "/" + id.Namesp
 // GroupKind returns the kind without the object.
 func (id ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: id.Group, Kind: id.Kind} }
 
-// WithoutNamespace names an object of a kind that has no namespaces, whatever its entry says: the kind may have had
-// some, or others may have written it.
-func (id ID) WithoutNamespace() ID {
-	id.Namespace = ""
+// Scoped returns the ID of the object if its kind is cluster-scoped or not. Entries may name a namespace nevertheless:
+// the kind may have had some, or others may have written it.
+func (id ID) Scoped(clusterScoped bool) ID {
+	if clusterScoped {
+		id.Namespace = PlaceOf(id.Kind, "")
+	}
 	return id
 }
 
 // Same reports whether two IDs are of one object; those of a cluster-scoped kind are, whatever namespaces they name.
 func (id ID) Same(other ID, clusterScoped bool) bool {
-	return id == other || clusterScoped && id.WithoutNamespace() == other.WithoutNamespace()
+	return id.Scoped(clusterScoped) == other.Scoped(clusterScoped)
 }
 
 // Ref is an object in the version in which its manifest has it.
@@ -71,6 +73,21 @@ type Ref struct {
 func RefOf(entry *resourcesv1alpha1.ObjectReference) Ref {
 	return Ref{IDOfEntry(entry), entry.GroupVersionKind().Version,
 		meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore)}
+}
+
+// Entry is an entry of an inventory, with the object that it is about.
+type Entry struct {
+	Ref
+	Reference *resourcesv1alpha1.ObjectReference
+}
+
+// EntriesOf returns the entries of an inventory.
+func EntriesOf(inventory []resourcesv1alpha1.ObjectReference) []Entry {
+	entries := make([]Entry, len(inventory))
+	for i := range inventory {
+		entries[i] = Entry{RefOf(&inventory[i]), &inventory[i]}
+	}
+	return entries
 }
 
 // GVK returns the kind of the object with its version.

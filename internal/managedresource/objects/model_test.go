@@ -184,7 +184,7 @@ func TestModel(t *testing.T) {
 			if notify := len(w.history) == 0 && w.object != nil && snapshot.Present; notify && snapshot.Verdict.Unhealthy != fmt.Sprint(w.object.version) {
 				t.Fatalf("judged by %+v, though all is told, and it is %+v", snapshot, w.object)
 			}
-			if snapshot.OutOfSync && len(r.OutOfSync(mr1)) == 0 {
+			if snapshot.OutOfSync && len(r.Progress(mr1).OutOfSync) == 0 {
 				t.Fatalf("suspect, and nobody is to look: %+v", snapshot)
 			}
 			if snapshot.RetryPartial && !snapshot.OutOfSync {
@@ -296,7 +296,7 @@ func TestModel(t *testing.T) {
 			}
 			answers = nil
 			// Objects without news are looked at in any case.
-			if again := blind && rounds == 0; !again && (r.Get(cm.ID).InSync || looked && len(r.OutOfSync(mr1)) == 0) {
+			if again := blind && rounds == 0; !again && (r.Get(cm.ID).InSync || looked && len(r.Progress(mr1).OutOfSync) == 0) {
 				break
 			}
 			if rounds > 2 {

@@ -103,7 +103,7 @@ func TestModelOfOwners(t *testing.T) {
 			f := r.Get(cm.ID)
 			dirty := 0
 			for _, o := range owners {
-				dirty += len(r.OutOfSync(o))
+				dirty += len(r.Progress(o).OutOfSync)
 			}
 			if f.OutOfSync && dirty == 0 {
 				t.Fatalf("in doubt, nobody's: %+v", f)
@@ -213,7 +213,7 @@ func TestModelOfOwners(t *testing.T) {
 			}
 			busy := false
 			for _, o := range owners {
-				due := held[o] && len(r.OutOfSync(o)) > 0
+				due := held[o] && len(r.Progress(o).OutOfSync) > 0
 				held[o] = false
 				if queued[o] || due {
 					busy = true
@@ -277,8 +277,8 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 				r.drift = nil
 				r.ObservePresent(sighting(cm, "u", fmt.Sprint(8+2*i), 0)) // Somebody changes it again.
 				r.PassAllOutOfSync(next, everyKey)                        // As each of its runs does.
-				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.OutOfSync(other)) == 0 {
-					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.OutOfSync(other), r.Get(cm.ID))
+				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.Progress(other).OutOfSync) == 0 {
+					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.Progress(other).OutOfSync, r.Get(cm.ID))
 				}
 				looks(fmt.Sprint(9 + 2*i))
 			}
@@ -319,8 +319,8 @@ func TestDoubtDuringALook(t *testing.T) {
 		r.Written(deploy.ID)
 	}
 	look("6", func() { r.MarkOutOfSync(deploy.ID) })
-	if len(r.OutOfSync(mr1)) != 1 || len(r.drift) != 1 {
-		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Get(deploy.ID), r.OutOfSync(mr1), len(r.drift))
+	if len(r.Progress(mr1).OutOfSync) != 1 || len(r.drift) != 1 {
+		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Get(deploy.ID), r.Progress(mr1).OutOfSync, len(r.drift))
 	}
 	if look("6", func() {}); !r.Get(deploy.ID).InSync || len(r.drift) != 1 {
 		t.Errorf("the next look does not settle it: %+v, told %d times", r.Get(deploy.ID), len(r.drift))

@@ -198,7 +198,7 @@ func TestModelOfScopes(t *testing.T) {
 				if quiet() && f.InSync && !right() {
 					t.Fatalf("all watches cover, all is told; it is verified, and is %+v: %+v", o, f)
 				}
-				if f.OutOfSync && len(r.OutOfSync(mr1))+len(r.OutOfSync(mr2)) == 0 {
+				if f.OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
 					t.Fatalf("in doubt, and nobody is to look: %+v", f)
 				}
 			},

@@ -62,10 +62,8 @@ type Tracker struct {
 	// object.
 	handOvers map[handOver]int
 	waiting   map[ID][]Owner
-	// ignored are the objects of ManagedResources that are ignored.
-	ignored map[Owner]map[ID]struct{}
-	// unrecorded are the objects in the inventories of ManagedResources that are not on record for them.
-	unrecorded map[Owner][]ID
+	// inventories are those of ManagedResources that are not wholly on record, or are ignored.
+	inventories map[Owner]inventory
 
 	subscriber Subscriber
 }
@@ -81,8 +79,7 @@ func New() *Tracker {
 		rares:       map[*record]struct{}{},
 		handOvers:   map[handOver]int{},
 		waiting:     map[ID][]Owner{},
-		ignored:     map[Owner]map[ID]struct{}{},
-		unrecorded:  map[Owner][]ID{},
+		inventories: map[Owner]inventory{},
 		subscriber: Subscriber{Drift: func(Owner, ID) {}, Verdict: func(Owner) {}, Ready: func(Owner) {},
 			VersionsWentBackwards: func() {}},
 	}
@@ -125,8 +122,9 @@ func (l *Tracker) Track(owner Owner, refs []Ref) {
 }
 
 func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
-	if len(refs) > 0 {
-		delete(l.ignored, owner)
+	if its, seen := l.inventories[owner]; seen && len(refs) > 0 {
+		its.ignored = false
+		l.inventories[owner] = its
 	}
 	o := l.owners[owner]
 	if o == nil {
@@ -428,62 +426,33 @@ func (l *Tracker) updateObject(key ID, change func(r *record, notify *notices)) 
 	})
 }
 
-// OutOfSync returns the objects of a ManagedResource that must be checked.
-func (l *Tracker) OutOfSync(owner Owner) []ID {
+// Progress is the state of the objects of a ManagedResource.
+type Progress struct {
+	// Refs are the objects, OutOfSync those that must be checked.
+	Refs      []Ref
+	OutOfSync []ID
+	// AllKnown is true if a read or a watch has looked for every object, so that the health can be judged; false without
+	// objects on record.
+	AllKnown bool
+}
+
+// Progress returns the state of the objects of a ManagedResource.
+func (l *Tracker) Progress(owner Owner) (progress Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
 	if o == nil {
-		return nil
+		return progress
 	}
-	keys := make([]ID, 0, len(o.dirty))
-	for r := range o.dirty {
-		keys = append(keys, r.key())
-	}
-	return keys
-}
-
-// OthersHave reports whether another ManagedResource has an object on record.
-func (l *Tracker) OthersHave(owner Owner, key ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.othersHaveLocked(owner, key)
-}
-
-// OthersClaim reports whether another ManagedResource has an object on record, or is ignored and has it.
-func (l *Tracker) OthersClaim(owner Owner, key ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.othersHaveLocked(owner, key) || l.ignoredHaveLocked(key)
-}
-
-func (l *Tracker) othersHaveLocked(owner Owner, key ID) bool {
-	r := l.findLocked(key)
-	return r != nil && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.owner != owner })
-}
-
-// AllKnown reports whether a read or a watch has looked for every object of a ManagedResource, so that its health can
-// be judged.
-func (l *Tracker) AllKnown(owner Owner) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.owners[owner]
-	return o != nil && !slices.ContainsFunc(o.records, func(r *record) bool { return r.state == unseen })
-}
-
-// Refs returns the objects of a ManagedResource.
-func (l *Tracker) Refs(owner Owner) []Ref {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.owners[owner]
-	if o == nil {
-		return nil
-	}
-	refs := make([]Ref, 0, len(o.records))
+	progress.Refs, progress.AllKnown = make([]Ref, 0, len(o.records)), true
 	for _, r := range o.records {
-		refs = append(refs, o.ref(r))
+		progress.Refs = append(progress.Refs, o.ref(r))
+		progress.AllKnown = progress.AllKnown && r.state != unseen
 	}
-	return refs
+	for r := range o.dirty {
+		progress.OutOfSync = append(progress.OutOfSync, r.key())
+	}
+	return progress
 }
 
 // notices are the notifications that subscribers receive once the lock is free.

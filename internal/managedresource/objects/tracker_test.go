@@ -270,16 +270,16 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 		t.Error("verified against one desired state only")
 	}
 	r.ObservePresent(sighting(cm, "u", "6", 0))
-	if len(r.OutOfSync(mr1)) != 1 || r.inSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
-		t.Errorf("dirty: %v", r.OutOfSync(mr1))
+	if len(r.Progress(mr1).OutOfSync) != 1 || r.inSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
+		t.Errorf("dirty: %v", r.Progress(mr1).OutOfSync)
 	}
 	s.ResourceVersion = "7"
 	r.MarkInSync(mr1, s)
-	if len(r.OutOfSync(mr1)) != 0 || !r.inSync(cm.ID, 3) {
-		t.Errorf("dirty: %v", r.OutOfSync(mr1))
+	if len(r.Progress(mr1).OutOfSync) != 0 || !r.inSync(cm.ID, 3) {
+		t.Errorf("dirty: %v", r.Progress(mr1).OutOfSync)
 	}
 	r.Track(mr1, nil)
-	if len(r.records) != 0 || len(r.Refs(mr1)) != 0 {
+	if len(r.records) != 0 || len(r.Progress(mr1).Refs) != 0 {
 		t.Error("something is left")
 	}
 }
@@ -372,7 +372,7 @@ func TestEndState(t *testing.T) {
 			r.ObservePresent(sighting(cm, "u", fmt.Sprint(watch), 0))
 			watch++
 		}
-		if dirty := len(r.OutOfSync(mr1)) > 0; dirty == own[last] {
+		if dirty := len(r.Progress(mr1).OutOfSync) > 0; dirty == own[last] {
 			t.Fatalf("the last version is ours: %t, dirty: %t", own[last], dirty)
 		}
 	})
@@ -389,7 +389,7 @@ func TestConcurrentUse(*testing.T) {
 				r.MarkInSync(owner, sighting(cm, "u", fmt.Sprint(i), 0))
 				r.ObservePresent(sighting(deploy, "d", fmt.Sprint(i), 0))
 				r.ObserveDeleted(cm.ID, "", "")
-				_ = r.OutOfSync(owner)
+				_ = r.Progress(owner).OutOfSync
 				_ = r.Get(cm.ID)
 				r.Track(owner, nil)
 			}
@@ -433,7 +433,7 @@ func TestPass(t *testing.T) {
 	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one ns/one ns/two]"; got != want {
 		t.Errorf("after a repair drift was told to %s, want %s", got, want)
 	}
-	if dirty := r.OutOfSync(mr2); len(dirty) != 1 {
+	if dirty := r.Progress(mr2).OutOfSync; len(dirty) != 1 {
 		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
 	}
 }
@@ -531,8 +531,8 @@ func TestPassOn(t *testing.T) {
 	if !r.PassOutOfSync(mr2, mr1, cm.ID) || !r.PassOutOfSync(mr1, mr2, cm.ID) {
 		t.Error("it is not passed on")
 	}
-	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.OutOfSync(mr1)) != 1 {
-		t.Errorf("drift was told to %s, want %s; the last one that was asked has %v in doubt", got, want, r.OutOfSync(mr1))
+	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.Progress(mr1).OutOfSync) != 1 {
+		t.Errorf("drift was told to %s, want %s; the last one that was asked has %v in doubt", got, want, r.Progress(mr1).OutOfSync)
 	}
 }
 
@@ -652,8 +652,8 @@ func TestComparisonProvesARestore(t *testing.T) {
 			}
 			x.At(tc.list)
 			x.Compare(sighting(cm, tc.uid, tc.listed, 0))
-			if x.VersionsWentBackwards() != tc.proof || (len(r.OutOfSync(mr1)) > 0) != tc.proof {
-				t.Errorf("turned back: %t, in doubt: %v", x.VersionsWentBackwards(), r.OutOfSync(mr1))
+			if x.VersionsWentBackwards() != tc.proof || (len(r.Progress(mr1).OutOfSync) > 0) != tc.proof {
+				t.Errorf("turned back: %t, in doubt: %v", x.VersionsWentBackwards(), r.Progress(mr1).OutOfSync)
 			}
 		})
 	}
@@ -691,14 +691,14 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"it is tracked": func(t *rapid.T) { r.Track(owner.Draw(t, "owner"), []Ref{cm}) },
 			"it is tracked no more": func(t *rapid.T) {
-				if one := owner.Draw(t, "owner"); len(r.Refs(mr1))+len(r.Refs(mr2)) > len(r.Refs(one)) {
+				if one := owner.Draw(t, "owner"); len(r.Progress(mr1).Refs)+len(r.Progress(mr2).Refs) > len(r.Progress(one).Refs) {
 					r.Track(one, nil)
 				}
 			},
 			"it is seen": func(t *rapid.T) { r.ObservePresent(next(t)) },
 			"it is gone": func(*rapid.T) { version++; r.ObserveDeleted(cm.ID, "u", fmt.Sprint(version)) },
 			"it is verified": func(t *rapid.T) {
-				if one := owner.Draw(t, "owner"); len(r.Refs(one)) > 0 {
+				if one := owner.Draw(t, "owner"); len(r.Progress(one).Refs) > 0 {
 					r.MarkInSync(one, next(t))
 				}
 			},
@@ -712,7 +712,7 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 			"one cannot look":        func(t *rapid.T) { r.PassAllOutOfSync(owner.Draw(t, "owner"), everyKey) },
 			"one puts nothing right": func(t *rapid.T) { r.PassOutOfSync(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.ID) },
 			"": func(t *rapid.T) {
-				if r.Get(cm.ID).OutOfSync && len(r.OutOfSync(mr1))+len(r.OutOfSync(mr2)) == 0 {
+				if r.Get(cm.ID).OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")
 				}
 			},

@@ -61,7 +61,7 @@ func TestFewMissingObjectsAreConfirmed(t *testing.T) {
 		s.put(configMaps, "n", ref.Name, nil)
 	}
 	w.Track(owner, refs)
-	eventually(t, "all are known", func() bool { return w.Covered(refs[0]) && l.AllKnown(owner) })
+	eventually(t, "all are known", func() bool { return w.Covered(refs[0]) && l.Progress(owner).AllKnown })
 	for _, ref := range refs {
 		verify(l, owner, ref)
 		l.ObserveDeleted(ref.ID, "", "1000000")

@@ -26,7 +26,7 @@ func TestAudit(t *testing.T) {
 		refs = append(refs, refTo(configMaps, "n", name))
 	}
 	w.Track(owner, refs)
-	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(refs[0]) })
+	eventually(t, "known", func() bool { return l.Progress(owner).AllKnown && w.Covered(refs[0]) })
 	for _, ref := range refs {
 		recorded := l.Get(ref.ID)
 		l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: recorded.UID, ResourceVersion: recorded.ResourceVersion})
@@ -63,7 +63,7 @@ func TestAudit(t *testing.T) {
 	if len(orphans) != 1 || orphans[0].Name != "lost" || orphans[0].Origin != "garden:n/mr" {
 		t.Errorf("got %+v", orphans)
 	}
-	if n := len(l.OutOfSync(owner)); n != 0 {
+	if n := len(l.Progress(owner).OutOfSync); n != 0 {
 		t.Errorf("%d objects are in doubt before the watch had its time", n)
 	}
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func TestAudit(t *testing.T) {
 	s.mu.Unlock()
 	lists := s.count("list")
 	w.complete(kind, a, differing)
-	if n := len(l.OutOfSync(owner)); n != 3 || l.Get(refs[2].ID).Present {
+	if n := len(l.Progress(owner).OutOfSync); n != 3 || l.Get(refs[2].ID).Present {
 		t.Errorf("%d objects are in doubt, want 3", n)
 	}
 	for _, difference := range differing {

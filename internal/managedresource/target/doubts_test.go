@@ -90,7 +90,9 @@ func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 	w.Expect(owner, []objects.Ref{a}) // As at a start, from the inventory.
 	w.Expect(second, many)
 	run(t, w)
-	eventually(t, "covered", func() bool { return l.AllKnown(owner) && l.AllKnown(second) && w.Covered(a) && w.Covered(many[0]) })
+	eventually(t, "covered", func() bool {
+		return l.Progress(owner).AllKnown && l.Progress(second).AllKnown && w.Covered(a) && w.Covered(many[0])
+	})
 	// The API server restarts: all watches are cut. Somebody deletes the object meanwhile.
 	var waiting atomic.Int32
 	gate := make(chan struct{})
@@ -117,7 +119,7 @@ func TestObjectOfAListFromBeforeItMoved(t *testing.T) {
 	x := w.View().Observation(object)
 	x.Since, x.Desired = mark, 1
 	l.MarkInSync(owner, x)
-	t.Errorf("it is gone, and was read from a list of before: verified %t, covered %t, in doubt of %v", inSync(l, a.ID, 1), w.Covered(once), l.OutOfSync(owner))
+	t.Errorf("it is gone, and was read from a list of before: verified %t, covered %t, in doubt of %v", inSync(l, a.ID, 1), w.Covered(once), l.Progress(owner).OutOfSync)
 }
 
 // MRT-14: an object without the label, which no watch sees, is looked at each period until it has the label again.
@@ -196,7 +198,7 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			refOld.Unlabelled = unlabels
 			w.Track(wants, []objects.Ref{ref})
 			w.Track(once, []objects.Ref{refOld})
-			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
 			l.Transfer(wants, once, objects.Observation{ID: ref.ID})
 			verify(l, wants, ref)
 			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
@@ -211,8 +213,8 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.complete(w.scopeOf(ref), a, audited.differing)
-			if inSync(l, ref.ID, 1) || len(l.OutOfSync(wants))+len(l.OutOfSync(once)) == 0 {
-				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+			if inSync(l, ref.ID, 1) || len(l.Progress(wants).OutOfSync)+len(l.Progress(once).OutOfSync) == 0 {
+				t.Errorf("it is gone; the list since, and an audit, told nobody: verified %t, covered %t, in doubt of %v", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func TestRestoreIsOfAllKinds(t *testing.T) {
 	before := s.count("list")
 	l.ObservePresent(objects.Observation{ID: proves.ID, UID: "another", ResourceVersion: "1", Since: l.Get(proves.ID).Revision})
 	eventually(t, "both are listed", func() bool { return s.count("list") == before+2 && w.Covered(proves) && w.Covered(other) })
-	eventually(t, "both are in doubt", func() bool { return len(l.OutOfSync(owner)) == 2 && l.Get(other.ID).ResourceVersion != "" })
+	eventually(t, "both are in doubt", func() bool { return len(l.Progress(owner).OutOfSync) == 2 && l.Get(other.ID).ResourceVersion != "" })
 	if _, err := readFrom(t.Context(), w, other); err != nil || s.count("get") != 0 {
 		t.Errorf("%d single reads, %v: what is turned back is compared from a list", s.count("get"), err)
 	}

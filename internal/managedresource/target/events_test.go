@@ -136,7 +136,7 @@ func TestEventsOfNamedServices(t *testing.T) {
 		entries = append(entries, objects.RefOf(&refs[i]))
 	}
 	w.Track(owner, entries)
-	eventually(t, "covered", func() bool { return w.Covered(entries[0]) && l.AllKnown(owner) })
+	eventually(t, "covered", func() bool { return w.Covered(entries[0]) && l.Progress(owner).AllKnown })
 	a := NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now()))
 	lists := s.count("list")
 	assessment, err := a.Health(t.Context(), refs)

@@ -46,7 +46,7 @@ func TestPodsOfCreateOnlyDeployment(t *testing.T) {
 	r.pod("old", "rs", theirs, nil)
 	run(t, r.Watches)
 	r.Watches.Track(owner, []objects.Ref{ref})
-	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.AllKnown(owner) })
+	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.Progress(owner).AllKnown })
 	if got := r.progressing(t); got != "True" {
 		t.Fatalf("MRP-10: with an old Pod Progressing is %s", got)
 	}
@@ -75,7 +75,7 @@ func TestScaledToNothingWithoutLabels(t *testing.T) {
 	r.pod("p", "rs", theirs, map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})
 	run(t, r.Watches)
 	r.Watches.Track(owner, []objects.Ref{ref})
-	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.AllKnown(owner) })
+	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.Progress(owner).AllKnown })
 	if got := r.progressing(t); got != "True" {
 		t.Errorf("while its Pod terminates Progressing is %s", got)
 	}

@@ -38,7 +38,7 @@ func TestRecheck(t *testing.T) {
 			s.put(configMaps, "n", "changes", map[string]any{"data": map[string]any{"a": "1"}})
 			s.put(configMaps, "n", "goes", nil)
 			w.Track(owner, []objects.Ref{changes, goes})
-			eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(changes) })
+			eventually(t, "known", func() bool { return l.Progress(owner).AllKnown && w.Covered(changes) })
 			verify(l, owner, changes)
 			verify(l, owner, goes)
 			end := s.gap(t, func() bool { return !w.Covered(changes) }, func() {
@@ -50,7 +50,7 @@ func TestRecheck(t *testing.T) {
 			s.compacted = 0
 			s.mu.Unlock()
 			end()
-			eventually(t, "both are in doubt", func() bool { return len(l.OutOfSync(owner)) == 2 && !l.Get(goes.ID).Present })
+			eventually(t, "both are in doubt", func() bool { return len(l.Progress(owner).OutOfSync) == 2 && !l.Get(goes.ID).Present })
 		})
 	}
 }

@@ -123,7 +123,7 @@ func (r restarted) compare(t testing.TB) {
 // known reports whether health can be judged: every object was looked for.
 func (r restarted) known() bool {
 	for o := range r.owners {
-		if !r.tracker.AllKnown(o) {
+		if !r.tracker.Progress(o).AllKnown {
 			return false
 		}
 	}
@@ -186,7 +186,7 @@ func TestHealthAfterARestartCostsKinds(t *testing.T) {
 	refs := []objects.Ref{refTo(deployments, "n", "d"), refTo(configMaps, "n", "cm-000")}
 	w.Expect(owner, refs)
 	run(t, w)
-	eventually(t, "everything is known", func() bool { return l.AllKnown(owner) })
+	eventually(t, "everything is known", func() bool { return l.Progress(owner).AllKnown })
 	var inventory []resourcesv1alpha1.ObjectReference
 	for _, ref := range refs {
 		apiVersion, kind := ref.GVK().ToAPIVersionAndKind()

@@ -78,7 +78,7 @@ func (r *rollout) follow(t *testing.T) {
 	run(t, r.Watches)
 	ref := refTo(deploymentKind, "n", "d")
 	r.Watches.Track(owner, []objects.Ref{ref})
-	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.AllKnown(owner) })
+	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.Progress(owner).AllKnown })
 }
 
 func (r *rollout) set(name string, labels map[string]any, owners []any) {

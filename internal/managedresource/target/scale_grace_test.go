@@ -53,13 +53,13 @@ func TestGraceIsInherited(t *testing.T) {
 				if a.Inherits(key, tc.live) != tc.scaled || a.Scales([]objects.ID{key}) != tc.scaled {
 					t.Errorf("scaled: %t", !tc.scaled)
 				}
-				if dirty := len(l.OutOfSync(owner)); dirty != 0 {
+				if dirty := len(l.Progress(owner).OutOfSync); dirty != 0 {
 					t.Errorf("%d are in doubt at once", dirty)
 				}
 				time.Sleep(autoscalerGrace - tc.after)
 				synctest.Wait()
-				if a.Scales([]objects.ID{key}) || (len(l.OutOfSync(owner)) == 1) != tc.scaled {
-					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]objects.ID{key}), l.OutOfSync(owner))
+				if a.Scales([]objects.ID{key}) || (len(l.Progress(owner).OutOfSync) == 1) != tc.scaled {
+					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]objects.ID{key}), l.Progress(owner).OutOfSync)
 				}
 			})
 		})

@@ -25,7 +25,7 @@ func TestReadInTheVersionOfTheManifest(t *testing.T) {
 	before, after := refTo(oldWidgets, "n", "w"), refTo(widgets, "n", "w")
 	w.Expect(owner, []objects.Ref{before}) // What the inventory has.
 	run(t, w)
-	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(before) })
+	eventually(t, "known", func() bool { return l.Progress(owner).AllKnown && w.Covered(before) })
 	w.Track(owner, []objects.Ref{after, before}) // What the plan and the inventory have.
 	object, err := readFrom(t.Context(), w, after)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	w.Track(objects.Owner{Namespace: "n", Name: "other"}, []objects.Ref{before})
 	w.Track(owner, []objects.Ref{after})
 	run(t, w)
-	eventually(t, "both lists were read", func() bool { return l.AllKnown(owner) && w.Covered(before) && w.Covered(after) })
+	eventually(t, "both lists were read", func() bool { return l.Progress(owner).AllKnown && w.Covered(before) && w.Covered(after) })
 	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Era())
 	object, err := readFrom(t.Context(), w, after)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			ref := refTo(configMaps, "n", "a")
 			unlabelled := withoutLabel(ref)
 			w.Track(wants, []objects.Ref{ref})
-			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
@@ -93,7 +93,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 				})
 			}
 			verify(l, wants, ref)
-			if !inSync(l, ref.ID, 1) || !w.Covered(ref) || len(l.OutOfSync(wants)) > 0 {
+			if !inSync(l, ref.ID, 1) || !w.Covered(ref) || len(l.Progress(wants).OutOfSync) > 0 {
 				t.Fatal("not at rest")
 			}
 			// The watch is cut for so long that it can't go on; meanwhile somebody deletes the object.
@@ -105,8 +105,8 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			w.Track(wants, []objects.Ref{ref})
 			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Get(ref.ID).Present; time.Sleep(5 * time.Millisecond) {
 			}
-			if l.Get(ref.ID).Present || len(l.OutOfSync(wants)) == 0 {
-				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+			if l.Get(ref.ID).Present || len(l.Progress(wants).OutOfSync) == 0 {
+				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
 				l.Transfer(wants, once, objects.Observation{ID: ref.ID})
 			}
-			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
 			verify(l, wants, ref)
 			s.mu.Lock()
 			s.muted = true
@@ -174,8 +174,8 @@ func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
 				}
 				time.Sleep(2 * autoscalerGrace)
 				synctest.Wait()
-				if a.Scales(keys) || len(l.OutOfSync(owner)) != 1 {
-					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.Scales(keys), l.OutOfSync(owner))
+				if a.Scales(keys) || len(l.Progress(owner).OutOfSync) != 1 {
+					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.Scales(keys), l.Progress(owner).OutOfSync)
 				}
 			})
 		})

@@ -36,7 +36,7 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 	w.Track(owner, []objects.Ref{mine})
 	w.Track(second, []objects.Ref{other, widget})
 	eventually(t, "covered", func() bool {
-		return w.Covered(mine) && w.Covered(widget) && l.AllKnown(owner) && l.AllKnown(second)
+		return w.Covered(mine) && w.Covered(widget) && l.Progress(owner).AllKnown && l.Progress(second).AllKnown
 	})
 	verify(l, second, other)
 	verify(l, second, widget)
@@ -50,8 +50,8 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 		w.eras.mu.Lock()
 		proven := !w.eras.began.IsZero()
 		w.eras.mu.Unlock()
-		if proven || len(l.OutOfSync(second)) > 0 || s.count("list") > lists {
-			t.Fatalf("taken for a restore of the target: %d lists, in doubt of another ManagedResource: %v", s.count("list")-lists, l.OutOfSync(second))
+		if proven || len(l.Progress(second).OutOfSync) > 0 || s.count("list") > lists {
+			t.Fatalf("taken for a restore of the target: %d lists, in doubt of another ManagedResource: %v", s.count("list")-lists, l.Progress(second).OutOfSync)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	unlabelled := withoutLabel(ref)
 	w.Track(wants, []objects.Ref{ref})
 	w.Track(once, []objects.Ref{unlabelled})
-	eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) && w.Covered(unlabelled) })
+	eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) && w.Covered(unlabelled) })
 	l.Transfer(wants, once, objects.Observation{ID: ref.ID})
 	verify(l, wants, ref)
 	end := s.gap(t, func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) }, func() { s.delete(configMaps, "n", "a") })
@@ -84,8 +84,8 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	<-active.listing
 	eventually(t, "covered by name", func() bool { return active.covers() })
 	w.Track(wants, []objects.Ref{ref}) // As each run does; it passes by what is verified and covered.
-	if inSync(l, ref.ID, 1) || len(l.OutOfSync(wants)) == 0 {
-		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+	if inSync(l, ref.ID, 1) || len(l.Progress(wants).OutOfSync) == 0 {
+		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 			wants, another := objects.Owner{Namespace: "n", Name: "wants"}, objects.Owner{Namespace: "n", Name: "another"}
 			ref, refOld := refTo(widgets, "n", "a"), refTo(oldWidgets, "n", "a")
 			w.Track(wants, []objects.Ref{ref})
-			eventually(t, "covered", func() bool { return l.AllKnown(wants) && w.Covered(ref) })
+			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
 			if tc.served {
 				content := s.kinds[widgets].objects["n/a"]
 				s.mu.Lock()
@@ -151,8 +151,8 @@ func TestListTellsInEachVersion(t *testing.T) {
 				eventually(t, "covered in the other version", func() bool { return other.covers() })
 			}
 			w.Track(wants, []objects.Ref{ref})
-			if f := l.Get(ref.ID); f.Present || len(l.OutOfSync(wants)) == 0 {
-				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.OutOfSync(wants))
+			if f := l.Get(ref.ID); f.Present || len(l.Progress(wants).OutOfSync) == 0 {
+				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 	a := NewAssessor(client, l, w, clock.RealClock{})
 	ref := entryOf(refTo(vpaV1, "n", "vpa"))
 	w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
-	eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) && l.AllKnown(owner) })
+	eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) && l.Progress(owner).AllKnown })
 	object, err := client.Get(t.Context(), vpaV1, "n", "vpa")
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestRestore(t *testing.T) {
 	s.put(configMaps, "n", "goes", nil)
 	stays, goes := refTo(configMaps, "n", "stays"), refTo(configMaps, "n", "goes")
 	w.Track(owner, []objects.Ref{stays, goes})
-	eventually(t, "known", func() bool { return l.AllKnown(owner) && w.Covered(stays) })
+	eventually(t, "known", func() bool { return l.Progress(owner).AllKnown && w.Covered(stays) })
 	for _, ref := range []objects.Ref{stays, goes} {
 		l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: l.Get(ref.ID).UID, ResourceVersion: l.Get(ref.ID).ResourceVersion})
 	}
@@ -83,7 +83,7 @@ func TestRestore(t *testing.T) {
 	s.mu.Unlock()
 	s.restore(before)
 	eventually(t, "both are in doubt, one is missing", func() bool {
-		return len(l.OutOfSync(owner)) == 2 && !l.Get(goes.ID).Present && l.Get(stays.ID).ResourceVersion == fmt.Sprint(before)
+		return len(l.Progress(owner).OutOfSync) == 2 && !l.Get(goes.ID).Present && l.Get(stays.ID).ResourceVersion == fmt.Sprint(before)
 	})
 	if object, err := readFrom(t.Context(), w, stays); err != nil || object.GetResourceVersion() != fmt.Sprint(before) {
 		t.Errorf("got %v, %v", object, err)

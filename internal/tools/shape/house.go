@@ -125,8 +125,8 @@ func methods(files []file) int {
 
 // converting makes another ID of an ID; making are the functions that make an ID of an object, or of an entry of an inventory.
 var (
-	converting = regexp.MustCompile(`\.WithoutNamespace\(`)
-	making     = regexp.MustCompile(`\b(IDOf|IDOfEntry|NewID|RefOf|idsOf|refsOf)\(`)
+	converting = regexp.MustCompile(`\.Scoped\(`)
+	making     = regexp.MustCompile(`\b(EntriesOf|IDOf|IDOfEntry|NewID|RefOf|idsOf|refsOf)\(`)
 )
 
 // linesWith counts the lines of code that match.

@@ -31,7 +31,7 @@ lines` + "`" + `
 func (t *Table) hidden() {}
 `,
 		"internal/managedresource/objects/table_test.go":  "package objects\n\ntype keeper map[string]int\n",
-		"internal/managedresource/target/watch.go":        "package target\n\nfunc f() { key := IDOf(w.ResultChan()).WithoutNamespace() } // " + strings.Repeat("x", 120) + "\n",
+		"internal/managedresource/target/watch.go":        "package target\n\nfunc f() { key := IDOf(w.ResultChan()).Scoped(true) } // " + strings.Repeat("x", 120) + "\n",
 		"internal/managedresource/merge/zz_generated.go":  "package merge\n\ntype keeper int\n",
 		"internal/managedresource/merge/merge.go":         "package merge\n\nvar looksAt int\n",
 		"internal/managedresource/merge/testdata/more.go": "package merge\n\nvar looksAt int\n",

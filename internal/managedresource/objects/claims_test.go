@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -53,14 +52,15 @@ func TestLawOfRuns(t *testing.T) {
 					return
 				}
 				next := modelRun{under: true, applies: map[int]bool{}, releases: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, busy: s.busy, tickets: map[int]*Ticket{}, handOvers: s.handOvers}
-				var applies, releases []ID
+				var applies []ID
+				var releases []Ref
 				busy := map[int]bool{}
 				for object := range things {
 					switch rapid.IntRange(0, 2).Draw(t, "claim") {
 					case 1:
 						next.applies[object], applies = true, append(applies, key(object))
 					case 2:
-						next.releases[object], releases = true, append(releases, key(object))
+						next.releases[object], releases = true, append(releases, Ref{ID: key(object)})
 						if s.handed[object] > 0 {
 							busy[object] = true
 						}
@@ -82,7 +82,7 @@ func TestLawOfRuns(t *testing.T) {
 						next.wanted[object] = next.wanted[object] || model[i].applies[object]
 					}
 				}
-				if got := l.BeginRun(owner(run), applies, releases); got != (len(busy) > 0) {
+				if got := l.Claim(owner(run), applies, releases); got != (len(busy) > 0) {
 					t.Fatalf("MRB-16: it is busy: %t, want %v", got, busy)
 				}
 				if len(busy) == 0 {
@@ -148,11 +148,8 @@ func TestLawOfRuns(t *testing.T) {
 			"": func(t *rapid.T) {
 				for i := range model {
 					for object := range things {
-						if got := l.Releases(owner(i), key(object)); got != model[i].releases[object] {
+						if got := l.ClaimOf(owner(i), key(object)).Releases; got != model[i].releases[object] {
 							t.Fatalf("MRB-16: %d leaves %d: %t", i, object, got)
-						}
-						if got := l.Keeps(owner(i), "u", 1, key(object)); got == model[i].releases[object] {
-							t.Fatalf("MRB-16: %d keeps %d: %t", i, object, got)
 						}
 					}
 				}
@@ -163,57 +160,28 @@ func TestLawOfRuns(t *testing.T) {
 
 // The objects that a plan for a form of a ManagedResource had no more count for that form alone, until they are forgotten.
 func TestDropped(t *testing.T) {
-	l, owner, a, b := New(), Owner{Name: "o"}, ID{Name: "a"}, ID{Name: "b"}
-	keeps := func(uid types.UID, generation int64) []bool {
-		return []bool{l.Keeps(owner, uid, generation, a), l.Keeps(owner, uid, generation, b)}
-	}
+	l, owner, a, b, form := New(), Owner{Name: "o"}, ID{Name: "a"}, ID{Name: "b"}, Form{"u", 1}
+	dropped := func() []Form { return []Form{l.ClaimOf(owner, a).Dropped, l.ClaimOf(owner, b).Dropped} }
 	l.Track(owner, []Ref{{ID: a}, {ID: b}})
-	l.Drop(owner, "u", 1, a)
-	for name, tc := range map[string]struct {
-		uid        types.UID
-		generation int64
-		want       []bool
-	}{
-		"MRB-16/this form":            {"u", 1, []bool{false, true}},
-		"MRB-16/the next generation":  {"u", 2, []bool{true, true}},
-		"MRB-16/another one its name": {"v", 1, []bool{true, true}},
-	} {
-		if got := keeps(tc.uid, tc.generation); !slices.Equal(got, tc.want) {
-			t.Errorf("%s keeps %v, want %v", name, got, tc.want)
-		}
+	if l.Drop(owner, form, a); !slices.Equal(dropped(), []Form{form, {}}) {
+		t.Errorf("MRB-16: dropped for the forms %v, want %v for the first object", dropped(), form)
 	}
-	if !l.HasDropped(owner, "u", 1, []ID{a}) || l.HasDropped(owner, "u", 1, []ID{a, b}) || l.HasDropped(owner, "u", 2, []ID{a}) || !l.HasDropped(owner, "w", 7, nil) {
-		t.Error("MRB-16: another plan is taken for the last one")
-	}
-	if l.Drop(owner, "", 0); !slices.Equal(keeps("u", 1), []bool{true, true}) {
-		t.Error("MRB-16: it is not forgotten")
+	if l.Drop(owner, Form{}); !slices.Equal(dropped(), []Form{{}, {}}) {
+		t.Errorf("MRB-16: not forgotten: %v", dropped())
 	}
 }
 
-// An ignored ManagedResource claims its objects until it has some on record again.
-func TestIgnoredClaim(t *testing.T) {
-	l, ignored, other, key := New(), Owner{Name: "ignored"}, Owner{Name: "other"}, ID{Name: "a"}
-	l.SetIgnored(ignored, []ID{key})
-	if !l.OthersClaim(other, key) || l.OthersHave(other, key) || l.OthersClaim(other, ID{Name: "b"}) {
-		t.Error("MR-3: an ignored ManagedResource keeps its objects")
-	}
-	l.Track(ignored, []Ref{{ID: ID{Name: "b"}}})
-	if l.OthersClaim(other, key) {
-		t.Error("MR-3: it is not ignored any more")
-	}
-}
-
-// ReleaseAlso claims an object at another place than the one that the inventory names.
+// A later Claim adds an object at another place than the one that the inventory names.
 func TestLeaveToo(t *testing.T) {
 	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, ID{Name: "a"}
 	l.Track(one, []Ref{{ID: ID{Name: "b"}}})
-	l.BeginRun(one, nil, nil)
+	l.Claim(one, nil, nil)
 	handOver, _ := l.Begin(ToHandOver, one, key)
-	if !l.ReleaseAlso(one, Ref{ID: key}) {
+	if !l.Claim(one, nil, []Ref{{ID: key}}) {
 		t.Error("MRB-16: it is being handed over")
 	}
 	handOver.End()
-	if l.ReleaseAlso(one, Ref{ID: key}) || !l.Releases(one, key) {
+	if l.Claim(one, nil, []Ref{{ID: key}}) || !l.ClaimOf(one, key).Releases {
 		t.Error("MRB-16: it is not claimed")
 	}
 	deletion, mayDelete := l.Begin(ToDelete, one, key)
@@ -222,7 +190,7 @@ func TestLeaveToo(t *testing.T) {
 	}
 	deletion.End()
 	l.Track(two, []Ref{{ID: key}})
-	l.BeginRun(two, []ID{key}, nil)
+	l.Claim(two, []ID{key}, nil)
 	if _, mayDelete := l.Begin(ToDelete, one, key); mayDelete {
 		t.Error("MRB-16: it is deleted though another run applies it")
 	}
@@ -259,15 +227,15 @@ func TestTwoDeletionsOfOneObject(t *testing.T) {
 	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, ID{Name: "a"}
 	l.Track(one, []Ref{{ID: key}})
 	l.Track(two, []Ref{{ID: key}})
-	l.BeginRun(one, nil, []ID{key})
+	l.Claim(one, nil, []Ref{{ID: key}})
 	first, _ := l.Begin(ToDelete, one, key)
 	second, _ := l.Begin(ToDelete, one, key)
 	first.End()
-	if !l.BeginRun(two, []ID{key}, nil) {
+	if !l.Claim(two, []ID{key}, nil) {
 		t.Error("MRB-16: a run applies an object that is being deleted")
 	}
 	second.End()
-	if l.BeginRun(two, []ID{key}, nil) {
+	if l.Claim(two, []ID{key}, nil) {
 		t.Error("MRB-16: a run waits for nothing")
 	}
 }
