@@ -54,7 +54,8 @@ func (t *Table) hidden() {}
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	if err := house.print(&table); err != nil {
+	if err := house.print(&table, "# Engine\n\n## How a changed manifest reaches the target\n\n1. `source/secrets.go` `follow` and `controller/a.go` `Reconcile`\n2. `source/b.go` `Get`, "+
+		"`controller/a.go` `readSecrets`\n\n`controller/a.go` `outside`\n\n3. `target/client.go` `Update`.\n\n## Drift\n\n1. `target/sink.go` `Update`\n"); err != nil {
 		t.Fatal(err)
 	}
 	const want = `  now   goal  what
@@ -68,6 +69,8 @@ func (t *Table) hidden() {}
     1     50  lines wider than 120 columns
     1      1  rooms that read a watch
     2      0  identifiers with a word of our own
+    5     25  functions from a changed Secret to the request for its object
+    1      2  returns to a room before a run reads its Secrets
 `
 	if table.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", table.String(), want)
