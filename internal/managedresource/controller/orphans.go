@@ -175,13 +175,10 @@ func (r *Reconciler) confirmOrphan(ctx context.Context, mr *resourcesv1alpha1.Ma
 	if err != nil {
 		return false, err
 	}
-	for i := range names {
-		key := objects.IDOfEntry(&names[i])
-		if slices.ContainsFunc(latest.Status.Resources, func(entry resourcesv1alpha1.ObjectReference) bool {
-			return objects.IDOfEntry(&entry).Same(key, names[i].Namespace == "")
-		}) {
-			return false, nil
-		}
-	}
-	return true, nil
+	inventory := objects.EntriesOf(latest.Status.Resources)
+	return !slices.ContainsFunc(objects.EntriesOf(names), func(name objects.Entry) bool {
+		return slices.ContainsFunc(inventory, func(entry objects.Entry) bool {
+			return entry.Same(name.ID, name.Reference.Namespace == "")
+		})
+	}), nil
 }

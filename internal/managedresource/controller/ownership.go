@@ -89,14 +89,11 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, id objec
 	if err == nil && !r.Statuses.Confirmed(latest) {
 		latest, err = r.Statuses.GetUncached(ctx, next)
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err != nil {
-		return errOwnershipPending // The next owner is gone.
-	}
-	if _, has := r.entry(latest, to.ID, false); !has {
+	switch {
+	case apierrors.IsNotFound(err), err == nil && r.entry(latest, to.ID, false) == nil:
 		return errOwnershipPending
+	case err != nil:
+		return err
 	}
 	if err := r.patchOrigin(ctx, live, next); err != nil {
 		return err
@@ -107,15 +104,15 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, id objec
 	return nil
 }
 
-// entry returns the entry of an object in the inventory of a ManagedResource that keeps it.
-func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, key objects.ID,
-	clusterScoped bool) (entry resourcesv1alpha1.ObjectReference, found bool) {
+// entry returns the entry of an object in the inventory of a ManagedResource that keeps it; nil if there is none.
+func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, id objects.ID,
+	clusterScoped bool) *resourcesv1alpha1.ObjectReference {
 	for _, own := range objects.EntriesOf(mr.Status.Resources) {
-		if own.Same(key, clusterScoped) && r.keepsObject(mr, own.ID) {
-			return *own.Reference, true
+		if own.Same(id, clusterScoped) && r.keepsObject(mr, own.ID) {
+			return own.Reference
 		}
 	}
-	return entry, false
+	return nil
 }
 
 // leave leaves an object, as it was seen, to the ManagedResource that keeps it, unless that ManagedResource has
@@ -126,9 +123,9 @@ func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.D
 		return // The other ManagedResource would not repair it.
 	}
 	a.Tracker.Transfer(next, owner, seen)
-	latest, err := a.Statuses.Get(ctx, next)
-	if err == nil {
-		if entry, found := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == ""); found && !createdOnce(&entry) {
+	if latest, err := a.Statuses.Get(ctx, next); err == nil {
+		entry := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == "")
+		if entry != nil && !createdOnce(entry) {
 			return
 		}
 	}

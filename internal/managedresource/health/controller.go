@@ -85,22 +85,37 @@ type Options struct {
 type Reconciler struct {
 	Options
 
-	queue     kit.Queue
-	mu        sync.Mutex
-	unsettled map[objects.Owner]time.Time // since when
-	// changed is the time of the first event since the last judgement; unwatched is the time since which a
-	// ManagedResource has objects whose end no watch will report.
-	changed, unwatched map[objects.Owner]time.Time
-	// judged has, for each ManagedResource that is judged, the status that the last judgement gave the condition. It is
-	// set before the status is written, so that a different status afterwards is from another writer.
-	judged map[objects.Owner]resourcesv1alpha1.ConditionStatus
+	queue kit.Queue
+	mu    sync.Mutex
+	known map[objects.Owner]*state
+}
+
+// state is the memory of one ManagedResource. A zero field is not set.
+type state struct {
+	// unsettled is the time since which an object is missing that may be on its way back; unwatched the time since which
+	// there are objects whose end no watch will report; changed the time of the first event since the last judgement.
+	unsettled, unwatched, changed time.Time
+	// judged is the status that the last judgement gave the condition. It is set before the status is written, so that a
+	// different status afterwards is from another writer.
+	judged resourcesv1alpha1.ConditionStatus
 }
 
 // New returns a reconciler.
-func New(o Options) *Reconciler {
-	return &Reconciler{
-		Options: o, unsettled: map[objects.Owner]time.Time{}, changed: map[objects.Owner]time.Time{},
-		unwatched: map[objects.Owner]time.Time{}, judged: map[objects.Owner]resourcesv1alpha1.ConditionStatus{},
+func New(o Options) *Reconciler { return &Reconciler{Options: o, known: map[objects.Owner]*state{}} }
+
+func (r *Reconciler) stateLocked(owner objects.Owner) *state {
+	s := r.known[owner]
+	if s == nil {
+		s = &state{}
+		r.known[owner] = s
+	}
+	return s
+}
+
+// setOnce sets a time that is not set.
+func setOnce(at *time.Time, now time.Time) {
+	if at.IsZero() {
+		*at = now
 	}
 }
 
@@ -267,21 +282,19 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, waits := r.unsettled[owner]; !waits {
-		r.unsettled[owner] = heard
-	}
-	return completeLimit - r.Clock.Now().Sub(r.unsettled[owner])
+	s := r.stateLocked(owner)
+	setOnce(&s.unsettled, heard)
+	return completeLimit - r.Clock.Now().Sub(s.unsettled)
 }
 
 // heard returns when the tracker first had news that the judgement which begins now is the first to take into account.
 func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, found := r.changed[owner]
-	if !found {
-		return r.Clock.Now()
-	}
-	delete(r.changed, owner)
+	s := r.stateLocked(owner)
+	setOnce(&s.changed, r.Clock.Now())
+	at := s.changed
+	s.changed = time.Time{}
 	return at
 }
 
@@ -290,35 +303,28 @@ func (r *Reconciler) heard(owner objects.Owner) time.Time {
 func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	s, now := r.stateLocked(owner), r.Clock.Now()
 	if unwatched == 0 {
-		delete(r.unwatched, owner)
+		s.unwatched = time.Time{}
 		return 0
 	}
-	now := r.Clock.Now()
-	if _, found := r.unwatched[owner]; !found {
-		r.unwatched[owner] = now
-	}
-	if _, found := r.changed[owner]; !found {
-		r.changed[owner] = now
-	}
-	rarer := min((now.Sub(r.unwatched[owner])-unwatchedSoon)/unwatchedShare, r.Config.SyncPeriod.Duration)
+	setOnce(&s.unwatched, now)
+	setOnce(&s.changed, now)
+	rarer := min((now.Sub(s.unwatched)-unwatchedSoon)/unwatchedShare, r.Config.SyncPeriod.Duration)
 	return max(unwatchedDelay, time.Duration(unwatched)*unwatchedEach, rarer)
 }
 
 func (r *Reconciler) complete(owner objects.Owner, judged resourcesv1alpha1.ConditionStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unsettled, owner)
-	r.judged[owner] = judged
+	s := r.stateLocked(owner)
+	s.unsettled, s.judged = time.Time{}, judged
 }
 
 func (r *Reconciler) dropState(owner objects.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, times := range []map[objects.Owner]time.Time{r.unsettled, r.changed, r.unwatched} {
-		delete(times, owner)
-	}
-	delete(r.judged, owner)
+	delete(r.known, owner)
 }
 
 // contradicts reports whether the condition says something else than the last judgement, such as one of a process that
@@ -326,8 +332,9 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	judged, found := r.judged[client.ObjectKeyFromObject(mr)]
-	return found && isApplied(mr) && meta.Conditions(mr.Status.Conditions).Status(r.Condition) != judged
+	s := r.known[client.ObjectKeyFromObject(mr)]
+	return s != nil && s.judged != "" && isApplied(mr) &&
+		meta.Conditions(mr.Status.Conditions).Status(r.Condition) != s.judged
 }
 
 // period is the sync period with up to a tenth more or less.
@@ -338,9 +345,7 @@ func (r *Reconciler) period() time.Duration {
 // Enqueue asks for a judgement, because the tracker has news of the ManagedResource.
 func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.mu.Lock()
-	if _, found := r.changed[owner]; !found {
-		r.changed[owner] = r.Clock.Now()
-	}
+	setOnce(&r.stateLocked(owner).changed, r.Clock.Now())
 	r.mu.Unlock()
 	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
 }

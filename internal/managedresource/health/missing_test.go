@@ -137,8 +137,8 @@ func TestLooksAtWhatNoWatchSees(t *testing.T) {
 	mr := f.get()
 	f.Enqueue(key)
 	f.must(f.source.Delete(f.Context(), mr))
-	if f.run(); len(f.unwatched)+len(f.changed)+len(f.judged) != 0 {
-		t.Errorf("of one that is gone %d, %d and %d are remembered", len(f.unwatched), len(f.changed), len(f.judged))
+	if f.run(); len(f.known) != 0 {
+		t.Errorf("%d are remembered of one that is gone", len(f.known))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // object was last verified, and could not check it. Once all were notified, the next change begins anew.
 
 // Transfer makes next, another owner of an object, check the object from now on, at once if it is stale. If next does
-// not have the object on record, a later change makes the object stale again. seen is the object as owner has read it,
-// or has its ID only: changes that were reported after that read are not taken back.
+// not have the object on record, a later change makes the object stale again. seen is the object as owner has read it:
+// changes that were reported after that read are not taken back. It may have the ID only.
 func (l *Tracker) Transfer(next, owner Owner, seen Observation) {
 	l.updateObject(seen.ID, func(r *record, notify *notices) {
 		if o := l.owners[owner]; o != nil {

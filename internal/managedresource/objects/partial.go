@@ -10,19 +10,19 @@ import (
 // zero.
 func (l *Tracker) notePartialLocked(r *record, again time.Time) {
 	r.retryPartial = false
-	if again.IsZero() {
-		delete(l.partial, r)
+	if again.IsZero() && r.rare == nil {
 		return
 	}
-	l.partial[r] = again
+	l.rareLocked(r).partial = again
+	l.completeRareLocked(r)
 }
 
 // RetryKind marks the objects of a kind of which the API server kept only a part as stale, and notifies the
 // subscribers: it may keep more now.
 func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	l.update(func(notify *notices) {
-		for r := range l.partial {
-			if r.kind.Value() == gk && l.retryLocked(r) {
+		for r := range l.rares {
+			if r.kind.Value() == gk && !r.rare.partial.IsZero() && l.retryLocked(r) {
 				r.tellLocked(notify)
 			}
 		}
@@ -30,11 +30,12 @@ func (l *Tracker) RetryKind(gk schema.GroupKind) {
 }
 
 // retryLocked marks an object to be written once more. An object that is stale already is read anyway.
-func (l *Tracker) retryLocked(r *record) (doubted bool) {
+func (l *Tracker) retryLocked(r *record) (retried bool) {
 	if r.certainty == stale {
 		return false
 	}
-	delete(l.partial, r)
+	r.rare.partial = time.Time{}
+	l.completeRareLocked(r)
 	r.certainty, r.retryPartial = stale, true
 	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
 	return true

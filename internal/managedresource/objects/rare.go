@@ -18,12 +18,16 @@ type rare struct {
 	// pending are the findings of runs that were to delete the object.
 	pending []pendingDeletion
 	noop    noopWrite
+	// partial is the time to write the object once more, of which the API server kept only a part when it was last
+	// verified; zero for any other, and while it has retryPartial.
+	partial time.Time
 	// hold is a digest of the annotations that exempt the object from repair, as they were seen last.
 	hold uint32
 }
 
 func (x *rare) isZero() bool {
-	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == noopWrite{} && x.hold == 0
+	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == noopWrite{} && x.hold == 0 &&
+		x.partial.IsZero()
 }
 
 // rareLocked returns the rare part of a record, made if there is none.
@@ -49,12 +53,13 @@ func (l *Tracker) completeRareLocked(r *record) {
 func (l *Tracker) Sweep(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for r, due := range l.partial {
-		if r.writes == 0 && !due.After(now) {
+	for r := range l.rares {
+		if due := r.rare.partial; !due.IsZero() && r.writes == 0 && !due.After(now) {
 			l.retryLocked(r)
 		}
-	}
-	for r := range l.rares {
+		if r.rare == nil {
+			continue
+		}
 		if l.isQuietLocked(&r.rare.repairs, now) {
 			r.rare.repairs = repairs{}
 		}

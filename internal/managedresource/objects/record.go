@@ -190,6 +190,12 @@ func (r *record) staleLocked(notify *notices) {
 	}
 }
 
+// markLocked marks an object as stale for a reason that no version of the object shows.
+func (r *record) markLocked(notify *notices) {
+	r.asked++
+	r.changedLocked(notify)
+}
+
 // changedLocked is outOfSyncLocked for a reason other than a retry of ours.
 func (r *record) changedLocked(notify *notices) {
 	r.retryPartial = false

@@ -176,8 +176,7 @@ func (l *Tracker) HoldEnded(key ID) {
 
 func (l *Tracker) holdEndedLocked(r *record, notify *notices) {
 	l.rareLocked(r).repairs = repairs{atOnce: true}
-	r.asked++
-	r.changedLocked(notify)
+	r.markLocked(notify)
 }
 
 // setHoldLocked records the hold on an object. It returns whether another hold was there before, so that less may be

@@ -51,9 +51,6 @@ type Tracker struct {
 	// deployments finds a Deployment by its UID.
 	deployments map[types.UID]*record
 	listings    uint32
-	// partial has the records of which the API server kept only a part when they were last verified, and the time of
-	// the next try. Invariant: each is on record, and none has retryPartial.
-	partial map[*record]time.Time
 	// rares are the records that have a rare part.
 	rares map[*record]struct{}
 	// repairDelay is managedResource.driftRepairDelay.
@@ -75,7 +72,6 @@ func New() *Tracker {
 		elsewhere:   map[kind]int{},
 		owners:      map[Owner]*ownerRecord{},
 		deployments: map[types.UID]*record{},
-		partial:     map[*record]time.Time{},
 		rares:       map[*record]struct{}{},
 		handOvers:   map[handOver]int{},
 		waiting:     map[ID][]Owner{},
@@ -231,7 +227,6 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 		return
 	}
 	l.setUIDLocked(r, "")
-	delete(l.partial, r)
 	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
 	if isElsewhere(r.kind, r.name) {
@@ -365,10 +360,7 @@ func (l *Tracker) ObserveNotFound(key ID, before Object) {
 // MarkOutOfSync marks an object to be checked, for example when an autoscaler came or went. A run that has begun
 // already does not know of the change.
 func (l *Tracker) MarkOutOfSync(key ID) {
-	l.updateObject(key, func(r *record, notify *notices) {
-		r.asked++
-		r.changedLocked(notify)
-	})
+	l.updateObject(key, func(r *record, notify *notices) { r.markLocked(notify) })
 }
 
 // KindEnded reports that a kind is not served any more. No watch reports the end of its objects, so that the

@@ -491,7 +491,7 @@ func TestPartlyKept(t *testing.T) {
 				t.Error("the other object is in doubt")
 			}
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 1))
-			if len(r.partial) > 0 || r.Get(cm.ID).RetryPartial {
+			if len(r.rares) > 0 || r.Get(cm.ID).RetryPartial {
 				t.Error("it is remembered")
 			}
 		})

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,12 +21,9 @@ func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.Manage
 	if err := s.reader.List(ctx, list); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	latest := maps.Clone(s.written)
-	s.mu.Unlock()
 	for i := range list.Items {
 		mr := &list.Items[i]
-		if w, found := latest[client.ObjectKeyFromObject(mr)]; found && w.counts(mr, s.clock.Now()) {
+		if w := s.writtenOf(client.ObjectKeyFromObject(mr)); w.counts(mr, s.clock.Now()) {
 			mr = w.mr
 		}
 		visit(mr)

@@ -114,29 +114,17 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// MRB-39: the memory of a write ends a second later, at the next write of any ManagedResource, and with its
-// ManagedResource.
+// MRB-39: the memory of a ManagedResource ends with it.
 func TestPaceIsForgotten(t *testing.T) {
-	now := time.Now()
-	p := pace{}
-	for i := range 100 {
-		other := key
-		other.Name = string(rune('a' + i))
-		p.wrote(other, changes{healthIs(yes, "R")}, now)
-	}
-	p.wrote(key, changes{healthIs(yes, "R")}, now.Add(judgementPause))
-	if len(p) != 1 {
-		t.Errorf("%d ManagedResources are remembered, want the last one", len(p))
-	}
 	s, _, _, _ := newStatuses(t)
 	if _, err := s.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
 		return &Change{Judgements: changes{healthIs(yes, "R")}}
-	}); err != nil || len(s.pace) != 1 {
-		t.Fatalf("%d remembered, %v", len(s.pace), err)
+	}); err != nil || len(s.known) != 1 || len(s.known[key].pace) != 1 {
+		t.Fatalf("%d remembered, %v", len(s.known), err)
 	}
 	s.reader = none{}
-	if _, err := s.Get(t.Context(), key); err == nil || len(s.pace) != 0 {
-		t.Errorf("%d remembered of one that is gone", len(s.pace))
+	if _, err := s.Get(t.Context(), key); err == nil || len(s.known) != 0 {
+		t.Errorf("%d remembered of one that is gone", len(s.known))
 	}
 }
 

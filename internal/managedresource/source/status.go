@@ -30,13 +30,13 @@ const (
 // Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
 // ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
 //
-// Invariant: each form in written was read from or answered by the API server for that UID. It counts only until the
+// Invariant: each written form was read from or answered by the API server for that UID. It counts only until the
 // cache has that version or a later one, and for no longer than a cache may lag; so no caller gets a form older than
 // one that was acted on, except after the source was restored to an older state. Then the form of the API server
 // counts, and not the form in the cache.
 //
-// certain has, for each ManagedResource about which the API server has answered this process, and has answered every
-// write since, the first of these answers: any form that Get returned since then has all that was ever written for
+// The certain form of a ManagedResource is the first answer of the API server to this process since which it has
+// answered every write: any form that Get returned since then has all that was ever written for
 // this instance. Other answers of Get may lack a write whose answer was lost, or the last write of the process before
 // this one.
 type Statuses struct {
@@ -49,14 +49,24 @@ type Statuses struct {
 	clock  clock.PassiveClock
 	events *Events
 
-	mu      sync.Mutex
-	turns   map[types.NamespacedName]*turn
-	written map[types.NamespacedName]written
-	certain map[types.NamespacedName]form
+	mu    sync.Mutex
+	known map[types.NamespacedName]*known
 	// lost has the writes without an answer, until their outcome is known: one, or some in a row, for a
 	// ManagedResource.
 	lost map[types.NamespacedName]lostWrite
-	pace pace
+}
+
+// known is the memory of one ManagedResource.
+type known struct {
+	// written is the form that the cache need not have yet, certain the first form since which each write was answered;
+	// a zero value if there is none.
+	written written
+	certain form
+	pace    pace
+	// writing is held by the one writer whose turn it is; writers counts those that hold it or wait for it. It is no
+	// mutex: waiting ends with the context.
+	writing chan struct{}
+	writers int
 }
 
 // lostWrite is a write with an unknown outcome.
@@ -88,6 +98,9 @@ const lag = 30 * time.Second
 
 // counts reports whether the form is later than the cached one.
 func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
+	if w.mr == nil {
+		return false
+	}
 	later := older(cached.ResourceVersion, w.mr.ResourceVersion) || w.over != "" && w.over == cached.ResourceVersion
 	return w.mr.UID == cached.UID && later && now.Sub(w.at) < lag
 }
@@ -96,8 +109,7 @@ func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time
 func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
-		turns: map[types.NamespacedName]*turn{}, written: map[types.NamespacedName]written{},
-		certain: map[types.NamespacedName]form{}, lost: map[types.NamespacedName]lostWrite{}, pace: pace{},
+		known: map[types.NamespacedName]*known{}, lost: map[types.NamespacedName]lostWrite{},
 	}
 }
 
@@ -114,13 +126,22 @@ func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resource
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if latest, found := s.written[key]; found {
-		if latest.counts(mr, s.clock.Now()) {
-			return latest.mr, nil
+	if k := s.known[key]; k != nil {
+		if k.written.counts(mr, s.clock.Now()) {
+			return k.written.mr, nil
 		}
-		delete(s.written, key)
+		k.written = written{}
 	}
 	return mr, nil
+}
+
+func (s *Statuses) knownLocked(key types.NamespacedName) *known {
+	k := s.known[key]
+	if k == nil {
+		k = &known{writing: make(chan struct{}, 1)}
+		s.known[key] = k
+	}
+	return k
 }
 
 func older(a, b string) bool {
@@ -140,13 +161,13 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
 	s.answeredLocked(mr)
-	if known, found := s.written[key]; !found || known.mr.UID != mr.UID ||
-		!older(mr.ResourceVersion, known.mr.ResourceVersion) {
-		over := ""
-		if found && known.mr.UID == mr.UID {
-			over = known.over
-		}
-		s.written[key] = written{mr, s.clock.Now(), over}
+	k := s.knownLocked(key)
+	same := k.written.mr != nil && k.written.mr.UID == mr.UID
+	switch {
+	case !same:
+		k.written = written{mr: mr, at: s.clock.Now()}
+	case !older(mr.ResourceVersion, k.written.mr.ResourceVersion):
+		k.written.mr, k.written.at = mr, s.clock.Now()
 	}
 }
 
@@ -155,34 +176,45 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := client.ObjectKeyFromObject(mr)
-	known, found := s.written[key]
-	if found && !known.counts(mr, s.clock.Now()) {
-		delete(s.written, key)
+	k := s.known[client.ObjectKeyFromObject(mr)]
+	if k == nil {
 		return false
 	}
-	return found
+	if lags = k.written.counts(mr, s.clock.Now()); !lags {
+		k.written = written{}
+	}
+	return lags
 }
 
 // Lag returns the time until Get returns the form in the cache, however old that is; zero if it does so already.
 func (s *Statuses) Lag(ctx context.Context, key types.NamespacedName) time.Duration {
-	s.mu.Lock()
-	known, found := s.written[key]
-	s.mu.Unlock()
+	held := s.writtenOf(key)
 	cached := &resourcesv1alpha1.ManagedResource{}
-	if now := s.clock.Now(); found && s.reader.Get(ctx, key, cached) == nil && known.counts(cached, now) {
-		return known.at.Add(lag).Sub(now) + time.Second
+	if now := s.clock.Now(); held.mr != nil && s.reader.Get(ctx, key, cached) == nil && held.counts(cached, now) {
+		return held.at.Add(lag).Sub(now) + time.Second
 	}
 	return 0
+}
+
+func (s *Statuses) writtenOf(key types.NamespacedName) written {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.known[key]; k != nil {
+		return k.written
+	}
+	return written{}
 }
 
 func (s *Statuses) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.written, key)
-	delete(s.certain, key)
 	delete(s.lost, key)
-	delete(s.pace, key)
+	if k := s.known[key]; k != nil {
+		k.written, k.certain, k.pace = written{}, form{}, nil
+		if k.writers == 0 {
+			delete(s.known, key)
+		}
+	}
 }
 
 // Confirmed reports whether a form of a ManagedResource that Get returned has all that was written to it for this
@@ -190,15 +222,16 @@ func (s *Statuses) forget(key types.NamespacedName) {
 func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first, found := s.certain[client.ObjectKeyFromObject(mr)]
-	return found && first.uid == mr.UID && !older(mr.ResourceVersion, first.version)
+	k := s.known[client.ObjectKeyFromObject(mr)]
+	return k != nil && k.certain != form{} && k.certain.uid == mr.UID && !older(mr.ResourceVersion, k.certain.version)
 }
 
 // answeredLocked records that the API server has answered with a form of a ManagedResource.
 func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
 	key := client.ObjectKeyFromObject(mr)
-	if first, found := s.certain[key]; !found || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
-		s.certain[key] = form{mr.UID, mr.ResourceVersion}
+	k := s.knownLocked(key)
+	if first := k.certain; first == (form{}) || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
+		k.certain = form{mr.UID, mr.ResourceVersion}
 	}
 	if known, found := s.lost[key]; found {
 		known.asked = true
@@ -211,7 +244,7 @@ func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(mr)
-	delete(s.certain, key)
+	s.knownLocked(key).certain = form{}
 	if meta.Refused(err) {
 		return
 	}
@@ -240,32 +273,22 @@ func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bo
 	return known.before
 }
 
-// turn orders the writers to one ManagedResource. It is no mutex: waiting ends with the context.
-type turn struct {
-	place chan struct{}
-	users int
-}
-
 // take waits until no other caller writes to a ManagedResource; the returned function admits the next writer.
 func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	s.mu.Lock()
-	t := s.turns[key]
-	if t == nil {
-		t = &turn{place: make(chan struct{}, 1)}
-		s.turns[key] = t
-	}
-	t.users++
+	k := s.knownLocked(key)
+	k.writers++
 	s.mu.Unlock()
 	leave := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(s.turns, key)
+		if k.writers--; k.writers == 0 && k.written.mr == nil && k.certain == (form{}) && k.pace == nil {
+			delete(s.known, key)
 		}
 	}
 	select {
-	case t.place <- struct{}{}:
-		return func() { <-t.place; leave() }, nil
+	case k.writing <- struct{}{}:
+		return func() { <-k.writing; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, fmt.Errorf("waiting for another write of the status: %w", ctx.Err())
@@ -371,9 +394,7 @@ func (s *Statuses) Writers(ctx context.Context,
 func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	cached, mr := &resourcesv1alpha1.ManagedResource{}, &resourcesv1alpha1.ManagedResource{}
 	known := s.reader.Get(ctx, key, cached) == nil
-	s.mu.Lock()
-	before := s.written[key].mr
-	s.mu.Unlock()
+	before := s.writtenOf(key).mr
 	if err := s.live.Get(ctx, key, mr); err != nil {
 		return nil, err
 	}
@@ -384,11 +405,12 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if since := s.written[key].mr; since != nil && since != before && since.UID == mr.UID &&
+	k := s.knownLocked(key)
+	if since := k.written.mr; since != nil && since != before && since.UID == mr.UID &&
 		older(mr.ResourceVersion, since.ResourceVersion) {
 		return since, nil // Its metadata was written meanwhile.
 	}
-	s.written[key] = written{mr, s.clock.Now(), over}
+	k.written = written{mr, s.clock.Now(), over}
 	s.answeredLocked(mr)
 	return mr, nil
 }
@@ -424,7 +446,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	next := *current
 	now, key := s.clock.Now(), client.ObjectKeyFromObject(current)
 	s.mu.Lock()
-	judgements, later := s.pace.due(key, current.Status.Conditions, change.Judgements, now)
+	judgements, later := s.knownLocked(key).pace.due(current.Status.Conditions, change.Judgements, now)
 	s.mu.Unlock()
 	change.Later = later
 	conditions, changed := s.conditions(current.Status.Conditions, change, slices.Concat(judgements, change.Conditions),
@@ -460,7 +482,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 		return nil, false, err
 	}
 	s.mu.Lock()
-	s.pace.wrote(key, judgements, now)
+	s.knownLocked(key).pace.wrote(judgements, now)
 	s.mu.Unlock()
 	next.ObjectMeta = answer.ObjectMeta
 	next.ManagedFields = nil
