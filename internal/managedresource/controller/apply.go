@@ -230,9 +230,9 @@ func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest ui
 // digestsOfOwners returns the digests of the desired state of an object with the origins of other ManagedResources
 // that keep the object.
 func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, others claims) (digests []uint64) {
-	claims, err := others.on(desired.Ref.ID)
+	claims, _ := others.on(desired.Ref.ID) // The scope in the plan is known.
 	for _, claim := range claims {
-		if err == nil && claim.Keeps {
+		if claim.Keeps {
 			options.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
 			digests = append(digests, desiredDigest(desired, options))
 		}

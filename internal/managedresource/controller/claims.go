@@ -95,17 +95,19 @@ func (r *Reconciler) scopesOf(ctx context.Context, entries []objects.Entry) scop
 	return all
 }
 
-// on returns the claims on an object, with the present value of Releases. It fails if another ManagedResource has an
-// object of that name in another namespace, and the scope of the kind cannot be told: it may be the same object.
-func (c claims) on(id objects.ID) ([]ownership.Claim, error) {
-	all := slices.Clone(c.byID[c.scopes.at(id)])
-	for i := range all {
-		if all[i].ID != id && c.scopes.failed[id.GroupKind()] != nil {
-			return nil, c.scopes.failed[id.GroupKind()]
+// on returns the claims on an object, with the present value of Releases. err is not nil if another ManagedResource has
+// an object of that name in another namespace, and the scope of the kind cannot be told: it may be the same object, which
+// must not be deleted then.
+func (c claims) on(id objects.ID) (all []ownership.Claim, err error) {
+	for _, claim := range c.byID[c.scopes.at(id)] {
+		if failed := c.scopes.failed[id.GroupKind()]; failed != nil && claim.ID != id {
+			err = failed
+			continue
 		}
-		all[i].Releases = c.tracker.ClaimOf(all[i].Owner, all[i].ID).Releases
+		claim.Releases = c.tracker.ClaimOf(claim.Owner, claim.ID).Releases
+		all = append(all, claim)
 	}
-	return all, nil
+	return all, err
 }
 
 // keeps reports whether this instance keeps the objects of a ManagedResource. Objects that another class has still to
@@ -126,9 +128,14 @@ func (r *Reconciler) othersHave(owner objects.Owner, id objects.ID) bool {
 		func(claimant objects.Claimant) bool { return claimant.Has && claimant.Owner != owner })
 }
 
-// seeInventory passes the inventory of a ManagedResource to the tracker.
+// seeInventory passes the inventory of a ManagedResource to the tracker. That of another class is empty for this one:
+// its objects may be in another cluster.
 func (r *Reconciler) seeInventory(mr *resourcesv1alpha1.ManagedResource) {
-	r.Tracker.SeeInventory(ownerOf(mr), idsOf(mr.Status.Resources), meta.Ignored(mr))
+	var ids []objects.ID
+	if r.Class.Handles(mr) {
+		ids = idsOf(mr.Status.Resources)
+	}
+	r.Tracker.SeeInventory(ownerOf(mr), ids, meta.Ignored(mr))
 }
 
 // entryOf returns the entry that an object gets in the inventory.

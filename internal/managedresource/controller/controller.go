@@ -125,7 +125,9 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetPrevious) {
 		// No run of the former ManagedResource finds the next owners of its objects: the others that have them check
 		// them.
+		r.Tracker.SeeInventory(ownerOf(mr), idsOf(mr.Status.Resources), true) // Others must find these at any time.
 		r.forgetObjects(ownerOf(mr))
+		r.seeInventory(mr)
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
@@ -193,7 +195,7 @@ func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
 // allInSync reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn
 // of newer content.
 func (r *Reconciler) allInSync(owner objects.Owner) bool {
-	if r.states.releasesObjects(owner) {
+	if last := r.states.of(owner).Last; last != nil && last.LeftAlone {
 		return true
 	}
 	progress := r.Tracker.Progress(owner)
@@ -217,7 +219,13 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	r.seeInventory(mr) // Before its objects are off the record: others must find it at any time.
 	r.dropState(ownerOf(mr))
-	return r.report(ctx, mr, meta.IgnoredChanges()...)
+	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+		return &source.Change{Conditions: meta.IgnoredChanges()}
+	})
+	if err == nil && next == nil {
+		r.Tracker.SeeInventory(ownerOf(mr), nil, false) // The event of its end may have come before.
+	}
+	return err
 }
 
 func (r *Reconciler) removeOperation(ctx context.Context,

@@ -326,7 +326,7 @@ func TestWaitsWithoutFormerContent(t *testing.T) {
 			t.Errorf("ROL-7: a member that waits asks without news: %v", action)
 		}
 	}
-	if g.states.outOfSync(ownerOf(g.get("late"))) || !g.allInSync(ownerOf(g.get("late"))) {
+	if g.states.of(ownerOf(g.get("late"))).IsOutOfSync() || !g.allInSync(ownerOf(g.get("late"))) {
 		t.Error("ROL-7: a member that waits is looked at in each sync period")
 	}
 	g.triggers.Turn(types.NamespacedName{Namespace: "n", Name: "late"}, true)

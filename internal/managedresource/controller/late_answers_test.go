@@ -169,7 +169,7 @@ func keeperIsIgnored(t *testing.T, before bool) {
 	}
 	key := objects.Owner{Namespace: "n", Name: "one"}
 	if value, _ := f.target.value("a"); value != "2" || edits != 1 {
-		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Tracker.Progress(key).OutOfSync, !f.states.outOfSync(key))
+		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Tracker.Progress(key).OutOfSync, !f.states.of(key).IsOutOfSync())
 	}
 }
 

@@ -93,9 +93,9 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	}
 	before := len(d.Objects)
 	d.Objects = slices.DeleteFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-		claims, err := others.on(objects.IDOfEntry(&ref))
+		claims, _ := others.on(objects.IDOfEntry(&ref)) // An error holds the deletion itself up.
 		_, inherited := ownership.NextOwner(claims)
-		return err == nil && inherited && !*r.Config.DeleteForeignObjects
+		return inherited && !*r.Config.DeleteForeignObjects
 	})
 	d.Had -= before - len(d.Objects)
 	return d, nil

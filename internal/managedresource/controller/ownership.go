@@ -216,10 +216,7 @@ func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin 
 	if err != nil {
 		return objects.Owner{}, err
 	}
-	claims, err := others.on(desired.Ref.ID)
-	if err != nil {
-		return objects.Owner{}, err
-	}
+	claims, _ := others.on(desired.Ref.ID) // The scope in the plan is known.
 	claim, _ := ownership.Owner(claims, origin, how)
 	return claim.Owner, nil
 }

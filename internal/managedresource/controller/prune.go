@@ -59,8 +59,11 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 	if err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
+	if err := r.removeFinalizer(ctx, mr); err != nil {
+		return reconcile.Result{}, err // Others must find its objects until it is gone.
+	}
 	r.dropState(ownerOf(mr))
-	return reconcile.Result{}, r.removeFinalizer(ctx, mr)
+	return reconcile.Result{}, nil
 }
 
 // disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it

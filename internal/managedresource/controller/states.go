@@ -116,26 +116,11 @@ func (s *states) newer(mr *resourcesv1alpha1.ManagedResource, read map[string]st
 	return known.Run == nil || known.Newer(read)
 }
 
-// outOfSync reports whether a ManagedResource needs a run though none of its objects need be out of sync.
-func (s *states) outOfSync(owner objects.Owner) bool {
+// of returns the State of a ManagedResource, whatever its UID.
+func (s *states) of(owner objects.Owner) lifecycle.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byOwner[owner].IsOutOfSync()
-}
-
-// isRefused reports whether a ManagedResource waits for other content, or for its next run.
-func (s *states) isRefused(owner objects.Owner) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clock != nil && s.clock.Now().Before(s.byOwner[owner].Retry.Until)
-}
-
-// releasesObjects reports whether the last successful run left all objects of a ManagedResource alone.
-func (s *states) releasesObjects(owner objects.Owner) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.byOwner[owner].Last
-	return last != nil && last.LeftAlone
+	return s.byOwner[owner]
 }
 
 // contradicts reports whether a ManagedResource without a due run differs from the result of the last successful run.

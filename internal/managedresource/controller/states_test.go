@@ -35,7 +35,7 @@ func TestReadersOfSecrets(t *testing.T) {
 	if got := s.secretChanged(types.NamespacedName{Namespace: "other", Name: "s"}, "2"); len(got) != 0 {
 		t.Errorf("MRT-4: a Secret of another namespace: %v", got)
 	}
-	if got := s.secretChanged(secret, ""); len(got) != 1 || !s.outOfSync(got[0]) {
+	if got := s.secretChanged(secret, ""); len(got) != 1 || !s.of(got[0]).IsOutOfSync() {
 		t.Errorf("MR-7: a Secret that is gone puts into doubt: %v", got)
 	}
 	next := mr.DeepCopy()

@@ -95,6 +95,9 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 // record, as an ignored one, or by the name of another one. An object that it created only once, and left behind, is
 // not ours any more, as if it was released.
 func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
+	if !r.Class.Handles(mr) {
+		return
+	}
 	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
 		if uid := r.createdFor(ownerOf(mr), entry.ID); uid != "" && createdOnce(entry.Reference) {
 			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
@@ -223,10 +226,11 @@ func (t *Triggers) sweep() {
 	r.Tracker.Sweep(r.Clock.Now())
 	r.states.sweep()
 	for _, owner := range t.applied() {
-		if r.states.isRefused(owner) {
+		state := r.states.of(owner)
+		if r.Clock.Now().Before(state.Retry.Until) {
 			continue // Its next run is due at another time.
 		}
-		if r.states.outOfSync(owner) || !r.allInSync(owner) {
+		if state.IsOutOfSync() || !r.allInSync(owner) {
 			t.add(owner, r.spread())
 		}
 	}

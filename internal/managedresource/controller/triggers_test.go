@@ -121,8 +121,8 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 	}
 	triggers.SecretsMissed()
 	slices.Sort(queue.after)
-	if len(queue.after) != many || !r.states.outOfSync(ownerOf(mr)) {
-		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.outOfSync(ownerOf(mr)))
+	if len(queue.after) != many || !r.states.of(ownerOf(mr)).IsOutOfSync() {
+		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.of(ownerOf(mr)).IsOutOfSync())
 	}
 	for i := range many - 1 {
 		if pause := queue.after[i+1] - queue.after[i]; pause < time.Millisecond {

@@ -122,8 +122,11 @@ func (l *Tracker) Claimants(ids []ID, clusterScoped func(schema.GroupKind) bool)
 			}
 		}
 	}
+	anywhere := slices.ContainsFunc(ids, func(id ID) bool { return clusterScoped(id.GroupKind()) })
 	for owner, its := range l.inventories {
-		if isOne := contains(its.ids, has); isOne || !its.ignored {
+		isOne := slices.ContainsFunc(ids, func(id ID) bool { _, exactly := its.ids[id]; return exactly }) ||
+			anywhere && contains(its.ids, has)
+		if isOne || !its.ignored {
 			found[owner] = found[owner] || isOne
 		}
 	}
@@ -149,26 +152,36 @@ func contains(ids map[ID]struct{}, has func(ID) bool) bool {
 func (l *Tracker) SeeInventory(owner Owner, ids []ID, ignored bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	its := inventory{make(map[ID]struct{}, len(ids)), ignored}
+	its := inventory{ignored: ignored}
 	for _, id := range ids {
-		its.ids[id] = struct{}{}
+		if ignored || !l.hasLocked(owner, id) {
+			its.ids = with(its.ids, id, struct{}{})
+		}
 	}
-	l.inventories[owner] = its
-	l.recordedLocked(owner)
+	if delete(l.inventories, owner); len(its.ids) > 0 {
+		l.inventories[owner] = its
+	}
 }
 
-// recordedLocked removes, from the inventory of a ManagedResource, the objects that are on record now.
+// recordedLocked removes, from the inventory of a ManagedResource, the objects that are on record now. It is not ignored
+// any more if it has some.
 func (l *Tracker) recordedLocked(owner Owner) {
-	its := l.inventories[owner]
-	if o := l.owners[owner]; o != nil && !its.ignored {
-		maps.DeleteFunc(its.ids, func(id ID, _ struct{}) bool {
-			r := l.findLocked(id)
-			return r != nil && slices.Contains(r.owners, o)
-		})
+	its, seen := l.inventories[owner]
+	if !seen || l.owners[owner] == nil {
+		return
 	}
-	if len(its.ids) == 0 {
+	its.ignored = its.ignored && len(l.owners[owner].records) == 0
+	if !its.ignored {
+		maps.DeleteFunc(its.ids, func(id ID, _ struct{}) bool { return l.hasLocked(owner, id) })
+	}
+	if l.inventories[owner] = its; len(its.ids) == 0 {
 		delete(l.inventories, owner)
 	}
+}
+
+func (l *Tracker) hasLocked(owner Owner, id ID) bool {
+	o, r := l.owners[owner], l.findLocked(id)
+	return o != nil && r != nil && slices.Contains(r.owners, o)
 }
 
 // Claim claims objects for a run of a ManagedResource: those that it applies, which are on record, and those that it

@@ -118,10 +118,6 @@ func (l *Tracker) Track(owner Owner, refs []Ref) {
 }
 
 func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
-	if its, seen := l.inventories[owner]; seen && len(refs) > 0 {
-		its.ignored = false
-		l.inventories[owner] = its
-	}
 	o := l.owners[owner]
 	if o == nil {
 		if len(refs) == 0 {
@@ -197,11 +193,11 @@ func (l *Tracker) recordLocked(ref Ref) *record {
 	return r
 }
 
-func with[V any](m map[*record]V, r *record, value V) map[*record]V {
+func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
 	if m == nil {
-		m = map[*record]V{}
+		m = map[K]V{}
 	}
-	m[r] = value
+	m[key] = value
 	return m
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,9 +64,8 @@ type known struct {
 	written written
 	certain form
 	pace    pace
-	// writing is held by the one writer whose turn it is; writers counts those that hold it or wait for it. It is no
-	// mutex: waiting ends with the context.
-	writing chan struct{}
+	// writing is held by the one writer whose turn it is; writers counts those that hold it or wait for it.
+	writing *semaphore.Weighted
 	writers int
 }
 
@@ -138,7 +138,7 @@ func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resource
 func (s *Statuses) knownLocked(key types.NamespacedName) *known {
 	k := s.known[key]
 	if k == nil {
-		k = &known{writing: make(chan struct{}, 1)}
+		k = &known{writing: semaphore.NewWeighted(1)}
 		s.known[key] = k
 	}
 	return k
@@ -286,13 +286,11 @@ func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), 
 			delete(s.known, key)
 		}
 	}
-	select {
-	case k.writing <- struct{}{}:
-		return func() { <-k.writing; leave() }, nil
-	case <-ctx.Done():
+	if err := k.writing.Acquire(ctx, 1); err != nil {
 		leave()
-		return nil, fmt.Errorf("waiting for another write of the status: %w", ctx.Err())
+		return nil, fmt.Errorf("waiting for another write of the status: %w", err)
 	}
+	return func() { k.writing.Release(1); leave() }, nil
 }
 
 // Change describes a status to write; nil fields stay as they are.

@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"net/http"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+)
+
+// ofAnotherClass has the object a in its inventory, in another cluster.
+func (f *fixture) ofAnotherClass() *resourcesv1alpha1.ManagedResource {
+	other := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "other", UID: "other", Generation: 1},
+		Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("other")},
+	}
+	other.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "a"}}}
+	return other
+}
+
+// MRK-2: the objects of another class may be in another cluster: they are no claims on the objects of this one.
+func TestInventoryOfAnotherClass(t *testing.T) {
+	f := newFixture(t)
+	f.predicate().Create(event.CreateEvent{Object: f.ofAnotherClass()})
+	f.refuse(http.MethodPost, "a", http.StatusServiceUnavailable)
+	f.managed("m", "a=1")
+	if _, err := f.Reconcile(f.ctx, reconcile.Request{NamespacedName: ownerOf(f.get("m"))}); err == nil {
+		t.Fatal("the creation was not refused")
+	}
+	if entries := f.get("m").Status.Resources; len(entries) != 1 || meta.Tentative(&entries[0]) {
+		t.Errorf("MRK-2: an object in another cluster counts: %+v", entries)
+	}
+}
+
+// MRK-2: the end of a ManagedResource of another class is no drift of the objects of this one.
+func TestEndOfAnotherClass(t *testing.T) {
+	f := newFixture(t)
+	f.watch()
+	f.managed("m", "a=1")
+	f.complete("m")
+	f.awaitCovered("m")
+	f.complete("m")
+	f.predicate().Delete(event.DeleteEvent{Object: f.ofAnotherClass()})
+	if dirty := f.Tracker.Progress(ownerOf(f.get("m"))).OutOfSync; len(dirty) > 0 {
+		t.Errorf("MRK-2: out of sync: %v", dirty)
+	}
+}
+
+// MRB-16: a ManagedResource that replaces one of the same name, and is paused, has the objects of its inventory.
+func TestReplacedAndPaused(t *testing.T) {
+	f := newFixture(t)
+	f.sharing("b", "m") // The origin is m.
+	before, gone := f.get("b"), f.get("b")
+	gone.Finalizers = nil
+	f.must(f.source.Update(f.ctx, gone))
+	f.must(f.source.Delete(f.ctx, gone))
+	next := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b", UID: "b2", Generation: 1, Finalizers: before.Finalizers,
+			Annotations: map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationWaitForState}},
+		Spec: before.Spec,
+	}
+	f.must(f.source.Create(f.ctx, next))
+	next = f.get("b")
+	next.Status = before.Status
+	f.must(f.source.Status().Update(f.ctx, next))
+	f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: f.get("b")})
+	f.secret("m", "2", "z=1")
+	for _, name := range []string{"b", "m", "m", "m"} {
+		// Not by run, which passes all inventories to the tracker first.
+		_, err := f.Reconcile(f.ctx, reconcile.Request{NamespacedName: ownerOf(f.get(name))})
+		f.must(err)
+	}
+	if _, found := f.target.value("a"); !found {
+		t.Error("MRB-16: the object of another ManagedResource was deleted")
+	}
+}
