@@ -269,3 +269,27 @@ func TestLooksThatWereAskedForHoldNothing(t *testing.T) {
 	}
 	t.Errorf("real drift was not put right within an hour; %s", f.condition("m"))
 }
+
+// A storm of drift in the objects of one ManagedResource costs one read of its manifests, and one update each.
+func TestStormReadsManifestsOnce(t *testing.T) {
+	t.Parallel()
+	const many = 300
+	f := newFixture(t)
+	var configMaps []string
+	for i := range many {
+		configMaps = append(configMaps, fmt.Sprintf("c%d=1", i))
+	}
+	f.managed("m", configMaps...)
+	f.complete("m")
+	for i := range many {
+		f.edited(fmt.Sprint("c", i), setValue("2"))
+	}
+	f.secrets.ClearActions()
+	written := f.target.count(http.MethodPut)
+	if _, err := f.run("m"); err != nil || !f.nothingIsDirty("m") {
+		t.Fatalf("drift is left: %v", err)
+	}
+	if reads, writes := len(f.secrets.Actions()), f.target.count(http.MethodPut)-written; reads > 1 || writes != many {
+		t.Errorf("MRB-34: %d reads of Secrets and %d updates for %d objects, want 1 read and one update each", reads, writes, many)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -69,7 +70,7 @@ func (p *panicking) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(r)
 }
 
-// MRC-12, COM-5: a panic while one object is worked on is that object's error, without content; the others go on, and so does a later run.
+// MRC-12, COM-5, MRB-34: a panic while one object is worked on is that object's error, without content; the others go on, and so does a later run.
 func TestPanicIsOneObjectsError(t *testing.T) {
 	t.Parallel()
 	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
@@ -109,6 +110,13 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			}
 			if len(f.slots) != 0 {
 				t.Errorf("%d slots are still taken", len(f.slots))
+			}
+			if name == "apply" {
+				told := 0
+				f.Tracker.Subscribe(objects.Subscriber{Drift: func(objects.Owner, objects.ID) { told++ }})
+				if f.Tracker.MarkOutOfSync(configMapKey("a")); told != 1 {
+					t.Errorf("MRB-34: %d notices of drift after the panic: its ticket is still open", told)
+				}
 			}
 			transport.method.Store(nil)
 			f.clock.SetTime(f.clock.Now().Add(pendingRetry))
