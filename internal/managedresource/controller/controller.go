@@ -24,7 +24,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 	"github.com/espalier-project/espalier/internal/managedresource/turns"
@@ -298,14 +297,6 @@ func idsOf(refs []resourcesv1alpha1.ObjectReference) []objects.ID {
 	keys := make([]objects.ID, len(refs))
 	for i := range refs {
 		keys[i] = objects.IDOfEntry(&refs[i])
-	}
-	return keys
-}
-
-func idsOfDesired(desired []*plan.Desired) []objects.ID {
-	keys := make([]objects.ID, len(desired))
-	for i := range desired {
-		keys[i] = desired[i].Ref.ID
 	}
 	return keys
 }

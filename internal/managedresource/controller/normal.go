@@ -204,7 +204,7 @@ func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.
 // is under way, the run ends here: that answer wakes it.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := ownerOf(r.mr)
-	if r.Tracker.Claim(owner, idsOfDesired(r.planned.Apply), refsOf(r.lost)) {
+	if r.Tracker.Claim(owner, r.keys, refsOf(r.lost)) {
 		r.result.RequeueAfter = pendingRetry
 		return errDone
 	}
