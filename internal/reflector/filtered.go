@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// filtered is a stream whose events go through a function that may leave some out. The library's own filter waits for ever for a reader of an
-// event that was at hand when it was stopped.
+// filtered is a stream whose events go through a function that may leave some out. The library's own filter waits for
+// ever for a reader of an event that was at hand when it was stopped.
 type filtered struct {
 	watch.Interface
 	result chan watch.Event
@@ -15,10 +15,12 @@ type filtered struct {
 	done   chan struct{}
 }
 
-func filter(inner watch.Interface, through func(watch.Event) (watch.Event, bool)) watch.Interface {
+// filter calls ended after the last event, before the reader learns of the end.
+func filter(inner watch.Interface, through func(watch.Event) (watch.Event, bool), ended func()) watch.Interface {
 	f := &filtered{Interface: inner, result: make(chan watch.Event), done: make(chan struct{})}
 	go func() {
 		defer close(f.result)
+		defer ended()
 		for event := range inner.ResultChan() {
 			event, keep := through(event)
 			if !keep {

@@ -236,7 +236,8 @@ func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch
 	if err != nil {
 		return nil, err
 	}
-	return filter(inner, func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) }), nil
+	through := func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) }
+	return filter(inner, through, func() {}), nil
 }
 
 // arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be listed anew.

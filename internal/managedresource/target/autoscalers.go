@@ -207,29 +207,35 @@ type autoscalerSink struct {
 	active watchSession
 }
 
-func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) listWatch {
-	return newListWatch(func(ctx context.Context) (string, error) {
-		defer s.watches.panicked.caught()
-		version := ""
-		// A session that was given up ends before the next one begins: its reports are older.
-		err := s.active.list(ctx, func() (err error) {
-			version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.isCurrent)
-			return err
-		})
-		if err == nil && !s.active.listed(version) {
-			err = errRenewed
-		}
-		return version, err
-	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		s.watches.metrics.count("watch")
-		return resource.Watch(ctx, options)
-	}, s.failed, func(context.Context) (ended func(bool)) {
-		_, ended = s.active.resumed()
-		return ended
-	})
+func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) cache.ListerWatcher {
+	return reflector.Requests{
+		List: func(ctx context.Context) (string, error) {
+			defer s.watches.panicked.caught()
+			version := ""
+			// A session that was given up ends before the next one begins: its reports are older.
+			err := s.active.list(ctx, func() (err error) {
+				version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.isCurrent)
+				return err
+			})
+			if err == nil && !s.active.listed(version) {
+				err = errRenewed
+			}
+			return version, err
+		},
+		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
+			s.watches.metrics.count("watch")
+			return resource.Watch(ctx, *options)
+		},
+		Limit:  requestTimeout,
+		Failed: s.failed,
+		Resumed: func(context.Context) (ended func(bool)) {
+			_, ended = s.active.resumed()
+			return ended
+		},
+	}.ListWatch()
 }
 
-func (s *autoscalerSink) failed(err error) {
+func (s *autoscalerSink) failed(_ string, err error) {
 	s.active.lost()
 	if unserved(err) {
 		s.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())

@@ -60,7 +60,7 @@ func TestAutoscalersAreFollowedAnew(t *testing.T) {
 	if !present.active.listed("7") {
 		t.Error("the present list does not count")
 	}
-	former.failed(context.Canceled)
+	former.failed("list", context.Canceled)
 	former.active.end()
 	if _, err := former.list(t.Context(), lists(autoscaler("old", "apps/v1", "Deployment", "d")), former.active.isCurrent); err == nil || former.active.listed("9") {
 		t.Error("a list that was given up counts")
@@ -208,7 +208,7 @@ func TestRefusedAutoscalersHoldNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()}))
 		server := &brief{refuses: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}
-		sinkOf(a).failed(server.refuses)
+		sinkOf(a).failed("watch", server.refuses)
 		known := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), autoscalersWithin)
 			defer cancel()
@@ -243,7 +243,7 @@ func TestOwnDeadlineIsNoRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()}))
 		server := &brief{}
-		sinkOf(a).failed(context.DeadlineExceeded) // The watch has failed a while ago.
+		sinkOf(a).failed("watch", context.DeadlineExceeded) // The watch has failed a while ago.
 		free := make(chan struct{})
 		go func() { _ = a.active.list(t.Context(), func() error { <-free; return nil }) }() // A list of some seconds, that is all.
 		synctest.Wait()

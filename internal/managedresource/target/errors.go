@@ -14,9 +14,6 @@ var replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Reso
 
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// apiError returns the error in an event of a watch.
-func apiError(object runtime.Object) error { return apierrors.FromObject(object) }
-
 // unserved reports whether the whole resource was not found, and not only an object.
 func unserved(err error) bool {
 	var status apierrors.APIStatus

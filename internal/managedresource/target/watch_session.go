@@ -2,17 +2,13 @@ package target
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/reflector"
 )
@@ -54,93 +50,6 @@ func pagesOf[L runtime.Object](metrics *Metrics, list func(context.Context, meta
 	}
 }
 
-// listWatch is the source of a reflector. It reports lists page by page and returns them empty: the reflector keeps
-// nothing, and watches from the end of the list.
-type listWatch struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported keeps reflectors from a stream of initial events, which they would hold until its
-// end.
-func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
-
-// opened is called when a watch resumes after everything before it was reported, with a context that ends with the
-// watch. The function that it returns is called at the end of the watch.
-type opened = func(context.Context) (ended func(atTimeout bool))
-
-// newListWatch returns a listWatch that calls failed with each error, and resumed when a watch has opened.
-func newListWatch(list func(context.Context) (string, error),
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
-	failed func(error), resumed opened) listWatch {
-	return listWatch{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			version, err := list(ctx)
-			if err != nil {
-				failed(err)
-				return nil, err
-			}
-			empty := &unstructured.UnstructuredList{}
-			empty.SetResourceVersion(version)
-			return empty, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w, err := openWatch(ctx, options, follow, failed, resumed)
-			if err != nil {
-				failed(err)
-				return nil, err
-			}
-			return w, nil
-		},
-	}}
-}
-
-// openWatch opens a watch within a time limit; the watch then ends with its context.
-func openWatch(ctx context.Context, options metav1.ListOptions,
-	follow func(context.Context, metav1.ListOptions) (watch.Interface,
-		error), failed func(error), resumed opened) (watch.Interface, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	timeout := time.Now().Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second)
-	timer := time.AfterFunc(requestTimeout, cancel)
-	inner, err := follow(ctx, options)
-	if err == nil && !timer.Stop() {
-		inner.Stop()
-		err = context.DeadlineExceeded
-	}
-	timer.Stop()
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	stopped := sync.OnceFunc(func() {
-		inner.Stop()
-		cancel()
-	})
-	events := make(chan watch.Event)
-	done := make(chan struct{})
-	ended := resumed(ctx)
-	go func() {
-		defer close(events)
-		defer func() { ended(!time.Now().Before(timeout)) }()
-		for event := range inner.ResultChan() {
-			if event.Type == watch.Error {
-				failed(apiError(event.Object))
-			}
-			select {
-			case events <- event:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return &openedWatch{events, sync.OnceFunc(func() { close(done); stopped() })}, nil
-}
-
-type openedWatch struct {
-	events chan watch.Event
-	stop   func()
-}
-
-func (w *openedWatch) Stop()                          { w.stop() }
-func (w *openedWatch) ResultChan() <-chan watch.Event { return w.events }
-
 // follow lists and watches a scope until the context ends, or until its kind is no longer served where it was.
 func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *mapping) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -148,7 +57,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	requests := w.requestsFor(s, served)
 	watchSession := a.follows(cancel)
 	sink := &sink{watches: w, scope: s, active: watchSession}
-	failed := func(err error) {
+	failed := func(_ string, err error) {
 		watchSession.lost()
 		if unserved(err) || apimeta.IsNoMatchError(err) {
 			// The context of the watch has ended.
@@ -158,21 +67,26 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		}
 	}
 	log := w.log.WithValues("groupVersionKind", s.gvk.String(), "metadataOnly", !w.view.Whole(s.gvk))
-	source := newListWatch(func(ctx context.Context) (string, error) {
-		defer w.panicked.caught()
-		return sink.list(ctx, requests)
-	},
-		func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w.selector(s)(&options)
+	source := reflector.Requests{
+		List: func(ctx context.Context) (string, error) {
+			defer w.panicked.caught()
+			return sink.list(ctx, requests)
+		},
+		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
+			w.selector(s)(options)
 			w.metrics.count("watch")
-			return requests.watch(ctx, options)
-		}, failed, func(ctx context.Context) (ended func(atTimeout bool)) {
+			return requests.watch(ctx, *options)
+		},
+		Limit:  requestTimeout,
+		Failed: failed,
+		Resumed: func(ctx context.Context) (ended func(atTimeout bool)) {
 			doubtful, ended := watchSession.resumed()
 			if doubtful && s.name != countedPods {
 				go w.recheck(ctx, s, a, a.version())
 			}
 			return ended
-		})
+		},
+	}.ListWatch()
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()
 	defer w.metrics.watching.Dec()

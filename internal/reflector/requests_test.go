@@ -1,0 +1,96 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+)
+
+// TestRequests: each failure is reported with its verb, and the end of a watch with whether it lasted until its timeout (MRB-47).
+func TestRequests(t *testing.T) {
+	const timeout = time.Hour
+	for name, tc := range map[string]struct {
+		list error
+		open func(context.Context, *watch.FakeWatcher) (watch.Interface, error)
+		end  func(*watch.FakeWatcher)
+		want []string
+	}{
+		"a list fails": {list: errors.New("no list"), want: []string{"list: no list"}},
+		"a watch is not opened in time": {
+			open: func(ctx context.Context, _ *watch.FakeWatcher) (watch.Interface, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			},
+			want: []string{"watch: context deadline exceeded"},
+		},
+		"a watch is opened too late": {
+			open: func(ctx context.Context, w *watch.FakeWatcher) (watch.Interface, error) {
+				<-ctx.Done()
+				return w, nil
+			},
+			want: []string{"watch: context deadline exceeded"},
+		},
+		"MRB-47/a watch ends early":              {end: (*watch.FakeWatcher).Stop, want: []string{"resumed", "ended at its timeout: false"}},
+		"MRB-47/a watch lasts until its timeout": {end: func(w *watch.FakeWatcher) { time.Sleep(timeout); w.Stop() }, want: []string{"resumed", "ended at its timeout: true"}},
+		"MRB-47/a watch fails as it is to end": {
+			end: func(w *watch.FakeWatcher) {
+				time.Sleep(timeout)
+				w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+				w.Stop()
+			},
+			want: []string{"resumed", "watch: too old", "ended at its timeout: false"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []string
+				inner := watch.NewFake()
+				requests := Requests{
+					List: func(context.Context) (string, error) { return "7", tc.list },
+					Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
+						options.TimeoutSeconds = ptr.To(int64(timeout / time.Second))
+						if tc.open != nil {
+							return tc.open(ctx, inner)
+						}
+						return inner, nil
+					},
+					Limit:  time.Minute,
+					Failed: func(verb string, err error) { got = append(got, fmt.Sprintf("%s: %v", verb, err)) },
+					Resumed: func(context.Context) func(bool) {
+						got = append(got, "resumed")
+						return func(atTimeout bool) { got = append(got, fmt.Sprintf("ended at its timeout: %t", atTimeout)) }
+					},
+				}
+				source := cache.ToListerWatcherWithContext(requests.ListWatch())
+				if _, err := source.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, tc.list) {
+					t.Errorf("got %v, want %v", err, tc.list)
+				}
+				if tc.list == nil {
+					opened, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+					if (err == nil) != (tc.end != nil) {
+						t.Fatal(err)
+					}
+					if err == nil {
+						go tc.end(inner)
+						for range opened.ResultChan() {
+						}
+						opened.Stop()
+					}
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("reports (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
