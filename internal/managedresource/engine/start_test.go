@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
@@ -23,6 +25,12 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
+
+func TestMain(m *testing.M) {
+	// The library's own remember, across bubbles, when there last was an error.
+	utilruntime.ErrorHandlers = nil
+	os.Exit(m.Run())
+}
 
 // sourceManager is a manager with a source that answers each list with answer.
 type sourceManager struct {

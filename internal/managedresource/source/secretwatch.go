@@ -5,21 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 const (
 	// watchTimeout is the duration of a watch; an idle process then sends one request in that time.
 	watchTimeout = 90 * time.Minute
-	// restartDelay is the pause before a watch that failed, or ended within that time, is started again.
+	// restartDelay is the pause before a list after a failure, or after a watch that ended early.
 	restartDelay = 2 * time.Second
-	// repeatFault is the interval at which a fault that stays is logged.
-	repeatFault = time.Minute
 )
 
 // errStarting is the fault of a watch that has neither begun nor failed.
@@ -70,99 +76,68 @@ func (s *Secrets) Watching() error {
 	return nil
 }
 
+// errBroken makes a reflector list anew instead of resuming a watch.
+var errBroken = apierrors.NewResourceExpired("the last watch ended before its timeout")
+
 // watch follows one namespace. It reads no Secrets at the start: only changes from now on matter, because every run
 // that needs a Secret reads it.
-func (s *Secrets) watch(ctx context.Context, namespace string) {
-	position := ""
-	var logged string
-	var loggedAt time.Time
-	for ctx.Err() == nil {
-		began := s.clock.Now()
-		next, err := s.follow(ctx, namespace, position)
-		position = next
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			s.fault(namespace, err)
-			if text := err.Error(); text != logged || s.clock.Since(loggedAt) >= repeatFault {
-				s.log.Error(err, "Cannot watch Secrets of the source cluster, trying again", "namespace", namespace)
-				logged, loggedAt = text, s.clock.Now()
-			}
-		} else {
-			logged = ""
-		}
-		if err == nil && s.clock.Since(began) >= restartDelay {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(restartDelay):
-		}
-	}
-}
-
-// follow watches a namespace from a position on, from now on if there is none, and returns the position that it
-// reached; none if the next watch cannot go on from there.
 //
-// It is one watch from its beginning to its end; each branch is a way for it to end. Only a watch that lasts until its
-// timeout is resumed (MRB-47): an API server whose etcd was restored accepts a watch from a revision that is still to
-// come, and reports nothing until then.
-func (s *Secrets) follow(ctx context.Context, namespace, position string) (string, error) {
-	resumed := position != ""
-	if !resumed {
-		now, err := s.now(ctx, namespace)
-		if err != nil {
-			return "", explain("list", namespace, err)
-		}
-		position = now
+// Only a watch that lasts until its timeout is resumed (MRB-47): an API server whose etcd was restored accepts a watch
+// from a revision that is still to come, and reports nothing until then.
+func (s *Secrets) watch(ctx context.Context, namespace string) {
+	var listed, broken atomic.Bool
+	requests := reflector.Requests{
+		List: func(ctx context.Context) (string, error) {
+			listed.Store(true)
+			broken.Store(false)
+			return s.now(ctx, namespace)
+		},
+		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
+			if broken.Swap(true) {
+				return nil, errBroken
+			}
+			options.TimeoutSeconds = ptr.To(int64(watchTimeout / time.Second))
+			return s.client.Secrets(namespace).Watch(ctx, *options)
+		},
+		Limit: requestTimeout,
+		Failed: func(verb string, err error) {
+			if ctx.Err() == nil && !errors.Is(err, errBroken) {
+				s.fault(namespace, explain(verb, namespace, err))
+			}
+		},
+		Resumed: func(context.Context) (ended func(atTimeout bool)) {
+			s.watching(namespace, !listed.Swap(false))
+			return func(atTimeout bool) { broken.Store(!atTimeout) }
+		},
 	}
-	timeout := s.clock.Now().Add(watchTimeout)
-	watcher, err := s.open(ctx, namespace, position)
-	if err != nil {
-		return "", explain("watch", namespace, err)
-	}
-	defer watcher.Stop()
-	s.watching(namespace, resumed)
-
-	tidy := time.NewTicker(freshFor)
-	defer tidy.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return position, nil
-		case <-tidy.C:
-			s.forgetExpired()
-		case event, open := <-watcher.ResultChan():
-			if !open && s.clock.Now().Before(timeout) {
-				return "", nil
-			}
-			if !open {
-				return position, nil
-			}
-			if event.Type == watch.Error {
-				return "", explain("watch", namespace, apierrors.FromObject(event.Object))
-			}
-			secret, isSecret := event.Object.(*corev1.Secret)
-			if !isSecret {
-				return "", fmt.Errorf("an event of type %s has no Secret", event.Type)
-			}
-			s.take(event.Type, secret)
-			position = secret.ResourceVersion
-			s.reach(namespace, position)
-		}
-	}
+	cache.NewReflectorWithOptions(requests.ListWatch(), &corev1.Secret{}, &wordsOf{s, namespace}, cache.ReflectorOptions{
+		Name: "secrets", ResyncPeriod: freshFor, Backoff: &wait.Backoff{Duration: restartDelay},
+	}).RunWithContext(klog.NewContext(ctx, logr.Discard())) // Failed logs.
 }
 
-// take takes an event of a watch.
-func (s *Secrets) take(event watch.EventType, secret *corev1.Secret) {
-	switch event {
-	case watch.Added, watch.Modified:
-		s.written(secret)
-	case watch.Deleted:
-		s.deleted(secret)
-	}
+// wordsOf is the store of a namespace's reflector. It keeps nothing.
+type wordsOf struct {
+	*Secrets
+	namespace string
 }
+
+// Add implements cache.ReflectorStore.
+func (w *wordsOf) Add(object any) error { return w.Update(object) }
+
+// Update implements cache.ReflectorStore.
+func (w *wordsOf) Update(object any) error { w.written(object.(*corev1.Secret)); return nil }
+
+// Delete implements cache.ReflectorStore.
+func (w *wordsOf) Delete(object any) error { w.deleted(object.(*corev1.Secret)); return nil }
+
+// Replace implements cache.ReflectorStore: lists are empty.
+func (w *wordsOf) Replace([]any, string) error { return nil }
+
+// Resync implements cache.ReflectorStore.
+func (w *wordsOf) Resync() error { w.forgetExpired(); return nil }
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater.
+func (w *wordsOf) UpdateResourceVersion(position string) { w.reach(w.namespace, position) }
 
 // now returns the present resource version of a namespace.
 func (s *Secrets) now(ctx context.Context, namespace string) (string, error) {
@@ -174,33 +149,6 @@ func (s *Secrets) now(ctx context.Context, namespace string) (string, error) {
 	}
 	return list.ResourceVersion, nil
 }
-
-// open begins a watch; the time limit is for its beginning only.
-func (s *Secrets) open(ctx context.Context, namespace, position string) (watch.Interface, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	limit := time.AfterFunc(requestTimeout, cancel)
-	seconds := int64(watchTimeout / time.Second)
-	watcher, err := s.client.Secrets(namespace).Watch(ctx, metav1.ListOptions{
-		ResourceVersion: position, TimeoutSeconds: &seconds, AllowWatchBookmarks: true,
-	})
-	if !limit.Stop() && err == nil {
-		watcher.Stop()
-		err = context.DeadlineExceeded
-	}
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return &cancelling{watcher, cancel}, nil
-}
-
-// cancelling is a watch that ends its request, too.
-type cancelling struct {
-	watch.Interface
-	cancel context.CancelFunc
-}
-
-func (c *cancelling) Stop() { c.Interface.Stop(); c.cancel() }
 
 // watching records that a namespace is watched, and reports a gap unless nothing was missed.
 func (s *Secrets) watching(namespace string, resumed bool) {
@@ -219,6 +167,7 @@ func (s *Secrets) watching(namespace string, resumed bool) {
 }
 
 func (s *Secrets) fault(namespace string, err error) {
+	s.log.Error(err, "Cannot watch Secrets of the source cluster, trying again", "namespace", namespace)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[namespace] = err
