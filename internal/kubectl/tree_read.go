@@ -2,7 +2,9 @@ package kubectl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
@@ -213,7 +217,7 @@ const pauseBetween = time.Second
 func (g *treeReader) watch(ctx context.Context, p *treePrinter) error {
 	for ctx.Err() == nil {
 		pause := time.After(pauseBetween)
-		if err := g.watchOnce(ctx, p); err != nil && ctx.Err() == nil {
+		if err := g.watchOnce(ctx, p); !errors.Is(err, watchtools.ErrWatchClosed) && ctx.Err() == nil {
 			return err
 		}
 		select {
@@ -244,8 +248,14 @@ func (g *treeReader) watchOnce(ctx context.Context, p *treePrinter) error {
 	if err := g.show(ctx, p, all); err != nil {
 		return err
 	}
-	return g.follow(ctx, p, resources.ResultChan())
+	return g.follow(ctx, p, unstopped{resources})
 }
+
+// unstopped is a watch that goes on when its reader stops.
+type unstopped struct{ watch.Interface }
+
+// Stop implements watch.Interface.
+func (unstopped) Stop() {}
 
 func (g *treeReader) show(ctx context.Context, p *treePrinter, all []*resourcesv1alpha1.ManagedResource) error {
 	branches, err := g.branches(ctx, all)
@@ -255,40 +265,33 @@ func (g *treeReader) show(ctx context.Context, p *treePrinter, all []*resourcesv
 	return p.print(branches, time.Now())
 }
 
-// follow shows what changes, all that comes within a moment at once.
-func (g *treeReader) follow(ctx context.Context, p *treePrinter, events <-chan watch.Event) error {
-	changed := map[string]*resourcesv1alpha1.ManagedResource{}
-	var due <-chan time.Time
+// follow shows what changes, all that comes within a moment at once. It returns ErrWatchClosed at the end of the watch.
+func (g *treeReader) follow(ctx context.Context, p *treePrinter, resources watch.Interface) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-due:
-			due = nil
-			var all []*resourcesv1alpha1.ManagedResource
-			for _, key := range sortedKeys(changed) {
-				all = append(all, changed[key])
-			}
-			clear(changed)
-			if err := g.show(ctx, p, all); err != nil {
-				return err
-			}
-		case event, open := <-events:
-			if !open || event.Type == watch.Error {
-				return nil
-			}
-			if err := collect(p, event, changed); err != nil {
-				return err
-			}
+		changed, due := map[string]*resourcesv1alpha1.ManagedResource{}, (*time.Timer)(nil)
+		moment, end := context.WithCancel(ctx)
+		_, err := watchtools.UntilWithoutRetry(moment, resources, func(event watch.Event) (bool, error) {
+			err := collect(p, event, changed)
 			if due == nil && len(changed) > 0 {
-				due = time.After(quietFor)
+				due = time.AfterFunc(quietFor, end)
 			}
+			return false, err
+		})
+		end()
+		if ctx.Err() != nil || !wait.Interrupted(err) {
+			return err
+		}
+		if err := g.show(ctx, p, slices.Collect(maps.Values(changed))); err != nil {
+			return err
 		}
 	}
 }
 
 // collect adds a ManagedResource to the changed ones; if it is gone, collect prints that at once.
 func collect(p *treePrinter, event watch.Event, changed map[string]*resourcesv1alpha1.ManagedResource) error {
+	if event.Type == watch.Error {
+		return watchtools.ErrWatchClosed
+	}
 	object, ok := event.Object.(*unstructured.Unstructured)
 	if !ok {
 		return nil
