@@ -141,8 +141,8 @@ type decision struct {
 //     not pass the gate in time, or does not take its turn in time.
 //  4. A wave begins when each member of the waves before it is through: it has what it wants and passed the gate, or its content was aborted, or its failure is
 //     resumed or allowed. A member whose content is not known holds up the next wave until the timeout, as a member on its way does.
-//  5. A wave begins Pause after the last of these members passed the gate, and content of any but the first wave waits at least Pause. Content that changes
-//     meanwhile waits twice that at most.
+//  5. A wave begins Pause after the last of these members passed the gate, and content of any but the first wave waits at
+//     least Pause after its change, or twice that after its first change. Newer content that passes begins Pause anew.
 //  6. At most MaxUnavailable members of the group are on their way at once.
 func (g *Group) Decide(members []*Member, roster *Roster, now time.Time) Decision {
 	d := &decision{Group: g, members: slices.Clone(members), now: now}
