@@ -274,6 +274,7 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 		if err := p.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
 			return fmt.Errorf("removing its finalizers: %w", err)
 		}
+		wrote(ctx, plan.Finalized, plan.NameOf(live))
 	}
 	if live.GetAPIVersion() == "v1" && live.GetKind() == "Namespace" {
 		namespace := live.DeepCopy()
@@ -283,6 +284,7 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 		if err := p.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
 			return fmt.Errorf("finalizing it: %w", err)
 		}
+		wrote(ctx, plan.Finalized, plan.NameOf(live))
 	}
 	return nil
 }

@@ -98,6 +98,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, id objec
 	if err := r.patchOrigin(ctx, live, next); err != nil {
 		return err
 	}
+	wrote(ctx, plan.HandedOver, plan.NameOf(live))
 	r.Tracker.TakenOver(next, id, live.GetUID())
 	r.Tracker.Transfer(next, owner, objects.Observation{ID: id})
 	r.Tracker.MarkOutOfSync(id)

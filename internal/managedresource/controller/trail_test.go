@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
@@ -103,6 +104,30 @@ func TestTrailOfDeletion(t *testing.T) {
 	}
 	if got := strings.Count(strings.Join(*lines, "\n"), `"reason"="the ManagedResource is deleted"`); got != 2 {
 		t.Errorf("MRB-51: %d lines: %s", got, *lines)
+	}
+}
+
+// TestTrailOfGivingUp: a run tells of an object that it hands over, and of finalizers that it removes.
+func TestTrailOfGivingUp(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("two", "a=1")
+	f.complete("two")
+	f.managed("m", "a=1", "b=1")
+	f.complete("m")
+	f.target.change("b", holdBy("x/y"))
+	f.target.change("b", setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "-1s"))
+	before := len(f.traces())
+	f.must(f.source.Delete(f.ctx, f.get("m")))
+	_, _ = f.run("m")
+	f.clock.SetTime(f.clock.Now().Add(pendingRetry))
+	_, _ = f.run("m")
+	want := []string{
+		"ObjectsWritten: Deleted because the ManagedResource is deleted (1): v1/ConfigMap/n/b. Handed over (1): v1/ConfigMap/n/a",
+		"ObjectsWritten: Removed the finalizers (1): v1/ConfigMap/n/b",
+	}
+	if told := f.traces()[before:]; !slices.Equal(told, want) {
+		t.Errorf("MRB-51: told %q, want %q", told, want)
 	}
 }
 

@@ -12,9 +12,11 @@ type Written string
 
 // All but deletions, which carry their reason.
 const (
-	Created  Written = "Created"
-	Updated  Written = "Updated"
-	Released Written = "Released"
+	Created    Written = "Created"
+	Updated    Written = "Updated"
+	Released   Written = "Released"
+	HandedOver Written = "Handed over"
+	Finalized  Written = "Removed the finalizers"
 )
 
 const deletedBecause = "Deleted because "
@@ -41,7 +43,8 @@ func (w Written) Sentence(names []string) string {
 	if w.isDeletion() {
 		most = NamedErrors
 	}
-	return fmt.Sprintf("%s (%d): %s", w, len(names), JoinNames(slices.Sorted(slices.Values(names)), most))
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	return fmt.Sprintf("%s (%d): %s", w, len(names), JoinNames(names, most))
 }
 
 // Deletion is a sentence about deleted objects.

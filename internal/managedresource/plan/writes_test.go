@@ -36,7 +36,10 @@ func TestDeletionsIn(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	for _, order := range [][2]Written{{Deleted("z"), Created}, {Deleted("a"), Deleted("b")}, {Created, Updated}} {
+	if got := Finalized.Sentence([]string{"a", "a"}); got != "Removed the finalizers (1): a" {
+		t.Errorf("MRB-51: an object that was written twice: %s", got)
+	}
+	for _, order := range [][2]Written{{Deleted("z"), Created}, {Deleted("a"), Deleted("b")}, {Created, Updated}, {Deleted("z"), HandedOver}} {
 		if CompareWritten(order[0], order[1]) >= 0 || CompareWritten(order[1], order[0]) <= 0 {
 			t.Errorf("MRB-51: %v are not in this order", order)
 		}
