@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/rollout"
@@ -198,12 +199,6 @@ func (r *groupRead) add(mr *resourcesv1alpha1.ManagedResource) {
 			why = condition.Message
 		}
 	}
-	if m.Wanted == "" {
-		m.Wanted = m.Applied
-		if m.LetGo != "" && m.LetGo != m.Applied {
-			m.Wanted = m.LetGo
-		}
-	}
 	m.Judge(mr.Status.Conditions, r.group.Progressing)
 	r.members, r.reasons = append(r.members, &m), append(r.reasons, why)
 }
@@ -214,17 +209,16 @@ func (r *groupRead) report() *groupReport {
 		p := r.decision.Progress[k]
 		report.Waves = append(report.Waves, waveReport{k + 1, p.Members, p.Through, p.OnTheirWay, p.Failed, p.Waiting, p.Unknown})
 	}
-	why := map[*rollout.Member]string{}
+	failed := map[types.NamespacedName]rollout.Bad{}
 	for _, bad := range r.decision.Failed {
-		why[bad.Member] = bad.Why
+		failed[bad.NamespacedName] = bad
 	}
 	for i, m := range r.members {
-		line := memberReport{m.String(), r.roster.Wave(i), string(m.Wanted), why[m]}
-		switch {
-		case line.Why != "":
+		line := memberReport{m.String(), r.roster.Wave(i), string(m.Wanted), r.reasons[i]}
+		if bad, found := failed[m.NamespacedName]; found {
+			line.Revision, line.Why = string(bad.Wanted), bad.Why
 			report.Failed = append(report.Failed, line)
-		case r.decision.IsHeld(i):
-			line.Why = r.reasons[i]
+		} else if r.decision.IsHeld(i) {
 			report.Waiting = append(report.Waiting, line)
 		}
 	}
