@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/env/kubeconfig"
 )
 
 // kinds are those of the configuration files, by executable.
@@ -338,6 +339,9 @@ func TestKubectlEspalier(t *testing.T) {
 	}
 	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=/none", "KUBERNETES_SERVICE_HOST="}, "why", "pod", "x"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: source: no configuration has been provided") {
 		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
+	}
+	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=" + kubeconfig.File(t, kubeconfig.Nowhere)}, "dump", t.TempDir()); got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, "connection refused") {
+		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }
 
