@@ -38,6 +38,15 @@ func NewLogger(level, format string, out io.Writer) logr.Logger {
 	return logger
 }
 
+// Logger returns the logger of this process, which has logged the warnings about the configuration.
+func Logger(level, format string, warnings []shared.Warning) logr.Logger {
+	log := NewLogger(level, format, Stderr())
+	for _, warning := range warnings {
+		log.Info("The configuration has a key to correct", "warning", warning.Text)
+	}
+	return log
+}
+
 // sampled is a core that samples all lines but those of deletions (MRB-51).
 type sampled struct {
 	zapcore.Core

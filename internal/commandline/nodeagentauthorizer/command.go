@@ -27,10 +27,7 @@ func Command() process.Command {
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
-			log := process.NewLogger(cfg.LogLevel, cfg.LogFormat, process.Stderr())
-			for _, warning := range warnings {
-				log.Info("The configuration has a key to correct", "warning", warning.Text)
-			}
+			log := process.Logger(cfg.LogLevel, cfg.LogFormat, warnings)
 			return log, func() error { return run(cfg, log) }, nil
 		},
 	}

@@ -22,11 +22,13 @@ var configurations = map[string]func() string{
 	"shared-configuration":                sharedConfiguration,
 }
 
-// sharedSections are the types of sections that several executables have, and their headings on the page about them.
-var sharedSections = []struct {
+// sharedSection is the type of a section that several executables have, and its heading on the page about these.
+type sharedSection struct {
 	of      documented
 	heading string
-}{
+}
+
+var sharedSections = []sharedSection{
 	{shared.ClientConnection{}, "Connections"},
 	{shared.HTTPSServer{}, "Servers"},
 	{shared.Server{}, ""}, // The first keys of an HTTPSServer.
@@ -38,12 +40,7 @@ var sharedKeys = []string{"logLevel", "logFormat"}
 
 // isShared reports whether the page about the shared part describes the type of a section.
 func isShared(of reflect.Type) bool {
-	for _, s := range sharedSections {
-		if of == reflect.TypeOf(s.of) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sharedSections, func(s sharedSection) bool { return of == reflect.TypeOf(s.of) })
 }
 
 // connection has the comments of the keys of connections.

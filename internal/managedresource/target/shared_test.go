@@ -103,10 +103,9 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			eventually(t, "listed, and covered again", func() bool { return s.count("list") > lists && w.Covered(ref) })
 			// A run of wants, if there is any: it tracks, and passes by what is verified and covered.
 			w.Track(wants, []objects.Ref{ref})
-			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && l.Get(ref.ID).Present; time.Sleep(5 * time.Millisecond) {
-			}
-			if l.Get(ref.ID).Present || len(l.Progress(wants).OutOfSync) == 0 {
-				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
+			eventually(t, "known to be gone", func() bool { return !l.Get(ref.ID).Present })
+			if len(l.Progress(wants).OutOfSync) == 0 {
+				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt", inSync(l, ref.ID, 1), w.Covered(ref))
 			}
 		})
 	}
