@@ -453,12 +453,6 @@ func (r *rollouts) kubectl(word string) {
 			continue
 		}
 		m := rollout.MemberOf(read)
-		if m.Wanted == "" {
-			m.Wanted = m.Applied
-			if m.LetGo != "" && m.LetGo != m.Applied {
-				m.Wanted = m.LetGo
-			}
-		}
 		m.Judge(read.Status.Conditions, group.Progressing)
 		members = append(members, &m)
 	}
