@@ -91,8 +91,8 @@ func (h house) rows(page string) []row {
 		{"lines wider than 120 columns", sum(below, wideLines), 50},
 		{"rooms that read a watch", h.watchers(), 1},
 		{"identifiers with a word of our own", len(h.ownWords()), 0},
-		{"functions from a changed Secret to the request for its object", len(between(secret, "follow", "Update")), 25},
-		{"returns to a room before a run reads its Secrets", returns(between(secret, "Reconcile", "readSecrets")), 2},
+		{"functions from a changed Secret to the request for its object", len(between(secret, step{"source/secretwatch.go", "Update"}, step{"target/client.go", "Update"})), 25},
+		{"returns to a room before a run reads its Secrets", returns(between(secret, step{"controller/controller.go", "Reconcile"}, step{"controller/normal.go", "readSecrets"})), 2},
 	}
 }
 

@@ -54,8 +54,8 @@ func (t *Table) hidden() {}
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	if err := house.print(&table, "# Engine\n\n## How a changed manifest reaches the target\n\n1. `source/secrets.go` `follow` and `controller/a.go` `Reconcile`\n2. `source/b.go` `Get`, "+
-		"`controller/a.go` `readSecrets`\n\n`controller/a.go` `outside`\n\n3. `target/client.go` `Update`.\n\n## Drift\n\n1. `target/sink.go` `Update`\n"); err != nil {
+	if err := house.print(&table, "# Engine\n\n## How a changed manifest reaches the target\n\n1. `source/secretwatch.go` `Update` and `controller/controller.go` `Reconcile`\n2. `source/b.go` `Get`, "+
+		"`controller/normal.go` `readSecrets`\n\n`controller/a.go` `outside`\n\n3. `target/client.go` `Update`.\n\n## Drift\n\n1. `target/sink.go` `Update`\n"); err != nil {
 		t.Fatal(err)
 	}
 	const want = `  now   goal  what

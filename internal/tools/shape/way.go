@@ -30,9 +30,8 @@ func way(page, heading string) (steps []step) {
 }
 
 // between returns the part of a way from a function to another one, both included; nil if one of them is missing.
-func between(steps []step, first, last string) []step {
-	is := func(name string) func(step) bool { return func(s step) bool { return s.function == name } }
-	from, to := slices.IndexFunc(steps, is(first)), slices.IndexFunc(steps, is(last))
+func between(steps []step, first, last step) []step {
+	from, to := slices.Index(steps, first), slices.Index(steps, last)
 	if from < 0 || to < from {
 		return nil
 	}
