@@ -43,8 +43,10 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *ob
 				desired.Name(), value, supported)}
 		}
 	}
-	if err := a.lease.Check(ctx, Cached); err != nil {
-		return err // No run would create it again.
+	for _, proof := range []certainty{Live, Cached} {
+		if err := a.lease.Check(ctx, proof); err != nil {
+			return err // No run would create it again.
+		}
 	}
 	ticket.Record(objects.Deleting)
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
