@@ -44,10 +44,10 @@ type applier struct {
 	// scales has the custom kinds of the plan, and whether they have the subresource scale.
 	scales map[schema.GroupVersionKind]bool
 
-	// lease proves that the plan is still current; recorded checks that before a write, and that the inventory has all
+	// lease proves that the plan is still current; mayWrite checks that before a write, and that the inventory has all
 	// objects.
 	lease    *lease
-	recorded func() error
+	mayWrite func() error
 
 	breaker      breaker
 	equivalences plan.Equivalences
@@ -121,7 +121,7 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 // is tried except those that need a Namespace or a CRD that failed (MRB-4).
 func (a *applier) run(ctx context.Context) error {
 	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
-	a.recorded = func() error {
+	a.mayWrite = func() error {
 		if !a.Statuses.Confirmed(a.mr) {
 			if err := confirmed(); err != nil {
 				return err

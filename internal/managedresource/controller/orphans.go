@@ -20,9 +20,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// collector stands for the ManagedResource that leaves an orphan. No ManagedResource has its name, so that a run that
-// applies the object has another owner.
-var collector objects.Owner
+// collector stands for the ManagedResource that leaves an orphan. No ManagedResource is without a namespace, so that a
+// run that applies the object has another owner.
+var collector = objects.Owner{Name: "collector of orphans"}
 
 // reasonOrphan is the reason of the Event about an orphan.
 const reasonOrphan = "OrphanFound"

@@ -100,7 +100,7 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, id objec
 	}
 	wrote(ctx, plan.HandedOver, plan.NameOf(live))
 	r.Tracker.TakenOver(next, id, live.GetUID())
-	r.Tracker.Transfer(next, owner, objects.Observation{ID: id})
+	r.Tracker.Transfer(owner, next, objects.Observation{ID: id})
 	r.Tracker.MarkOutOfSync(id)
 	return nil
 }
@@ -123,14 +123,14 @@ func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.D
 	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.ID) {
 		return // The other ManagedResource would not repair it.
 	}
-	a.Tracker.Transfer(next, owner, seen)
+	a.Tracker.Transfer(owner, next, seen)
 	if latest, err := a.Statuses.Get(ctx, next); err == nil {
 		entry := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == "")
 		if entry != nil && !createdOnce(entry) {
 			return
 		}
 	}
-	a.Tracker.Transfer(owner, next, objects.Observation{ID: seen.ID})
+	a.Tracker.Transfer(next, owner, objects.Observation{ID: seen.ID})
 	a.Tracker.MarkOutOfSync(seen.ID)
 }
 

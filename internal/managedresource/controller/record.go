@@ -89,7 +89,7 @@ func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, 
 	}
 	a.Tracker.ObservePresent(observation)
 	if err == nil {
-		a.Tracker.Transfer(next, ownerOf(a.mr), objects.Observation{ID: observation.ID})
+		a.Tracker.Transfer(ownerOf(a.mr), next, objects.Observation{ID: observation.ID})
 		a.Tracker.MarkOutOfSync(observation.ID)
 	}
 	return true

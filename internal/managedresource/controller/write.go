@@ -32,7 +32,7 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 			return outcome{result: leftAway}, nil
 		}
 		if expectAbsent {
-			if err := a.recorded(); err != nil {
+			if err := a.mayWrite(); err != nil {
 				return outcome{}, err
 			}
 			var done outcome
@@ -96,7 +96,7 @@ func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *un
 			return done, false, nil
 		}
 	}
-	if err := a.recorded(); err != nil {
+	if err := a.mayWrite(); err != nil {
 		return outcome{}, false, err
 	}
 	if resized := merge.Resize(live, merged); resized != nil && a.Target.Resizes(ctx, live.GroupVersionKind()) {

@@ -7,6 +7,6 @@
 // run that ends in any other way puts all of them back. So no request and no change is lost, and no counter is needed
 // to know which run settled which request.
 //
-// The package does no I/O, has no clock and no lock, and knows nothing of the objects of the target: the event that
-// begins a run reports whether they are in sync.
+// The package does no I/O, has no clock and no lock, and does not know which objects of the target are in sync: the
+// event that begins a run reports that.
 package lifecycle

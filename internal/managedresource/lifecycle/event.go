@@ -174,7 +174,7 @@ const (
 )
 
 func (a Action) String() string {
-	return [...]string{"Wake", "ForgetFormer", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "HoldBack", "Begin",
+	return [...]string{"Wake", "ForgetPrevious", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "HoldBack", "Begin",
 		"FindWriters", "TellFight", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
 }
 

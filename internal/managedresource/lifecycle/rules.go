@@ -39,7 +39,7 @@ var (
 	// A version is no news if the last successful run read it and no other version of the Secret was reported since.
 	readAlready = &condition{"the last successful run read this version", func(s State, e Event, _ Facts) bool {
 		secret := e.(SecretChanged)
-		if _, reportedAt := s.reportedAt(secret.Name); reportedAt || s.Last == nil {
+		if _, found := s.reportedVersion(secret.Name); found || s.Last == nil {
 			return false
 		}
 		read, found := s.Last.Secrets[secret.Name]
@@ -49,8 +49,8 @@ var (
 	reportedAlready = &condition{"this version was reported before, and the Secret is not deleted",
 		func(s State, e Event, _ Facts) bool {
 			secret := e.(SecretChanged)
-			version, reportedAt := s.reportedAt(secret.Name)
-			return reportedAt && version == secret.Version && version != ""
+			version, found := s.reportedVersion(secret.Name)
+			return found && version == secret.Version && version != ""
 		}}
 	askedAlready = &condition{"nothing was applied yet, or the Inbox already requests the same",
 		func(s State, e Event, _ Facts) bool {
@@ -109,8 +109,8 @@ func (s State) lastContent() uint64 {
 	return s.Last.Content
 }
 
-// reportedAt returns the version of a Secret that a watch reported last, unless a successful run has settled it.
-func (s State) reportedAt(name string) (version string, found bool) {
+// reportedVersion returns the version of a Secret that a watch reported last, unless a successful run has settled it.
+func (s State) reportedVersion(name string) (version string, found bool) {
 	if version, found = s.Inbox.Secrets[name]; !found && s.Run != nil {
 		version, found = s.Run.Secrets[name]
 	}
@@ -186,9 +186,9 @@ var (
 	noteReported = &effect{"the writers are remembered, and the fight counts as reported",
 		func(s State, e Event, f Facts) State {
 			s = noteWriters.apply(s, e, f)
-			reportedAt := *s.Alternation
-			reportedAt.reportedAt = f.Now
-			s.Alternation = &reportedAt
+			next := *s.Alternation
+			next.reportedAt = f.Now
+			s.Alternation = &next
 			return s
 		}}
 	forgetAlternation = &effect{"the history of the content is dropped",

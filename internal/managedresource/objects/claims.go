@@ -94,40 +94,41 @@ type Claimant struct {
 func (l *Tracker) Claimants(ids []ID, clusterScoped func(schema.GroupKind) bool) []Claimant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	found, wanted := map[Owner]bool{}, make(map[ID]struct{}, len(ids))
+	found := map[Owner]bool{}
 	add := func(r *record) {
 		for _, o := range r.owners {
 			found[o.owner] = true
 		}
 	}
-	in := func(id ID) ID { return id.Scoped(clusterScoped(id.GroupKind())) }
-	has := func(id ID) bool {
-		_, has := wanted[in(id)]
-		return has
-	}
+	var anywhere map[ID]struct{}
 	for _, id := range ids {
-		id = in(id)
-		wanted[id] = struct{}{}
+		if clusterScoped(id.GroupKind()) {
+			id = id.Scoped(true)
+			anywhere = with(anywhere, id, struct{}{})
+		}
 		if r := l.findLocked(id); r != nil {
 			add(r)
 		}
+	}
+	isAnywhere := func(id ID) bool {
+		_, is := anywhere[id.Scoped(true)]
+		return is
 	}
 	for k, number := range l.elsewhere {
 		if number == 0 || !clusterScoped(k.Value()) {
 			continue
 		}
 		for _, r := range l.records[k] {
-			if has(r.key()) {
+			if isAnywhere(r.key()) {
 				add(r)
 			}
 		}
 	}
-	anywhere := slices.ContainsFunc(ids, func(id ID) bool { return clusterScoped(id.GroupKind()) })
 	for owner, its := range l.inventories {
-		isOne := slices.ContainsFunc(ids, func(id ID) bool { _, exactly := its.ids[id]; return exactly }) ||
-			anywhere && contains(its.ids, has)
-		if isOne || !its.ignored {
-			found[owner] = found[owner] || isOne
+		has := slices.ContainsFunc(ids, func(id ID) bool { _, exactly := its.ids[id]; return exactly }) ||
+			anywhere != nil && slices.ContainsFunc(slices.Collect(maps.Keys(its.ids)), isAnywhere)
+		if has || !its.ignored {
+			found[owner] = found[owner] || has
 		}
 	}
 	claimants := make([]Claimant, 0, len(found))
@@ -135,15 +136,6 @@ func (l *Tracker) Claimants(ids []ID, clusterScoped func(schema.GroupKind) bool)
 		claimants = append(claimants, Claimant{owner, has})
 	}
 	return claimants
-}
-
-func contains(ids map[ID]struct{}, has func(ID) bool) bool {
-	for id := range ids {
-		if has(id) {
-			return true
-		}
-	}
-	return false
 }
 
 // SeeInventory records the inventory of a ManagedResource as the source has it. An object in it may not be on record,

@@ -1,5 +1,5 @@
-// Package objects remembers the state of every managed object: the version that was last found in sync, and the
-// verdict about its health.
+// Package objects remembers the state of every managed object: the latest version that was reported, whether it is in
+// sync, who has it, and the verdict about its health.
 //
 // Watches and applies both report here. From a report the tracker concludes whether another writer changed the object
 // (drift) and whether its health changed (verdict), and notifies the subscribers of the ManagedResource concerned.

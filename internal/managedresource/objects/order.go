@@ -17,10 +17,10 @@ import (
 // Transfer makes next, another owner of an object, check the object from now on, at once if it is stale. If next does
 // not have the object on record, a later change makes the object stale again. seen is the object as owner has read it:
 // changes that were reported after that read are not taken back. It may have the ID only.
-func (l *Tracker) Transfer(next, owner Owner, seen Observation) {
+func (l *Tracker) Transfer(owner, next Owner, seen Observation) {
 	l.updateObject(seen.ID, func(r *record, notify *notices) {
 		if o := l.owners[owner]; o != nil {
-			r.transferLocked(l.owners[next], o, seen, notify)
+			r.transferLocked(o, l.owners[next], seen, notify)
 		}
 	})
 }
@@ -64,7 +64,7 @@ func (l *Tracker) KeepOutOfSync(owner Owner, key ID) {
 
 // transferLocked moves a stale object from owner to next, nil if that is not on record. seen is the object as owner
 // read it, zero without a read.
-func (r *record) transferLocked(next, owner *ownerRecord, seen Observation, notify *notices) {
+func (r *record) transferLocked(owner, next *ownerRecord, seen Observation, notify *notices) {
 	delete(owner.dirty, r)
 	if r.desired == 0 {
 		r.desired = seen.Desired // Later changes are drift, though next has not compared the object since the start.

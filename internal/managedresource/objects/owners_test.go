@@ -84,7 +84,7 @@ func TestModelOfOwners(t *testing.T) {
 		take := func(a answer) {
 			if a.left != (Owner{}) {
 				r.ObservePresent(a.x.s)
-				r.Transfer(a.left, a.o, a.x.s)
+				r.Transfer(a.o, a.left, a.x.s)
 			} else {
 				r.MarkInSync(a.o, a.x.s)
 			}
@@ -269,7 +269,7 @@ func TestDriftAfterAllCouldNotLook(t *testing.T) {
 			looks := func(version string) {
 				r.Writing(cm.ID, 1)
 				r.ObservePresent(sighting(cm, "u", version, 0))
-				r.Transfer(next, other, sighting(cm, "u", version, 0))
+				r.Transfer(other, next, sighting(cm, "u", version, 0))
 				r.Written(cm.ID)
 			}
 			looks("7")
@@ -296,7 +296,7 @@ func TestWhoHasLookedIsAskedAgain(t *testing.T) {
 	r.ObservePresent(sighting(cm, "u", "5", 0))
 	r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
 	r.PassAllOutOfSync(able, everyKey)          // A Secret of it is missing just now.
-	r.Transfer(next, able, sighting(cm, "u", "6", 0))
+	r.Transfer(able, next, sighting(cm, "u", "6", 0))
 	r.drift = nil
 	r.PassAllOutOfSync(next, everyKey)
 	r.PassAllOutOfSync(other, everyKey)

@@ -171,13 +171,13 @@ func (l *Tracker) labelledLocked(r *record, notify *notices) {
 	unlabelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })
 	if unlabelled != r.unlabelled {
 		r.unlabelled = unlabelled
-		l.changedLocked(r, notify)
+		l.listsChangedLocked(r, notify)
 	}
 }
 
-// changedLocked marks an object as stale that other lists report from now on. If it was deleted while no watch ran,
+// listsChangedLocked marks an object as stale that other lists report from now on. If it was deleted while no watch ran,
 // neither the former lists nor the new ones may have noticed. Answers to earlier requests leave it stale.
-func (l *Tracker) changedLocked(r *record, notify *notices) {
+func (l *Tracker) listsChangedLocked(r *record, notify *notices) {
 	r.since = l.listings
 	r.staleLocked(notify)
 }

@@ -31,18 +31,18 @@ type repairs struct {
 	// calm is the time at which the checks that found nothing to repair are made up for.
 	calm time.Time
 	// open is true while there is a drift. The object may then be checked from look on, and repaired from until on;
-	// notify is true if the drift was reported.
-	open, notify bool
-	look, until  time.Time
+	// reported is true if the drift was reported.
+	open, reported bool
+	look, until    time.Time
 	// atOnce is true from the end of a hold until a drift opens: nothing delays its repair.
 	atOnce bool
 }
 
 func (p *repairs) isFight() bool { return p.count >= fightThreshold }
 
-// untold reports whether a drift must still be reported: with a delay each drift, else only the start of a fight.
-func (p *repairs) untold(delay time.Duration) bool {
-	return p.open && !p.notify && (delay > 0 || p.count == fightThreshold)
+// mustReport reports whether a drift must still be reported: with a delay each drift, else only the start of a fight.
+func (p *repairs) mustReport(delay time.Duration) bool {
+	return p.open && !p.reported && (delay > 0 || p.count == fightThreshold)
 }
 
 // opens begins a drift, unless one is open.
@@ -51,14 +51,14 @@ func (p *repairs) opens(now time.Time, delay time.Duration) {
 		return
 	}
 	if p.atOnce {
-		*p = repairs{last: now, open: true, notify: true, look: now, until: now}
+		*p = repairs{last: now, open: true, reported: true, look: now, until: now}
 		return
 	}
 	wait := delay
 	if p.isFight() {
 		wait = max(wait, min(time.Second<<min(p.count-fightThreshold, 5), slowest))
 	}
-	p.open, p.notify, p.until = true, false, now.Add(wait)
+	p.open, p.reported, p.until = true, false, now.Add(wait)
 	if p.look = p.calm.Add(-(burst - 1) * lookPause); p.look.After(p.until) {
 		p.until = p.look
 	}
@@ -144,13 +144,13 @@ func (l *Tracker) RecordDrift(id ID, event DriftEvent, now time.Time) Drift {
 	case DriftNoticed:
 		l.repairsLocked(r, now).opens(now, l.repairDelay)
 	case DriftReported:
-		r.rare.repairs.notify = true
+		r.rare.repairs.reported = true
 	case DriftUnfounded:
 		r.rare.repairs.unfounded(now)
 	case DriftRepaired:
 		p := l.repairsLocked(r, now)
 		p.count++
-		isReported := p.open && p.notify
+		isReported := p.open && p.reported
 		p.open = false
 		return Drift{Fight: p.isFight(), Untold: !isReported && (l.repairDelay > 0 || p.count == 1)}
 	}
@@ -197,7 +197,7 @@ func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 	if !p.open {
 		return d
 	}
-	untold := p.untold(delay)
+	untold := p.mustReport(delay)
 	d.Untold = untold && !p.look.After(now)
 	if d.Held = p.until.Sub(now); untold && p.look.After(now) {
 		d.Held = p.look.Sub(now)

@@ -164,7 +164,7 @@ func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[str
 	}
 	if slices.Contains(r.owners, o) {
 		if before.version(r) != o.version(r) {
-			l.changedLocked(r, notify)
+			l.listsChangedLocked(r, notify)
 		}
 		return
 	}

@@ -235,14 +235,14 @@ func TestDrift(t *testing.T) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr1, mr2, Observation{ID: cm.ID})
+			r.Transfer(mr2, mr1, Observation{ID: cm.ID})
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/two ns/one ns/one]"},
 		"MRB-16 who keeps it is not on record": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr2, mr1, Observation{ID: cm.ID})
+			r.Transfer(mr1, mr2, Observation{ID: cm.ID})
 			r.ObservePresent(sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"MRB-16 the heir is told": {func(r *recorder) {
@@ -704,9 +704,9 @@ func TestLawDoubtHasSomebody(t *testing.T) {
 			},
 			"it is left to the other": func(t *rapid.T) {
 				if one := owner.Draw(t, "owner"); one == mr1 {
-					r.Transfer(mr2, mr1, Observation{ID: cm.ID})
-				} else {
 					r.Transfer(mr1, mr2, Observation{ID: cm.ID})
+				} else {
+					r.Transfer(mr2, mr1, Observation{ID: cm.ID})
 				}
 			},
 			"one cannot look":        func(t *rapid.T) { r.PassAllOutOfSync(owner.Draw(t, "owner"), everyKey) },

@@ -14,7 +14,7 @@ import (
 // All calls visit with every ManagedResource of the source, of whatever class, in its latest known form. It must not
 // be changed.
 func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.ManagedResource)) error {
-	if _, err := s.confirmLost(ctx, types.NamespacedName{}); err != nil {
+	if _, err := s.confirmUnanswered(ctx, types.NamespacedName{}); err != nil {
 		return err
 	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
@@ -35,7 +35,7 @@ func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.Manage
 // outcome, except for one, in their latest known forms. They must not be changed.
 func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName, keys []types.NamespacedName,
 	visit func(*resourcesv1alpha1.ManagedResource)) error {
-	lost, err := s.confirmLost(ctx, except)
+	lost, err := s.confirmUnanswered(ctx, except)
 	if err != nil {
 		return err
 	}
@@ -57,9 +57,9 @@ func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName
 	return nil
 }
 
-// confirmLost reads the ManagedResources that have a write with an unknown outcome from the API server, and returns
+// confirmUnanswered reads the ManagedResources that have a write with an unknown outcome from the API server, and returns
 // them.
-func (s *Statuses) confirmLost(ctx context.Context, except types.NamespacedName) ([]types.NamespacedName, error) {
+func (s *Statuses) confirmUnanswered(ctx context.Context, except types.NamespacedName) ([]types.NamespacedName, error) {
 	lost := s.unknown()
 	for _, key := range lost {
 		if key == except {

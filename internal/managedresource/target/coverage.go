@@ -25,8 +25,8 @@ type activeWatch struct {
 	listing chan struct{}
 
 	mu sync.Mutex
-	// watchSession is the number of the current session.
-	watchSession int
+	// session is the number of the current session.
+	session int
 	// restart ends the current follower of the scope, so that it begins anew.
 	restart context.CancelFunc
 	// began is the time at which the scope was first followed; zero before.
@@ -133,67 +133,67 @@ func (a *activeWatch) follows(restart context.CancelFunc) watchSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.restart = restart
-	a.watchSession++
-	return watchSession{a, a.watchSession}
+	a.session++
+	return watchSession{a, a.session}
 }
 
 // isCurrent reports whether the reports of the session count.
-func (f watchSession) isCurrent() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.watchSession == f.number
+func (s watchSession) isCurrent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session == s.number
 }
 
 // apply changes the state of the watch, and wakes its waiters, if the session is current.
-func (f watchSession) apply(change func()) (heeded bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.watchSession != f.number {
+func (s watchSession) apply(change func()) (heeded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session != s.number {
 		return false
 	}
 	change()
-	f.tellLocked()
+	s.tellLocked()
 	return true
 }
 
 // listed reports a complete list, and returns whether it counts.
-func (f watchSession) listed(resourceVersion string) bool {
-	return f.apply(func() {
-		f.complete, f.covered, f.failed, f.doubtful, f.latest = true, true, false, true, resourceVersion
+func (s watchSession) listed(resourceVersion string) bool {
+	return s.apply(func() {
+		s.complete, s.covered, s.failed, s.doubtful, s.latest = true, true, false, true, resourceVersion
 	})
 }
 
 // lost records that a request failed.
-func (f watchSession) lost() { f.apply(func() { f.covered, f.failed, f.doubtful = false, true, true }) }
+func (s watchSession) lost() { s.apply(func() { s.covered, s.failed, s.doubtful = false, true, true }) }
 
 // resumed records that a watch resumes from the last report, and returns whether the watch must be rechecked, and a
 // function to call when the watch has ended. The follower mostly opens the next watch at once, but a client may retry
 // for a while before it reports a failure.
-func (f watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
+func (s watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 	number := 0
-	f.apply(func() {
-		f.opened++
-		number = f.opened
-		f.covered, f.failed = f.complete, f.failed && !f.complete
-		doubtful, f.doubtful = f.doubtful, false
+	s.apply(func() {
+		s.opened++
+		number = s.opened
+		s.covered, s.failed = s.complete, s.failed && !s.complete
+		doubtful, s.doubtful = s.doubtful, false
 	})
 	return doubtful, func(atTimeout bool) {
-		f.apply(func() {
-			f.covered = f.covered && f.opened != number
-			f.doubtful = f.doubtful || !atTimeout
+		s.apply(func() {
+			s.covered = s.covered && s.opened != number
+			s.doubtful = s.doubtful || !atTimeout
 		})
 	}
 }
 
 // end records that the scope is no longer followed.
-func (f watchSession) end() { f.apply(func() { f.complete, f.covered, f.failed = false, false, true }) }
+func (s watchSession) end() { s.apply(func() { s.complete, s.covered, s.failed = false, false, true }) }
 
 // reached reports an event or a bookmark.
-func (f watchSession) reached(resourceVersion string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.watchSession == f.number {
-		f.latest = resourceVersion
+func (s watchSession) reached(resourceVersion string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == s.number {
+		s.latest = resourceVersion
 	}
 }
 
@@ -207,7 +207,7 @@ func (a *activeWatch) renew() {
 func (a *activeWatch) giveUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.watchSession++
+	a.session++
 	a.latest = ""
 	a.complete = false
 	a.lostLocked()

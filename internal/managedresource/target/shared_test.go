@@ -77,7 +77,7 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(wants, once, objects.Observation{ID: ref.ID}) // It puts it right.
+				l.Transfer(once, wants, objects.Observation{ID: ref.ID}) // It puts it right.
 			}
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled}) // As each run does at its end.
@@ -127,7 +127,7 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(wants, once, objects.Observation{ID: ref.ID})
+				l.Transfer(once, wants, objects.Observation{ID: ref.ID})
 			}
 			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
 			verify(l, wants, ref)
