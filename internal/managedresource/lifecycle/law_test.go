@@ -164,7 +164,7 @@ func (w *world) check(t *rapid.T, after string) {
 		}
 	}
 	for name, version := range w.reportedAt {
-		if got, found := w.State.reportedVersion(name); !found || got != version {
+		if got, found := w.reportedVersion(name); !found || got != version {
 			t.Fatalf("after %s version %q of %s is lost: %+v", after, version, name, w.State)
 		}
 	}
