@@ -18,7 +18,6 @@ import (
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/endpoint/explain"
@@ -38,10 +37,7 @@ type Process struct {
 	// Checks are the conditions of readiness and liveness, once the features are started.
 	Checks []process.Check
 
-	source cluster.Connection
-	// budget bounds the answers of all shoots together.
-	budget  *answers.Budget
-	types   *answers.Types
+	source  cluster.Connection
 	metrics *rules.Metrics
 	// differences counts the requests that shadow policies decide differently, of all shoots together.
 	differences *authorization.Differences
@@ -69,12 +65,11 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		return nil, err
 	}
 	p := &Process{
-		budget: answers.NewBudget(allBytes, func() {}), types: answers.NewTypes(),
 		Config: cfg, Manager: mgr, metrics: rules.NewMetrics(registry), differences: authorization.NewDifferences(registry, clock.RealClock{}), views: view.NewMetrics(registry), bodies: authorization.NewBodies(),
 		guard: guarded, log: log.WithName("webhook." + rules.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
-		if p.source, err = connect(process.RESTConfig(cfg.SourceClientConnection.Connection())); err != nil && cfg.ShootsDirectory == "" {
+		if p.source, err = connect(&cfg.SourceClientConnection, process.RESTConfig); err != nil && cfg.ShootsDirectory == "" {
 			return nil, fmt.Errorf("source cluster: %w", err)
 		}
 	}
@@ -99,51 +94,29 @@ func guarding(cfg *configuration, log logr.Logger) (*guard.Guard, error) {
 }
 
 // start serves the shoot of the configuration, or those of a folder.
-func start(ctx context.Context, p *Process) error {
+func start(_ context.Context, p *Process) error {
 	begin := p.serveOne
 	if p.Config.ShootsDirectory != "" {
 		begin = p.serveMany
 	}
 	var err error
-	p.Checks, err = begin(ctx)
+	p.Checks, err = begin()
 	return err
 }
 
-func connect(restConfig *rest.Config, err error) (cluster.Connection, error) {
+func connect(connection *config.ClientConnection, load func(*shared.ClientConnection) (*rest.Config, error)) (cluster.Connection, error) {
+	restConfig, err := load(connection.Connection())
 	if err != nil {
 		return cluster.Connection{}, err
 	}
 	return cluster.Connect(restConfig)
 }
 
-const (
-	// shootBytes limits the concurrent answers of one shoot, as text and decoded: pages of 500 objects of four kinds,
-	// with 50 KB an object in both forms, are 100 MB.
-	shootBytes = 256 << 20
-	// allBytes limits those of all shoots.
-	allBytes = 1 << 30
-)
-
-// reach connects to a shoot until the context ends; answers that would take too much memory fail (LIM-2).
-func (p *Process) reach(ctx context.Context, connection *config.ClientConnection,
-	load func(*shared.ClientConnection) (*rest.Config, error)) (cluster.Connection, error) {
-	restConfig, err := load(connection.Connection())
-	if err != nil {
-		return cluster.Connection{}, fmt.Errorf("target cluster: %w", err)
-	}
-	share := p.budget.Share(shootBytes)
-	context.AfterFunc(ctx, share.Leave)
-	restConfig.Wrap(func(inner http.RoundTripper) http.RoundTripper {
-		return &answers.Transport{Inner: inner, Types: p.types, Share: share}
-	})
-	return cluster.Connect(restConfig)
-}
-
 // serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
-func (p *Process) serveOne(ctx context.Context) ([]process.Check, error) {
-	shoot, err := p.reach(ctx, &p.Config.TargetClientConnection, process.RESTConfig)
+func (p *Process) serveOne() ([]process.Check, error) {
+	shoot, err := connect(&p.Config.TargetClientConnection, process.RESTConfig)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("target cluster: %w", err)
 	}
 	served, err := p.shoot("", &p.Config.Agents, shoot, p.log)
 	if err != nil {
@@ -186,13 +159,13 @@ func shadowOf(c *config.Agents) *rules.Policy {
 
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
 // must not take the others away; its own requests are answered with 503 until it is known.
-func (p *Process) serveMany(context.Context) ([]process.Check, error) {
+func (p *Process) serveMany() ([]process.Check, error) {
 	directory := tenants.New(tenants.Options{
 		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
 		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (tenants.Handler, error) {
-			target, err := p.reach(ctx, &entry.TargetClientConnection, process.TenantConfig)
+			target, err := connect(&entry.TargetClientConnection, process.TenantConfig)
 			if err != nil {
-				return tenants.Handler{}, err
+				return tenants.Handler{}, fmt.Errorf("target cluster: %w", err)
 			}
 			if entry.MachineNamespace != nil && p.source.REST == nil {
 				return tenants.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
@@ -205,6 +178,7 @@ func (p *Process) serveMany(context.Context) ([]process.Check, error) {
 				if err := served.View.Start(ctx); err != nil {
 					p.log.Error(err, "Shoot cannot be followed", "shoot", name)
 				}
+				target.HTTP.CloseIdleConnections()
 			}()
 			return tenants.Handler{Handler: served, Ready: served.View.Synced}, nil
 		},
