@@ -68,7 +68,7 @@ func (r Requests) watch(ctx context.Context, options metav1.ListOptions) (watch.
 	timeout := began.Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second)
 	ended, failed := r.Resumed(ctx), false
 	through := func(event watch.Event) (watch.Event, bool) {
-		if event.Type == watch.Error {
+		if event.Type == watch.Error && !failed {
 			failed = true
 			r.Failed("watch", apierrors.FromObject(event.Object))
 		}
