@@ -57,6 +57,9 @@ func (w *world) boot(name, class string) *instance {
 
 func (w *world) runInstance(ctx context.Context, i *instance) error {
 	cfg := configuration(i.class)
+	if w.scenario.Rollouts.On {
+		cfg.Controllers.ManagedResource.AuditPeriod.Duration = 0 // Scenarios of hours reach the first audit, at any moment, also at rest.
+	}
 	if more := w.scenario.More; more.On {
 		cfg.Controllers.ManagedResource.AuditPeriod.Duration = more.Audit
 		cfg.Controllers.ManagedResource.CollectOrphans = ptr.To(more.Collect)
