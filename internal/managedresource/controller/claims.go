@@ -62,12 +62,14 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, entries
 		if !r.Class.Handles(other) {
 			return // Its objects may be in another cluster.
 		}
-		for _, entry := range objects.EntriesOf(other.Status.Resources) {
-			at := all.scopes.at(entry.ID)
+		for i := range other.Status.Resources { // Without a copy: an inventory may be long, and few of its objects wanted.
+			entry := &other.Status.Resources[i]
+			id := objects.IDOfEntry(entry)
+			at := all.scopes.at(id)
 			if _, found := wanted[at]; found {
 				all.byID[at] = append(all.byID[at], ownership.Claim{
-					Owner: ownerOf(other), ID: entry.ID, Keeps: r.keepsObject(other, entry.ID),
-					CreateOnly: createdOnce(entry.Reference), Ignored: meta.Ignored(other),
+					Owner: ownerOf(other), ID: id, Keeps: r.keepsObject(other, id),
+					CreateOnly: createdOnce(entry), Ignored: meta.Ignored(other),
 				})
 			}
 		}
