@@ -44,9 +44,7 @@ func TestEndOfAnotherClass(t *testing.T) {
 	f := newFixture(t)
 	f.watch()
 	f.managed("m", "a=1")
-	f.complete("m")
-	f.awaitCovered("m")
-	f.complete("m")
+	f.rest("m")
 	f.predicate().Delete(event.DeleteEvent{Object: f.ofAnotherClass()})
 	if dirty := f.Tracker.Progress(ownerOf(f.get("m"))).OutOfSync; len(dirty) > 0 {
 		t.Errorf("MRK-2: out of sync: %v", dirty)

@@ -100,13 +100,10 @@ func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts li
 // get returns the State of a ManagedResource, the zero State if there is none. It changes nothing, as its caller may
 // be late.
 func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, found := s.byOwner[ownerOf(mr)]
-	if !found || known.UID != mr.UID {
-		return lifecycle.State{}
+	if known := s.of(ownerOf(mr)); known.UID == mr.UID {
+		return known
 	}
-	return known
+	return lifecycle.State{}
 }
 
 // newer reports whether a watch has reported, since the present run for a ManagedResource began, other versions of

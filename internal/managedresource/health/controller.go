@@ -4,6 +4,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,13 +111,6 @@ func (r *Reconciler) stateLocked(owner objects.Owner) *state {
 		r.known[owner] = s
 	}
 	return s
-}
-
-// setOnce sets a time that is not set.
-func setOnce(at *time.Time, now time.Time) {
-	if at.IsZero() {
-		*at = now
-	}
 }
 
 // Reconcile judges one ManagedResource.
@@ -283,7 +277,7 @@ func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stateLocked(owner)
-	setOnce(&s.unsettled, heard)
+	s.unsettled = cmp.Or(s.unsettled, heard)
 	return completeLimit - r.Clock.Now().Sub(s.unsettled)
 }
 
@@ -292,8 +286,7 @@ func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stateLocked(owner)
-	setOnce(&s.changed, r.Clock.Now())
-	at := s.changed
+	at := cmp.Or(s.changed, r.Clock.Now())
 	s.changed = time.Time{}
 	return at
 }
@@ -308,8 +301,7 @@ func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration 
 		s.unwatched = time.Time{}
 		return 0
 	}
-	setOnce(&s.unwatched, now)
-	setOnce(&s.changed, now)
+	s.unwatched, s.changed = cmp.Or(s.unwatched, now), cmp.Or(s.changed, now)
 	rarer := min((now.Sub(s.unwatched)-unwatchedSoon)/unwatchedShare, r.Config.SyncPeriod.Duration)
 	return max(unwatchedDelay, time.Duration(unwatched)*unwatchedEach, rarer)
 }
@@ -345,7 +337,8 @@ func (r *Reconciler) period() time.Duration {
 // Enqueue asks for a judgement, because the tracker has news of the ManagedResource.
 func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.mu.Lock()
-	setOnce(&r.stateLocked(owner).changed, r.Clock.Now())
+	s := r.stateLocked(owner)
+	s.changed = cmp.Or(s.changed, r.Clock.Now())
 	r.mu.Unlock()
 	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
 }
