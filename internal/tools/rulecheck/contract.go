@@ -71,7 +71,7 @@ func readContract(folder string) (*contract, []error, error) {
 	}
 	var all, decided []definition
 	for _, name := range entries {
-		if name == untested {
+		if name == untested || name == withdrawn {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(folder, name))

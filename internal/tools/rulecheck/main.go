@@ -1,6 +1,6 @@
 // rulecheck holds docs/internals/contract, code, tests and documents together. It fails if
 //
-//   - an ID is defined twice,
+//   - an ID is defined twice, or is defined although docs/internals/contract/withdrawn.md lists it,
 //   - code, a test or a document refers to an ID that is not defined,
 //   - a rule is neither named by a test nor explained in docs/internals/contract/untested.md, or is explained there although a test names it.
 //
@@ -35,6 +35,11 @@ func check(root string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	gone, err := readExplanations(filepath.Join(folder, withdrawn))
+	if err != nil {
+		return err
+	}
+	twice = append(twice, usedAgain(contract, gone)...)
 	references, err := references(root, contract)
 	if err != nil {
 		return err

@@ -52,11 +52,17 @@ func TestCheck(t *testing.T) {
 		"named in a table":     {"a line of a table of cases begins with the case's name", map[string]string{"x/x_test.go": test + "var _ = `\nZZ-5/x: a question => an answer\n`\n", "docs/internals/contract/b.md": "- ZZ-5 x\n"}, nil, "5 rules, 5 named"},
 		"explained for nothing": {"so that the page stays true", map[string]string{"x/x_test.go": test, "docs/internals/contract/untested.md": head + "| ZZ-2 | hard |\n| YY-* | not built |\n"},
 			[]string{"named by tests: ZZ-2 YY-*"}, ""},
+		"withdrawn": {"its page may name it", map[string]string{"x/x_test.go": test, "docs/internals/contract/withdrawn.md": head + "| ZZ-3, XX-* | see ZZ-1 |\n"}, nil, "4 rules"},
+		"withdrawn, named": {"nothing else may name it", map[string]string{"x/x_test.go": test, "docs/x.md": "XX-7\n", "docs/internals/contract/withdrawn.md": head + "| XX-* | gone |\n"},
+			[]string{"docs/x.md:1: XX-7 is not defined"}, ""},
+		"withdrawn, defined": {"an ID is not used again", map[string]string{"x/x_test.go": test, "docs/internals/contract/withdrawn.md": head + "| ZZ-2 | gone |\n"},
+			[]string{"ZZ-2 is withdrawn in docs/internals/contract/withdrawn.md, but defined again"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			write(t, root, "docs/internals/contract/a.md", authors)
 			write(t, root, "docs/internals/contract/untested.md", "# Nothing\n")
+			write(t, root, "docs/internals/contract/withdrawn.md", "# Nothing\n")
 			for path, content := range tc.files {
 				write(t, root, path, content)
 			}

@@ -44,6 +44,9 @@ func references(root string, contract *contract) ([]reference, error) {
 			}
 			return nil
 		}
+		if name == withdrawn {
+			return nil
+		}
 		if !slices.Contains([]string{".go", ".md", ".txt", ".yaml", ".yml", ".svg"}, filepath.Ext(name)) && name != "Makefile" {
 			return nil
 		}
