@@ -19,7 +19,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -53,10 +52,12 @@ type applier struct {
 	equivalences plan.Equivalences
 	definedKinds map[schema.GroupKind]bool
 
-	mu               sync.Mutex
-	errs             []error
-	failedNamespaces map[string]bool
-	failedKinds      map[schema.GroupKind]bool
+	// autoscalersAsked is true once the run has waited for the list of autoscalers.
+	autoscalersAsked bool
+
+	mu      sync.Mutex
+	errs    []error
+	missing map[dependency]*missing
 	// replan is true if an object was left to the next run, which plans it at its present place.
 	replan bool
 	// failing are the objects that could not be applied, or were skipped. They are kept for other ManagedResources, which
@@ -109,16 +110,16 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 	return &applier{
 		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
 		full: taken.VisitsUnknown(), all: taken.Full, asked: taken.Requested, periodic: taken.Periodic,
-		visitedBefore:    taken.Visited,
-		equivalences:     plan.NewEquivalences(mr.Spec.Equivalences),
-		definedKinds:     map[schema.GroupKind]bool{},
-		failedNamespaces: map[string]bool{}, failedKinds: map[schema.GroupKind]bool{}, failing: map[objects.ID]struct{}{},
-		written: map[objects.ID]outcome{},
+		visitedBefore: taken.Visited,
+		equivalences:  plan.NewEquivalences(mr.Spec.Equivalences),
+		definedKinds:  map[schema.GroupKind]bool{},
+		scales:        map[schema.GroupVersionKind]bool{}, missing: map[dependency]*missing{},
+		failing: map[objects.ID]struct{}{}, written: map[objects.ID]outcome{},
 	}
 }
 
 // run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object
-// is tried except those that need a Namespace or a CRD that failed (MRB-4).
+// is tried except those that need something that is missing (MRB-4).
 func (a *applier) run(ctx context.Context) error {
 	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.mayWrite = func() error {
@@ -129,12 +130,6 @@ func (a *applier) run(ctx context.Context) error {
 		}
 		return a.lease.Check(ctx, Cheap)
 	}
-	if err := a.findScalable(ctx); err != nil {
-		for _, desired := range a.plan.Apply {
-			a.skip(desired)
-		}
-		return err
-	}
 	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)
 	}
@@ -142,27 +137,7 @@ func (a *applier) run(ctx context.Context) error {
 	if a.replan && len(a.errs) == 0 {
 		return errSuperseded
 	}
-	return plan.JoinErrors(a.errs)
-}
-
-// findScalable finds the kinds that autoscalers may scale, and waits until all autoscalers are known if there are such
-// kinds.
-func (a *applier) findScalable(ctx context.Context) (err error) {
-	a.scales = map[schema.GroupVersionKind]bool{}
-	anyScales := false
-	for _, desired := range a.plan.Apply {
-		gvk := desired.GroupVersionKind()
-		if _, asked := a.scales[gvk]; !asked && typed.IsCustom(gvk.Group) {
-			if a.scales[gvk], err = a.Target.Scales(ctx, gvk); err != nil {
-				return err
-			}
-		}
-		anyScales = anyScales || a.isScalable(desired)
-	}
-	if !anyScales {
-		return nil
-	}
-	return a.Watches.Autoscalers().Ready(ctx)
+	return plan.JoinErrors(append(a.errs, a.skippedErrors()...))
 }
 
 // isScalable reports whether the merge of an object asks for autoscalers: it has replicas, or its kind has the
@@ -179,6 +154,7 @@ type piece struct {
 
 func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 	var work []piece
+	a.findScalable(ctx, tier)
 	others := a.claimsOfOthers(ctx, tier)
 	for _, desired := range tier {
 		if do := a.workFor(ctx, desired, others); do != nil {
@@ -240,7 +216,7 @@ func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, 
 	return digests
 }
 
-// workFor returns the work for an object; nil if the object is known to be in sync, depends on an object that failed,
+// workFor returns the work for an object; nil if the object is known to be in sync, needs something that is missing,
 // or is not to be repaired yet.
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others claims) func() {
 	options := a.options(desired)
@@ -252,8 +228,7 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others cla
 			observation: objects.Observation{ID: desired.Ref.ID, Desired: as}}
 		return nil
 	}
-	if a.dependsOnFailed(desired) {
-		a.skip(desired)
+	if a.skippedFor(desired) {
 		return nil
 	}
 	drift := a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now())
@@ -298,13 +273,6 @@ func describes(planned *plan.Plan, key objects.ID) bool {
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
-
-// dependsOnFailed reports whether an object can only fail because of others that did.
-func (a *applier) dependsOnFailed(desired *plan.Desired) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.failedNamespaces[desired.GetNamespace()] || a.failedKinds[desired.Ref.GroupKind()]
-}
 
 // drifted reports whether another writer has changed an object since it was compared with the same manifest. This
 // ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the
@@ -364,6 +332,7 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	}
 	if err != nil {
 		a.failed(ctx, desired, err)
+		a.noteState(ctx, desired, err)
 		return
 	}
 	if done.result == leftAway {
@@ -403,12 +372,6 @@ func (a *applier) planAnew() {
 	a.replan = true
 }
 
-func definedKind(crd *plan.Desired) schema.GroupKind {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	return schema.GroupKind{Group: group, Kind: kind}
-}
-
 // failed keeps an error in the form of MR-28; a conflict is passed on as it is.
 func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) {
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), "failed").Inc()
@@ -422,12 +385,6 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
 	a.failing[desired.Ref.ID] = struct{}{}
-	switch desired.Ref.Kind {
-	case "Namespace":
-		a.failedNamespaces[desired.GetName()] = true
-	case "CustomResourceDefinition":
-		a.failedKinds[definedKind(desired)] = true
-	}
 }
 
 // completeError is an error that already names its object.

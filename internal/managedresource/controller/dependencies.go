@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
+)
+
+// dependency is what objects of a plan need to be applied: a Namespace, a custom kind, or the list of autoscalers.
+type dependency struct {
+	namespace   string
+	kind        schema.GroupKind
+	autoscalers bool
+}
+
+// missing says why the objects that need a dependency are not applied.
+type missing struct {
+	reason string
+	// cause is the error that led to this, nil if the reason says it all.
+	cause error
+	// skipped are the names of the objects that were not applied for this reason.
+	skipped []string
+}
+
+// skippedError names the objects that a run did not try, and why (MRB-4).
+type skippedError struct{ *missing }
+
+// Error names at most plan.NamedErrors objects.
+func (e skippedError) Error() string {
+	slices.Sort(e.skipped)
+	objects := "1 object was"
+	if len(e.skipped) > 1 {
+		objects = fmt.Sprintf("%d objects were", len(e.skipped))
+	}
+	return fmt.Sprintf("%s not applied, because %s: %s", objects, e.reason, plan.JoinNames(e.skipped, plan.NamedErrors))
+}
+
+// Unwrap makes a refusal of the dependency one of the objects that need it.
+func (e skippedError) Unwrap() error { return e.cause }
+
+// skippedErrors returns an error for each missing dependency of objects of the plan.
+func (a *applier) skippedErrors() (errs []error) {
+	for _, missing := range a.missing {
+		if len(missing.skipped) > 0 {
+			errs = append(errs, skippedError{missing})
+		}
+	}
+	slices.SortFunc(errs, func(x, y error) int { return cmp.Compare(x.Error(), y.Error()) })
+	return errs
+}
+
+// isMissing records that a dependency is missing.
+func (a *applier) isMissing(needed dependency, reason string, cause error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.missing[needed] = &missing{reason: reason, cause: cause}
+}
+
+// skippedFor returns true, and records the object as not tried, if something is missing that it needs.
+func (a *applier) skippedFor(desired *plan.Desired) bool {
+	needs := []dependency{{namespace: desired.GetNamespace()}, {kind: desired.Ref.GroupKind()}}
+	if a.isScalable(desired) {
+		needs = append(needs, dependency{autoscalers: true})
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, needed := range needs {
+		if missing := a.missing[needed]; missing != nil {
+			missing.skipped = append(missing.skipped, desired.Name())
+			a.failing[desired.Ref.ID] = struct{}{}
+			return true
+		}
+	}
+	return false
+}
+
+// noteState records whether a Namespace or a CustomResourceDefinition that could not be applied is missing for the
+// objects that need it. Only its state decides: a refused update of a working one holds up nothing else (MR-24).
+func (a *applier) noteState(ctx context.Context, desired *plan.Desired, cause error) {
+	var needed dependency
+	var name string
+	switch desired.Ref.GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		needed, name = dependency{namespace: desired.GetName()}, fmt.Sprintf("Namespace %q", desired.GetName())
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		needed = dependency{kind: definedKind(desired)}
+		name = fmt.Sprintf("CustomResourceDefinition %q", desired.GetName())
+	default:
+		return
+	}
+	live, err := a.get(ctx, desired)
+	switch {
+	case apierrors.IsNotFound(err):
+		a.isMissing(needed, name+" does not exist", cause)
+	case err != nil: // Its state is unknown: the objects are tried, and each answer says what is wrong.
+	case live.GetDeletionTimestamp() != nil:
+		a.isMissing(needed, name+" is being deleted", cause)
+	case needed.kind != schema.GroupKind{} && !isEstablished(live):
+		a.isMissing(needed, name+" is not served yet", cause)
+	}
+}
+
+// isEstablished reports whether the API server serves the kind of a CustomResourceDefinition.
+func isEstablished(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(each any) bool {
+		condition, _ := each.(map[string]any)
+		return condition["type"] == "Established" && condition["status"] == "True"
+	})
+}
+
+// findScalable finds out which custom kinds of a tier autoscalers may scale, and waits for the list of autoscalers
+// before the first tier with an object that they may scale. If that fails, only such objects are skipped (MR-20).
+func (a *applier) findScalable(ctx context.Context, tier []*plan.Desired) {
+	anyScales := false
+	for _, desired := range tier {
+		gvk := desired.GroupVersionKind()
+		if _, asked := a.scales[gvk]; !asked && typed.IsCustom(gvk.Group) {
+			scales, err := a.Target.Scales(ctx, gvk)
+			if err != nil {
+				a.isMissing(dependency{kind: gvk.GroupKind()}, fmt.Sprintf("it is unknown whether %s has the subresource scale: %s", gvk.Kind, err), err)
+			}
+			a.scales[gvk] = scales
+		}
+		anyScales = anyScales || a.isScalable(desired)
+	}
+	if !anyScales || a.autoscalersAsked {
+		return
+	}
+	a.autoscalersAsked = true
+	if err := a.Watches.Autoscalers().Ready(ctx); err != nil {
+		a.isMissing(dependency{autoscalers: true}, err.Error(), err)
+	}
+}
+
+func definedKind(crd *plan.Desired) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
