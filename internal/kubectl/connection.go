@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -111,7 +112,7 @@ func (a *access) load() (*rest.Config, string, error) {
 	}
 	config.WarningHandler = warningWriter(process.Stderr())
 	namespace, _, err := loader.Namespace()
-	return config, namespace, err
+	return cluster.RefuseRedirects(config), namespace, err
 }
 
 // warningWriter prints the warnings of an API server, each text once, as kubectl does.

@@ -16,7 +16,7 @@ import (
 )
 
 // RESTConfig returns the configuration of the client of a cluster. Of a kubeconfig only harmless fields are used
-// (CCH-1 … CCH-3).
+// (CCH-1 … CCH-3, CCH-62).
 func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	config, err := load(connection.Kubeconfig)
 	if err != nil {
@@ -56,7 +56,7 @@ func load(path string) (*rest.Config, error) {
 		if err != nil {
 			return nil, errNoConfiguration
 		}
-		return config, nil
+		return cluster.RefuseRedirects(config), nil
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -76,7 +76,11 @@ func checked(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 			return nil, err
 		}
 	}
-	return clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return cluster.RefuseRedirects(config), nil
 }
 
 // Kubeconfig returns the configuration of a kubeconfig from another writer, such as one of a Secret. The kubeconfig must not name any file: the
