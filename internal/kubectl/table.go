@@ -29,7 +29,7 @@ const (
 
 // Verbs are all that need no graph.
 func Verbs() []process.Subcommand {
-	return []process.Subcommand{why(), tree(), diff(), manifestsVerb(), createVerb(), checkVerb(), holdVerb(), releaseVerb(), rolloutVerb(), confirmVerb()}
+	return []process.Subcommand{why(), tree(), diff(), manifestsVerb(), checkVerb(), holdVerb(), releaseVerb(), rolloutVerb(), confirmVerb()}
 }
 
 // clustersLong says in the help of a verb what the flags lead to.

@@ -321,7 +321,7 @@ func TestKubectlEspalier(t *testing.T) {
 		}
 	}
 	help = run(t, harness.Client, nil)
-	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "manifests", "check", "create", "explain", "explain-node", "dump", "replay", "replay-node", "takeover", "validate-config", "completion", "version"} {
+	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "manifests", "check", "explain", "explain-node", "dump", "replay", "replay-node", "takeover", "validate-config", "completion", "version"} {
 		if help.code != 0 || !strings.Contains(help.stdout, "\n  "+verb+" ") {
 			t.Errorf("CLI-60: exit code %d, no verb %s in\n%s%s", help.code, verb, help.stdout, help.stderr)
 		}
