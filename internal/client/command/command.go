@@ -29,13 +29,10 @@ func Client() process.Command {
 		Name: "TARGET_KUBECONFIG", Text: "path of the target's kubeconfig for takeover, before targetClientConnection.kubeconfig",
 	})
 	c.Documents = append(c.Documents, "docs/concepts/seed-authorizer.md", "docs/operations/replay.md", "docs/operations/migrate.md")
-	replayNode := nodeagentauthorizer.Replay()
-	replayNode.Name = "replay-node"
-	replayNode.Short = "Repeat the decisions about node agents in an audit log, and print the differences"
 	explainNode := agents.Explain(kubectl.Name+" explain-node", true)
 	explainNode.Short = "Explain a decision about a node agent: the rule, or the facts that are missing"
 	c.Subcommands = slices.Concat(c.Subcommands, []process.Subcommand{
-		admissioncontroller.Explain(kubectl.Name), explainNode, admission.Dump(), admissioncontroller.Replay(), replayNode, takeover(),
+		admissioncontroller.Explain(kubectl.Name), explainNode, admission.Dump(), admissioncontroller.Replay(), takeover(),
 		process.ValidateConfig(resourcemanager.ConfigKind, admissioncontroller.ConfigKind, nodeagentauthorizer.ConfigKind),
 	})
 	return c

@@ -20,8 +20,8 @@ func Command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Shared: map[string]string{"explain": "explain-node", "replay": "replay-node", "validate-config": "validate-config"}, CommonIn: "resource-manager",
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind), agents.Explain("node-agent-authorizer explain", true), Replay()}, subcommands()...),
+		Shared: map[string]string{"explain": "explain-node", "validate-config": "validate-config"}, CommonIn: "resource-manager",
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind), agents.Explain("node-agent-authorizer explain", true)}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -47,23 +47,10 @@ var ConfigKind = process.ConfigKind{Format: printed, Read: func(file *process.Co
 	return configuration(file)
 }}
 
-// Replay is the verb that decides about audit logs once more.
-func Replay() process.Subcommand {
-	flags := &process.ConfigFlags{}
-	return nodeagentauthorizer.Replay(flags.Add, func(file string) (*config.NodeAgentAuthorizerConfiguration, error) {
-		cfg, _, err := completed(flags.With(file).ReadOrDefaults)
-		return cfg, err
-	})
-}
-
 // configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
 func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
-	return completed(flags.Read)
-}
-
-func completed(read func(process.FileFormat, any) ([]shared.Warning, error)) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
 	cfg := &config.NodeAgentAuthorizerConfiguration{}
-	warnings, err := read(format, cfg)
+	warnings, err := flags.Read(format, cfg)
 	config.SetDefaults(cfg)
 	process.FromEnvironment(&cfg.SourceClientConnection.Kubeconfig, "KUBECONFIG")
 	process.FromEnvironment(&cfg.TargetClientConnection.Kubeconfig, "TARGET_KUBECONFIG")

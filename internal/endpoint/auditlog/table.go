@@ -18,7 +18,7 @@ type Key struct {
 	Rule     string `json:"rule"`
 	Client   string `json:"client"`
 	Resource string `json:"resource"`
-	// Was and Is are the compared decisions: Allow, Deny, NoOpinion.
+	// Was and Is are the compared decisions: Allow, NoOpinion.
 	Was string `json:"was"`
 	Is  string `json:"is"`
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,9 +45,6 @@ func (e *Event) options() (options metav1.DeleteOptions) {
 	if policy := metav1.DeletionPropagation(values.Get("propagationPolicy")); policy != "" {
 		options.PropagationPolicy = &policy
 	}
-	if seconds, err := strconv.ParseInt(values.Get("gracePeriodSeconds"), 10, 64); err == nil {
-		options.GracePeriodSeconds = &seconds
-	}
 	return options
 }
 
@@ -79,7 +75,7 @@ func (e *Event) Changes() (changes []Change, known bool) {
 	}
 	c := head.change(e, body)
 	deleting := head.Metadata.DeletionTimestamp != nil
-	c.Gone = e.Verb == "delete" && (head.Kind == "Status" || !deleting) || deleting && !head.held() && head.grace() == 0
+	c.Gone = e.Verb == "delete" && (head.Kind == "Status" || !deleting) || deleting && !head.held()
 	return []Change{c}, c.Name != ""
 }
 
@@ -93,8 +89,7 @@ func (e *Event) collection() (changes []Change, known bool) {
 	if err != nil || !strings.HasSuffix(list.Kind, "List") || e.Code > 299 {
 		return nil, false
 	}
-	options := e.options()
-	policy := options.PropagationPolicy
+	policy := e.options().PropagationPolicy
 	stays := policy != nil && *policy != metav1.DeletePropagationBackground // A finalizer is added.
 	for _, item := range list.Items {
 		var head objectHead
@@ -102,7 +97,7 @@ func (e *Event) collection() (changes []Change, known bool) {
 			return nil, false
 		}
 		c := head.change(e, string(item))
-		c.Gone = !stays && !head.held() && (e.Resource != "pods" || !head.graceful(&options))
+		c.Gone = !stays && !head.held()
 		changes = append(changes, c)
 	}
 	return changes, true
@@ -116,14 +111,11 @@ type objectHead struct {
 		Name              string   `json:"name"`
 		DeletionTimestamp *string  `json:"deletionTimestamp"`
 		Finalizers        []string `json:"finalizers"`
-		GracePeriod       *int64   `json:"deletionGracePeriodSeconds"`
 	} `json:"metadata"`
 	Spec struct {
-		// Finalizers are those of a Namespace, NodeName is that of a Pod.
+		// Finalizers are those of a Namespace.
 		Finalizers any `json:"finalizers"`
-		NodeName   any `json:"nodeName"`
 	} `json:"spec"`
-	Status any `json:"status"`
 }
 
 func (h *objectHead) read(body string) error {
@@ -145,20 +137,6 @@ func (h *objectHead) change(e *Event, body string) Change {
 func (h *objectHead) held() bool {
 	ofNamespace, _ := h.Spec.Finalizers.([]any)
 	return len(h.Metadata.Finalizers) > 0 || h.Kind == "Namespace" && len(ofNamespace) > 0
-}
-
-func (h *objectHead) grace() int64 {
-	if h.Metadata.GracePeriod == nil {
-		return 0
-	}
-	return *h.Metadata.GracePeriod
-}
-
-// graceful reports whether a deleted Pod stays until its kubelet has stopped it.
-func (h *objectHead) graceful(options *metav1.DeleteOptions) bool {
-	status, _ := h.Status.(map[string]any)
-	over := status["phase"] == "Succeeded" || status["phase"] == "Failed"
-	return h.Spec.NodeName != nil && !over && (options.GracePeriodSeconds == nil || *options.GracePeriodSeconds > 0)
 }
 
 // Followed counts the writes of a log, for people.

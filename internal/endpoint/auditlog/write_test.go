@@ -46,9 +46,6 @@ func TestChanges(t *testing.T) {
 	object := func(more string) string {
 		return `{"kind":"Secret","metadata":{"namespace":"n","name":"a"` + more + `}}`
 	}
-	pod := func(more string) string {
-		return `{"kind":"PodList","items":[{"metadata":{"name":"a"},"spec":{"nodeName":"x"}` + more + `}]}`
-	}
 	for name, c := range map[string]struct {
 		event Event
 		want  string
@@ -63,8 +60,6 @@ func TestChanges(t *testing.T) {
 		"RPL-3/one that answers with an object": {Event{Verb: "delete", ResponseObject: object("")}, "n/a gone"},
 		"RPL-3/a finalizer":                     {Event{Verb: "delete", ResponseObject: object(`,"finalizers":["f"],` + ended)}, "n/a stays"},
 		"RPL-3/the last finalizer":              {Event{Verb: "patch", ResponseObject: object("," + ended)}, "n/a gone"},
-		"RPL-3/a Pod that stops":                {Event{Verb: "delete", ResponseObject: object(`,"deletionGracePeriodSeconds":30,` + ended)}, "n/a stays"},
-		"RPL-3/a Pod that has stopped":          {Event{Verb: "delete", ResponseObject: object(`,"deletionGracePeriodSeconds":0,` + ended)}, "n/a gone"},
 		"RPL-3/a Namespace with content":        {Event{Verb: "delete", ResponseObject: `{"kind":"Namespace","metadata":{"name":"x",` + ended + `},"spec":{"finalizers":["kubernetes"]}}`}, "m/x stays"},
 		"RPL-3/a Namespace without":             {Event{Verb: "update", Subresource: "finalize", ResponseObject: `{"kind":"Namespace","metadata":{"name":"x",` + ended + `},"spec":{}}`}, "m/x gone"},
 		"RPL-10/a collection":                   {Event{Verb: "deletecollection", ResponseObject: list + `{"metadata":{"name":"a"}},{"metadata":{"namespace":"n","name":"b","finalizers":["f"]}}]}`}, "m/a gone, n/b stays"},
@@ -75,9 +70,6 @@ func TestChanges(t *testing.T) {
 		"RPL-10/it failed":                      {Event{Verb: "deletecollection", Code: 500, ResponseObject: list + `]}`}, "unknown"},
 		"RPL-10/waiting for dependents":         {Event{Verb: "deletecollection", RequestURI: "/x?propagationPolicy=Foreground", ResponseObject: list + `{"metadata":{"name":"a"}}]}`}, "m/a stays"},
 		"RPL-10/not waiting for them":           {Event{Verb: "deletecollection", RequestObject: `{"propagationPolicy":"Background"}`, ResponseObject: list + `{"metadata":{"name":"a"}}]}`}, "m/a gone"},
-		"RPL-10/Pods that stop":                 {Event{Verb: "deletecollection", Resource: "pods", ResponseObject: pod("")}, "m/a stays"},
-		"RPL-10/Pods at once":                   {Event{Verb: "deletecollection", Resource: "pods", RequestURI: "/x?gracePeriodSeconds=0", ResponseObject: pod("")}, "m/a gone"},
-		"RPL-10/Pods that are over":             {Event{Verb: "deletecollection", Resource: "pods", ResponseObject: pod(`,"status":{"phase":"Failed"}`)}, "m/a gone"},
 	} {
 		c.event.Namespace, c.event.Name = "m", "b"
 		if c.event.Verb == "deletecollection" {

@@ -6,18 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
-	"github.com/espalier-project/espalier/internal/executable/replaying"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/replay"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+)
+
+// Exit codes of replay: something differs, and an unknown answer.
+const (
+	replayDiffers = process.ExitCode(1)
+	replayFault   = 2
 )
 
 // Replay returns the verb that decides about an audit log once more. flags lead to a configuration; read returns the one of a file, or with an empty
@@ -26,10 +34,17 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 	var dir, compare, against string
 	var without []string
 	var selectorsSent, decisions bool
-	return replaying.Command(replaying.Options{
+	var files []string
+	var form string
+	return process.Subcommand{
+		Name: "replay", Fault: replayFault,
+		Short: "Repeat the decisions of an audit log, and print the differences",
 		Long: "It decides like the SeedAuthorizer and the ShootAuthorizer, and prints decisions in which the configuration (--config or the defaults) differs\n" +
 			"from the log, or from a second rule set: --compare, --against or --without-edges.\n\n" +
-			"The graph starts from the dump, and follows writes with bodies in the log (level RequestResponse). Nothing is read from a cluster.",
+			"The graph starts from the dump, and follows writes with bodies in the log (level RequestResponse). Nothing is read from a cluster.\n\n" +
+			"An audit log has an event of audit.k8s.io/v1 a line, or is an EventList; gzip is recognised.\n" +
+			"Ended requests count (stage ResponseComplete or Panic), and started watches, if the log has stage ResponseStarted.\n" +
+			"Lines without an event are counted; a log of nothing else is an error.",
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
 			set.StringVar(&dir, "dump", "", "`folder` with a dump of the garden, as dump writes it")
@@ -38,45 +53,76 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 			set.StringVar(&against, "against", "", "`executable` of another release that decides with the same flags")
 			set.BoolVar(&decisions, "decisions", false, "print each decision as a line, without a comparison")
 			set.BoolVar(&selectorsSent, "selectors", true, "assume that the API server sends selectors to authorizers")
+			set.StringArrayVar(&files, "audit-log", nil, "`file` with audit events, - for standard input; may be repeated, in the order of time")
+			set.StringVarP(&form, "output", "o", "text", "output `format`: text or json")
 		},
-		Run: func(ctx context.Context, set *pflag.FlagSet, source auditlog.Source, out io.Writer) (*replaying.Result, error) {
+		Codes: []process.Term{{Name: "0", Text: "nothing differs"}, {Name: "1", Text: "something differs"}, {Name: "2", Text: "an error"}},
+		Run: func(set *pflag.FlagSet, out io.Writer) error {
+			switch {
+			case len(files) == 0:
+				return process.CommandLineError(errors.New("replay needs --audit-log"))
+			case form != "text" && form != "json":
+				return process.CommandLineError(fmt.Errorf("--output: want text or json, got %q", form))
+			}
 			if err := replay.CheckEdges(without); err != nil {
-				return nil, process.CommandLineError(fmt.Errorf("--without-edges: %w", err))
+				return process.CommandLineError(fmt.Errorf("--without-edges: %w", err))
 			}
 			first, err := read("")
 			if err != nil {
-				return nil, err
+				return err
 			}
-			options := replay.Options{Source: source, Dump: dir, First: replay.RuleSet{Policy: policyOf(first)}, Selectors: selectorsSent}
+			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer cancel()
+			progress := process.NewProgress(process.Stderr(), time.Now)
+			options := replay.Options{Dump: dir, First: replay.RuleSet{Policy: policyOf(first)}, Selectors: selectorsSent}
+			options.Source = auditlog.Source{Files: files, Stdin: os.Stdin, Progress: func(far auditlog.Far) {
+				progress.Tell(func() string { return progressOf(far) })
+			}}
 			if decisions {
-				return nil, printDecisions(ctx, options, out)
+				return printDecisions(ctx, options, out)
+			}
+			var found *replay.Result
+			was, is := "log", "now"
+			if against != "" || compare != "" || len(without) > 0 {
+				was, is = "first", "second"
 			}
 			if against != "" {
-				found, err := runAgainst(ctx, against, set, options)
-				if err != nil {
-					return nil, err
+				found, err = runAgainst(ctx, against, set, options)
+			} else {
+				if options.Second, err = secondRuleSet(first, compare, without, read); err != nil {
+					return err
 				}
-				return replayed(found, "second"), nil
+				found, err = replay.Run(ctx, options)
 			}
-			is := "now"
-			if compare != "" || len(without) > 0 {
-				second := first
-				if compare != "" {
-					if second, err = read(compare); err != nil {
-						return nil, fmt.Errorf("%s: %w", compare, err)
-					}
-				}
-				slices.Sort(without)
-				options.Second = &replay.RuleSet{Policy: policyOf(second), Without: without}
-				is = "second"
-			}
-			found, err := replay.Run(ctx, options)
+			progress.Done()
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return replayed(found, is), nil
+			if err := printReplay(found, was, is, out, form); err != nil {
+				return err
+			}
+			if found.Total > 0 {
+				return replayDiffers
+			}
+			return nil
 		},
-	})
+	}
+}
+
+// secondRuleSet is that of another configuration, or without some edges; nil if neither is given.
+func secondRuleSet(first *configuration, compare string, without []string, read func(string) (*configuration, error)) (*replay.RuleSet, error) {
+	if compare == "" && len(without) == 0 {
+		return nil, nil
+	}
+	second := first
+	if compare != "" {
+		var err error
+		if second, err = read(compare); err != nil {
+			return nil, fmt.Errorf("%s: %w", compare, err)
+		}
+	}
+	slices.Sort(without)
+	return &replay.RuleSet{Policy: policyOf(second), Without: without}, nil
 }
 
 // printDecisions prints each decision in the form that --against reads.
@@ -130,21 +176,4 @@ func runAgainst(ctx context.Context, executable string, set *pflag.FlagSet, o re
 		err = fmt.Errorf("--against: %s: %w: %s", executable, failed, strings.TrimSpace(said.String()))
 	}
 	return found, err
-}
-
-// replayed returns the output of the verb.
-func replayed(r *replay.Result, is string) *replaying.Result {
-	was := "log"
-	if is == "second" {
-		was = "first"
-	}
-	notes := []string{fmt.Sprintf("The graph followed %d writes of the log; %d had no body and changed nothing.", r.Writes, r.Bodiless)}
-	notes = append(notes, replaying.Unlisted(r.Followed)...)
-	if !r.Taken.IsZero() {
-		notes = append(notes, fmt.Sprintf("It began as the dump of %s, with %d objects.", r.Taken.Format(time.RFC3339), r.Objects))
-	}
-	if r.Elsewhere > 0 {
-		notes = append(notes, fmt.Sprintf("%d requests were allowed by another authorizer, as RBAC.", r.Elsewhere))
-	}
-	return &replaying.Result{Summary: r.Summary, Table: &r.Table, Was: was, Is: is, Decided: r.Decided, Undecided: r.Undecided, Notes: notes}
 }

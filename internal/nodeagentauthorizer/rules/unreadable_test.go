@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
@@ -61,24 +60,6 @@ func TestUnreadableClusters(t *testing.T) {
 	byNode := &Authorizer{View: unknowing{&clusters{}}, Log: logr.Discard()}
 	if got := decided(byNode, ask(t, "new get secrets kube-system/config")); !strings.Contains(got, "error listing operating system config secrets: fake-err") {
 		t.Errorf("NA-10: got %s", got)
-	}
-}
-
-// TestDecide: those who compare decisions get the one that is answered (NA-1, NA-9).
-func TestDecide(t *testing.T) {
-	a := &Authorizer{View: fixture(), ByMachine: true, Log: logr.Discard()}
-	for question, want := range map[string]bool{"foo-machine get pods default/foo-pod": true, "foo-machine get pods default/bar-pod": false} {
-		if got, err := a.Decide(t.Context(), ask(t, question)); got.Allowed != want || err != nil || got.Rule != "NA-9" || (got.Reason == "") != want {
-			t.Errorf("NA-9: %s: got %+v, %v", question, got, err)
-		}
-	}
-	if got, err := a.Decide(t.Context(), ask(t, "broken-machine get nodes x")); got.Allowed || err == nil {
-		t.Errorf("NA-9: an error: got %+v, %v", got, err)
-	}
-	stranger := ask(t, "foo-machine get pods default/foo-pod")
-	stranger.User = &user.DefaultInfo{Name: "x"}
-	if got, err := a.Decide(t.Context(), stranger); got != (Decision{}) || err != nil {
-		t.Errorf("NA-1: got %+v, %v", got, err)
 	}
 }
 

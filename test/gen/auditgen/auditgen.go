@@ -55,11 +55,6 @@ func Seed(seed, at string) Request {
 	return Request{User: "gardener.cloud:system:seed:" + seed, Groups: []string{"gardener.cloud:system:seeds", "system:authenticated"}, At: at}
 }
 
-// Agent is a request of the agent of a node, by the name of its Node or Machine.
-func Agent(name, at string) Request {
-	return Request{User: "gardener.cloud:node-agent:machine:" + name, Groups: []string{"gardener.cloud:node-agents", "system:authenticated"}, At: at}
-}
-
 // Operator is a request of somebody who may do everything.
 func Operator(at string, object any) Request {
 	return Request{User: "kubernetes-admin", Groups: []string{"system:masters"}, At: at, Object: object, Reason: "RBAC: allowed by ClusterRoleBinding \"cluster-admin\""}
