@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -242,15 +243,18 @@ func printChange(out, notes io.Writer, s style, f format, c *inspect.Change) err
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "diff -u -N LIVE/%s MERGED/%s\n--- LIVE/%s\n+++ MERGED/%s\n", fileOf(c), fileOf(c), fileOf(c), fileOf(c))
-	b.WriteString(inspect.Unified(before, after))
-	for line := range strings.Lines(b.String()) {
+	for line := range strings.Lines(unified("LIVE/"+fileOf(c), "MERGED/"+fileOf(c), before, after)) {
 		if _, err := io.WriteString(out, s.diffLine(line)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unified returns the difference of two texts as diff -u -N prints it. The library limits its time: if much differs, it
+// shows equal lines between two changes as changed.
+func unified(from, to, before, after string) string {
+	return fmt.Sprintf("diff -u -N %s %s\n%s", from, to, udiff.Unified(from, to, before, after))
 }
 
 // fileOf names an object as kubectl diff names its files.

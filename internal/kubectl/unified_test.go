@@ -1,4 +1,4 @@
-package inspect
+package kubectl
 
 import (
 	"os"
@@ -24,13 +24,18 @@ func TestUnified(t *testing.T) {
 		"CLI-12/close to another": {text(ten[:7]...), text("x", "1", "2", "3", "4", "5", "y"), "@@ -1,7 +1,7 @@\n-0\n+x\n 1\n 2\n 3\n 4\n 5\n-6\n+y\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Unified(tc.before, tc.after); got != tc.want {
-				t.Errorf("CLI-12: got\n%s\nwant\n%s", got, tc.want)
+			want := "diff -u -N a b\n"
+			if tc.want != "" {
+				want += "--- a\n+++ b\n" + tc.want
+			}
+			if got := unified("a", "b", tc.before, tc.after); got != want {
+				t.Errorf("CLI-12: got\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
-	if got := Unified(strings.Repeat("a\n", 3000)+"b\n", strings.Repeat("c\n", 3000)+"d\n"); strings.Count(got, "\n") != 6003 {
-		t.Errorf("CLI-12: two long texts without anything in common: %d lines", strings.Count(got, "\n"))
+	long := unified("a", "b", strings.Repeat("a\n", 3000)+"b\n", strings.Repeat("c\n", 3000)+"d\n")
+	if got := strings.Count(long, "\n"); got != 3+6003 {
+		t.Errorf("CLI-12: two long texts without anything in common: %d lines", got)
 	}
 }
 
@@ -48,22 +53,19 @@ func TestLawUnified(t *testing.T) {
 		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		unified := Unified(before, after)
-		if unified == "" {
-			if before != after {
-				rt.Fatal("CLI-12: no difference of different texts")
-			}
+		if before == after {
 			return
 		}
+		patch := unified("a/file", "b/file", before, after)
 		command := exec.Command("git", "apply")
 		command.Dir = dir
-		command.Stdin = strings.NewReader("--- a/file\n+++ b/file\n" + unified)
+		command.Stdin = strings.NewReader(patch)
 		if out, err := command.CombinedOutput(); err != nil {
-			rt.Fatalf("CLI-12: %v: %s\n%s", err, out, unified)
+			rt.Fatalf("CLI-12: %v: %s\n%s", err, out, patch)
 		}
 		got, err := os.ReadFile(file)
 		if err != nil || string(got) != after {
-			rt.Fatalf("CLI-12: %v: patched to\n%s\nwant\n%s\nby\n%s", err, got, after, unified)
+			rt.Fatalf("CLI-12: %v: patched to\n%s\nwant\n%s\nby\n%s", err, got, after, patch)
 		}
 	})
 }
