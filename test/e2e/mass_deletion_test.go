@@ -23,7 +23,7 @@ func TestMassDeletion(t *testing.T) {
 	create(t, ns, "mr", configMaps(ns, 10, "v"))
 	settled(t, ns, "mr")
 	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", nil)))
-	applied(t, ns, "mr", "False/DeletionHeld", "The deletion of 10 of 10 objects that no manifest has any more waits: v1/ConfigMap/"+ns+"/cm-0, ", "It begins 10m0s after")
+	applied(t, ns, "mr", "False/DeletionHeld", "The deletion of 10 of 10 objects that no manifest has any more waits, because they are half or more of the objects: v1/ConfigMap/"+ns+"/cm-0, ", "It begins when this condition has been visible for 10m0s")
 	if got := len(listed(t, ns)); got != 10 {
 		t.Errorf("T4-9/MRX-21: %d objects are left", got)
 	}

@@ -1,9 +1,11 @@
 package brake
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +18,10 @@ import (
 )
 
 const (
-	// many is the size from which on the loss of a whole inventory is a mass deletion.
+	// many is the number of objects from which on a deletion may be a mass deletion without an object of a precious kind.
 	many = 10
+	// Few is the number of objects up to which many objects are half of them, so that their Secrets do not matter.
+	Few = 2 * many
 	// named is the number of objects that a message names.
 	named = 10
 	// checksumBytes keep a checksum short enough to be typed; it protects from mistakes, not from forgery.
@@ -30,21 +34,77 @@ var precious = []schema.GroupKind{
 	{Kind: "PersistentVolumeClaim"},
 }
 
+// IsPrecious reports whether the deletion of an object of a kind deletes what no manifest contains (MRX-20).
+func IsPrecious(kind schema.GroupKind) bool { return slices.Contains(precious, kind) }
+
+// Manifests says which Secret, and which key of it, the manifest of an object was in at the last successful run.
+type Manifests map[objects.ID]Manifest
+
+// Manifest is a key of a Secret.
+type Manifest struct{ Secret, Key string }
+
 // Deletion has the objects that a run would delete because they are in no manifest any more.
 type Deletion struct {
 	// Had is the number of objects that the inventory has.
 	Had int
-	// Objects are the objects to delete.
+	// Objects are the objects to delete, Stay those that have a manifest.
 	Objects []resourcesv1alpha1.ObjectReference
+	Stay    []objects.ID
+	// Manifests are those of the last successful run of this process; nil before it.
+	Manifests Manifests
 }
 
-// IsMass reports whether the deletion is one of all objects, of which there are many, or of an object of a precious
-// kind (MRX-20).
-func (d Deletion) IsMass() bool {
-	return d.Had >= many && len(d.Objects) >= d.Had ||
-		slices.ContainsFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-			return slices.Contains(precious, objects.IDOfEntry(&ref).GroupKind())
-		})
+// Rule returns the reason why the deletion is a mass deletion, to follow "because"; empty if it is none (MRX-20).
+func (d Deletion) Rule() string {
+	for i := range d.Objects {
+		if IsPrecious(objects.IDOfEntry(&d.Objects[i]).GroupKind()) {
+			return fmt.Sprintf("%s is among them", plan.NameOfReference(&d.Objects[i].ObjectReference))
+		}
+	}
+	switch {
+	case len(d.Objects) < many:
+		return ""
+	case 2*len(d.Objects) >= d.Had:
+		return "they are half or more of the objects"
+	}
+	return d.lostSecret()
+}
+
+// IsMass reports whether the deletion is a mass deletion.
+func (d Deletion) IsMass() bool { return d.Rule() != "" }
+
+// lostSecret returns the rule about a Secret, or a key of one, that had many objects of which none stays. Objects whose
+// Secret this process never read count as those of one Secret.
+func (d Deletion) lostSecret() string {
+	lost := map[Manifest]int{}
+	for i := range d.Objects {
+		from := d.Manifests[objects.IDOfEntry(&d.Objects[i])]
+		lost[from]++
+		if from.Key != "" {
+			lost[Manifest{Secret: from.Secret}]++
+		}
+	}
+	for _, id := range d.Stay {
+		if from, found := d.Manifests[id]; found {
+			delete(lost, from)
+			delete(lost, Manifest{Secret: from.Secret})
+		}
+	}
+	maps.DeleteFunc(lost, func(_ Manifest, n int) bool { return n < many })
+	if len(lost) == 0 {
+		return ""
+	}
+	// A whole Secret comes before a key of it.
+	from := slices.MinFunc(slices.Collect(maps.Keys(lost)), func(a, b Manifest) int {
+		return cmp.Or(cmp.Compare(a.Secret, b.Secret), cmp.Compare(a.Key, b.Key))
+	})
+	switch {
+	case from == Manifest{}:
+		return "it is unknown which Secrets their manifests were in"
+	case from.Key == "":
+		return fmt.Sprintf("they include all objects of Secret %s", from.Secret)
+	}
+	return fmt.Sprintf("they include all objects of key %q of Secret %s", from.Key, from.Secret)
 }
 
 func (d Deletion) names() []string {
@@ -72,11 +132,11 @@ func (d Deletion) String() string {
 const confirmation = resourcesv1alpha1.AnnotationConfirmDeletion + "="
 
 // Message returns the message of the condition while the deletion waits (MRX-21). It is the same for the same set and
-// wait, so that the condition shows the beginning of the wait.
+// wait.
 func (d Deletion) Message(wait time.Duration) string {
-	return fmt.Sprintf("The deletion of %s. It begins %s after the last update of this condition, or at once with the"+
+	return fmt.Sprintf("The deletion of %s. It begins when this condition has been visible for %s, or at once with the"+
 		" annotation %s%s",
-		strings.Replace(d.String(), ":", " waits:", 1), wait, confirmation, d.Checksum())
+		strings.Replace(d.String(), ":", " waits, because "+d.Rule()+":", 1), wait, confirmation, d.Checksum())
 }
 
 // ChecksumIn returns the checksum that a message asks to be confirmed; empty if it asks for none.
@@ -105,8 +165,8 @@ const (
 	Elapsed
 )
 
-// Judge decides whether a deletion waits. confirmed is the value of the annotation, and waited how long the condition
-// has said the same.
+// Judge decides whether a deletion waits. confirmed is the value of the annotation, and waited how long this process
+// has seen the condition that says so.
 func (d Deletion) Judge(wait time.Duration, confirmed string, waited time.Duration) Verdict {
 	switch {
 	case !d.IsMass():

@@ -19,8 +19,8 @@ import (
 const reasonMassDeletion = "MassDeletion"
 
 // holdDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until
-// that was confirmed or has waited long enough (MRX-20 … MRX-23). The status and an annotation are the only memory of
-// that, so that a restart or another leader changes nothing.
+// that was confirmed or has waited long enough (MRX-20 … MRX-23). The wait is over only if this process has seen the
+// condition all the time, so that a user could see it, too: a restart or an outage of the source begins it anew.
 func (r *normalRun) holdDeletion(ctx context.Context) error {
 	if len(r.planned.Delete) == 0 {
 		return r.endConfirmation(ctx)
@@ -31,7 +31,13 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	}
 	wait := ptr.Deref(r.Config.MassDeletion.Wait, metav1.Duration{}).Duration
 	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionHeld, deletion.Message(wait))
-	isHeld, waited := r.waited(change)
+	isHeld := shows(r.mr, change)
+	var waited time.Duration
+	if isHeld && wait > 0 {
+		if waited, err = r.waited(ctx, change, wait); err != nil {
+			return err
+		}
+	}
 	switch deletion.Judge(wait, r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion], waited) {
 	case brake.Ordinary:
 		return nil
@@ -53,13 +59,17 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	case brake.Waits:
 	}
 	if !isHeld {
+		r.states.seesHeld(r.mr, "", 0)
 		r.Metrics.massDeletions.WithLabelValues("held").Inc()
 		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
 	}
 	r.Tracker.PassAllOutOfSync(ownerOf(r.mr), everything)
-	r.result.RequeueAfter = wait - waited
+	r.result.RequeueAfter = min(wait-waited, seeEvery(wait))
 	if err := r.report(ctx, r.mr, change); err != nil {
 		return err
+	}
+	if !isHeld {
+		r.states.seesHeld(r.mr, change.Message, seenWithin(wait))
 	}
 	return errDone
 }
@@ -83,6 +93,10 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	d := brake.Deletion{
 		Had:     len(slices.DeleteFunc(slices.Clone(r.mr.Status.Resources), stays)),
 		Objects: slices.DeleteFunc(slices.Clone(r.planned.Delete), stays),
+		Stay:    r.keys,
+	}
+	if last := r.taken.Last; last != nil {
+		d.Manifests = last.Manifests
 	}
 	if !d.IsMass() {
 		return d, nil
@@ -101,14 +115,29 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	return d, nil
 }
 
-// waited reports whether the status already shows that the deletion waits, and returns the time since then.
-func (r *normalRun) waited(change meta.ConditionChange) (isHeld bool, waited time.Duration) {
-	condition := meta.Conditions(r.mr.Status.Conditions).Get(change.Type)
-	if condition == nil || condition.Reason != change.Reason || condition.Message != change.Message {
-		return false, 0
+// waited returns the time for which this process has seen the condition without a gap. It asks the API server, so that
+// the time passes only while the source answers.
+func (r *normalRun) waited(ctx context.Context, change meta.ConditionChange,
+	wait time.Duration) (time.Duration, error) {
+	live, err := r.confirm(ctx, r.mr)
+	if err != nil || !shows(live, change) {
+		r.states.seesHeld(r.mr, "", 0)
+		return 0, err
 	}
-	return true, r.Clock.Since(condition.LastUpdateTime.Time)
+	return r.states.seesHeld(r.mr, change.Message, seenWithin(wait)), nil
 }
+
+// shows reports whether the status has a condition.
+func shows(mr *resourcesv1alpha1.ManagedResource, change meta.ConditionChange) bool {
+	condition := meta.Conditions(mr.Status.Conditions).Get(change.Type)
+	return condition != nil && condition.Reason == change.Reason && condition.Message == change.Message
+}
+
+// seeEvery returns the interval at which a run looks at the condition of a deletion that waits.
+func seeEvery(wait time.Duration) time.Duration { return min(wait/10, time.Minute) }
+
+// seenWithin returns the longest time between two looks at the condition that is no gap.
+func seenWithin(wait time.Duration) time.Duration { return 2*seeEvery(wait) + 10*time.Second }
 
 // confirmsDeletion reports whether a deletion is confirmed that was not before.
 func confirmsDeletion(before, after *resourcesv1alpha1.ManagedResource) bool {

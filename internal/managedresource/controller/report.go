@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -201,7 +202,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.applier.passOn()
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum,
-		Content: meta.ContentDigest(&mr.Spec, checksum),
+		Content: meta.ContentDigest(&mr.Spec, checksum), Manifests: r.manifests(),
 		Applied: applied, Inventory: meta.InventoryDigest(inventory), Previous: r.previous, Observed: r.reconciled(),
 	}
 	r.succeeded(ctx, completed)
@@ -210,6 +211,22 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	}
 	r.mr = next
 	return completed, nil
+}
+
+// manifests returns where the manifests of the objects were, if there are so many objects that the brake on deletions
+// needs that.
+func (r *normalRun) manifests() brake.Manifests {
+	if len(r.planned.Apply) <= brake.Few {
+		return nil
+	}
+	if r.taken.HasRead(r.mr.Generation, r.content.versions) {
+		return r.taken.Last.Manifests
+	}
+	manifests := make(brake.Manifests, len(r.planned.Apply))
+	for _, desired := range r.planned.Apply {
+		manifests[desired.Ref.ID] = brake.Manifest{Secret: desired.Place.Secret.String(), Key: desired.Place.Key}
+	}
+	return manifests
 }
 
 // reconciled returns the generation that the status names: the previous one, if its content was kept up.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -104,6 +105,21 @@ func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 		return known
 	}
 	return lifecycle.State{}
+}
+
+// seesHeld records that the API server shows the condition with a message about a deletion that waits, and returns the
+// time since which this process has seen it without a gap.
+func (s *states) seesHeld(mr *resourcesv1alpha1.ManagedResource, message string, gap time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, found := s.byOwner[ownerOf(mr)]
+	if !found || known.UID != mr.UID {
+		return 0
+	}
+	now := s.clock.Now()
+	known.Held = known.Held.SeenAgain(message, now, gap)
+	s.byOwner[ownerOf(mr)] = known
+	return now.Sub(known.Held.Since)
 }
 
 // newer reports whether a watch has reported, since the present run for a ManagedResource began, other versions of

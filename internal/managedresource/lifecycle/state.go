@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
@@ -67,6 +68,8 @@ type State struct {
 	Change Change
 	// Pruned identifies the request that objects were deleted for last.
 	Pruned Pruned
+	// Held is the mass deletion that waits; the zero value if none does.
+	Held Held
 	// Alternation is the recent history of the content; nil if it did not change.
 	Alternation *Alternation
 }
@@ -151,6 +154,8 @@ type Completed struct {
 	Checksum string
 	// Content is the digest of the content that was read.
 	Content uint64
+	// Manifests says where the manifests of the objects were; nil for few objects.
+	Manifests brake.Manifests
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64
@@ -181,6 +186,24 @@ func shows(mr *resourcesv1alpha1.ManagedResource, applied meta.ConditionChange, 
 	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
 	return condition != nil && condition.Status == applied.Status && condition.Reason == applied.Reason &&
 		meta.InventoryDigest(mr.Status.Resources) == inventory
+}
+
+// Held is what this process has seen of the condition about a mass deletion that waits (MRX-21).
+type Held struct {
+	// Message is the condition's.
+	Message string
+	// Since is the time of the first look that saw it, Seen that of the last one; there was no gap between them.
+	Since, Seen time.Time
+}
+
+// SeenAgain returns the state after another look at a condition with a message, which continues the former ones unless
+// the last one is longer ago than a gap.
+func (h Held) SeenAgain(message string, now time.Time, gap time.Duration) Held {
+	if h.Message != message || now.Sub(h.Seen) > gap || now.Before(h.Seen) {
+		h = Held{Message: message, Since: now}
+	}
+	h.Seen = now
+	return h
 }
 
 // Pending is the input of a run that ended while objects were being deleted.

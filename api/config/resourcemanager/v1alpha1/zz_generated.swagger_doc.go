@@ -199,7 +199,7 @@ func (ManagedResourceControllerConfig) SwaggerDoc() map[string]string {
 }
 
 var map_MassDeletionConfig = map[string]string{
-	"":     "MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of all objects of a ManagedResource that has ten or more, and of any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.",
+	"":     "MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of ten or more objects that are half or more of those of a ManagedResource, or all of one Secret or of one key of a Secret, and of any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.",
 	"wait": "Wait is the time that a deletion that may be an accident waits for its manifests, unless the annotation resources.gardener.cloud/confirm-deletion confirms it. Default 10m, and 0 under profile gardener: it is only reported.",
 }
 
