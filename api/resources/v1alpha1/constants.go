@@ -128,9 +128,6 @@ const (
 	// AnnotationConfirmDeletion on a ManagedResource confirms a deletion that waits (ReasonDeletionHeld), by the checksum of its objects. resource-manager
 	// sets it when the wait is over, and removes it when nothing is to be deleted.
 	AnnotationConfirmDeletion = "resources.gardener.cloud/confirm-deletion"
-	// AnnotationForceDeletionAfter on a ManagedResource that is being deleted: the finalizers of its objects are removed so long after the deletion of each,
-	// and objects that cannot be reached so long after its own deletion are given up.
-	AnnotationForceDeletionAfter = "resources.gardener.cloud/force-deletion-after"
 	// AnnotationFinalizeDeletionAfter on a live object: its finalizers are removed so long after its deletion.
 	AnnotationFinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
 	// AnnotationOrigin names the ManagedResource that an object comes from.

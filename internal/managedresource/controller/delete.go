@@ -76,7 +76,7 @@ func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool
 		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
 	}
 	if err != nil {
-		return false, requestError{err}
+		return false, err
 	}
 	if err := p.lease.Check(ctx, Live); err != nil {
 		return false, err
@@ -157,7 +157,7 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 		if meta.Refused(err) {
 			ticket.Record(objects.Refused)
 		}
-		return false, requestError{err}
+		return false, err
 	}
 	p.Tracker.SetPending(p.owner, entry.ID, objects.PendingDeletion{}) // Earlier findings are void.
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
@@ -165,7 +165,7 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 	p.mu.Lock()
 	p.accepted[entry] = live
 	p.mu.Unlock()
-	_, err = p.finalizeAfter(live)
+	_, err = finalizeAfter(live)
 	return false, err
 }
 
@@ -253,9 +253,9 @@ func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	return after, nil
 }
 
-// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10, MRX-24).
+// finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10).
 func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) error {
-	after, err := p.finalizeAfter(live)
+	after, err := finalizeAfter(live)
 	if err != nil {
 		return err
 	}

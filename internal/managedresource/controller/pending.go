@@ -117,7 +117,7 @@ func (p *pruner) noteTerminating(id objects.ID, live *unstructured.Unstructured)
 	if before := p.Tracker.Pending(p.owner, id); before.UID == pending.UID || before.UID == "" {
 		pending.Tries = before.Tries
 	}
-	if after, err := p.finalizeAfter(live); err == nil && after != 0 {
+	if after, err := finalizeAfter(live); err == nil && after != 0 {
 		due := live.GetDeletionTimestamp().Add(after)
 		switch {
 		case !due.After(now):

@@ -133,7 +133,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 // error for each that is not gone (MRX-17 … MRX-12). An error of its own means that the lease does not prove that they
 // must be deleted. planned are the objects that the run applies.
 func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) (pending []error, err error) {
+	refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -144,14 +144,6 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		})
 	}
 	p := r.newPruner(ctx, mr, refs, lease, planned)
-	var invalid error
-	if p.force, invalid = forceAfter(mr); invalid != nil {
-		defer func() {
-			if pending != nil {
-				pending = append(pending, invalid)
-			}
-		}()
-	}
 	if err := p.deleteAll(ctx); err != nil {
 		return nil, err
 	}
@@ -226,7 +218,6 @@ func (p *pruner) complete(ctx context.Context) error {
 		}
 	}
 	p.awaitGone(ctx)
-	p.giveUp(ctx)
 	return nil
 }
 
@@ -265,8 +256,6 @@ type pruner struct {
 	lease *lease
 	// planned are the objects that the run applies.
 	planned []objects.ID
-	// force is the grace period of a forced deletion, zero for any other (MRX-24).
-	force time.Duration
 	// others has the claims of other ManagedResources on the objects, after the first findOthers.
 	others     claims
 	findOthers func() error
