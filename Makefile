@@ -14,7 +14,7 @@ export CGO_ENABLED := 0
 GOFLAGS_TEST ?= -ldflags=-w -timeout 20m
 # The race detector runs where goroutines share memory. It needs a C compiler; where there is none the tests run without it.
 RACE         := $(if $(shell command -v gcc || command -v clang),CGO_ENABLED=1 go test -race,go test) $(GOFLAGS_TEST)
-RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target targets turns) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
+RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target turns) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
 COMMANDS     := $(notdir $(wildcard cmd/*))
 # The client, and the name by which kubectl asks it to complete the arguments of kubectl espalier.
 CLIENT       := internal/client/kubectl-espalier

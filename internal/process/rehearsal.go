@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/plaintext"
 	"github.com/espalier-project/espalier/internal/shadow"
 )
 
@@ -44,7 +43,6 @@ type DryRun struct {
 	// earlier are the rounds of earlier passes of the process, and abandoned is the number of objects in their queues.
 	earlier   map[string]float64
 	abandoned float64
-	parts     []takeoverPart
 	names     []string
 	servers   []*shadow.Server
 	configs   []*rest.Config
@@ -52,17 +50,6 @@ type DryRun struct {
 
 func newDryRun(progress io.Writer, limit time.Duration) *DryRun {
 	return &DryRun{Log: shadow.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress, limit: limit}
-}
-
-// Part rehearses one of many targets. Its report is a row of the whole one.
-func (r *DryRun) Part(name string, do func(*DryRun) error) {
-	r.tell("%s", name)
-	part := &DryRun{Log: r.Log, progress: r.progress, limit: r.limit}
-	unknown := ""
-	if err := do(part); err != nil {
-		unknown = plaintext.Line(err.Error())
-	}
-	r.parts = append(r.parts, takeoverPart{Target: name, takeoverReport: *part.report(), Unknown: unknown})
 }
 
 // RESTConfig is like the function RESTConfig, for a client that reads only. Two of the same cluster share the writes
@@ -73,27 +60,14 @@ func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.C
 		if err != nil {
 			return nil, err
 		}
-		return r.wrap(name, config), nil
+		at := slices.IndexFunc(r.configs, func(c *rest.Config) bool { return c.Host == config.Host && c.APIPath == config.APIPath })
+		if at < 0 {
+			at = len(r.servers)
+			r.names, r.servers, r.configs = append(r.names, name), append(r.servers, shadow.New(name)), append(r.configs, config)
+		}
+		config.Wrap(r.servers[at].Wrap)
+		return config, nil
 	}
-}
-
-// Reached returns a function that returns a way that is known, for a client that reads only.
-func (r *DryRun) Reached(name string, way *rest.Config) func(*shared.ClientConnection) (*rest.Config, error) {
-	return func(connection *shared.ClientConnection) (*rest.Config, error) {
-		config := rest.CopyConfig(way)
-		config.QPS, config.Burst = connection.QPS, int(connection.Burst)
-		return r.wrap(name, config), nil
-	}
-}
-
-func (r *DryRun) wrap(name string, config *rest.Config) *rest.Config {
-	at := slices.IndexFunc(r.configs, func(c *rest.Config) bool { return c.Host == config.Host && c.APIPath == config.APIPath })
-	if at < 0 {
-		at = len(r.servers)
-		r.names, r.servers, r.configs = append(r.names, name), append(r.servers, shadow.New(name)), append(r.configs, config)
-	}
-	config.Wrap(r.servers[at].Wrap)
-	return config
 }
 
 // Run runs a manager until nothing is left to do; begun reports whether everything has been started.

@@ -95,15 +95,15 @@ func Kubeconfig(content []byte) (*rest.Config, error) {
 	}
 	for name, user := range kubeconfig.AuthInfos {
 		if user.TokenFile != "" {
-			return nil, fmt.Errorf("token files are not supported in the kubeconfig of a target (user %q)", name)
+			return nil, fmt.Errorf("token files are not supported in the kubeconfig of a shoot (user %q)", name)
 		}
 	}
 	for name, named := range kubeconfig.Clusters {
 		switch {
 		case named.CertificateAuthority != "":
-			return nil, fmt.Errorf("files of certificate authorities are not supported in the kubeconfig of a target (cluster %q)", name)
+			return nil, fmt.Errorf("files of certificate authorities are not supported in the kubeconfig of a shoot (cluster %q)", name)
 		case named.ProxyURL != "":
-			return nil, fmt.Errorf("proxies are not supported in the kubeconfig of a target (cluster %q)", name)
+			return nil, fmt.Errorf("proxies are not supported in the kubeconfig of a shoot (cluster %q)", name)
 		}
 	}
 	return checked(kubeconfig)

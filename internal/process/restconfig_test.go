@@ -71,15 +71,15 @@ func TestRESTConfig(t *testing.T) {
 // TestKubeconfig: a kubeconfig that somebody else has written names no file, program or proxy.
 func TestKubeconfig(t *testing.T) {
 	if config, err := Kubeconfig([]byte(oneCluster)); err != nil || config.Host != "https://named.example.org" || config.BearerToken != "t" {
-		t.Errorf("TGT-15: got %v, %v", config, err)
+		t.Errorf("CCH-2: got %v, %v", config, err)
 	}
 	for name, c := range map[string]struct{ before, after, fails string }{
-		"TGT-15/a token file":       {"token: t", "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", `token files are not supported in the kubeconfig of a target (user "u")`},
-		"TGT-15/a file of CAs":      {`server: "`, `certificate-authority: /ca, server: "`, `files of certificate authorities are not supported in the kubeconfig of a target (cluster "c")`},
-		"TGT-15/a proxy":            {`server: "`, `proxy-url: "http://a", server: "`, `proxies are not supported in the kubeconfig of a target (cluster "c")`},
-		"TGT-15/a program":          {"token: t", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}", "exec configurations are not supported"},
-		"TGT-15/a certificate file": {"token: t", "client-certificate: /a", "client certificate files are not supported"},
-		"TGT-15/no kubeconfig":      {"apiVersion: v1", "secret: content: [", "it is no kubeconfig"},
+		"CCH-2/a token file":       {"token: t", "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", `token files are not supported in the kubeconfig of a shoot (user "u")`},
+		"CCH-2/a file of CAs":      {`server: "`, `certificate-authority: /ca, server: "`, `files of certificate authorities are not supported in the kubeconfig of a shoot (cluster "c")`},
+		"CCH-2/a proxy":            {`server: "`, `proxy-url: "http://a", server: "`, `proxies are not supported in the kubeconfig of a shoot (cluster "c")`},
+		"CCH-2/a program":          {"token: t", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}", "exec configurations are not supported"},
+		"CCH-2/a certificate file": {"token: t", "client-certificate: /a", "client certificate files are not supported"},
+		"CCH-2/no kubeconfig":      {"apiVersion: v1", "secret: content: [", "it is no kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Kubeconfig([]byte(strings.Replace(oneCluster, c.before, c.after, 1)))
@@ -93,7 +93,7 @@ func TestKubeconfig(t *testing.T) {
 // TestKubeconfigsAreBounded: a kubeconfig whose aliases expand is refused at the cost of its size, in a Secret and in a file.
 func TestKubeconfigsAreBounded(t *testing.T) {
 	sizes := []int{20 << 10, 80 << 10, 1 << 20}
-	yamltest.RefusesCheaply(t, "LIM-1/TGT-15", sizes, func(content []byte) error {
+	yamltest.RefusesCheaply(t, "LIM-1/CCH-2", sizes, func(content []byte) error {
 		_, err := Kubeconfig(content)
 		return err
 	})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -40,7 +39,7 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 		Flags: func(set *pflag.FlagSet) {
 			flags(set)
 			set.BoolVar(&dryRun, "dry-run", false, "required: the command never writes")
-			set.DurationVar(&limit, "timeout", 10*time.Minute, "time limit of each target's pass")
+			set.DurationVar(&limit, "timeout", 10*time.Minute, "time limit of the pass")
 			format.Add(set)
 		},
 		Run: func(set *pflag.FlagSet, out io.Writer) error {
@@ -66,72 +65,19 @@ type takeoverReport struct {
 	Writes []shadow.Write `json:"writes"`
 	// TokensTakenForAccepted counts the tokens that the pass would ask the API server about, which is a write.
 	TokensTakenForAccepted int `json:"tokensTakenForAccepted,omitempty"`
-	// Targets are the reports about many targets.
-	Targets []takeoverPart `json:"targets,omitempty"`
-}
-
-// takeoverPart is the report about one of many targets.
-type takeoverPart struct {
-	Target string `json:"target"`
-	takeoverReport
-	// Unknown is the reason why the pass of the target ended early, if it did.
-	Unknown string `json:"unknown,omitempty"`
 }
 
 // answer returns the exit code.
 func (r *takeoverReport) answer() error {
-	unknown, writes := 0, len(r.Writes)
-	for i := range r.Targets {
-		writes += len(r.Targets[i].Writes)
-		if r.Targets[i].Unknown != "" {
-			unknown++
-		}
-	}
-	switch {
-	case unknown > 0:
-		return fmt.Errorf("not known for %d of %d targets", unknown, len(r.Targets))
-	case writes > 0:
+	if len(r.Writes) > 0 {
 		return someWrites
 	}
 	return nil
 }
 
-// printTargets prints a table with a row for each target.
-func (r *takeoverReport) printTargets(out io.Writer) error {
-	verbs := []string{"create", "update", "patch", "delete"}
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintf(table, "TARGET\tWRITES\t%s\tUNKNOWN\n", strings.ToUpper(strings.Join(verbs, "\t")))
-	some := 0
-	for i := range r.Targets {
-		t := &r.Targets[i]
-		_, _ = fmt.Fprintf(table, "%s\t%d", t.Target, len(t.Writes))
-		if len(t.Writes) > 0 {
-			some++
-		}
-		for _, verb := range verbs {
-			number := 0
-			for _, w := range t.Writes {
-				if w.Verb == verb {
-					number++
-				}
-			}
-			_, _ = fmt.Fprintf(table, "\t%d", number)
-		}
-		_, _ = fmt.Fprintf(table, "\t%s\n", t.Unknown)
-	}
-	if err := table.Flush(); err != nil { // A writer that fails fails here, too.
-		return err
-	}
-	_, err := fmt.Fprintf(out, "%d targets, %d with writes; --output json has each write.\n", len(r.Targets), some)
-	return err
-}
-
 func (r *takeoverReport) print(out io.Writer, format ReportFormat, complete bool) error {
 	if format.OutputFormat != "" {
 		return format.Print(out, r)
-	}
-	if r.Targets != nil {
-		return r.printTargets(out)
 	}
 	var b strings.Builder
 	for _, w := range r.Writes {
@@ -197,7 +143,7 @@ func (f *ReportFormat) Set(value string) error {
 }
 
 func (r *DryRun) report() *takeoverReport {
-	report := &takeoverReport{Writes: []shadow.Write{}, Targets: r.parts}
+	report := &takeoverReport{Writes: []shadow.Write{}}
 	for _, s := range r.servers {
 		report.Writes = append(report.Writes, s.Writes()...)
 		report.TokensTakenForAccepted += s.Assumed()

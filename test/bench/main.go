@@ -75,7 +75,6 @@ var scenarios = []scenario{
 	{"gatekeeper", gatekeeper},
 	{"size10000", sizeOf(largest, true)},
 	{"size100000", sizeOf(huge, true)},
-	{"targets", manyTargets},
 	{"references", references},
 }
 
@@ -107,7 +106,7 @@ func run(ctx context.Context, b *bench, only string) error {
 
 // isolated runs a scenario with clusters of its own, so that none works on what another one has left.
 func (b *bench) isolated(ctx context.Context, s scenario) error {
-	if !strings.HasPrefix(s.name, "size") && !slices.Contains([]string{"executable", "tracker", "checks", "gatekeeper", "references", "targets"}, s.name) {
+	if !strings.HasPrefix(s.name, "size") && !slices.Contains([]string{"executable", "tracker", "checks", "gatekeeper", "references"}, s.name) {
 		var err error
 		b.scenario = s.name
 		if b.Landscape, err = harness.StartLandscape(ctx, filepath.Join(b.dir, s.name), s.name == "landscape" || s.name == "drift", nil); err != nil {

@@ -3,7 +3,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -42,11 +41,9 @@ func Client() process.Command {
 func takeover() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	var extraTargetNamespaces []string
-	allShoots := false
 	add := func(set *pflag.FlagSet) {
 		flags.Add(set)
 		resourcemanager.ExtraTargetNamespaces(set, &extraTargetNamespaces)
-		resourcemanager.AllShoots(set, &allShoots)
 	}
 	return process.Takeover("resource-manager or admission-controller", add, func(ctx context.Context, _ *pflag.FlagSet, r *process.DryRun) error {
 		content, err := flags.Content()
@@ -57,12 +54,9 @@ func takeover() process.Subcommand {
 		if err != nil {
 			return err
 		}
-		if kind.Format.Kind == admissioncontroller.ConfigKind.Format.Kind && allShoots {
-			return errors.New("--all-shoots is for a configuration of resource-manager")
-		}
 		if kind.Format.Kind == admissioncontroller.ConfigKind.Format.Kind {
 			return admissioncontroller.Rehearse(ctx, flags, r)
 		}
-		return resourcemanager.Rehearse(ctx, flags, extraTargetNamespaces, allShoots, r)
+		return resourcemanager.Rehearse(ctx, flags, extraTargetNamespaces, r)
 	})
 }

@@ -28,7 +28,7 @@ func TestEffective(t *testing.T) {
 		"CLI-65/resource-manager": {resourcemanager.ConfigKind, election, []string{
 			"allowHolds: null # not set. Default: true if the target is the source",
 			"syncPeriod: null # not set. Default 1h when enabled.",
-			"targets: null # not set.",
+			"debugging: null # not set.",
 		}},
 		"CLI-65/admission-controller":  {admissioncontroller.ConfigKind, "server: {}\n", nil},
 		"CLI-65/node-agent-authorizer": {nodeagentauthorizer.ConfigKind, "authorizeWithSelectors: false\n", nil},

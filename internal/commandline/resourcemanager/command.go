@@ -72,29 +72,19 @@ var ConfigKind = process.ConfigKind{Format: format, Read: func(file *process.Con
 // takeover prints what the first pass would write.
 func takeover() process.Subcommand {
 	flags := options{ConfigFlags: &process.ConfigFlags{}, anywhere: true}
-	allShoots := false
-	add := func(set *pflag.FlagSet) {
-		flags.add(set)
-		AllShoots(set, &allShoots)
-	}
-	return process.Takeover("resource-manager", add, func(ctx context.Context, set *pflag.FlagSet, r *process.DryRun) error {
-		return flags.rehearse(ctx, set, allShoots, r)
-	})
+	return process.Takeover("resource-manager", flags.add, flags.rehearse)
 }
 
 // Rehearse prints what the first pass with a configuration file would write.
-func Rehearse(ctx context.Context, file *process.ConfigFlags, extraTargetNamespaces []string, allShoots bool, r *process.DryRun) error {
+func Rehearse(ctx context.Context, file *process.ConfigFlags, extraTargetNamespaces []string, r *process.DryRun) error {
 	o := options{ConfigFlags: file, anywhere: true, extraTargetNamespaces: extraTargetNamespaces}
-	return o.rehearse(ctx, nil, allShoots, r)
+	return o.rehearse(ctx, nil, r)
 }
 
-func (o *options) rehearse(ctx context.Context, set *pflag.FlagSet, allShoots bool, r *process.DryRun) error {
+func (o *options) rehearse(ctx context.Context, set *pflag.FlagSet, r *process.DryRun) error {
 	cfg, _, err := o.built(set)
 	if err != nil {
 		return err
-	}
-	if allShoots && cfg.Targets == nil {
-		cfg.Targets = resourcemanager.ShootsOfSeed()
 	}
 	return resourcemanager.Rehearse(ctx, cfg, r)
 }
@@ -121,12 +111,6 @@ func (o *options) add(flags *pflag.FlagSet) {
 	o.Add(flags)
 	ExtraTargetNamespaces(flags, &o.extraTargetNamespaces)
 	o.old.add(flags)
-}
-
-// AllShoots adds the flag of takeover for all shoots of a seed.
-func AllShoots(flags *pflag.FlagSet, all *bool) {
-	flags.BoolVar(all, "all-shoots", false, "rehearse each shoot of the seed in turn, and print a table; without targets in the configuration a shoot is a namespace "+
-		"with the label gardener.cloud/role=shoot and the Secret gardener")
 }
 
 // ExtraTargetNamespaces adds the flag for them.

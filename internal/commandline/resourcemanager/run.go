@@ -2,12 +2,9 @@ package resourcemanager
 
 import (
 	"net/http"
-	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -19,20 +16,8 @@ import (
 // a budget that a busy machine uses up before the cache is asked says that it has not synced.
 const probeBudget = 200 * time.Millisecond
 
-// manyGarbage bounds the garbage with many targets, in percent of the memory that is in use.
-const manyGarbage = 50
-
 // run starts what the table has and is switched on, and runs until a signal (PRC-2 … PRC-11).
 func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
-	if cfg.Targets != nil {
-		// The client library's goroutines, such as those that decode the events of a watch, log what they panic with, and their watch ends. With one
-		// target the process ends; with many, one must not end the others.
-		runtime.ReallyCrash = false
-		// ^Most of the memory holds long-lived objects: with the default of 100 there would be as much garbage.
-		if _, set := os.LookupEnv("GOGC"); !set {
-			debug.SetGCPercent(manyGarbage)
-		}
-	}
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
 	p, err := resourcemanager.New(cfg, metrics.Registry, log)
@@ -42,7 +27,7 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	apiServer := process.APIServerHealthz(p.Clientset.Discovery().RESTClient())
 	if err := process.AddChecks(p.Manager, drain,
 		process.Check{Name: "apiserver-healthz", Live: process.WithGrace(apiServer, log, p.Clock), Ready: process.UntilFirst(apiServer)},
-		process.Check{Name: "managedresources", Ready: func(*http.Request) error { return p.Ready() }},
+		process.Check{Name: "managedresources", Ready: func(*http.Request) error { return p.Engine.Ready() }},
 		process.SyncCheck("source-informer-sync", func() []string { return p.SourceAwaited(probeBudget) }, log),
 		process.SyncCheck("target-informer-sync", func() []string { return p.TargetAwaited(probeBudget) }, log)); err != nil {
 		return err

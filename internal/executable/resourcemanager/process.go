@@ -26,7 +26,6 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
-	"github.com/espalier-project/espalier/internal/managedresource/targets"
 	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
@@ -44,12 +43,10 @@ type Process struct {
 	Registry  prometheus.Registerer
 	Log       logr.Logger
 
-	// Engine applies ManagedResources; nil if there are many targets, each of which has its own.
+	// Engine applies ManagedResources.
 	Engine *engine.Engine
 	// Marked has the objects that the garbage collector marked; nil if it is off.
 	Marked *marked.Set
-	// Targets are managed in place of Target, which is nil then.
-	Targets *targets.Targets
 	// agents is the view of the node-agent authorizer; nil if it is off.
 	agents *view.View
 	// guard decides who reads explanations; without one there are none.
@@ -74,9 +71,6 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 }
 
 func assemble(cfg *configuration, rows []Row, reached connections, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
-	if cfg.Targets != nil {
-		return assembleMany(cfg, rows, reached, registry, log)
-	}
 	log.Info("Getting rest configs")
 	sourceConfig, err := reached.source(&cfg.SourceClientConnection)
 	if err != nil {
@@ -171,12 +165,8 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, guard
 	if err != nil {
 		return nil, err
 	}
-	election := &cfg.LeaderElection
-	if cfg.Sharded() {
-		election = nil // The Leases of targets are all that the processes share.
-	}
 	return process.NewManager(process.ManagerOptions{
-		Guard: guarded, REST: sourceConfig, Scheme: scheme, LeaderElection: election, Webhooks: &cfg.Server.Webhooks,
+		Guard: guarded, REST: sourceConfig, Scheme: scheme, LeaderElection: &cfg.LeaderElection, Webhooks: &cfg.Server.Webhooks,
 		HealthProbes: cfg.Server.HealthProbes, Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Cache: kept, Mapper: cluster.Mapper(feature.Source, reads), Log: log,
 	})
 }
@@ -195,11 +185,9 @@ func targetScheme() (*runtime.Scheme, error) {
 // add gives the manager the enabled features: those of every replica begin at once, the others with the leader.
 func (p *Process) add(rows []Row) error {
 	byName := map[feature.Cluster]*cluster.Cluster{feature.Source: p.Source, feature.Target: p.Target}
-	if p.Target != nil {
-		// The cache of the target keeps only kinds that a feature reads, and costs nothing without them.
-		if err := p.Manager.Add(p.Target); err != nil {
-			return err
-		}
+	// The cache of the target keeps only kinds that a feature reads, and costs nothing without them.
+	if err := p.Manager.Add(p.Target); err != nil {
+		return err
 	}
 	var leaders []Row
 	for _, row := range rows {
@@ -246,7 +234,7 @@ func (p *Process) TargetAwaited(budget time.Duration) []string {
 
 // awaited returns the names of the kinds that the cache of a cluster lacks.
 func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.Duration) []string {
-	if c == nil || c.Synced(budget) {
+	if c.Synced(budget) {
 		return nil
 	}
 	awaited := []string{"the cache of the " + string(name) + " cluster"}
@@ -261,7 +249,7 @@ func Namespaces(cfg *configuration) map[feature.Cluster][]string {
 	return map[feature.Cluster][]string{feature.Source: cfg.SourceClientConnection.Namespaces, feature.Target: cfg.TargetClientConnection.Namespaces}
 }
 
-// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given, or does not go with many targets.
+// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given.
 func NotBuilt(cfg *configuration, except []string) field.ErrorList {
-	return append(feature.NotBuilt(Table(), cfg, except), notWithTargets(cfg)...)
+	return feature.NotBuilt(Table(), cfg, except)
 }

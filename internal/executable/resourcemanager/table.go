@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/managedresource/engine"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
@@ -45,17 +46,13 @@ func Table() []Row {
 		{
 			Name: "managedresource", Runs: feature.Leader,
 			Doc:   "Applies the objects of ManagedResources, keeps them so, and judges their health and progress.",
-			Reads: managedResourceReads, Writes: managedResourceWrites, Metrics: managedResourceMetrics, Start: startManagedResources,
+			Reads: engine.Reads, Writes: engine.Writes, Metrics: engine.Metrics,
+			Start: func(ctx context.Context, p *Process) error { return p.Engine.Start(ctx) },
 		},
 		{
 			Name: "leader-election", Runs: feature.EveryReplica,
 			Doc:    "Elects the replica that runs the features of the leader.",
 			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
-		},
-		{
-			Name: "sharding", Switch: "targets.sharding.enabled", Runs: feature.EveryReplica,
-			Doc:   "Shares the targets of a process for many with other replicas, in place of a leader.",
-			Start: func(context.Context, *Process) error { return nil }, // It is part of the targets.
 		},
 		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,

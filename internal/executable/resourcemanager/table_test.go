@@ -279,9 +279,6 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: %v", name, errs)
 		}
 		for _, row := range Table() {
-			if cfg.Targets == nil && strings.HasPrefix(row.Switch, "targets.") {
-				continue // Both are of a process with one target.
-			}
 			if row.Switch != "" && feature.IsOn(cfg, row.Switch) != (name == "everything") {
 				t.Errorf("%s: %s is on: %t", name, row.Switch, feature.IsOn(cfg, row.Switch))
 			}

@@ -7,79 +7,20 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	"github.com/espalier-project/espalier/internal/managedresource/targets"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
 // Rehearse runs the leader's features, until nothing is left to do. It takes no lease and serves nothing; features
 // that only answer requests write nothing of their own accord, and are left out.
 func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error {
-	if cfg.Targets != nil {
-		return rehearseAll(ctx, cfg, r)
-	}
-	return rehearse(ctx, cfg, r, r.RESTConfig(string(feature.Target)))
-}
-
-// ShootsOfSeed are the targets that gardenlet prepares in a seed: the namespace of a shoot has a Secret with the shoot's kubeconfig.
-func ShootsOfSeed() *config.TargetsConfiguration {
-	return &config.TargetsConfiguration{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gardener.cloud/role": "shoot"}},
-		Kubeconfig:        &config.SecretKey{SecretName: "gardener", Key: "kubeconfig"},
-	}
-}
-
-// findTimeout limits each request by which targets are found.
-const findTimeout = 30 * time.Second
-
-// rehearseAll rehearses one target after the other. A target that fails does not keep the others from being rehearsed.
-func rehearseAll(ctx context.Context, cfg *configuration, r *process.DryRun) error {
-	reached, err := r.RESTConfig(string(feature.Source))(&cfg.SourceClientConnection)
-	if err != nil {
-		return fmt.Errorf("source cluster: %w", err)
-	}
-	reached.Timeout = findTimeout
-	client, err := kubernetes.NewForConfig(reached)
-	if err != nil {
-		return fmt.Errorf("source cluster: %w", err)
-	}
-	all, err := targets.Enumerate(ctx, targets.Options{Config: cfg, Source: client, Load: process.Kubeconfig, Clock: clock.RealClock{}, Log: r.Log})
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 {
-		return errors.New("the source has no namespace of a target")
-	}
-	for i := range all {
-		if ctx.Err() != nil {
-			break // The other targets would each be asked for their version.
-		}
-		r.Part(all[i].Name, func(part *process.DryRun) error {
-			way, own, err := all[i].Resolve(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			return rehearse(ctx, own, part, part.Reached(string(feature.Target), way))
-		})
-	}
-	return ctx.Err()
-}
-
-func rehearse(ctx context.Context, cfg *configuration, r *process.DryRun, target func(*shared.ClientConnection) (*rest.Config, error)) error {
 	cfg.LeaderElection.LeaderElect = ptr.To(false)
 	cfg.Server.HealthProbes, cfg.Server.Metrics, cfg.Debugging = nil, nil, nil
 	rows := slices.DeleteFunc(feature.Enabled(Table(), cfg), func(row Row) bool { return row.Runs != feature.Leader || !row.Built() })
@@ -93,7 +34,7 @@ func rehearse(ctx context.Context, cfg *configuration, r *process.DryRun, target
 			return start(ctx, p)
 		}
 	}
-	p, err := assemble(cfg, rows, connections{r.RESTConfig(string(feature.Source)), target}, prometheus.NewRegistry(), r.Log)
+	p, err := assemble(cfg, rows, connections{r.RESTConfig(string(feature.Source)), r.RESTConfig(string(feature.Target))}, prometheus.NewRegistry(), r.Log)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func resourceManager() *executable {
 				"apiVersion": resourcemanager.APIVersion, "kind": resourcemanager.Kind,
 				"server": ports(defaults.Server.Webhooks.Port, defaults.Server.HealthProbes.Port, defaults.Server.Metrics.Port),
 			},
-			Connections: []connection{{Cluster: feature.Source, Path: "sourceClientConnection"}, {Cluster: feature.Target, Path: "targetClientConnection", Unless: "targets"}},
+			Connections: []connection{{Cluster: feature.Source, Path: "sourceClientConnection"}, {Cluster: feature.Target, Path: "targetClientConnection"}},
 			Base:        map[string]any{"runtime": feature.Installation{}.Namespaces(), "shoot": feature.Installation{Shoot: true}.Namespaces()},
 		},
 	}

@@ -126,8 +126,8 @@ func agrees(dir, name string, values map[string]any, r *rendered, config string)
 		}
 		kubeconfig, _ := at(content, cluster+"ClientConnection.kubeconfig").(string)
 		want := []string{}
-		// The shoots of a folder and the targets of resource-manager are other clusters.
-		elsewhere := kubeconfig != "" || cluster == "target" && (at(content, "shootsDirectory") != nil || at(content, "targets") != nil)
+		// The shoots of a folder are other clusters.
+		elsewhere := kubeconfig != "" || cluster == "target" && at(content, "shootsDirectory") != nil
 		if elsewhere == remote {
 			all, err := objects(printed)
 			if err != nil {
@@ -286,15 +286,6 @@ func switches(schema map[string]any, path string) []string {
 	return all
 }
 
-// TestSharedTargets: processes that share targets have the rights that they need.
-func TestSharedTargets(t *testing.T) {
-	values := with(cases(t, "resource-manager")["many-shoots"], "config.targets.sharding.enabled", true)
-	r := render(t, "resource-manager", values)
-	if err := agrees(t.TempDir(), "resource-manager", values, r, configurationText(t, r)); err != nil {
-		t.Errorf("TGT-16: %v", err)
-	}
-}
-
 // TestAnyConfiguration: whatever is switched on, rendered rights and webhooks are those that the executable needs.
 func TestAnyConfiguration(t *testing.T) {
 	schema := map[string]any{}
@@ -309,10 +300,6 @@ func TestAnyConfiguration(t *testing.T) {
 		values := map[string]any{}
 		set := func(path string, value any) { values = with(values, path, value) }
 		for _, path := range paths {
-			// Targets exclude most of the other features: the values of ci, and TestSharedTargets, have them.
-			if strings.HasPrefix(path, "targets.") {
-				continue
-			}
 			// Older spellings are tried by their own, as both at once are refused.
 			if !strings.Contains(path, "kubeletCSRApprover") && !strings.Contains(path, "controllers.node.") && !strings.Contains(path, "tokenValidator") && rapid.Bool().Draw(rt, path) {
 				set("config."+path, true)

@@ -26,7 +26,6 @@ func TestQuestions(t *testing.T) {
 		"How do I keep an edit for two hours?":                  {"troubleshooting", "how-do-i-stop-it", []string{"kubectl espalier hold", "--for 2h"}},
 		"What holds the deletion of a ManagedResource?":         {"troubleshooting", "a-managedresource-does-not-go", []string{"finalizers", "keepObjects"}},
 		"How much memory for admission-controller?":             {"sizing", "admission-controller", []string{"10,000 shoots", "MiB", "Request the memory"}},
-		"Can one process serve many shoots, and at which cost?": {"many-targets", "the-bill", []string{"200 shoots", "resident memory"}},
 		"What would the first pass write?":                      {"migrate", "before", []string{"takeover", "--dry-run"}},
 		"How do I go back to Gardener's component?":             {"migrate", "back", []string{"imageVectorOverwrite", "Nothing has to be converted"}},
 		"What may a stolen gardenlet do?":                       {"security", "who-may-attack-what", []string{"a seed's gardenlet", "references to objects"}},

@@ -72,8 +72,6 @@ var scenarios = []scenario{
 	{"DBG-1", "pages", "40 debug pages at once", "decisions, 100/s", pages},
 	{"CW-2", "unread", "200 streams on one connection whose answers are never read", "small reviews, 100/s", unread},
 	{"TR-24", "stripped", "a webhook of the target that strips the token from its Secret", "another Secret that asks for a token", stripped},
-	{"TGT-15", "kubeconfigs", "kubeconfigs of a target with 80 KiB of aliases, 5/s", "another target that gets a new object each 200 ms", kubeconfigs},
-	{"LIM-2", "answers", "a target whose lists and discovery have 4 MiB of empty objects", "another target that gets a new object each 200 ms", expanding},
 	{"LIM-3", "headers", "1,500 requests on 6 connections with headers of a megabyte, whose bodies never come", "small reviews, 100/s", headers},
 	{"LIM-4", "guesses", "120 strangers that guess tokens", "a scrape of the metrics each 100 ms", guesses},
 	{"T3-6", "target", "80 KiB of aliases in a Secret of the target", "another Secret that asks for a token", target},

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -90,29 +88,24 @@ func TestQuickstart(t *testing.T) {
 		t.Errorf("%s has %d commands of at most %d, and %d words of at most %d", page, commands, mostCommands, words, mostWords)
 	}
 	begin := time.Now()
-	follow(t, []string{"resource-manager", "helm"}, nil, page)
+	follow(t, []string{"resource-manager", "helm"}, page)
 	t.Logf("%s: %d commands, %d words, %.0f seconds with the start of the cluster", page, commands, words, time.Since(begin).Seconds())
-}
-
-// TestManyTargets has one process look after three shoots, of which one hangs.
-func TestManyTargets(t *testing.T) {
-	follow(t, []string{"resource-manager"}, withFreePorts("18301", "18302", "18303", "18304", "18305", "18306"), "test/env/quickstart/testdata/many-targets.md")
 }
 
 // TestWalkthrough installs all executables by their charts, removes and installs them again, breaks them, and finds the way back.
 func TestWalkthrough(t *testing.T) {
-	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer", "helm"}, nil,
+	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer", "helm"},
 		"docs/walkthrough.md", "test/env/quickstart/testdata/faults.md")
 }
 
 // TestGuides follows the guides of operators. They work with the same files.
 func TestGuides(t *testing.T) {
-	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer"}, nil,
+	follow(t, []string{"resource-manager", "admission-controller", "node-agent-authorizer"},
 		"docs/operations/install.md", "docs/operations/upgrade.md", "docs/operations/migrate.md")
 }
 
 // follow runs the commands of pages against an API server of their own, in a folder with what they need of the repository.
-func follow(t *testing.T, executables []string, change func(*testing.T, string) string, pages ...string) {
+func follow(t *testing.T, executables []string, pages ...string) {
 	root, err := harness.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -126,9 +119,6 @@ func follow(t *testing.T, executables []string, change func(*testing.T, string) 
 		if _, err := exec.LookPath(name); err != nil && strings.Contains(text, name+" ") {
 			t.Skipf("%s, which the commands of %v need, is not on this machine", name, pages)
 		}
-	}
-	if change != nil {
-		text = change(t, text)
 	}
 	work := workplace(t, root, executables)
 	path := tools(t, work) + string(os.PathListSeparator) + os.Getenv("PATH")
@@ -201,23 +191,6 @@ func buildHelm(t *testing.T, root, dir string) {
 	command.Dir = filepath.Join(root, "internal", "tools", "charts")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("building helm: %v: %s", err, out)
-	}
-}
-
-// withFreePorts replaces the ports of a page by some that nobody listens on, as tests run beside each other.
-func withFreePorts(of ...string) func(*testing.T, string) string {
-	return func(t *testing.T, text string) string {
-		ports, err := cluster.FreePorts(len(of))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, port := range of {
-			if !strings.Contains(text, port) {
-				t.Fatalf("no command uses port %s", port)
-			}
-			text = strings.ReplaceAll(text, port, strconv.Itoa(ports[i]))
-		}
-		return text
 	}
 }
 

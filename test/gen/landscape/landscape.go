@@ -42,7 +42,23 @@ const CloudProfile = "profile"
 // Generate calls emit for each object of the garden, those that others need first.
 func (o Options) Generate(emit func(Object) error) error {
 	var failed error
-	add := adding(emit, &failed)
+	// add completes an object and emits it, until the first error.
+	add := func(resource, apiVersion, kind, namespace, name string, content fields) {
+		if failed != nil {
+			return
+		}
+		metadata := fields{"name": name}
+		if namespace != "" {
+			metadata["namespace"] = namespace
+		}
+		if more, found := content["metadata"].(fields); found {
+			for key, value := range more {
+				metadata[key] = value
+			}
+		}
+		content["apiVersion"], content["kind"], content["metadata"] = apiVersion, kind, metadata
+		failed = emit(Object{resource, content})
+	}
 	const core, security = "core.gardener.cloud/v1beta1", "security.gardener.cloud/v1alpha1"
 	for i := range o.Projects {
 		name, namespace := fmt.Sprintf("p%03d", i), o.namespace(i)
@@ -58,33 +74,6 @@ func (o Options) Generate(emit func(Object) error) error {
 		o.shoot(i, add)
 	}
 	return failed
-}
-
-// GenerateShoot calls emit for a shoot, and for what belongs to it.
-func (o Options) GenerateShoot(i int, emit func(Object) error) error {
-	var failed error
-	o.shoot(i, adding(emit, &failed))
-	return failed
-}
-
-// adding returns what completes objects and emits them, until the first error.
-func adding(emit func(Object) error, failed *error) adder {
-	return func(resource, apiVersion, kind, namespace, name string, content fields) {
-		if *failed != nil {
-			return
-		}
-		metadata := fields{"name": name}
-		if namespace != "" {
-			metadata["namespace"] = namespace
-		}
-		if more, found := content["metadata"].(fields); found {
-			for key, value := range more {
-				metadata[key] = value
-			}
-		}
-		content["apiVersion"], content["kind"], content["metadata"] = apiVersion, kind, metadata
-		*failed = emit(Object{resource, content})
-	}
 }
 
 type adder func(resource, apiVersion, kind, namespace, name string, content fields)

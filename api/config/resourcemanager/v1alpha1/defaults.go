@@ -3,8 +3,6 @@ package v1alpha1
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
@@ -15,11 +13,7 @@ func SetDefaults(c *ResourceManagerConfiguration) {
 	}
 	shared.SetDefaultsClientConnection(&c.SourceClientConnection, 100, 130)
 	shared.SetDefaultsClientConnection(c.TargetClientConnection, 100, 130)
-	setDefaultsTargets(c.Targets)
 	shared.SetDefaultsLeaderElection(&c.LeaderElection, "gardener-resource-manager")
-	if c.Targets != nil && !*c.LeaderElection.LeaderElect {
-		shared.SetDefaultValue(&c.LeaderElection.ResourceNamespace, metav1.NamespaceDefault) // Each process with targets has a Lease.
-	}
 	shared.SetDefaultValue(&c.LogLevel, shared.LogLevelInfo)
 	shared.SetDefaultValue(&c.LogFormat, shared.LogFormatJSON)
 

@@ -40,11 +40,3 @@ func ExampleSetDefaults() {
 	fmt.Println(c.Server.Webhooks.Port, c.LogLevel, *c.Controllers.ResourceClass, c.Controllers.ManagedResource.SyncPeriod.Duration)
 	// Output: 9449 info resources 1m0s
 }
-
-// The faults of an entry of targets.directory.
-func ExampleValidateTargetEntry() {
-	for _, fault := range v1alpha1.ValidateTargetEntry(&v1alpha1.TargetEntry{Namespace: "shoot--dev--one"}) {
-		fmt.Println(fault)
-	}
-	// Output: kubeconfig: Required value: must name the kubeconfig of the target
-}

@@ -30,10 +30,6 @@ type ResourceManagerConfiguration struct {
 	// TargetClientConnection is the connection to the cluster with the managed objects.
 	// +optional
 	TargetClientConnection *shared.ClientConnection `json:"targetClientConnection,omitempty"`
-	// Targets serves many targets in place of the one of targetClientConnection, whose other settings hold for
-	// each. Only the ManagedResource and health controllers go with it.
-	// +optional
-	Targets *TargetsConfiguration `json:"targets,omitempty"`
 	// LeaderElection configures the election among several instances.
 	// +optional
 	LeaderElection shared.LeaderElection `json:"leaderElection,omitempty"`

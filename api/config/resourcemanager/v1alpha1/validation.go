@@ -24,7 +24,6 @@ func Validate(c *ResourceManagerConfiguration) field.ErrorList {
 	if c.TargetClientConnection != nil {
 		all = append(all, shared.ValidateClientConnection(c.TargetClientConnection, field.NewPath("targetClientConnection"))...)
 	}
-	all = append(all, validateTargets(c, field.NewPath("targets"))...)
 	all = append(all, shared.ValidateLeaderElection(&c.LeaderElection, field.NewPath("leaderElection"))...)
 	all = append(all, validateServer(&c.Server, field.NewPath("server"))...)
 	all = append(all, shared.ValidateLog(c.LogLevel, c.LogFormat)...)

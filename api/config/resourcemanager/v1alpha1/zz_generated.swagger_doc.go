@@ -2,79 +2,6 @@
 
 package v1alpha1
 
-var map_SecretKey = map[string]string{
-	"":           "SecretKey is a key of a Secret in the namespace of a target.",
-	"secretName": "SecretName is the name of the Secret.",
-	"key":        "Key is the key of its data. Default kubeconfig, bundle.crt, token or overrides.yaml.",
-}
-
-func (SecretKey) SwaggerDoc() map[string]string {
-	return map_SecretKey
-}
-
-var map_TargetEntry = map[string]string{
-	"":           "TargetEntry is a file in targets.directory.",
-	"namespace":  "Namespace is the namespace of the source with the ManagedResources. Default: the name of the file without its ending.",
-	"kubeconfig": "Kubeconfig is the path of the target's kubeconfig; a relative one begins at the folder.",
-}
-
-func (TargetEntry) SwaggerDoc() map[string]string {
-	return map_TargetEntry
-}
-
-var map_TargetLimits = map[string]string{
-	"":                    "TargetLimits restrict the resources that targets use in the process.",
-	"requestsInFlight":    "RequestsInFlight limits the concurrent requests to one target, without watches. Default 32.",
-	"bytesInFlight":       "BytesInFlight limits all concurrent answers of one target, as text and decoded, without watches; a request that exceeds it fails. Default 64Mi.",
-	"totalBytesInFlight":  "TotalBytesInFlight is the same for all targets together: the target that has most fails first. Default 256Mi.",
-	"watchBytesPerSecond": "WatchBytesPerSecond limits the bytes that the watches of one target deliver in a second, with bursts of eight times that. Default 2Mi.",
-}
-
-func (TargetLimits) SwaggerDoc() map[string]string {
-	return map_TargetLimits
-}
-
-var map_TargetOverrides = map[string]string{
-	"":                 "TargetOverrides are the settings of one target that differ. Fields that are not set are as in the configuration.",
-	"resourceClass":    "ResourceClass is the class of the ManagedResources to look after.",
-	"qps":              "QPS is the limit of requests per second.",
-	"burst":            "Burst limits the requests that may exceed QPS for a moment.",
-	"concurrentSyncs":  "ConcurrentSyncs is the number of workers of each controller.",
-	"syncPeriod":       "SyncPeriod is that of controllers.managedResource and controllers.health.",
-	"driftRepairDelay": "DriftRepairDelay is that of controllers.managedResource.",
-}
-
-func (TargetOverrides) SwaggerDoc() map[string]string {
-	return map_TargetOverrides
-}
-
-var map_TargetSharding = map[string]string{
-	"":        "TargetSharding has several processes share targets. There is no leader then.",
-	"enabled": "Enabled gives each of several processes with the same configuration an equal share of the targets. Default false: one process leads and has all targets, and others wait.",
-}
-
-func (TargetSharding) SwaggerDoc() map[string]string {
-	return map_TargetSharding
-}
-
-var map_TargetsConfiguration = map[string]string{
-	"":                  "TargetsConfiguration has one process look after the ManagedResources of many targets. A target is a namespace of the source: its ManagedResources and Secrets, and a kubeconfig of the cluster that they are for. Exactly one of namespaceSelector and directory selects the targets.",
-	"namespaceSelector": "NamespaceSelector selects the namespaces by labels. A namespace that loses the labels is let go, and nothing is deleted.",
-	"directory":         "Directory is a folder with a TargetEntry <name>.yaml for each target, instead of namespaceSelector.",
-	"kubeconfig":        "Kubeconfig is the Secret in the namespace of the target with its kubeconfig, unless server, ca and token are set.",
-	"server":            "Server is the URL of the target's API server, instead of the kubeconfig's; {namespace} stands for the namespace of the target.",
-	"ca":                "CA is the Secret with the CA certificates of the target, instead of the kubeconfig's.",
-	"token":             "Token is the Secret with a bearer token, instead of the kubeconfig's. A changed token is used at once.",
-	"overrides":         "Overrides is the Secret with the settings of one target that differ, a TargetOverrides in YAML, if there is one.",
-	"awaitLease":        "AwaitLease is the name of a Lease in the namespace of the target, by which a resource-manager for this target alone keeps the process waiting. Default gardener-resource-manager.",
-	"limits":            "Limits configures the resources that targets use in the process.",
-	"sharding":          "Sharding configures the share of each process in the targets.",
-}
-
-func (TargetsConfiguration) SwaggerDoc() map[string]string {
-	return map_TargetsConfiguration
-}
-
 var map_CSRApproverControllerConfig = map[string]string{
 	"":                        "CSRApproverControllerConfig configures the approver of certificate signing requests.",
 	"enabled":                 "Enabled switches the controller on. Default false.",
@@ -309,7 +236,6 @@ var map_ResourceManagerConfiguration = map[string]string{
 	"":                       "ResourceManagerConfiguration is the configuration file of resource-manager (contract, operations 1.2).",
 	"sourceClientConnection": "SourceClientConnection is the connection to the cluster with the ManagedResources and Secrets.",
 	"targetClientConnection": "TargetClientConnection is the connection to the cluster with the managed objects.",
-	"targets":                "Targets serves many targets in place of the one of targetClientConnection, whose other settings hold for each. Only the ManagedResource and health controllers go with it.",
 	"leaderElection":         "LeaderElection configures the election among several instances.",
 	"server":                 "Server configures the ports.",
 	"debugging":              "Debugging enables profiling and debug endpoints.",
