@@ -143,13 +143,13 @@ func TestOnDemand(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if c.workers != 0 || atOnce != 0 || most != 3 {
-			t.Errorf("TGT-3: %d workers are left, %d were at once", c.workers, most)
+			t.Errorf("%d workers are left, %d were at once", c.workers, most)
 		}
 		if want := map[string]int{"panics": 1, "fails": 2, "hopeless": 1, "again": 3, "fine": 1}; !maps.Equal(calls, want) {
 			t.Errorf("got %v, want %v", calls, want)
 		}
 		if host.panics.Load() != 1 {
-			t.Errorf("TGT-12: %d panics were told", host.panics.Load())
+			t.Errorf("%d panics were told", host.panics.Load())
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -3,7 +3,6 @@ package resourcemanager
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,7 +19,6 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
-	"github.com/espalier-project/espalier/internal/cluster/answers"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
@@ -95,7 +93,6 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	}
 	target := cluster.Connection{REST: targetConfig, HTTP: p.Manager.GetHTTPClient()}
 	if !process.SameCluster(sourceConfig, targetConfig) {
-		bound(targetConfig, scheme, registry)
 		if target, err = cluster.Connect(targetConfig); err != nil {
 			return nil, fmt.Errorf("target cluster: %w", err)
 		}
@@ -114,18 +111,6 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		return nil, err
 	}
 	return p, p.add(rows)
-}
-
-// targetBytes limits all answers of a single target at a time, as text and decoded: a list of all Pods of the largest clusters, once.
-const targetBytes = 1 << 30
-
-// bound has all clients of a target fail answers that would take too much memory.
-func bound(target *rest.Config, scheme *runtime.Scheme, registry prometheus.Registerer) {
-	exceeded := answers.NewExceeded(registry)
-	share, types := answers.NewBudget(targetBytes, exceeded.Inc).Share(targetBytes), answers.NewTypes(scheme)
-	target.Wrap(func(inner http.RoundTripper) http.RoundTripper {
-		return &answers.Transport{Inner: inner, Types: types, Share: share}
-	})
 }
 
 // ofSource returns a process that reaches its source, and nothing else yet.

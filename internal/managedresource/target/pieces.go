@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,20 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
-
-	"github.com/espalier-project/espalier/internal/cluster/answers"
 )
 
-// page is a page of whole objects, each of which is decoded on access: it takes the memory of its text and of one
+// page is a page of whole objects, each of which is decoded on access: it takes the memory of their text and of one
 // object. The dynamic client decodes the page, and then each object once more.
 type page struct {
 	unstructured.UnstructuredList
-	text []byte
+	items []stdjson.RawMessage
 }
 
 // EachListItem implements runtime.Unstructured.
 func (p *page) EachListItem(each func(runtime.Object) error) error {
-	for text := range answers.Items(p.text) {
+	for _, text := range p.items {
 		object := &unstructured.Unstructured{}
 		if json.Unmarshal(text, &object.Object) != nil || object.Object == nil {
 			return errors.New("an object of the list is malformed") // The error may have content of a Secret.
@@ -48,7 +47,7 @@ func (c *Client) listInPieces(served *mapping,
 	return func(ctx context.Context, options metav1.ListOptions) (*page, error) {
 		result := c.rest.Get().AbsPath(path...).SetHeader("Accept", runtime.ContentTypeJSON).
 			SpecificallyVersionedParams(&options, scheme.ParameterCodec,
-				schema.GroupVersion{Version: "v1"}).Do(answers.InPieces(ctx))
+				schema.GroupVersion{Version: "v1"}).Do(ctx)
 		if err := result.Error(); err != nil {
 			return nil, err
 		}
@@ -56,18 +55,19 @@ func (c *Client) listInPieces(served *mapping,
 		if err != nil {
 			return nil, err
 		}
-		head := metav1.PartialObjectMetadataList{}
-		if err := json.Unmarshal(text, &struct {
-			*metav1.TypeMeta
-			*metav1.ListMeta `json:"metadata"`
-		}{&head.TypeMeta, &head.ListMeta}); err != nil {
+		list := struct {
+			metav1.TypeMeta
+			metav1.ListMeta `json:"metadata"`
+			Items           []stdjson.RawMessage `json:"items"`
+		}{}
+		if json.Unmarshal(text, &list) != nil { // The error may have content of a Secret.
 			return nil, fmt.Errorf("the list of %s is malformed", served.resource.Resource)
 		}
-		p := &page{text: text}
-		p.SetAPIVersion(head.APIVersion)
-		p.SetKind(head.Kind)
-		p.SetResourceVersion(head.ResourceVersion)
-		p.SetContinue(head.Continue)
+		p := &page{items: list.Items}
+		p.SetAPIVersion(list.APIVersion)
+		p.SetKind(list.Kind)
+		p.SetResourceVersion(list.ResourceVersion)
+		p.SetContinue(list.Continue)
 		return p, nil
 	}
 }

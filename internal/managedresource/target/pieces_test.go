@@ -39,16 +39,16 @@ func TestPagesInPieces(t *testing.T) {
 		eachErr  string
 		proceeds string
 	}{
-		"LIM-2/objects without a kind": {
+		"objects without a kind": {
 			200, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"next"},"items":[{"metadata":{"name":"a"}}, {"metadata":{"name":"b"}}]}`,
 			[]string{"v1 ConfigMap a", "v1 ConfigMap b"}, nil, "", "next",
 		},
-		"LIM-2/objects with a kind":    {200, `{"items":[{"kind":"B","apiVersion":"x.io/v1","metadata":{"name":"a"}}],"kind":"AList","apiVersion":"x.io/v1"}`, []string{"x.io/v1 B a"}, nil, "", ""},
-		"LIM-2/no objects":             {200, `{"kind":"AList","apiVersion":"x.io/v1","items":[]}`, nil, nil, "", ""},
-		"LIM-2/null in place of them":  {200, `{"kind":"AList","apiVersion":"x.io/v1","items":null}`, nil, nil, "", ""},
-		"LIM-2/an object that is null": {200, `{"kind":"AList","apiVersion":"x.io/v1","items":[null]}`, nil, nil, "an object of the list is malformed", ""},
-		"LIM-2/no JSON":                {200, `{"kind":`, nil, func(err error) bool { return strings.Contains(err.Error(), "malformed") }, "", ""},
-		"LIM-2/an expired page":        {410, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`, nil, apierrors.IsResourceExpired, "", ""},
+		"objects with a kind":    {200, `{"items":[{"kind":"B","apiVersion":"x.io/v1","metadata":{"name":"a"}}],"kind":"AList","apiVersion":"x.io/v1"}`, []string{"x.io/v1 B a"}, nil, "", ""},
+		"no objects":             {200, `{"kind":"AList","apiVersion":"x.io/v1","items":[]}`, nil, nil, "", ""},
+		"null in place of them":  {200, `{"kind":"AList","apiVersion":"x.io/v1","items":null}`, nil, nil, "", ""},
+		"an object that is null": {200, `{"kind":"AList","apiVersion":"x.io/v1","items":[null]}`, nil, nil, "an object of the list is malformed", ""},
+		"no JSON":                {200, `{"kind":`, nil, func(err error) bool { return strings.Contains(err.Error(), "malformed") }, "", ""},
+		"an expired page":        {410, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`, nil, apierrors.IsResourceExpired, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := &saying{code: c.code, text: c.text}
