@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -143,20 +142,4 @@ func (r *Reconciler) seeInventory(mr *resourcesv1alpha1.ManagedResource) {
 // entryOf returns the entry that an object gets in the inventory.
 func entryOf(desired *plan.Desired) objects.Entry {
 	return objects.Entry{Ref: desired.Ref, Reference: &desired.Reference}
-}
-
-// originOf returns the owner that an object names. isOfSource reports whether an origin is of this source.
-func originOf(object *unstructured.Unstructured, isOfSource func(meta.Origin) bool) ownership.Origin {
-	text, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if !found {
-		return ownership.Origin{}
-	}
-	origin, err := meta.ParseOrigin(text)
-	switch {
-	case err != nil:
-		return ownership.Origin{Source: ownership.Unreadable, Text: text}
-	case isOfSource(origin):
-		return ownership.Origin{Source: ownership.ThisSource, Owner: origin.Key, Text: text}
-	}
-	return ownership.Origin{Source: ownership.AnotherSource, Owner: origin.Key, Text: text}
 }

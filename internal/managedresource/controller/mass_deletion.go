@@ -88,7 +88,7 @@ func (r *normalRun) endConfirmation(ctx context.Context) error {
 func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	stays := func(ref resourcesv1alpha1.ObjectReference) bool {
 		return meta.Tentative(&ref) || meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationKeepObject) ||
-			r.GarbageCollector && isCollectable(ref.APIVersion, ref.Kind, ref.Labels)
+			r.GarbageCollector && ownership.IsCollectable(ref.APIVersion, ref.Kind, ref.Labels)
 	}
 	d := brake.Deletion{
 		Had:     len(slices.DeleteFunc(slices.Clone(r.mr.Status.Resources), stays)),

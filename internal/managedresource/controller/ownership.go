@@ -27,24 +27,18 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, entry *objects
 	if err != nil {
 		return ownership.Verdict{}, err
 	}
-	origin := originOf(live, r.isOfThisSource)
+	origin := ownership.OriginOf(live, r.isOfThisSource)
 	verdict := ownership.Decide(ownership.Left{
 		By: ownerOf(mr), Claims: claims, Origin: origin,
 		Created:       r.isCreation(mr, entry, live, origin.Source != ownership.NoOrigin),
 		KeepObject:    meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
-		Collected:     r.GarbageCollector && isCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
+		Collected:     r.GarbageCollector && ownership.IsCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
 		DeleteForeign: *r.Config.DeleteForeignObjects,
 	})
 	if verdict.Action == ownership.Wait {
 		return verdict, errOwnershipPending
 	}
 	return verdict, nil
-}
-
-// isCollectable reports whether the garbage collector deletes an object (MRX-6).
-func isCollectable(apiVersion, kind string, labels map[string]string) bool {
-	return apiVersion == "v1" && (kind == "ConfigMap" || kind == "Secret") &&
-		meta.Truthy(labels, resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
 // isCreation reports whether an object whose origin names no owner was created for a ManagedResource that has this
@@ -54,8 +48,7 @@ func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, entry *ob
 	live *unstructured.Unstructured, marked bool) bool {
 	ref := entry.Reference
 	return r.createdFor(ownerOf(mr), entry.ID) == live.GetUID() ||
-		!marked && createdOnce(ref) && !meta.Tentative(ref) &&
-			(ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
+		!marked && ownership.IsRecord(ref, live)
 }
 
 // isOfThisSource reports whether an origin is about a ManagedResource of this source. An origin without an identity is
@@ -188,7 +181,7 @@ func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired,
 		owner, err := a.ownerOfShared(ctx, desired, live)
 		return owner, "", err
 	}
-	origin := originOf(live, a.isKnownSource)
+	origin := ownership.OriginOf(live, a.isKnownSource)
 	recorded := desired.Old != nil && !meta.Tentative(desired.Old)
 	if !recorded || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
 		return objects.Owner{}, "", nil // The object is our own: claims of others are not read.
@@ -203,7 +196,7 @@ func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired,
 // ownerOfShared returns another ManagedResource that repairs an object which this one creates only once.
 func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired,
 	live *unstructured.Unstructured) (objects.Owner, error) {
-	origin := originOf(live, a.isKnownSource)
+	origin := ownership.OriginOf(live, a.isKnownSource)
 	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
 	if !anothers && !a.Tracker.Get(desired.Ref.ID).Shared {
 		return objects.Owner{}, nil // After a start not all claims are on record yet; then the origin decides.

@@ -118,7 +118,7 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 	if live == nil {
 		return ownership.Origin{}, false
 	}
-	origin = originOf(live, a.isOfThisSource)
+	origin = ownership.OriginOf(live, a.isOfThisSource)
 	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource &&
 		origin.Owner != ownerOf(a.mr)
 }

@@ -184,7 +184,7 @@ func byWhom(ignored Ignored) string {
 // nextOwnerOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object
 // is this one's.
 func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured) string {
-	origin := r.originOf(live)
+	origin := ownership.OriginOf(live, r.isOfThisSource)
 	how := ownership.AsNew
 	if desired.Old != nil && !meta.Tentative(desired.Old) {
 		how = ownership.AsRecorded
@@ -198,23 +198,11 @@ func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured
 	return origin.Text
 }
 
-// originOf returns the origin of a live object. An origin names this source if it names the ManagedResource of the run
-// or one of the others; any other origin is of another source.
-func (r *Run) originOf(live *unstructured.Unstructured) ownership.Origin {
-	text := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	origin, err := meta.ParseOrigin(text)
-	switch {
-	case text == "":
-		return ownership.Origin{}
-	case err != nil:
-		return ownership.Origin{Source: ownership.Unreadable, Text: text}
-	}
-	found := ownership.Origin{Source: ownership.AnotherSource, Owner: origin.Key, Text: text}
-	if origin.Key == keyOf(r.ManagedResource) ||
-		slices.ContainsFunc(r.Others, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key }) {
-		found.Source = ownership.ThisSource
-	}
-	return found
+// isOfThisSource reports whether an origin names the ManagedResource of the run or one of the others. Any other origin
+// is of another source.
+func (r *Run) isOfThisSource(origin meta.Origin) bool {
+	return origin.Key == keyOf(r.ManagedResource) ||
+		slices.ContainsFunc(r.Others, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key })
 }
 
 // claimsOn are those of the other ManagedResources of the class on an object.
@@ -240,12 +228,12 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	if live == nil {
 		return nil // It is gone, or could not be read.
 	}
-	origin := r.originOf(live)
+	origin := ownership.OriginOf(live, r.isOfThisSource)
 	verdict := ownership.Decide(ownership.Left{
 		By: keyOf(r.ManagedResource), Claims: r.claimsOn(key, ref.Namespace == ""), Origin: origin,
-		Created:    origin.Source == ownership.NoOrigin && isRecordOf(ref, live),
+		Created:    origin.Source == ownership.NoOrigin && ownership.IsRecord(ref, live),
 		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
-		Collected:  isCollectable(live),
+		Collected:  ownership.IsCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
 	})
 	switch verdict.Action {
 	case ownership.Delete:
@@ -259,14 +247,6 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 		return newChange(Leave, ref, "no manifest describes it any more; another ManagedResource that has it is about to let go of it, too")
 	}
 	return newChange(Leave, ref, "no manifest describes it any more, but "+verdict.Why)
-}
-
-// isRecordOf reports whether an entry is the record that an object, which carries no origin, was created for its
-// ManagedResource (MR-30).
-func isRecordOf(ref *resourcesv1alpha1.ObjectReference, live *unstructured.Unstructured) bool {
-	createdOnce := meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
-	return createdOnce && !meta.Tentative(ref) &&
-		(ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
 }
 
 // released returns the change that a run would make to an object of mode Ignore: the object loses origin and

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +9,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 )
 
 // Deletion describes the deletion of an object, and its obstacles.
@@ -39,7 +39,7 @@ func deletionOf(live *unstructured.Unstructured, mr *resourcesv1alpha1.ManagedRe
 		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager removes its finalizers %s after its deletion",
 			resourcesv1alpha1.AnnotationFinalizeDeletionAfter, value))
 	}
-	if isCollectable(live) {
+	if ownership.IsCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()) {
 		d.Holds = append(d.Holds, fmt.Sprintf("label %s: the garbage collector deletes it when nothing refers to it",
 			resourcesv1alpha1.LabelGarbageCollectableReference))
 	}
@@ -47,11 +47,6 @@ func deletionOf(live *unstructured.Unstructured, mr *resourcesv1alpha1.ManagedRe
 		d.Holds = append(d.Holds, "spec.keepObjects of its ManagedResource: it stays when the ManagedResource goes")
 	}
 	return d
-}
-
-func isCollectable(live *unstructured.Unstructured) bool {
-	return live.GetAPIVersion() == "v1" && slices.Contains([]string{"ConfigMap", "Secret"}, live.GetKind()) &&
-		meta.Truthy(live.GetLabels(), resourcesv1alpha1.LabelGarbageCollectableReference)
 }
 
 func addedBy(writer *Writer) string {

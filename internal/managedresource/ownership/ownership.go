@@ -22,9 +22,11 @@ import (
 	"cmp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
@@ -63,6 +65,22 @@ type Origin struct {
 	Owner types.NamespacedName
 	// Text is the value of the annotation.
 	Text string
+}
+
+// OriginOf returns the owner that an object names. isOfSource reports whether an origin is of this source.
+func OriginOf(object metav1.Object, isOfSource func(meta.Origin) bool) Origin {
+	text, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	if !found {
+		return Origin{}
+	}
+	origin, err := meta.ParseOrigin(text)
+	switch {
+	case err != nil:
+		return Origin{Source: Unreadable, Text: text}
+	case isOfSource(origin):
+		return Origin{Source: ThisSource, Owner: origin.Key, Text: text}
+	}
+	return Origin{Source: AnotherSource, Owner: origin.Key, Text: text}
 }
 
 // names reports whether the origin names a ManagedResource of this source.
@@ -214,3 +232,16 @@ func (left Left) foreign() Verdict {
 }
 
 func hasIt(claim Claim) string { return "ManagedResource " + claim.Owner.String() + " has it, too" }
+
+// IsRecord reports whether an entry is the record that an object without an origin was created for the ManagedResource
+// (MR-30): by its UID or, if it has none, by its namespace.
+func IsRecord(ref *resourcesv1alpha1.ObjectReference, live metav1.Object) bool {
+	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && !meta.Tentative(ref) &&
+		(ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())
+}
+
+// IsCollectable reports whether the garbage collector deletes an object (MRX-6).
+func IsCollectable(apiVersion, kind string, labels map[string]string) bool {
+	return apiVersion == "v1" && (kind == "ConfigMap" || kind == "Secret") &&
+		meta.Truthy(labels, resourcesv1alpha1.LabelGarbageCollectableReference)
+}
