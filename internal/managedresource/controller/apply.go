@@ -340,6 +340,9 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		return
 	}
 	a.recordApplied(ctx, desired, ticket, done, digest, compared)
+	if a.Target.CannotRead(ctx, desired.GroupVersionKind()) {
+		a.failed(ctx, desired, errUnreadable(desired))
+	}
 }
 
 // visited returns the objects that a full run need not visit once more, unless one is stale: also those that it

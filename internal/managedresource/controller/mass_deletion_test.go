@@ -86,9 +86,9 @@ func TestMassDeletionWaits(t *testing.T) {
 	if events := f.events(); !strings.Contains(events, "DeletionHeld: The deletion of 12") {
 		t.Errorf("MRX-21: no Event tells: %s", events)
 	}
-	f.sees(9*time.Minute)
+	f.sees(9 * time.Minute)
 	f.restart("m")
-	f.sees(9*time.Minute)
+	f.sees(9 * time.Minute)
 	if got := len(f.present()); got != 12 || f.target.count(http.MethodDelete) > 0 {
 		t.Errorf("T4-9/MRX-21: %d objects are left, and %d deletions were sent", got, f.target.count(http.MethodDelete))
 	}
@@ -142,9 +142,9 @@ func TestMassDeletion_Interrupted(t *testing.T) {
 			t.Parallel()
 			f := brakeFixture(t, 12, 10*time.Minute)
 			f.secret("m", "2", "new=1")
-			f.sees(5*time.Minute)
+			f.sees(5 * time.Minute)
 			interrupt(f)
-			f.sees(9*time.Minute)
+			f.sees(9 * time.Minute)
 			if got := len(f.present()); got != 12 {
 				t.Fatalf("MRX-21: %d of 12 objects are left though their deletion waits: %s", got, f.condition("m"))
 			}
@@ -306,7 +306,7 @@ func TestLawOfMassDeletion(t *testing.T) {
 				version++
 				f.secret("m", fmt.Sprint(version), wanted...)
 			case "wait":
-				f.sees(time.Duration(rapid.IntRange(1, 10).Draw(rt, "minutes"))*time.Minute)
+				f.sees(time.Duration(rapid.IntRange(1, 10).Draw(rt, "minutes")) * time.Minute)
 			case "confirm", "confirm another":
 				checksum := f.asked()
 				if step != "confirm" {

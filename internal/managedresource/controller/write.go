@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -26,6 +27,13 @@ import (
 func (a *applier) write(ctx context.Context, desired *plan.Desired, options merge.Options,
 	ticket *objects.Ticket) (outcome, error) {
 	expectAbsent := desired.Old == nil || ticket.Known && !ticket.Present
+	if a.Target.CannotRead(ctx, desired.GroupVersionKind()) {
+		// It is created once, and again for other content that this process knows to be other.
+		known := ticket.Known && ticket.Desired != 0
+		if expectAbsent = desired.Old == nil || known && ticket.Desired != desiredDigest(desired, options); !expectAbsent {
+			return outcome{}, errUnreadable(desired)
+		}
+	}
 	for attempt := 0; ; attempt++ {
 		var createErr error
 		if expectAbsent && a.staysMissing(desired) {
@@ -44,6 +52,9 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 		// The object may be there although its creation was refused for another reason: node ports and quotas are checked
 		// before names.
 		live, err := a.live(ctx, desired, attempt)
+		if target.Unreadable(err) {
+			return outcome{}, cmp.Or(createErr, errUnreadable(desired))
+		}
 		if apierrors.IsNotFound(err) && attempt < updateAttempts &&
 			(createErr == nil || apierrors.IsAlreadyExists(createErr)) {
 			expectAbsent = true
@@ -59,6 +70,12 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 		}
 		return done, err
 	}
+}
+
+// errUnreadable is the error of an object whose kind can be created, but not read (MRB-53).
+func errUnreadable(desired *plan.Desired) error {
+	gvk := desired.GroupVersionKind()
+	return fmt.Errorf("the API server cannot read objects of kind %s of %s, so that it is unknown whether the object is as its manifest; it is not created again until its manifest changes", gvk.Kind, gvk.GroupVersion())
 }
 
 func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options merge.Options,

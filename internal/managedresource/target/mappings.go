@@ -54,6 +54,18 @@ func (e *unreadableError) Error() string {
 
 func (e *unreadableError) Unwrap() error { return e.error }
 
+// Unreadable reports whether an error means that the API of a kind cannot read its objects.
+func Unreadable(err error) bool {
+	var unreadable *unreadableError
+	return errors.As(err, &unreadable) || apierrors.IsMethodNotSupported(err)
+}
+
+// CannotRead reports whether discovery says that the API of a kind cannot read its objects.
+func (c *Client) CannotRead(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	served, err := c.mappings.of(ctx, gvk)
+	return err == nil && served.unreadable
+}
+
 // mappings remembers the mapping of each kind, as discovery reported it.
 //
 // Invariant: a mapping ends with its source. An answer that the API server does not know its path ends it at once, and
