@@ -20,7 +20,7 @@ func confirmVerb() process.Subcommand {
 	return process.Subcommand{
 		Name: "confirm", Operand: "MANAGEDRESOURCE", Fault: faultCode, Codes: holdCodes,
 		Short: "Confirm the deletion of the objects of a ManagedResource that waits because their manifests vanished",
-		Long: "It waits while its condition ResourcesApplied has the reason DeletionHeld.\n" +
+		Long: "It waits while its condition ResourcesApplied has the reason DeletionHeld, or names an object that is deleted and recreated once that is confirmed.\n" +
 			"The command prints the objects, and confirms by an annotation in the source; if the manifests change meanwhile, it confirms nothing.",
 		Arguments:     wantsManagedResource,
 		Complete:      to.completeManagedResource,
@@ -50,11 +50,14 @@ func confirmDeletion(ctx context.Context, to *connection, name string, out io.Wr
 		return err
 	}
 	condition := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
-	if condition == nil || condition.Reason != resourcesv1alpha1.ReasonDeletionHeld {
-		return fmt.Errorf("no deletion of %s waits", p)
+	checksum := ""
+	if condition != nil {
+		checksum = brake.ChecksumIn(condition.Message)
 	}
-	checksum := brake.ChecksumIn(condition.Message)
-	if checksum == "" {
+	switch {
+	case checksum == "" && (condition == nil || condition.Reason != resourcesv1alpha1.ReasonDeletionHeld):
+		return fmt.Errorf("no deletion of %s waits", p)
+	case checksum == "":
 		return fmt.Errorf("the condition of %s names no checksum: another version of resource-manager wrote it", p)
 	}
 	if err := p.annotate(ctx, object, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: checksum}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -138,4 +139,33 @@ func TestCustomResourceDefinition_RefusedUpdate(t *testing.T) {
 		"---\napiVersion: "+absent+"/v1\nkind: Thing\nmetadata: {name: t, namespace: $NS}\n")
 	f.rule("MRB-4: a custom resource without its definition is named").applied("absent", "False/ApplyFailed",
 		`1 object was not applied, because CustomResourceDefinition "things.`+absent+`" does not exist: `+absent+"/v1/Thing/$NS/t")
+}
+
+// TestReplacement_Precious shows that a CustomResourceDefinition, whose deletion deletes the objects of its users, is replaced only once that is confirmed.
+func TestReplacement_Precious(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	group := f.ns + ".replacement.example.org"
+	definition := func(version string) map[string]string {
+		return map[string]string{"data.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things." + group +
+			", annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}}\nspec: {group: " + group + ", scope: Namespaced, names: {plural: things, kind: Thing}, versions: [{name: " + version +
+			", served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n"}
+	}
+	f.secret("mr", definition("v1"))
+	f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "mr", "mr")))
+	f.settled("mr")
+	thing := harness.Object(group+"/v1", "Thing", f.ns, "of-a-user")
+	f.eventually(func() error { return f.shoot.Create(f.ctx, thing) })
+	f.secret("mr", definition("v2"))
+	mr := f.rule("MRX-29: it waits").applied("mr", "False/ApplyFailed", "only once the ManagedResource has the annotation resources.gardener.cloud/confirm-deletion=", "status.storedVersions")
+	f.must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(thing), thing))
+	_, message := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
+	f.annotateMR("mr", resourcesv1alpha1.AnnotationConfirmDeletion, brake.ChecksumIn(message))
+	f.rule("MRX-29: it goes on when it is confirmed").applied("mr", "True/ApplySucceeded")
+	f.eventually(func() error {
+		if value, found := f.mr("mr").Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]; found {
+			return fmt.Errorf("MRX-29: the annotation is still %s", value)
+		}
+		return nil
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -135,18 +136,27 @@ const confirmation = resourcesv1alpha1.AnnotationConfirmDeletion + "="
 // wait.
 func (d Deletion) Message(wait time.Duration) string {
 	return fmt.Sprintf("The deletion of %s. It begins when this condition has been visible for %s, or at once with the"+
-		" annotation %s%s",
-		strings.Replace(d.String(), ":", " waits, because "+d.Rule()+":", 1), wait, confirmation, d.Checksum())
+		" annotation %s", strings.Replace(d.String(), ":", " waits, because "+d.Rule()+":", 1), wait, d.ToConfirm())
 }
 
-// ChecksumIn returns the checksum that a message asks to be confirmed; empty if it asks for none.
+// ChecksumIn returns the first checksum that a message asks to be confirmed; empty if it asks for none.
 func ChecksumIn(message string) string {
-	_, checksum, _ := strings.Cut(message, confirmation)
-	if raw, err := hex.DecodeString(checksum); err != nil || len(raw) != checksumBytes {
+	match := asked.FindStringSubmatch(message)
+	if match == nil {
 		return ""
 	}
-	return checksum
+	return match[1]
 }
+
+var asked = regexp.MustCompile(regexp.QuoteMeta(confirmation) + fmt.Sprintf(`([0-9a-f]{%d})\b`, 2*checksumBytes))
+
+// Replacement is the deletion of one object, which is to be created anew.
+func Replacement(ref resourcesv1alpha1.ObjectReference) Deletion {
+	return Deletion{Had: 1, Objects: []resourcesv1alpha1.ObjectReference{ref}}
+}
+
+// ToConfirm returns the annotation that confirms the deletion.
+func (d Deletion) ToConfirm() string { return confirmation + d.Checksum() }
 
 // Verdict is the outcome for a deletion.
 type Verdict int

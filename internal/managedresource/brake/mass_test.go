@@ -113,10 +113,13 @@ func TestMessage(t *testing.T) {
 	if !strings.HasPrefix(message, want) || !strings.Contains(message, "o09 and 2 more. It begins when this condition has been visible for 10m0s, or at once") || strings.Contains(message, "o10") {
 		t.Errorf("MRX-21: %s", message)
 	}
+	if got := ChecksumIn("2 errors occurred: [" + message + ": b]"); got != d.Checksum() {
+		t.Errorf("MRX-22: the checksum in the middle of a message is %q", got)
+	}
 	if got := ChecksumIn(message); got != d.Checksum() || len(got) != 12 {
 		t.Errorf("MRX-22: the message has the checksum %q, want %q", got, d.Checksum())
 	}
-	for _, other := range []string{"", "All resources are applied.", confirmation + "x", confirmation + "abcd", message + "."} {
+	for _, other := range []string{"", "All resources are applied.", confirmation + "x", confirmation + "abcd", message + "0"} {
 		if got := ChecksumIn(other); got != "" {
 			t.Errorf("MRX-22: %q has the checksum %q", other, got)
 		}

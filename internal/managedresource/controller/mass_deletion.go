@@ -23,13 +23,16 @@ const reasonMassDeletion = "MassDeletion"
 // condition all the time, so that a user could see it, too: a restart or an outage of the source begins it anew.
 func (r *normalRun) holdDeletion(ctx context.Context) error {
 	if len(r.planned.Delete) == 0 {
+		if r.confirmsReplacement(r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]) {
+			return nil // The end of the run removes it.
+		}
 		return r.endConfirmation(ctx)
 	}
 	deletion, err := r.deletion(ctx)
 	if err != nil {
 		return err
 	}
-	wait := ptr.Deref(r.Config.MassDeletion.Wait, metav1.Duration{}).Duration
+	wait := r.massDeletionWait()
 	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionHeld, deletion.Message(wait))
 	isHeld := shows(r.mr, change)
 	var waited time.Duration
@@ -72,6 +75,11 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		r.states.seesHeld(r.mr, change.Message, seenWithin(wait))
 	}
 	return errDone
+}
+
+// massDeletionWait returns the time for which a mass deletion waits; zero if none waits.
+func (r *Reconciler) massDeletionWait() time.Duration {
+	return ptr.Deref(r.Config.MassDeletion.Wait, metav1.Duration{}).Duration
 }
 
 // endConfirmation removes the confirmation once nothing is left to delete: it does not cover a later deletion of the

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/brake"
+	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
@@ -33,6 +35,9 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *ob
 	if !a.mayReplace(desired, live) {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}
 	}
+	if field := merge.KeptField(desired.Unstructured, merged, refusedFields(cause)); field != "" {
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because the refused field %s is not from its manifest, but kept from the object: %w", desired.Name(), field, cause)}
+	}
 	var policy metav1.DeletionPropagation
 	if value, found := annotations[resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate]; found {
 		policy = metav1.DeletionPropagation(value)
@@ -43,10 +48,17 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *ob
 				desired.Name(), value, supported)}
 		}
 	}
+	if err := a.confirmReplacement(desired, cause); err != nil {
+		return err
+	}
 	for _, proof := range []certainty{Live, Cached} {
 		if err := a.lease.Check(ctx, proof); err != nil {
 			return err // No run would create it again.
 		}
+	}
+	if brake.IsPrecious(desired.Ref.GroupKind()) && a.massDeletionWait() == 0 {
+		a.Metrics.massDeletions.WithLabelValues("observed").Inc()
+		a.Events.Warn(ctx, a.mr, reasonMassDeletion, fmt.Sprintf("Deleting %s to create it anew", desired.Name()))
 	}
 	ticket.Record(objects.Deleting)
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
@@ -57,6 +69,38 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *ob
 	}
 	deleted(ctx, desired.Name(), recreated)
 	return &completeError{&recreation{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}}
+}
+
+// confirmReplacement returns an error if the replacement of an object would delete what no manifest contains, and was
+// not confirmed (MRX-29).
+func (a *applier) confirmReplacement(desired *plan.Desired, cause error) error {
+	if !brake.IsPrecious(desired.Ref.GroupKind()) || a.massDeletionWait() == 0 {
+		return nil
+	}
+	deletion := brake.Replacement(desired.Reference)
+	if a.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] == deletion.Checksum() {
+		return nil
+	}
+	return &completeError{fmt.Errorf("object %q can't be updated, and is deleted and recreated, with everything that belongs to it, only once the ManagedResource has the annotation %s: %w",
+		desired.Name(), deletion.ToConfirm(), cause)}
+}
+
+// confirmsReplacement reports whether a confirmation is about an object of the plan that is to be recreated.
+func (r *normalRun) confirmsReplacement(confirmed string) bool {
+	return slices.ContainsFunc(r.planned.Apply, func(desired *plan.Desired) bool {
+		return brake.IsPrecious(desired.Ref.GroupKind()) && brake.Replacement(desired.Reference).Checksum() == confirmed
+	})
+}
+
+// refusedFields returns the fields that the refusal of an update names.
+func refusedFields(err error) (fields []string) {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
 }
 
 // errRecreated is an error of an object that was deleted, and that the next run creates.

@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
@@ -80,6 +83,42 @@ func TestRefusalNamesTheAnnotation(t *testing.T) {
 			got := a.withHelp(&plan.Desired{Unstructured: live}, live, live, errors.New(tc.cause)).Error()
 			if helps := strings.HasSuffix(got, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate+`: "true"`); helps != tc.want || !strings.HasPrefix(got, tc.cause) {
 				t.Errorf("MR-36: %s", got)
+			}
+		})
+	}
+}
+
+// TestReplace_KeptField shows that an object is not deleted if its update is refused because of a field that its manifest does not have.
+func TestReplace_KeptField(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		field string
+		want  string
+	}{
+		"MR-33/a kept field":          {"spec.replicas", "the refused field spec.replicas is not from its manifest, but kept from the object"},
+		"MR-33/a field of a manifest": {"spec.selector", "error deleting object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.Identity = "here"
+			f.managed("m")
+			object := func(replicas int64) *unstructured.Unstructured {
+				o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"selector": "s"}}}
+				o.SetName("d")
+				o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "here:n/m", resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate: "true"})
+				if replicas > 0 {
+					_ = unstructured.SetNestedField(o.Object, replicas, "spec", "replicas")
+				}
+				return o
+			}
+			refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: c.field}}}}}
+			mr := f.get("m")
+			a := &applier{Reconciler: f.Reconciler, mr: mr, lease: f.newLease(t.Context(), mr, inputs{})}
+			ticket, _ := f.Tracker.Begin(objects.ToApply, ownerOf(mr), objects.ID{})
+			defer ticket.End()
+			err := a.replace(t.Context(), &plan.Desired{Unstructured: object(0)}, ticket, object(3), object(3), refusal)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got %v", name, err)
 			}
 		})
 	}
