@@ -177,7 +177,7 @@ func note(mr *resourcesv1alpha1.ManagedResource) string {
 	case mr.DeletionTimestamp != nil:
 		return name + " is being deleted"
 	}
-	if held := hold.Of(mr.Annotations, "", "", time.Now()); held.State == hold.InForce {
+	if held := hold.Of(mr.Annotations, time.Now()); held.State == hold.InForce {
 		return name + " is left alone " + held.String()
 	}
 	return waits(name, mr.Status.Conditions)

@@ -41,7 +41,6 @@ func holdVerb() process.Subcommand {
 	verb.Flags = func(set *pflag.FlagSet) {
 		flags(set)
 		set.DurationVar(&asked.lasts, "for", time.Hour, "time until the repair, at most 24h")
-		set.StringVar(&asked.fields, "fields", "", "the only `fields` that are left alone, comma-separated, such as spec.replicas or /spec/replicas")
 		set.StringVar(&asked.reason, "reason", "", "`text` that Events pass on")
 	}
 	return verb
@@ -72,28 +71,21 @@ func objectVerb(to *connection, name, short string, do func(context.Context, []s
 
 // holdRequest has the values of the flags of hold.
 type holdRequest struct {
-	lasts          time.Duration
-	fields, reason string
-	now            time.Time
+	lasts  time.Duration
+	reason string
+	now    time.Time
 }
 
 // annotations are those of the hold. They are read as resource-manager reads them, so that nothing is written that is refused there.
-func (h *holdRequest) annotations(group, kind string, live map[string]any) (map[string]any, holds.Hold, error) {
+func (h *holdRequest) annotations() (map[string]any, holds.Hold, error) {
 	if h.lasts <= 0 || h.lasts > holds.Longest {
 		return nil, holds.Hold{}, fmt.Errorf("--for is %s: a hold lasts more than nothing, and %s at most", h.lasts, holds.Longest)
 	}
 	texts := map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: h.now.Add(h.lasts).UTC().Format(time.RFC3339)}
-	if h.fields != "" {
-		pointers, err := pointersOf(h.fields, live)
-		if err != nil {
-			return nil, holds.Hold{}, err
-		}
-		texts[resourcesv1alpha1.AnnotationLeaveAloneFields] = pointers
-	}
 	if h.reason != "" {
 		texts[resourcesv1alpha1.AnnotationLeaveAloneReason] = h.reason
 	}
-	read := holds.Of(texts, group, kind, h.now)
+	read := holds.Of(texts, h.now)
 	switch read.State {
 	case holds.InForce:
 	case holds.Refused:
@@ -192,19 +184,15 @@ func (h *holdRequest) set(ctx context.Context, to *connection, arguments []strin
 	if err != nil {
 		return err
 	}
-	isAll := p.GroupKind() == resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind()
 	object, err := p.read(ctx)
 	if err != nil {
 		return err
 	}
-	group, kindName, live := p.Group, p.Kind, object.Object
-	if isAll {
-		group, kindName, live = "", "", nil
-	}
-	annotations, read, err := h.annotations(group, kindName, live)
+	annotations, read, err := h.annotations()
 	if err != nil {
 		return err
 	}
+	isAll := p.GroupKind() == resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind()
 	if !isAll && object.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] == "" {
 		return fmt.Errorf("%s has no origin: no ManagedResource repairs it", p)
 	}

@@ -63,15 +63,15 @@ func TestHoldAndRelease(t *testing.T) {
 		err     string
 	}{
 		"CLI-30/an object": {
-			object: "deploy x", request: holdRequest{lasts: 2 * time.Hour, fields: "/spec/replicas", reason: "ticket 5"}, path: deployment,
+			object: "deploy x", request: holdRequest{lasts: 2 * time.Hour, reason: "ticket 5"}, path: deployment,
 			before: map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/m"},
 			after: map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/m", resourcesv1alpha1.AnnotationLeaveAloneUntil: "2026-11-24T20:00:00Z",
-				resourcesv1alpha1.AnnotationLeaveAloneFields: "/spec/replicas", resourcesv1alpha1.AnnotationLeaveAloneReason: "ticket 5"},
-			out: `Deployment n/x is left alone until 2026-11-24T20:00:00Z at /spec/replicas, for the reason "ticket 5"` + "\n",
+				resourcesv1alpha1.AnnotationLeaveAloneReason: "ticket 5"},
+			out: `Deployment n/x is left alone until 2026-11-24T20:00:00Z, for the reason "ticket 5"` + "\n",
 		},
-		"CLI-30/a ManagedResource, once more and without fields": {
+		"CLI-30/a ManagedResource, once more and without a reason": {
 			object: "mr x", request: holdRequest{lasts: 24 * time.Hour}, path: mr,
-			before: map[string]any{resourcesv1alpha1.AnnotationLeaveAloneUntil: "2026-11-24T20:00:00Z", resourcesv1alpha1.AnnotationLeaveAloneFields: "/spec/replicas"},
+			before: map[string]any{resourcesv1alpha1.AnnotationLeaveAloneUntil: "2026-11-24T20:00:00Z", resourcesv1alpha1.AnnotationLeaveAloneReason: "ticket 5"},
 			after:  map[string]any{resourcesv1alpha1.AnnotationLeaveAloneUntil: "2026-11-25T18:00:00Z"},
 			out:    "all of ManagedResource n/x is left alone until 2026-11-25T18:00:00Z\n",
 		},
@@ -83,8 +83,6 @@ func TestHoldAndRelease(t *testing.T) {
 		"CLI-30/release of what is not held": {release: true, object: "deployment x", path: deployment, before: map[string]any{}, after: map[string]any{}, out: "Deployment n/x has no hold\n"},
 		"CLI-30/more than a day":             {object: "deploy x", request: holdRequest{lasts: 25 * time.Hour}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: "24h0m0s at most"},
 		"CLI-30/no time":                     {object: "deploy x", request: holdRequest{}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: "a hold lasts more than nothing"},
-		"CLI-30/a pointer that must not be":  {object: "deploy x", request: holdRequest{lasts: time.Hour, fields: "/metadata"}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: `pointer "/metadata" must name one label`},
-		"CLI-30/a field that is not clear":   {object: "deploy x", request: holdRequest{lasts: time.Hour, fields: "spec.a.example.com/b"}, path: deployment, before: map[string]any{}, after: map[string]any{}, err: "spec.a.example.com/b is not in the object"},
 		"CLI-30/nobody keeps it":             {object: "cm x", request: holdRequest{lasts: time.Hour}, path: orphan, before: map[string]any{}, after: map[string]any{}, err: "ConfigMap n/x has no origin"},
 		"CLI-30/it is not there":             {object: "cm x", request: holdRequest{lasts: time.Hour}, err: "ConfigMap n/x is not there"},
 	} {

@@ -67,7 +67,7 @@ func (w *world) phaseOf(key fake.Key, mr object) string {
 	if slices.ContainsFunc(inventory, func(at fake.Key) bool { return len(w.wanted[unscoped(at)]) > 1 }) {
 		phase += "&" // Something is shared.
 	}
-	if slices.ContainsFunc(inventory, func(at fake.Key) bool { return w.lately(at)&heldParts != 0 }) {
+	if slices.ContainsFunc(inventory, func(at fake.Key) bool { return w.lately(at)&held != 0 }) {
 		phase += "h" // Something is held.
 	}
 	return phase

@@ -5,14 +5,13 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/fake"
 )
 
-// Invariants about what is to be left alone. They follow from the contract (MRF-1 … MRF-16), and share no code with the engine.
+// Invariants about what is to be left alone. They follow from the contract (MRF-10 … MRF-16), and share no code with the engine.
 const (
 	leavesHeld    = "what is to be left alone is left alone"
 	endsHolds     = "a hold ends at its time"
@@ -22,14 +21,12 @@ const (
 	shortestWatch = 10 * time.Minute
 )
 
-// spared are parts of an object that are left alone, and why.
+// spared is what holds mean for an object.
 type spared uint8
 
 const (
-	ignoredValue spared = 1 << iota
-	ignoredLabel
-	heldValue
-	heldLabel
+	// held is an object that is not written.
+	held spared = 1 << iota
 	// heldAway is an object that is not created again if it is gone.
 	heldAway
 	// holdable is an object on which a hold counts.
@@ -37,15 +34,9 @@ const (
 	sparedKinds = iota
 )
 
-const (
-	heldValues = ignoredValue | heldValue
-	heldLabels = ignoredLabel | heldLabel
-	heldParts  = heldValue | heldLabel | heldAway
-)
-
-// sparing is what is left alone of an object since when, as far as manifests, ManagedResources and the object itself say.
+// sparing is whether an object is left alone since when, as far as ManagedResources and the object itself say.
 type sparing struct {
-	// surely is what all who want the object leave alone, perhaps what any of them does, until the time in ends.
+	// surely is what holds mean to all who want the object, perhaps what they mean to any of them, until the time in ends.
 	surely, perhaps spared
 	ends            time.Time
 	// since is since when each part surely is, until when it last perhaps was.
@@ -54,29 +45,13 @@ type sparing struct {
 
 func (s *sparing) sinceOf(part spared) time.Time { return s.since[bits.TrailingZeros8(uint8(part))] }
 
-// holdsOf reads the annotations of a hold at a moment: which parts it has left alone, and until when it is in force. Nothing is left alone by one that
-// is over or refused.
-func holdsOf(o object, now time.Time) (parts spared, until time.Time) {
-	annotations := annotationsOf(o)
-	until, err := time.Parse(time.RFC3339, fake.Text(annotations, resourcesv1alpha1.AnnotationLeaveAloneUntil))
+// holdOf reads the annotations of a hold at a moment: until when it is in force. The time is zero for one that is over or refused.
+func holdOf(o object, now time.Time) time.Time {
+	until, err := time.Parse(time.RFC3339, fake.Text(annotationsOf(o), resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	if err != nil || !now.Before(until) || until.After(now.Add(longestHold)) {
-		return 0, time.Time{}
+		return time.Time{}
 	}
-	fields, limited := annotations[resourcesv1alpha1.AnnotationLeaveAloneFields].(string)
-	if !limited {
-		return heldParts, until
-	}
-	for pointer := range strings.FieldsFuncSeq(fields, func(r rune) bool { return r == ',' || r == ' ' }) {
-		switch {
-		case pointer == labelPointer:
-			parts |= heldLabel
-		case slices.ContainsFunc(things, func(t *thing) bool { return t.field == pointer }):
-			parts |= heldValue
-		default:
-			return 0, time.Time{}
-		}
-	}
-	return parts, until
+	return until
 }
 
 func annotationsOf(o object) object {
@@ -91,42 +66,29 @@ func saysHold(o object) bool {
 	return found
 }
 
-// ignoredBy is what the manifest of a ManagedResource has ignored of an object.
-func (w *world) ignoredBy(mr object, at fake.Key) spared {
-	t := thingAt(at)
-	for _, name := range referencesOf(mr) {
-		secret := w.source.GetLocked(fake.Key{GroupResource: secretResource, Namespace: sourceNamespace, Name: name})
-		data, _ := secret["data"].(map[string]any)
-		text, _ := data[t.name+".json"].(string)
-		switch t.modes[text] {
-		case ignoresValue:
-			return ignoredValue
-		case ignoresLabel:
-			return ignoredLabel
-		}
-	}
-	return 0
-}
-
 // allowsHolds reports whether a hold counts on the objects of a ManagedResource.
 func (w *world) allowsHolds(mr object) bool {
 	allowed, err := strconv.ParseBool(fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationAllowHolds))
 	return err == nil && allowed || err != nil && w.scenario.Holds.Allow
 }
 
-// sparedNow is what is left alone of an object that somebody wants.
+// sparedNow is what holds mean now for an object that somebody wants.
 func (w *world) sparedNow(at fake.Key, now time.Time) (surely, perhaps spared, ends time.Time) {
 	key, _ := w.keyLocked(thingAt(at))
-	own, ownUntil := holdsOf(w.target.GetLocked(key), now)
-	own &^= heldAway
-	surely = ignoredValue | ignoredLabel | heldParts | holdable
+	own := holdOf(w.target.GetLocked(key), now)
+	surely = held | heldAway | holdable
 	for _, wish := range w.wanted[at] {
-		mr := w.source.GetLocked(wish.mr)
-		parts, until := holdsOf(mr, now)
-		parts |= w.ignoredBy(mr, at)
+		mr, parts := w.source.GetLocked(wish.mr), spared(0)
+		until := holdOf(mr, now)
+		if !until.IsZero() {
+			parts |= held | heldAway
+		}
 		if w.allowsHolds(mr) {
-			parts |= own | holdable
-			until = latest(until, ownUntil)
+			parts |= holdable
+			if !own.IsZero() {
+				parts |= held
+			}
+			until = latest(until, own)
 		}
 		surely, perhaps, ends = surely&parts, perhaps|parts, latest(ends, until)
 	}
@@ -150,7 +112,7 @@ func (w *world) wants(at, mr fake.Key) bool {
 	return slices.ContainsFunc(w.wanted[at], func(wish wish) bool { return wish.mr == mr })
 }
 
-// noteSparing notes anew what is left alone of all objects. It is called when anything has changed.
+// noteSparing notes anew which objects are left alone. It is called when anything has changed.
 func (w *world) noteSparing() {
 	if !w.scenario.Holds.On {
 		return
@@ -168,7 +130,7 @@ func (w *world) noteSparing() {
 			part := spared(1 << i)
 			if s.perhaps&part != 0 {
 				s.until[i] = now
-				if part&heldParts != 0 && s.ends.Before(now) {
+				if part != holdable && s.ends.Before(now) {
 					s.until[i] = s.ends
 				}
 			}
@@ -182,7 +144,7 @@ func (w *world) noteSparing() {
 	}
 }
 
-// lately is what may be left alone of an object, or may have been a while ago, so that it need not be as it is wanted.
+// lately is what holds may mean for an object, or may have meant a while ago, so that it need not be as it is wanted.
 func (w *world) lately(at fake.Key) (parts spared) {
 	if !w.scenario.Holds.On {
 		return 0
@@ -212,7 +174,7 @@ func (w *world) isDisturbed() bool {
 	return len(w.scenario.Faults) > 0 || slices.ContainsFunc(w.scenario.Steps, func(s Step) bool { return disturbs[s.Do] })
 }
 
-// certainly is what has been left alone of an object for so long that every instance must have heard of that.
+// certainly is what holds have meant for an object for so long that every instance must have heard of that.
 func (w *world) certainly(at fake.Key) (parts spared) {
 	s := w.sparing[unscoped(at)]
 	for i := range sparedKinds {
@@ -223,8 +185,8 @@ func (w *world) certainly(at fake.Key) (parts spared) {
 	return parts
 }
 
-// checkSpared is about what an instance writes to an object of which something is left alone. That is certain of parts that all who want it have left alone for
-// a while, and of those that the object itself names in the very version that is written over, if holds have counted on it for a while.
+// checkSpared is about what an instance writes to an object that is left alone. That is certain if all who want it have left it alone for a while, or if the
+// very version that is written over has a hold, and holds have counted on it for a while.
 func (w *world) checkSpared(c fake.Change) {
 	if !w.scenario.Holds.On || w.excused() {
 		return
@@ -236,8 +198,8 @@ func (w *world) checkSpared(c fake.Change) {
 		return
 	}
 	parts, why := w.certainly(at), ""
-	if own, until := holdsOf(c.Before, time.Now()); parts&holdable != 0 && c.Before != nil {
-		parts |= own &^ heldAway
+	if until := holdOf(c.Before, time.Now()); parts&holdable != 0 && !until.IsZero() {
+		parts |= held
 		why = ", and has a hold until " + until.UTC().Format(time.RFC3339)
 	}
 	t := thingAt(c.Key)
@@ -247,14 +209,12 @@ func (w *world) checkSpared(c fake.Change) {
 			w.violateLocked(leavesHeld, "%s created %s again, which is gone since %v, and its ManagedResource is left alone", c.By, c.Key, since.Sub(w.begin))
 		}
 	case c.Verb == "delete":
-		if parts&heldParts != 0 && fake.Text(c.Before, "metadata", "deletionTimestamp") == "" {
-			w.violateLocked(leavesHeld, "%s deleted %s, of which something is held (%b)%s", c.By, c.Key, parts, why)
+		if parts&held != 0 && fake.Text(c.Before, "metadata", "deletionTimestamp") == "" {
+			w.violateLocked(leavesHeld, "%s deleted %s, which is held%s", c.By, c.Key, why)
 		}
 	case c.Before == nil || c.After == nil:
-	case parts&heldValues != 0 && t.value(c.Before) != t.value(c.After):
-		w.violateLocked(leavesHeld, "%s changed %s from %s to %s, whose value is left alone (%b)%s", c.By, c.Key, valueOf(t, c.Before), valueOf(t, c.After), parts, why)
-	case parts&heldLabels != 0 && labelOf(c.Before) != labelOf(c.After):
-		w.violateLocked(leavesHeld, "%s changed %s from %s to %s, whose label is left alone (%b)%s", c.By, c.Key, valueOf(t, c.Before), valueOf(t, c.After), parts, why)
+	case parts&held != 0 && (t.value(c.Before) != t.value(c.After) || labelOf(c.Before) != labelOf(c.After)):
+		w.violateLocked(leavesHeld, "%s changed %s from %s to %s, which is held%s", c.By, c.Key, valueOf(t, c.Before), valueOf(t, c.After), why)
 	}
 }
 
@@ -311,11 +271,10 @@ func (w *world) noteHeldManagedResource(c fake.Change) {
 // awaitEnd looks at objects when a hold on them ends, by its time or because somebody ends it (MRF-13).
 func (w *world) awaitEnd(c fake.Change, all []fake.Key) {
 	now := time.Now()
-	was, until := holdsOf(c.Before, now)
-	is, ends := holdsOf(c.After, now)
+	was, ends := holdOf(c.Before, now), holdOf(c.After, now)
 	switch {
-	case is != 0 && ends.Sub(now) < shortestWatch && (was != is || !until.Equal(ends)):
-	case was != 0 && is == 0:
+	case !ends.IsZero() && ends.Sub(now) < shortestWatch && !was.Equal(ends):
+	case !was.IsZero() && ends.IsZero():
 		ends = now
 	default:
 		return
@@ -334,12 +293,12 @@ func (w *world) awaitEnd(c fake.Change, all []fake.Key) {
 	})
 }
 
-// checkEnded is about an object of which nothing is held since a moment: it has been as it is wanted since then, and says nothing of a hold any more.
+// checkEnded is about an object that is not held since a moment: it has been as it is wanted since then, and says nothing of a hold any more.
 func (w *world) checkEnded(at fake.Key, ended time.Time) {
 	w.noteSparing()
 	key, served := w.keyLocked(thingAt(at))
 	s, o, wishes := w.sparing[at], w.target.GetLocked(key), w.wanted[at]
-	if o == nil || !served || len(wishes) != 1 || s.perhaps&(heldParts|ignoredValue|ignoredLabel) != 0 || w.touched[at].After(ended) || w.contested[at] {
+	if o == nil || !served || len(wishes) != 1 || s.perhaps&held != 0 || w.touched[at].After(ended) || w.contested[at] {
 		return
 	}
 	wish, mr := wishes[0], w.source.GetLocked(wishes[0].mr)
@@ -357,7 +316,7 @@ func (w *world) checkEnded(at fake.Key, ended time.Time) {
 		return // Somebody protects it.
 	}
 	if is := valueOf(thingAt(at), o); is != wish.value && w.lastHad(key, wish.value, false).Before(ended) {
-		w.violateLocked(endsHolds, "%s is %s and not %s: nothing of it is held since %v", key, is, wish.value, ended.Sub(w.begin))
+		w.violateLocked(endsHolds, "%s is %s and not %s: it is not held since %v", key, is, wish.value, ended.Sub(w.begin))
 	}
 	if saysHold(o) && s.perhaps&holdable != 0 && s.sinceOf(holdable).Before(long) {
 		w.violateLocked(dropsNoHolds, "%s still says that it is held, which ended at %v", key, ended.Sub(w.begin))
@@ -375,14 +334,14 @@ func (w *world) checkHolds() {
 		if key.GroupResource != managedResources || fake.Text(mr, "metadata", "deletionTimestamp") != "" || !w.concernsLocked(mr) {
 			continue
 		}
-		if parts, _ := holdsOf(mr, now); parts == 0 && saysHold(mr) {
+		if holdOf(mr, now).IsZero() && saysHold(mr) {
 			w.violateLocked(dropsNoHolds, "%s says that it is held until %q", key, fake.Text(mr, "metadata", "annotations", resourcesv1alpha1.AnnotationLeaveAloneUntil))
 		}
 	}
 	for at, wishes := range w.wanted {
 		key, _ := w.keyLocked(thingAt(at))
 		o := w.target.GetLocked(key)
-		if parts, _ := holdsOf(o, now); parts != 0 || !saysHold(o) || w.certainly(at)&holdable == 0 {
+		if !holdOf(o, now).IsZero() || !saysHold(o) || w.certainly(at)&holdable == 0 {
 			continue
 		}
 		if w.sparing[at].sinceOf(holdable).After(w.touched[at]) {
@@ -396,16 +355,4 @@ func (w *world) checkHolds() {
 		}
 		w.violateLocked(dropsNoHolds, "%s says that it is held until %q", key, fake.Text(o, "metadata", "annotations", resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	}
-}
-
-// apart are a value and a label, without what is spared of them.
-func apart(value string, parts spared) string {
-	plain, label, _ := strings.Cut(value, "|")
-	if parts&heldValues != 0 {
-		plain = "*"
-	}
-	if parts&heldLabels != 0 {
-		label = "*"
-	}
-	return plain + "|" + label
 }

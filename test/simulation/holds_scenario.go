@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -14,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/test/fake"
 )
 
-// holding is what scenarios with holds and ignored fields have besides. The letter h before a seed asks for them: without it, each seed draws
-// what it drew before there were any.
+// holding is what scenarios with holds have besides. The letter h before a seed asks for them: without it, each seed draws what it drew before there
+// were any.
 type holding struct {
 	On bool
 	// Allow is allowHolds of the configuration.
@@ -32,7 +31,7 @@ var (
 	// calmKinds are the steps of scenarios in which nothing else happens: in those it is clear when which hold has to end.
 	calmKinds = []string{
 		"leave-object", "leave-object", "leave-object", "leave-mr", "leave-mr", "release-object", "release-mr", "allow",
-		"drift", "drift", "drift", "drift-label", "drift-label", "drift-delete", "secret-ignores", "labels",
+		"drift", "drift", "drift", "drift-label", "drift-label", "drift-delete", "labels",
 	}
 	holdKinds = append(calmKinds[:len(calmKinds):len(calmKinds)], "secret", "mr", "mr-delete", "keep", "crash", "handover", "pause")
 	// holdWaits let instances hear of a hold before something happens to what it is about.
@@ -45,11 +44,6 @@ func drawHolds(t *rapid.T) *Scenario {
 	s.Holds = holding{On: true, Allow: rapid.IntRange(0, 2).Draw(t, "allow") > 0, Release: rapid.Bool().Draw(t, "release")}
 	if s.References[0] == 0 {
 		s.References[0] = 1
-	}
-	if rapid.Bool().Draw(t, "with ignored fields") {
-		for i := range s.Secrets {
-			s.Secrets[i] = drawIgnoring(t, s.Secrets[i])
-		}
 	}
 	kinds := holdKinds
 	if rapid.Bool().Draw(t, "calm") {
@@ -72,7 +66,6 @@ func drawHoldSteps(t *rapid.T, kinds []string) []Step {
 	steps := []Step{step}
 	switch step.Do {
 	case "leave-object", "leave-mr":
-		steps[0].Fields = rapid.SampledFrom(heldFields).Draw(t, "fields")
 		for range rapid.IntRange(0, 2).Draw(t, "changes") {
 			change := Step{
 				Wait: rapid.SampledFrom(holdWaits).Draw(t, "wait"), Do: rapid.SampledFrom([]string{"drift", "drift", "drift-label", "drift-delete", "labels"}).Draw(t, "do"),
@@ -85,50 +78,12 @@ func drawHoldSteps(t *rapid.T, kinds []string) []Step {
 		}
 	case "secret":
 		steps[0].Content = drawContent(t, []string{"first", "second"}[step.A%2])
-	case "secret-ignores":
-		steps[0].Content = drawIgnoring(t, drawContent(t, []string{"first", "second"}[step.A%2]))
 	}
 	return steps
 }
 
-// drawIgnoring has fields of some objects of a content ignored.
-func drawIgnoring(t *rapid.T, c content) content {
-	moded := content{}
-	for i := range things {
-		if value, found := c[i]; found {
-			mode := rapid.SampledFrom([]int{plain, plain, ignoresValue, ignoresValue, ignoresLabel}).Draw(t, "mode of "+things[i].name)
-			moded[i] = value%mostValues + mostValues*mode
-		}
-	}
-	return moded
-}
-
-// Fields that a step has left alone: all, the field with the value, the label that ManagedResources inject, both, or what must not be named.
-const (
-	fieldsAll     = "all"
-	fieldsValue   = "value"
-	fieldsLabel   = "label"
-	fieldsBoth    = "both"
-	fieldsRefused = "refused"
-)
-
-var heldFields = []string{fieldsAll, fieldsAll, fieldsValue, fieldsValue, fieldsLabel, fieldsBoth, fieldsRefused}
-
 // driftedLabel is a label that no ManagedResource injects. Where none is wanted it may stay, as somebody else's (MRL-6).
 const driftedLabel = "9"
-
-const labelPointer = "/metadata/labels/sim"
-
-// pointersTo are JSON pointers to the fields that a step names, of one thing or of all.
-func pointersTo(fields string, of ...*thing) string {
-	var pointers []string
-	for _, t := range of {
-		pointers = append(pointers, t.field)
-	}
-	slices.Sort(pointers)
-	values := strings.Join(slices.Compact(pointers), ",")
-	return map[string]string{fieldsAll: "", fieldsValue: values, fieldsLabel: labelPointer, fieldsBoth: values + " " + labelPointer, fieldsRefused: "/metadata/name"}[fields]
-}
 
 // malformed is the number of the step whose time is none.
 const malformed = 7
@@ -149,19 +104,12 @@ func untilText(number int) string {
 // takeHold lets a step happen that only scenarios with holds have.
 func (w *world) takeHold(step Step, t *thing) {
 	leave := object{
-		resourcesv1alpha1.AnnotationLeaveAloneUntil: untilText(step.B), resourcesv1alpha1.AnnotationLeaveAloneFields: nil,
-		resourcesv1alpha1.AnnotationLeaveAloneReason: "an\nemergency",
+		resourcesv1alpha1.AnnotationLeaveAloneUntil: untilText(step.B), resourcesv1alpha1.AnnotationLeaveAloneReason: "an\nemergency",
 	}
 	switch step.Do {
 	case "leave-object":
-		if pointers := pointersTo(step.Fields, t); pointers != "" {
-			leave[resourcesv1alpha1.AnnotationLeaveAloneFields] = pointers
-		}
 		w.annotateAll(w.target, w.keyOf(t), leave)
 	case "leave-mr":
-		if pointers := pointersTo(step.Fields, things...); pointers != "" {
-			leave[resourcesv1alpha1.AnnotationLeaveAloneFields] = pointers
-		}
 		w.annotateAll(w.source, mrKey(step.A%3), leave)
 	case "release-object":
 		w.annotateAll(w.target, w.keyOf(t), released)
@@ -181,8 +129,6 @@ func (w *world) takeHold(step Step, t *thing) {
 			}
 			fake.Meta(o)["labels"] = labels
 		})
-	case "secret-ignores":
-		w.takeSecret(step.A%2, step.Content)
 	default:
 		w.takeMore(step, t)
 	}
@@ -190,7 +136,7 @@ func (w *world) takeHold(step Step, t *thing) {
 
 // released are the annotations of a hold that is ended by hand.
 var released = object{
-	resourcesv1alpha1.AnnotationLeaveAloneUntil: nil, resourcesv1alpha1.AnnotationLeaveAloneFields: nil, resourcesv1alpha1.AnnotationLeaveAloneReason: nil,
+	resourcesv1alpha1.AnnotationLeaveAloneUntil: nil, resourcesv1alpha1.AnnotationLeaveAloneReason: nil,
 }
 
 func (w *world) annotateAll(server *fake.Server, key fake.Key, annotations object) {

@@ -193,11 +193,10 @@ func (w *world) missing(mr fake.Key, f form, versions []version) string {
 		}
 		// Labels that another ManagedResource injected may be on it. After a restore of the source so may be what a form injected that the source does not
 		// know of any more, as no inventory tells whose it is.
-		left := w.lately(key)
-		if left&(heldValues|heldAway) != 0 {
+		if w.lately(key)&held != 0 {
 			continue
 		}
-		shared := w.contested[unscoped(key)] || w.inInventoryLocked(key, mr) || left&heldLabels != 0
+		shared := w.contested[unscoped(key)] || w.inInventoryLocked(key, mr)
 		o := w.target.GetLocked(key)
 		if at, found := w.fought[unscoped(key)]; w.isFoughtOver(key) || found && time.Since(at) < patience+w.lag {
 			continue // Those who want it differently take turns.

@@ -79,8 +79,7 @@ func (w *world) checkManagedResource(key fake.Key, mr object) {
 // isStuck reports whether an object cannot become what a ManagedResource of a class wants: it cannot be changed, and nobody can prove that it is ours to replace.
 func (w *world) isStuck(at fake.Key, value, class string) bool {
 	o := w.target.GetLocked(at)
-	left := w.lately(at)
-	return o != nil && o["immutable"] == true && left&heldValues == 0 && (!w.replaceable(at, o, class) || left&heldParts != 0) && unlabelled(valueOf(thingAt(at), o)) != unlabelled(value)
+	return o != nil && o["immutable"] == true && w.lately(at)&held == 0 && !w.replaceable(at, o, class) && unlabelled(valueOf(thingAt(at), o)) != unlabelled(value)
 }
 
 // checkStatus is about the status of a ManagedResource that can be applied as a whole; it reports whether all of it was judged.
@@ -173,11 +172,7 @@ func (w *world) checkObject(key fake.Key, wishes []wish) {
 			values[i] = unlabelled(values[i])
 		}
 	}
-	is = apart(is, left)
-	for i := range values {
-		values[i] = apart(values[i], left)
-	}
-	if !slices.Contains(values, is) {
+	if left&held == 0 && !slices.Contains(values, is) {
 		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
 	}
 	if owner := origin(o); !slices.Contains(names, owner) && left&heldAway == 0 {

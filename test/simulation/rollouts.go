@@ -238,8 +238,7 @@ func (r *rollouts) lookAt(m *memberState, now time.Time) {
 		return
 	}
 	m.ignored = isIgnored(mr)
-	parts, _ := holdsOf(mr, now)
-	if is := m.ignored || parts != 0; is != m.inattentive {
+	if is := m.ignored || !holdOf(mr, now).IsZero(); is != m.inattentive {
 		m.inattentive, m.attentive = is, now
 	}
 	wanted := r.revisionIn(key, mr)

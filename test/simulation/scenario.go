@@ -40,7 +40,7 @@ type Step struct {
 	Do      string
 	A, B    int
 	Content content
-	// Fields is what a hold is about, or what a content does to each member of a roll-out group.
+	// Fields is what a content does to each member of a roll-out group.
 	Fields string
 }
 

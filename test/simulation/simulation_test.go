@@ -81,7 +81,7 @@ var (
 // TestSeeds runs a number of seeds: one seed is one scenario. Without flags these are always the same.
 func TestSeeds(t *testing.T) { runSeeds(t, generator, Run, *runs) }
 
-// TestHoldSeeds is TestSeeds for scenarios with holds and ignored fields (MRF-1 … MRF-16), with two thirds as many: so many that shares of them say something.
+// TestHoldSeeds is TestSeeds for scenarios with holds (MRF-10 … MRF-16), with two thirds as many: so many that shares of them say something.
 func TestHoldSeeds(t *testing.T) { runSeeds(t, holdsGenerator, Run, *runs*2/3) }
 
 // TestRolloutSeeds is TestSeeds for scenarios with a roll-out group (ROL-1 … ROL-9).

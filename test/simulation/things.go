@@ -31,8 +31,6 @@ type thing struct {
 	texts            []string
 	values           map[string]string
 	modes            map[string]int
-	// field is a JSON pointer to the value.
-	field string
 	// custom is the CustomResourceDefinition that must be there first, "" for none.
 	custom string
 }
@@ -57,13 +55,11 @@ func dotted(value int) string { return []string{"1", "1.0", "1.30", "1.3", "x"}[
 var things = completed(
 	&thing{
 		name: "a", resource: schema.GroupResource{Resource: "configmaps"}, namespaced: true,
-		field: "/data/cpu",
 		make:  func(v int) object { return manifest("v1", "ConfigMap", "a", object{"data": object{"cpu": dotted(v)}}) },
 		value: valueAt("data", "cpu"),
 	},
 	&thing{
 		name: "b", resource: schema.GroupResource{Resource: "configmaps"}, namespaced: true,
-		field: "/data/v",
 		make: func(v int) object {
 			return manifest("v1", "ConfigMap", "b", object{"data": object{"v": strconv.Itoa(v)}})
 		},
@@ -72,7 +68,6 @@ var things = completed(
 	&thing{
 		// Value 0 selects all Pods, and value 1 opens it for everybody in no namespace.
 		name: "p", resource: schema.GroupResource{Group: "networking.k8s.io", Resource: "networkpolicies"}, namespaced: true,
-		field: "/spec/ingress",
 		make: func(v int) object {
 			spec := object{"podSelector": object{}, "policyTypes": []any{"Ingress"}}
 			if v > 0 {
@@ -84,7 +79,6 @@ var things = completed(
 	},
 	&thing{
 		name: "d", resource: schema.GroupResource{Group: "apps", Resource: "deployments"}, namespaced: true,
-		field: "/spec/template/spec/containers/[name=c]/env/*/value",
 		make: func(v int) object {
 			return manifest("apps/v1", "Deployment", "d", object{"spec": object{
 				"replicas": 0, "selector": object{"matchLabels": object{"app": "d"}},
@@ -106,7 +100,6 @@ var things = completed(
 	},
 	&thing{
 		name: "w", resource: schema.GroupResource{Group: "things.example.org", Resource: "widgets"}, custom: "widgets.things.example.org",
-		field: "/spec/v",
 		make: func(v int) object {
 			return manifest("things.example.org/v1", "Widget", "w", object{"spec": object{"v": strconv.Itoa(v)}})
 		},
@@ -114,7 +107,6 @@ var things = completed(
 	},
 	&thing{
 		name: "gadgets", resource: schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-		field: "/spec/names/categories",
 		make: func(v int) object {
 			o := definition("Gadget", "gadgets", "Cluster")
 			o["spec"].(map[string]any)["names"].(map[string]any)["categories"] = []any{strconv.Itoa(v)}
@@ -128,7 +120,6 @@ var things = completed(
 	},
 	&thing{
 		name: "g", resource: schema.GroupResource{Group: "things.example.org", Resource: "gadgets"}, custom: "gadgets.things.example.org",
-		field: "/spec/v",
 		make: func(v int) object {
 			return manifest("things.example.org/v1", "Gadget", "g", object{"spec": object{"v": strconv.Itoa(v)}})
 		},
@@ -136,7 +127,6 @@ var things = completed(
 	},
 	&thing{
 		name: "fixed", resource: schema.GroupResource{Resource: "configmaps"}, namespaced: true,
-		field: "/data/v",
 		make: func(v int) object {
 			return manifest("v1", "ConfigMap", "fixed", object{"data": object{"v": strconv.Itoa(v)}, "immutable": true})
 		},
@@ -182,14 +172,11 @@ const (
 	createdOnce
 	notOurs
 	keptObject
-	ignoresValue
-	ignoresLabel
 	mostModes
 )
 
 var annotationsOfModes = [mostModes]object{
 	nil, {resourcesv1alpha1.AnnotationIgnore: "true"}, {resourcesv1alpha1.AnnotationMode: resourcesv1alpha1.ModeIgnore}, {resourcesv1alpha1.AnnotationKeepObject: "true"},
-	{}, {resourcesv1alpha1.AnnotationIgnoreFields: labelPointer},
 }
 
 func (t *thing) complete() {
@@ -200,11 +187,7 @@ func (t *thing) complete() {
 		if t.name == "fixed" && mode == keptObject {
 			mode = plain // What is never deleted, and is immutable, could never become what is wanted.
 		}
-		annotations := annotationsOfModes[mode]
-		if mode == ignoresValue {
-			annotations = object{resourcesv1alpha1.AnnotationIgnoreFields: t.field}
-		}
-		if annotations != nil {
+		if annotations := annotationsOfModes[mode]; annotations != nil {
 			fake.Meta(o)["annotations"] = annotations
 		}
 		text := marshal(o)

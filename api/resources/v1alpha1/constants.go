@@ -104,12 +104,8 @@ const (
 	AnnotationPreserveReplicas = "resources.gardener.cloud/preserve-replicas"
 	// AnnotationPreserveResources on an object: the resources of the live containers are kept.
 	AnnotationPreserveResources = "resources.gardener.cloud/preserve-resources"
-	// AnnotationIgnoreFields on an object in its manifest: JSON pointers of fields that are written at creation, and left alone afterwards.
-	AnnotationIgnoreFields = "resources.gardener.cloud/ignore-fields"
 	// AnnotationLeaveAloneUntil on a live object or on a ManagedResource, a time in RFC 3339: nothing is repaired there until then.
 	AnnotationLeaveAloneUntil = "resources.gardener.cloud/leave-alone-until"
-	// AnnotationLeaveAloneFields next to AnnotationLeaveAloneUntil: JSON pointers of the only fields that are left alone.
-	AnnotationLeaveAloneFields = "resources.gardener.cloud/leave-alone-fields"
 	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil is the reason, for people.
 	AnnotationLeaveAloneReason = "resources.gardener.cloud/leave-alone-reason"
 	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.

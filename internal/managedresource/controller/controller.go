@@ -280,7 +280,6 @@ func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.holds.forget(owner)
 	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
-	setGauge(r.Metrics.ignoredFields, owner, 0)
 }
 
 // refsOf returns the objects of entries, with the versions of their kinds.

@@ -37,7 +37,7 @@ type held struct {
 	own hold.Hold
 	// forbidden is true if the object has a hold and must not have one (MRF-15).
 	forbidden bool
-	effect    *hold.Effect
+	effect    hold.Effect
 }
 
 // heldOn returns the holds on an object that was read, and their effect.
@@ -46,7 +46,7 @@ func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured)
 		return held{} // It is never repaired.
 	}
 	now := a.Clock.Now()
-	h := held{own: hold.Of(live.GetAnnotations(), desired.Ref.Group, desired.Ref.Kind, now)}
+	h := held{own: hold.Of(live.GetAnnotations(), now)}
 	if h.own.State != hold.None && !a.allowsHolds(a.mr) {
 		h.own, h.forbidden = hold.Hold{}, true
 	}
@@ -56,7 +56,7 @@ func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured)
 
 // holdOf returns the hold of a ManagedResource on its objects.
 func holdOf(mr *resourcesv1alpha1.ManagedResource, now time.Time) hold.Hold {
-	return hold.Of(mr.Annotations, "", "", now)
+	return hold.Of(mr.Annotations, now)
 }
 
 // allowsHolds reports whether the writers of a ManagedResource's objects may set holds on them.
@@ -67,10 +67,10 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.AllowHolds
 }
 
-// staysMissing reports whether an object that is gone stays gone, because its ManagedResource is left alone as a
-// whole: a user may have deleted the object on purpose. An object that no inventory had is created.
+// staysMissing reports whether an object that is gone stays gone, because its ManagedResource has a hold: a user may
+// have deleted the object on purpose. An object that no inventory had is created.
 func (a *applier) staysMissing(desired *plan.Desired) bool {
-	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).IsWhole()
+	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).State == hold.InForce
 }
 
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
@@ -81,7 +81,7 @@ func (a *applier) waitForHold(desired *plan.Desired) {
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }
 
-// noteHold records and reports which parts of an object are left alone, after the object was reconciled.
+// noteHold records and reports the holds on an object, after the object was reconciled.
 func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outcome) {
 	owner, key, h := ownerOf(a.mr), desired.Ref.ID, done.held
 	written := done.result == "updated"

@@ -151,3 +151,12 @@ func (x *holds) showLocked(owner objects.Owner) {
 	setGauge(x.count, owner, float64(len(ends)))
 	setGauge(x.ends, owner, first)
 }
+
+// setGauge sets the series of a ManagedResource, which has none while the number is zero.
+func setGauge(gauge *prometheus.GaugeVec, owner objects.Owner, n float64) {
+	if n == 0 {
+		gauge.DeleteLabelValues(owner.Namespace, owner.Name)
+		return
+	}
+	gauge.WithLabelValues(owner.Namespace, owner.Name).Set(n)
+}

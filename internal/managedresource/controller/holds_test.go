@@ -31,12 +31,9 @@ func heldFixture(t *testing.T, change ...func(*config.ManagedResourceControllerC
 }
 
 // hold sets a hold on a live object for a time, together with an edit.
-func (f *fixture) hold(name string, lasts time.Duration, fields string, edits ...func(*unstructured.Unstructured)) {
+func (f *fixture) hold(name string, lasts time.Duration, edits ...func(*unstructured.Unstructured)) {
 	f.edited(name, func(o *unstructured.Unstructured) {
 		setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneUntil, f.clock.Now().Add(lasts).Format(time.RFC3339))(o)
-		if fields != "" {
-			setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneFields, fields)(o)
-		}
 		for _, edit := range edits {
 			edit(o)
 		}
@@ -78,7 +75,7 @@ func (f *fixture) isHeld(name string) bool {
 // MRF-10, MRF-13, MRF-14: what is held stays to the second, what is not is repaired, and people are told of both ends.
 func TestHoldOnAnObject(t *testing.T) {
 	f := heldFixture(t)
-	f.hold("a", 2*time.Hour, "", setValue("emergency"))
+	f.hold("a", 2*time.Hour, setValue("emergency"))
 	f.edited("b", setValue("theirs"))
 	f.complete("m")
 	f.wants("held", "MRF-10", "a", "emergency")
@@ -125,9 +122,6 @@ func TestHoldThatEndsIsRepairedAtOnce(t *testing.T) {
 		"MRF-13/it is refused from now on": func(f *fixture) {
 			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneUntil, "tomorrow"))
 		},
-		"MRF-13/it covers another field": func(f *fixture) {
-			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneFields, "/data/other"))
-		},
 		"MRF-13/it does not count any more": func(f *fixture) { f.annotated(map[string]string{resourcesv1alpha1.AnnotationAllowHolds: "false"}) },
 		"MRF-13/it is released with an edit": func(f *fixture) {
 			f.edited("a", func(o *unstructured.Unstructured) { removeHold(o); setValue("again")(o) })
@@ -147,7 +141,7 @@ func TestHoldThatEndsIsRepairedAtOnce(t *testing.T) {
 					}
 				}
 				f.passes(time.Minute)
-				f.hold("a", 2*time.Hour, "", setValue("emergency"))
+				f.hold("a", 2*time.Hour, setValue("emergency"))
 				f.passes(time.Minute)
 				f.wants("held", "MRF-10", "a", "emergency")
 				ends(f)
@@ -166,38 +160,35 @@ func removeHold(o *unstructured.Unstructured) {
 	o.SetAnnotations(annotations)
 }
 
-// MRF-10: a hold on fields leaves those alone only, and what the ManagedResources know their objects by is never left alone.
+func setLabel(value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) {
+		labels := o.GetLabels()
+		labels["l"] = value
+		o.SetLabels(labels)
+	}
+}
+
+// MRF-10, MRF-12: a hold covers the whole object except for the label and the origin by which ManagedResources know it.
 func TestWhatAHoldCovers(t *testing.T) {
-	for name, tc := range map[string]struct {
-		fields      string
-		value, more string
-	}{
-		"MRF-10/the object": {"", "theirs", "theirs"},
-		"MRF-10/a field":    {"/data/v", "theirs", "ours"},
-		"MRF-10/a label":    {"/metadata/labels/l", "1", "theirs"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := heldFixture(t)
-			f.hold("a", time.Hour, tc.fields, setValue("theirs"), setLabel("theirs"), func(o *unstructured.Unstructured) {
-				labels := o.GetLabels()
-				delete(labels, resourcesv1alpha1.LabelManagedBy)
-				o.SetLabels(labels)
-				setAnnotation(resourcesv1alpha1.AnnotationOrigin, "theirs")(o)
-			})
-			f.wants("held", "MRF-10", "a", tc.value)
-			live := f.live("a")
-			if got := live.GetLabels()["l"]; got != tc.more {
-				t.Errorf("the label is %s", got)
-			}
-			if live.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/m" || !f.isHeld("a") {
-				t.Errorf("MRF-12: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
-			}
-			f.passes(time.Hour)
-			f.wants("at the end", "MRF-13", "a", "1")
-			if got := f.live("a").GetLabels()["l"]; got != "ours" {
-				t.Errorf("MRF-13: the label is %s", got)
-			}
-		})
+	f := heldFixture(t)
+	f.hold("a", time.Hour, setValue("theirs"), setLabel("theirs"), func(o *unstructured.Unstructured) {
+		labels := o.GetLabels()
+		delete(labels, resourcesv1alpha1.LabelManagedBy)
+		o.SetLabels(labels)
+		setAnnotation(resourcesv1alpha1.AnnotationOrigin, "theirs")(o)
+	})
+	f.wants("held", "MRF-10", "a", "theirs")
+	live := f.live("a")
+	if got := live.GetLabels()["l"]; got != "theirs" {
+		t.Errorf("MRF-10: the label is %s", got)
+	}
+	if live.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/m" || !f.isHeld("a") {
+		t.Errorf("MRF-12: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
+	}
+	f.passes(time.Hour)
+	f.wants("at the end", "MRF-13", "a", "1")
+	if got := f.live("a").GetLabels()["l"]; got != "ours" {
+		t.Errorf("MRF-13: the label is %s", got)
 	}
 }
 
@@ -205,7 +196,6 @@ func TestWhatAHoldCovers(t *testing.T) {
 func TestDuringAHold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config  func(*config.ManagedResourceControllerConfig)
-		fields  string
 		happens func(*fixture)
 		during  string
 	}{
@@ -248,13 +238,12 @@ func TestDuringAHold(t *testing.T) {
 			f.target.remove("a")
 			f.Tracker.MarkOutOfSync(configMapKey("a"))
 		}, during: "1"},
-		"MRF-16/an update is refused that would have it replaced": {fields: "/data/v", happens: func(f *fixture) {
-			const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"
+		"MRF-16/an update is refused that would have it replaced": {happens: func(f *fixture) {
 			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
-			f.manifests("m", "2", configMap("a", "1", replaceable), configMap("b", "1", ""))
+			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, "theirs")) // MRF-12: a hold does not cover it.
 			uid := f.uid("a")
 			_, err := f.run("m")
-			if f.uid("a") != uid || err == nil || !strings.Contains(err.Error(), "because a hold covers parts of it until") {
+			if f.uid("a") != uid || err == nil || !strings.Contains(err.Error(), "because it has a hold until") {
 				f.Errorf("MRF-16: replaced: %v", err)
 			}
 			f.refuse("", "", 0)
@@ -266,7 +255,7 @@ func TestDuringAHold(t *testing.T) {
 				change = func(*config.ManagedResourceControllerConfig) {}
 			}
 			f := heldFixture(t, change)
-			f.hold("a", time.Hour, tc.fields, setValue("emergency"))
+			f.hold("a", time.Hour, setValue("emergency"))
 			tc.happens(f)
 			f.complete("m")
 			f.wants("during", strings.Split(name, "/")[0], "a", tc.during)
@@ -282,8 +271,7 @@ func TestDuringAHold(t *testing.T) {
 // MRF-11: what cannot be read, or would last for too long, is refused, removed and told of.
 func TestHoldsThatAreRefused(t *testing.T) {
 	for name, set := range map[string]func(*fixture){
-		"MRF-11/longer than a day": func(f *fixture) { f.hold("a", 25*time.Hour, "", setValue("theirs")) },
-		"MRF-11/a pointer":         func(f *fixture) { f.hold("a", time.Hour, "/metadata/labels", setValue("theirs")) },
+		"MRF-11/longer than a day": func(f *fixture) { f.hold("a", 25*time.Hour, setValue("theirs")) },
 		"MRF-11/no time": func(f *fixture) {
 			f.edited("a", func(o *unstructured.Unstructured) {
 				setAnnotation(resourcesv1alpha1.AnnotationLeaveAloneUntil, "tomorrow")(o)
@@ -322,7 +310,7 @@ func TestWhoMayHold(t *testing.T) {
 			if tc.annotation != "" {
 				f.annotated(map[string]string{resourcesv1alpha1.AnnotationAllowHolds: tc.annotation})
 			}
-			f.hold("a", time.Hour, "", setValue("theirs"))
+			f.hold("a", time.Hour, setValue("theirs"))
 			if tc.want {
 				f.wants("allowed", "MRF-15", "a", "theirs")
 				return
@@ -393,13 +381,10 @@ func TestHoldOnAManagedResourceEndsEarly(t *testing.T) {
 		t.Errorf("MRF-11: annotations %v; events: %s", f.get("m").Annotations, f.events())
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Second)) // Events are named by their time.
-	f.annotated(map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: f.clock.Now().Add(time.Hour).Format(time.RFC3339), resourcesv1alpha1.AnnotationLeaveAloneFields: "/data/v"})
-	f.edited("a", func(o *unstructured.Unstructured) { setValue("theirs")(o); setLabel("theirs")(o) })
+	f.annotated(map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: f.clock.Now().Add(time.Hour).Format(time.RFC3339)})
+	f.edited("a", setValue("theirs"))
 	f.complete("m")
-	f.wants("a field", "MRF-10", "a", "theirs")
-	if got := f.live("a").GetLabels()["l"]; got != "ours" {
-		t.Errorf("MRF-10: the label is %s", got)
-	}
+	f.wants("held", "MRF-10", "a", "theirs")
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
 	f.annotated(nil)
 	f.wants("released", "MRF-13", "a", "1")
@@ -411,7 +396,7 @@ func TestHoldOnAManagedResourceEndsEarly(t *testing.T) {
 // MRF-16: a hold is about repairs. It keeps neither an object from being deleted that no manifest has any more, nor the ManagedResource.
 func TestHoldsAndDeletion(t *testing.T) {
 	f := heldFixture(t)
-	f.hold("a", time.Hour, "", setValue("emergency"))
+	f.hold("a", time.Hour, setValue("emergency"))
 	f.manifests("m", "2", configMap("b", "1", ""))
 	gone := func(name string) func() bool {
 		return func() bool {
@@ -421,7 +406,7 @@ func TestHoldsAndDeletion(t *testing.T) {
 		}
 	}
 	poll(t, "MRF-16: an object is gone that no manifest has any more", gone("a"))
-	f.hold("b", time.Hour, "", setValue("emergency"))
+	f.hold("b", time.Hour, setValue("emergency"))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	poll(t, "MRF-16: the objects of a ManagedResource that was deleted are gone", gone("b"))
 }
@@ -429,7 +414,7 @@ func TestHoldsAndDeletion(t *testing.T) {
 // MRF-13: the sweep looks at the end of a hold by itself.
 func TestSweepEndsHolds(t *testing.T) {
 	f := heldFixture(t)
-	f.hold("a", time.Hour, "", setValue("emergency"))
+	f.hold("a", time.Hour, setValue("emergency"))
 	f.clock.SetTime(f.clock.Now().Add(time.Hour))
 	ctx, cancel := context.WithCancel(f.ctx)
 	ended := make(chan error, 1)

@@ -10,7 +10,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
 // ignoredSince returns the time since which a ManagedResource is ignored, from its condition (MRS-12); the zero time
@@ -73,25 +72,6 @@ func (x ignoredObjects) are(owner objects.Owner, n int, now time.Time) {
 			x.since.WithLabelValues(owner.Namespace, owner.Name).Set(float64(now.Unix()))
 		}
 	}
-}
-
-// setGauge sets the series of a ManagedResource, which has none while the number is zero.
-func setGauge(gauge *prometheus.GaugeVec, owner objects.Owner, n float64) {
-	if n == 0 {
-		gauge.DeleteLabelValues(owner.Namespace, owner.Name)
-		return
-	}
-	gauge.WithLabelValues(owner.Namespace, owner.Name).Set(n)
-}
-
-// withIgnoredFields counts the objects of a plan with fields that are left alone (MRF-1).
-func withIgnoredFields(planned *plan.Plan) (n int) {
-	for _, desired := range planned.Apply {
-		if len(desired.IgnoredFields) > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // forget drops the ManagedResources of a namespace.

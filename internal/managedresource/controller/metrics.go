@@ -26,7 +26,6 @@ type Metrics struct {
 	changes           prometheus.Histogram
 	ignored           *prometheus.GaugeVec
 	ignoredObjects    ignoredObjects
-	ignoredFields     *prometheus.GaugeVec
 	held              *prometheus.GaugeVec
 	heldUntil         *prometheus.GaugeVec
 	// EmergencyStop is 1 while an emergency stop is in force.
@@ -75,9 +74,6 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"Since when an annotation has a ManagedResource ignored.", labelNamespace,
 			"name"),
 		ignoredObjects: newIgnoredObjects(),
-		ignoredFields: gauges("espalier_managedresource_objects_with_ignored_fields",
-			"Manifests of a ManagedResource with the annotation ignore-fields.",
-			labelNamespace, "name"),
 		held: gauges("espalier_managedresource_holds",
 			"Holds in force on a ManagedResource or its objects (annotation leave-alone-until).", labelNamespace, "name"),
 		heldUntil: gauges("espalier_managedresource_hold_end_timestamp_seconds",
@@ -91,8 +87,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed,
 		m.failures, m.deleted, m.massDeletions, m.takeovers,
 		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count,
-		m.ignoredObjects.since, m.ignoredFields,
-		m.held, m.heldUntil, m.EmergencyStop)
+		m.ignoredObjects.since, m.held, m.heldUntil, m.EmergencyStop)
 	return m
 }
 
@@ -115,7 +110,7 @@ func histogram(name, help string, buckets ...float64) prometheus.Histogram {
 // Forget drops the series of the ManagedResources of a namespace, which this process has nothing to do with any more.
 func (m *Metrics) Forget(namespace string) {
 	labels := prometheus.Labels{labelNamespace: namespace}
-	for _, series := range []*prometheus.GaugeVec{m.lastSuccess, m.unhealthy, m.ignored, m.ignoredFields} {
+	for _, series := range []*prometheus.GaugeVec{m.lastSuccess, m.unhealthy, m.ignored} {
 		series.DeletePartialMatch(labels)
 	}
 	m.ignoredObjects.forget(namespace)

@@ -83,8 +83,7 @@ func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options me
 		return done, nil
 	}
 	if options.Hold.IsInForce() {
-		// The part that is left alone would be lost.
-		return outcome{}, fmt.Errorf("%w; the object is not deleted and recreated, because a hold covers parts of it until %s",
+		return outcome{}, fmt.Errorf("%w; the object is not deleted and recreated, because it has a hold until %s",
 			cause, options.Hold.Until.UTC().Format(time.RFC3339))
 	}
 	return outcome{}, a.replace(ctx, desired, ticket, done.before, done.after, cause)

@@ -259,7 +259,6 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 		r.Metrics.changes.Observe(r.Clock.Since(command.Since).Seconds())
 	}
 	r.Metrics.ignoredObjects.are(owner, r.content.ignored, now)
-	setGauge(r.Metrics.ignoredFields, owner, float64(withIgnoredFields(r.planned)))
 	if last := r.taken.Last; last == nil || !maps.Equal(last.Secrets, completed.Secrets) ||
 		last.Generation != completed.Generation {
 		for _, warning := range r.planned.Warnings {

@@ -13,10 +13,10 @@ import (
 
 var now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
-func annotations(until, fields, reason string) map[string]string {
+func annotations(until, reason string) map[string]string {
 	all := map[string]string{}
 	for key, value := range map[string]string{
-		resourcesv1alpha1.AnnotationLeaveAloneUntil: until, resourcesv1alpha1.AnnotationLeaveAloneFields: fields, resourcesv1alpha1.AnnotationLeaveAloneReason: reason,
+		resourcesv1alpha1.AnnotationLeaveAloneUntil: until, resourcesv1alpha1.AnnotationLeaveAloneReason: reason,
 	} {
 		if value != "-" {
 			all[key] = value
@@ -27,29 +27,24 @@ func annotations(until, fields, reason string) map[string]string {
 
 func TestOf(t *testing.T) {
 	for name, tc := range map[string]struct {
-		until, fields, reason string
-		want                  State
-		text, refusal         string
+		until, reason string
+		want          State
+		text, refusal string
 	}{
-		"MRF-10/none":                      {"-", "/a", "x", None, "", ""},
-		"MRF-10/in force":                  {"2026-11-24T18:00:00Z", "-", "-", InForce, "until 2026-11-24T18:00:00Z", ""},
-		"MRF-10/in another zone":           {"2026-11-24T18:00:00+02:00", "-", "-", InForce, "until 2026-11-24T16:00:00Z", ""},
-		"MRF-10/fields and a reason":       {"2026-11-24T18:00:00Z", "/spec/a, /spec/b", "a\tbug\n1", InForce, `until 2026-11-24T18:00:00Z at /spec/a, /spec/b, for the reason "a bug 1"`, ""},
-		"MRF-10/a field":                   {"2026-11-24T18:00:00Z", "/spec/a", "-", InForce, "until 2026-11-24T18:00:00Z at /spec/a", ""},
-		"MRF-10/what cannot be printed":    {"2026-11-24T18:00:00Z", "-", "a\x00b\x7fc\u0080!", InForce, "until 2026-11-24T18:00:00Z, for the reason \"a b c\\u0080!\"", ""},
-		"MRF-11/a day":                     {"2026-11-25T12:00:00Z", "-", "-", InForce, "until 2026-11-25T12:00:00Z", ""},
-		"MRF-11/a clock ahead by a minute": {"2026-11-25T12:01:00Z", "-", "-", InForce, "until 2026-11-25T12:01:00Z", ""},
-		"MRF-11/more than a day":           {"2026-11-25T12:01:01Z", "-", "-", Refused, "", "leave-alone-until: is more than 24h0m0s away"},
-		"MRF-11/no time":                   {"tomorrow", "-", "-", Refused, "", "leave-alone-until: is no time"},
-		"MRF-13/over":                      {"2026-11-24T12:00:00Z", "-", "-", Over, "until 2026-11-24T12:00:00Z", ""},
-		"MRF-13/over, whatever its fields": {"2026-11-24T11:00:00Z", "x", "-", Over, "until 2026-11-24T11:00:00Z", ""},
-		"MRF-11/fields that are none":      {"2026-11-24T18:00:00Z", "spec", "-", Refused, "", `leave-alone-fields: pointer "spec" must begin with a slash`},
-		"MRF-11/fields that must not be":   {"2026-11-24T18:00:00Z", "/metadata/labels", "-", Refused, "", `pointer "/metadata/labels" must name one label`},
-		"MRF-11/no field":                  {"2026-11-24T18:00:00Z", " ", "-", Refused, "", "leave-alone-fields: names no field"},
-		"MRF-10/a long reason":             {"2026-11-24T18:00:00Z", "-", strings.Repeat("x", 1000), InForce, `until 2026-11-24T18:00:00Z, for the reason "xxx`, ""},
+		"MRF-10/none":                      {"-", "x", None, "", ""},
+		"MRF-10/in force":                  {"2026-11-24T18:00:00Z", "-", InForce, "until 2026-11-24T18:00:00Z", ""},
+		"MRF-10/in another zone":           {"2026-11-24T18:00:00+02:00", "-", InForce, "until 2026-11-24T16:00:00Z", ""},
+		"MRF-10/a reason":                  {"2026-11-24T18:00:00Z", "a\tbug\n1", InForce, `until 2026-11-24T18:00:00Z, for the reason "a bug 1"`, ""},
+		"MRF-10/what cannot be printed":    {"2026-11-24T18:00:00Z", "a\x00b\x7fc\u0080!", InForce, "until 2026-11-24T18:00:00Z, for the reason \"a b c\\u0080!\"", ""},
+		"MRF-11/a day":                     {"2026-11-25T12:00:00Z", "-", InForce, "until 2026-11-25T12:00:00Z", ""},
+		"MRF-11/a clock ahead by a minute": {"2026-11-25T12:01:00Z", "-", InForce, "until 2026-11-25T12:01:00Z", ""},
+		"MRF-11/more than a day":           {"2026-11-25T12:01:01Z", "-", Refused, "", "leave-alone-until: is more than 24h0m0s away"},
+		"MRF-11/no time":                   {"tomorrow", "-", Refused, "", "leave-alone-until: is no time"},
+		"MRF-13/over":                      {"2026-11-24T12:00:00Z", "-", Over, "until 2026-11-24T12:00:00Z", ""},
+		"MRF-10/a long reason":             {"2026-11-24T18:00:00Z", strings.Repeat("x", 1000), InForce, `until 2026-11-24T18:00:00Z, for the reason "xxx`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := Of(annotations(tc.until, tc.fields, tc.reason), "apps", "Deployment", now)
+			h := Of(annotations(tc.until, tc.reason), now)
 			if h.State != tc.want || (h.Refusal == nil) != (tc.refusal == "") || h.Refusal != nil && !strings.Contains(h.Refusal.Error(), tc.refusal) {
 				t.Fatalf("state %d, refusal %v", h.State, h.Refusal)
 			}
@@ -66,7 +61,7 @@ func TestLawOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		until := now.Add(time.Duration(rapid.Int64Range(-int64(72*time.Hour), int64(72*time.Hour)).Draw(t, "until"))).Truncate(time.Second)
 		at := now.Add(time.Duration(rapid.Int64Range(-int64(72*time.Hour), int64(72*time.Hour)).Draw(t, "at")))
-		own := Of(annotations(until.Format(time.RFC3339), "-", "-"), "", "", at)
+		own := Of(annotations(until.Format(time.RFC3339), "-"), at)
 		if inForce := own.State == InForce; inForce && (!at.Before(until) || until.Sub(at) > Longest+time.Minute) {
 			t.Fatalf("MRF-11: in force at %s until %s", at, until)
 		}
@@ -77,38 +72,33 @@ func TestLawOfTime(t *testing.T) {
 }
 
 func TestTogether(t *testing.T) {
-	inForce := func(hours int, fields string) Hold {
-		return Of(annotations(now.Add(time.Duration(hours)*time.Hour).Format(time.RFC3339), fields, "-"), "", "", now)
+	inForce := func(hours int) Hold {
+		return Of(annotations(now.Add(time.Duration(hours)*time.Hour).Format(time.RFC3339), "-"), now)
 	}
-	over := inForce(-1, "-")
+	over := inForce(-1)
 	for name, tc := range map[string]struct {
-		object, mr Hold
-		whole      bool
-		fields     int
-		fate       Fate
-		hours      int
+		object, managedResource Hold
+		hours                   int
+		removes                 bool
 	}{
-		"MRF-10/the object":           {object: inForce(2, "-"), whole: true, fate: Stay, hours: 2},
-		"MRF-10/its fields":           {object: inForce(2, "/a /b"), fields: 2, fate: Stay, hours: 2},
-		"MRF-10/the ManagedResource":  {mr: inForce(3, "-"), whole: true, hours: 3},
-		"MRF-10/the first end counts": {object: inForce(2, "/a"), mr: inForce(1, "/b"), fields: 2, fate: Stay, hours: 1},
-		"MRF-10/the whole covers":     {object: inForce(1, "/a"), mr: inForce(2, "-"), whole: true, fields: 1, fate: Stay, hours: 1},
-		"MRF-13/over":                 {object: over, fate: Removed},
-		"MRF-13/over, within another": {object: over, mr: inForce(1, "-"), whole: true, fate: Removed, hours: 1},
-		"MRF-11/refused":              {object: inForce(48, "-"), fate: Removed},
+		"MRF-10/the object":                 {object: inForce(2), hours: 2},
+		"MRF-10/the ManagedResource":        {managedResource: inForce(3), hours: 3},
+		"MRF-10/both, the first end counts": {object: inForce(2), managedResource: inForce(1), hours: 1},
+		"MRF-13/over":                       {object: over, removes: true},
+		"MRF-13/over, within another":       {object: over, managedResource: inForce(1), hours: 1, removes: true},
+		"MRF-13/that of the other is over":  {managedResource: over},
+		"MRF-11/refused":                    {object: inForce(48), removes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			effect := Together(tc.object, tc.mr)
-			if effect.Whole != tc.whole || len(effect.Fields) != tc.fields || effect.Fate != tc.fate || effect.IsInForce() != (tc.hours > 0) {
-				t.Fatalf("got %+v", effect)
+			want := Effect{RemovesAnnotations: tc.removes}
+			if tc.hours > 0 {
+				want.Until = now.Add(time.Duration(tc.hours) * time.Hour)
 			}
-			if tc.hours > 0 && !effect.Until.Equal(now.Add(time.Duration(tc.hours)*time.Hour)) {
-				t.Errorf("until %s", effect.Until)
+			got := Together(tc.object, tc.managedResource)
+			if got != want || got.IsInForce() != (tc.hours > 0) {
+				t.Fatalf("got %+v, want %+v", got, want)
 			}
 		})
-	}
-	if effect := Together(Hold{}, over); effect != nil || effect.IsInForce() {
-		t.Errorf("without a hold in force there is an effect: %+v", effect)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -133,7 +134,7 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	live := r.Live[desired.Ref.ID]
 	options := settings.MergeOptions(r.ManagedResource, live, r.Scaled[desired.Ref.ID], r.Now)
 	if live == nil {
-		if desired.Old != nil && options.Hold != nil && options.Hold.Whole {
+		if desired.Old != nil && options.Hold.IsInForce() {
 			return nil // It is not created anew while the ManagedResource is left alone.
 		}
 		change := newChange(Create, &desired.Reference, "")
@@ -165,7 +166,7 @@ func (r *Run) leftAlone(desired *plan.Desired, live *unstructured.Unstructured, 
 	if !options.Hold.IsInForce() {
 		return nil
 	}
-	options.Hold = nil
+	options.Hold = hold.Effect{}
 	if len(Compare(desired, live, options, r.Defaults[live.GroupVersionKind()]).Differences) == 0 {
 		return nil
 	}

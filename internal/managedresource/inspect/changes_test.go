@@ -259,11 +259,6 @@ func TestTreeKnowsHolds(t *testing.T) {
 			f.Live = nil
 			f.ManagedResource.Annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil] = "2026-11-24T19:00:00Z"
 		}, "underway missing; it is not created while its ManagedResource is left alone"},
-		"CLI-13/not there, and only fields of its ManagedResource are left alone": {func(f *Facts) {
-			f.Live = nil
-			f.ManagedResource.Annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil] = "2026-11-24T19:00:00Z"
-			f.ManagedResource.Annotations[resourcesv1alpha1.AnnotationLeaveAloneFields] = "/spec/replicas"
-		}, "problem missing"},
 	} {
 		f := webFacts(t)
 		held(f)

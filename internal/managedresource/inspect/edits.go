@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
@@ -56,13 +55,6 @@ func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options mer
 			Stays: same(valueAt(edited.Object, path), valueAt(after.Object, path))})
 	}
 	return all
-}
-
-// markHeld marks the edits that stay if a hold on the object counts; whether the hold counts is unknown here.
-func markHeld(edits, held []Edit, effect *hold.Effect) {
-	for i := range edits {
-		edits[i].StaysIfHeld = !edits[i].Stays && (effect.Whole || held[i].Stays)
-	}
 }
 
 // editDescribed changes the first value of the manifest, by the order of names, that is neither identity nor metadata.

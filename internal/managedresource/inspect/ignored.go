@@ -40,9 +40,9 @@ const (
 var placeNames = map[place]string{onManagedResource: "on the ManagedResource", inManifest: "in the manifest",
 	onLiveObject: "on the live object"}
 
-// leavesAlone returns the parts that an annotation with a value exempts from repair at a time, "" for none, and
-// whether that is everything.
-type leavesAlone func(value string, now time.Time) (what string, everything bool)
+// leavesAlone returns the parts that an annotation with a value exempts from repair, "" for none, and whether that is
+// everything.
+type leavesAlone func(value string) (what string, everything bool)
 
 // annotations are the annotations that exempt something from repair: the one place that reports know them from.
 var annotations = []struct {
@@ -54,14 +54,12 @@ var annotations = []struct {
 		ifTrue("everything: nothing of the ManagedResource is applied, repaired or deleted", true)},
 	{resourcesv1alpha1.AnnotationIgnore, inManifest,
 		ifTrue("everything once the object exists: it is created, and not repaired", true)},
-	{resourcesv1alpha1.AnnotationMode, inManifest, func(value string, _ time.Time) (string, bool) {
+	{resourcesv1alpha1.AnnotationMode, inManifest, func(value string) (string, bool) {
 		if value != resourcesv1alpha1.ModeIgnore {
 			return "", false
 		}
 		return "everything: the object is released, and has no owner", true
 	}},
-	{resourcesv1alpha1.AnnotationIgnoreFields, inManifest,
-		func(value string, _ time.Time) (string, bool) { return "the fields " + value, false }},
 	{resourcesv1alpha1.AnnotationPreserveReplicas, inManifest, ifLiteral("spec.replicas")},
 	{resourcesv1alpha1.AnnotationPreserveResources, inManifest, ifLiteral("resources of containers")},
 	{resourcesv1alpha1.AnnotationSkipHealthCheck, onLiveObject,
@@ -69,7 +67,7 @@ var annotations = []struct {
 }
 
 func ifTrue(what string, everything bool) leavesAlone {
-	return func(value string, _ time.Time) (string, bool) {
+	return func(value string) (string, bool) {
 		if !meta.Truthy(map[string]string{"": value}, "") {
 			return "", false
 		}
@@ -78,7 +76,7 @@ func ifTrue(what string, everything bool) leavesAlone {
 }
 
 func ifLiteral(what string) leavesAlone {
-	return func(value string, _ time.Time) (string, bool) {
+	return func(value string) (string, bool) {
 		if strings.TrimSpace(value) != "true" {
 			return "", false
 		}
@@ -94,7 +92,7 @@ func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
 		if !found || a.on&on == 0 {
 			continue
 		}
-		what, everything := a.means(value, now)
+		what, everything := a.means(value)
 		if what == "" {
 			continue
 		}
@@ -107,31 +105,20 @@ func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
 	return append(all, heldOn(object, on, now)...)
 }
 
-// heldOn returns the fields that the object's hold annotation exempts from repair.
+// heldOn returns the exemption by the object's hold annotation.
 func heldOn(object metav1.Object, on place, now time.Time) []Ignored {
-	group, kind := groupKindOf(object)
-	held := hold.Of(object.GetAnnotations(), group, kind, now)
+	held := hold.Of(object.GetAnnotations(), now)
 	if on == inManifest || held.State != hold.InForce {
 		return nil // In a manifest the annotations have no effect.
 	}
-	ignored := Ignored{What: held.String(), Where: placeNames[on], Annotation: resourcesv1alpha1.AnnotationLeaveAloneUntil,
-		Value: object.GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil], Everything: held.IsWhole()}
-	if held.IsWhole() {
-		ignored.What = "everything " + ignored.What
-	}
+	ignored := Ignored{What: "everything " + held.String(), Where: placeNames[on],
+		Annotation: resourcesv1alpha1.AnnotationLeaveAloneUntil,
+		Value:      object.GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil], Everything: true}
 	if by, at := hold.SetBy(object.GetManagedFields()); by != "" {
 		since := metav1.NewTime(at)
 		ignored.By, ignored.Since = by, &since
 	}
 	return []Ignored{ignored}
-}
-
-// groupKindOf is the kind by which fields of a hold are judged: none for a ManagedResource.
-func groupKindOf(object metav1.Object) (group, kind string) {
-	if live, ok := object.(*unstructured.Unstructured); ok {
-		return live.GroupVersionKind().Group, live.GetKind()
-	}
-	return "", ""
 }
 
 // allowsHolds reports whether a hold on an object counts. Without the annotation of the ManagedResource the
@@ -157,16 +144,10 @@ func holdUndecided(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Uns
 }
 
 // effectOf returns the combined effect of the holds on a ManagedResource and on one of its objects.
-func effectOf(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) *hold.Effect {
-	return effectIf(allowsHolds(mr, live), mr, live, now)
-}
-
-// effectIf is effectOf, where it is known or assumed whether holds on objects count.
-func effectIf(allowed bool, mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured,
-	now time.Time) *hold.Effect {
+func effectOf(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) hold.Effect {
 	ofObject := hold.Hold{}
-	if live != nil && allowed {
-		ofObject = hold.Of(live.GetAnnotations(), live.GroupVersionKind().Group, live.GetKind(), now)
+	if live != nil && allowsHolds(mr, live) {
+		ofObject = hold.Of(live.GetAnnotations(), now)
 	}
-	return hold.Together(ofObject, hold.Of(mr.Annotations, "", "", now))
+	return hold.Together(ofObject, hold.Of(mr.Annotations, now))
 }

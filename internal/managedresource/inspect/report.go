@@ -311,8 +311,7 @@ func (r *Report) compare(facts *Facts, found described, settings Settings) {
 
 // isHeld reports whether nothing of the object is repaired at present.
 func isHeld(facts *Facts) bool {
-	effect := effectOf(facts.ManagedResource, facts.Live, facts.Now)
-	return effect != nil && effect.Whole
+	return effectOf(facts.ManagedResource, facts.Live, facts.Now).IsInForce()
 }
 
 func (r *Report) compareContent(facts *Facts, found described, settings Settings) {
@@ -325,9 +324,9 @@ func (r *Report) compareContent(facts *Facts, found described, settings Settings
 	}
 	r.Edits = editsOf(found.desired, facts.Live, options, facts.Defaults)
 	if holdUndecided(facts.ManagedResource, facts.Live, facts.Now) {
-		held := options
-		held.Hold = effectIf(true, facts.ManagedResource, facts.Live, facts.Now)
-		markHeld(r.Edits, editsOf(found.desired, facts.Live, held, facts.Defaults), held.Hold)
+		for i := range r.Edits {
+			r.Edits[i].StaysIfHeld = !r.Edits[i].Stays
+		}
 	}
 	if facts.Live.GetDeletionTimestamp() != nil {
 		r.Says += "; it is being deleted, and is then recreated"

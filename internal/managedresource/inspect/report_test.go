@@ -150,21 +150,15 @@ func TestExplain(t *testing.T) {
 			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
 			annotate(f.ManagedResource, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T17:59:59Z")
 		}, Differs, true, []string{`"path":"data.colour"`}, []string{"ignored"}},
-		"CLI-10/a hold on fields of an object": {func(f *Facts) {
+		"CLI-10/a hold on an object": {func(f *Facts) {
 			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "small"}
 			annotate(f.ManagedResource, resourcesv1alpha1.AnnotationAllowHolds, "true")
 			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
-			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneFields, "/data/colour")
-		}, Differs, true, []string{"it differs from its manifest in 1 field", `"path":"data.size"`, `{"of":"a field of its manifest","path":"data.colour","stays":true}`, `until 2026-11-24T19:00:00Z at /data/colour`}, nil},
+		}, LeftAlone, false, []string{`"what":"everything until 2026-11-24T19:00:00Z"`, "an edit stays: it is left alone for a while"}, []string{"differences"}},
 		"CLI-10/a hold that may not count": {func(f *Facts) {
 			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "big"}
 			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
 		}, Differs, true, []string{"whether the hold on the object counts", `"path":"data.colour","stays":false,"staysIfHeld":true}`, `"path":"metadata.labels.example.com/mine","stays":true}`}, nil},
-		"CLI-10/a hold on fields that may not count": {func(f *Facts) {
-			f.Live.Object["data"] = map[string]any{"colour": "blue", "size": "small"}
-			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneUntil, "2026-11-24T19:00:00Z")
-			annotate(f.Live, resourcesv1alpha1.AnnotationLeaveAloneFields, "/data/size")
-		}, Differs, true, []string{`"path":"data.size"`, `"path":"data.colour","stays":false}`}, []string{"staysIfHeld"}},
 		"CLI-10/created once": {func(f *Facts) {
 			f.Secrets["web"].Data["all.yaml"] = []byte(strings.Replace(webManifest, "namespace: default", "namespace: default, annotations: {resources.gardener.cloud/ignore: 'true'}", 1))
 		}, LeftAlone, false, []string{"it is created once, and not repaired"}, []string{"annotate ManagedResource"}},

@@ -2,51 +2,46 @@ package merge
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
 )
 
 const (
 	heldUntil  = resourcesv1alpha1.AnnotationLeaveAloneUntil
-	heldFields = resourcesv1alpha1.AnnotationLeaveAloneFields
+	heldReason = resourcesv1alpha1.AnnotationLeaveAloneReason
 )
 
 // TestMergeOfHeldObjects: what a hold leaves of an object, and what becomes of its annotations (MRF-10 … MRF-13).
 func TestMergeOfHeldObjects(t *testing.T) {
-	pointers, err := fieldpointer.ParseList("/data/a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	until := time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
 	const desired = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {ours: new, " + resourcesv1alpha1.LabelManagedBy + ": gardener}, annotations: {ours: new}}\ndata: {a: new, b: new}\n"
 	live := func(metadata string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, resourceVersion: '1', managedFields: [{manager: x}]" + metadata + "}\ndata: {a: old, b: old}\n"
 	}
-	const whole, part = "{a: old, b: old}", "{a: old, b: new}"
-	annotated := live(", labels: {theirs: x}, annotations: {theirs: x, " + heldUntil + ": T, " + heldFields + ": /data/a}")
+	const held, repaired = "{a: old, b: old}", "{a: new, b: new}"
+	annotated := live(", labels: {theirs: x}, annotations: {theirs: x, " + heldUntil + ": T, " + heldReason + ": R}")
 	managed := map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}
 	for name, c := range map[string]struct {
 		live                string
-		effect              *hold.Effect
+		effect              hold.Effect
 		data                string
 		labels, annotations map[string]string
 	}{
-		"MRF-12/a whole object without metadata": {live(""), &hold.Effect{Whole: true, Fate: hold.AsOthers}, whole, managed, nil},
-		"MRF-12/a whole object": {annotated, &hold.Effect{Whole: true, Fate: hold.Stay}, whole,
-			map[string]string{"theirs": "x", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", heldUntil: "T", heldFields: "/data/a"}},
-		"MRF-13/a whole object, its own hold is over": {annotated, &hold.Effect{Whole: true, Fate: hold.Removed}, whole,
+		"MRF-12/in force, without metadata": {live(""), hold.Effect{Until: until}, held, managed, nil},
+		"MRF-12/in force": {annotated, hold.Effect{Until: until}, held,
+			map[string]string{"theirs": "x", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", heldUntil: "T", heldReason: "R"}},
+		"MRF-13/its own hold is over, that of the ManagedResource is in force": {annotated, hold.Effect{Until: until, RemovesAnnotations: true}, held,
 			map[string]string{"theirs": "x", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x"}},
-		"MRF-10/a field": {annotated, &hold.Effect{Fields: pointers, Fate: hold.Stay}, part,
-			map[string]string{"theirs": "x", "ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", "ours": "new", heldUntil: "T", heldFields: "/data/a"}},
-		"MRF-13/over": {annotated, &hold.Effect{Fate: hold.Removed}, "{a: new, b: new}",
+		"MRF-13/over": {annotated, hold.Effect{RemovesAnnotations: true}, repaired,
 			map[string]string{"theirs": "x", "ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", "ours": "new"}},
-		"MRF-13/over, without annotations": {live(""), &hold.Effect{Fate: hold.Removed}, "{a: new, b: new}",
+		"MRF-13/over, without annotations": {live(""), hold.Effect{RemovesAnnotations: true}, repaired,
 			map[string]string{"ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"ours": "new"}},
-		"MRF-10/of the ManagedResource": {annotated, &hold.Effect{Fields: pointers, Fate: hold.AsOthers}, part,
-			map[string]string{"theirs": "x", "ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", "ours": "new", heldUntil: "T", heldFields: "/data/a"}},
+		"MRF-15/one that does not count": {annotated, hold.Effect{}, repaired,
+			map[string]string{"theirs": "x", "ours": "new", resourcesv1alpha1.LabelManagedBy: "gardener"}, map[string]string{"theirs": "x", "ours": "new", heldUntil: "T", heldReason: "R"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fromYAML(t, c.live)
@@ -82,7 +77,7 @@ func TestHeldWithoutLabel(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
 	desired := desiredFrom(t, manifest)
 	desired.SetLabels(nil)
-	if got := Merge(desired, fromYAML(t, manifest), Options{Hold: &hold.Effect{Whole: true}}).GetLabels(); len(got) > 0 {
+	if got := Merge(desired, fromYAML(t, manifest), Options{Hold: hold.Effect{Until: time.Unix(1, 0)}}).GetLabels(); len(got) > 0 {
 		t.Errorf("MRF-12: labels %v", got)
 	}
 }

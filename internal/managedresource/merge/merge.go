@@ -2,13 +2,11 @@ package merge
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
@@ -22,8 +20,8 @@ type Options struct {
 	Origin string
 	// HorizontallyScaled is true if an autoscaler has the replicas of the object (MR-21).
 	HorizontallyScaled bool
-	// Hold is the effect of holds; nil for none.
-	Hold *hold.Effect
+	// Hold is the effect of holds.
+	Hold hold.Effect
 }
 
 // serverOwned are the fields of metadata that only the API server writes.
@@ -58,7 +56,7 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 		return merged
 	}
 
-	if options.Hold != nil && options.Hold.Whole {
+	if options.Hold.IsInForce() {
 		return mergeHeld(desired, live, options)
 	}
 	merged := desired.DeepCopy()
@@ -78,11 +76,7 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 		rule(c)
 	}
 	mergeWorkload(c, desired.Ref.ID)
-	pointers := desired.IgnoredFields
-	if options.Hold != nil {
-		pointers = slices.Concat(pointers, options.Hold.Fields)
-	}
-	return keepFields(merged, live, pointers)
+	return merged
 }
 
 // mergeHeld leaves the live object as it is, except for the marks of its owner: without those no watch would report
@@ -98,41 +92,18 @@ func mergeHeld(desired *plan.Desired, live *unstructured.Unstructured, options O
 		labels[resourcesv1alpha1.LabelManagedBy] = value
 		setStrings(merged, "labels", labels)
 	}
-	setStrings(merged, "annotations", withOrigin(withHold(merged.GetAnnotations(), live, options.Hold), options.Origin))
+	setStrings(merged, "annotations", withOrigin(withoutEndedHold(merged.GetAnnotations(), options.Hold), options.Origin))
 	return merged
 }
 
-// withHold has the annotations of a hold on the live object as long as the hold is in force, and none of them
-// afterwards (MRF-13).
-func withHold(annotations map[string]string, live *unstructured.Unstructured, effect *hold.Effect) map[string]string {
-	if effect == nil || effect.Fate == hold.AsOthers {
-		return annotations
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	present := live.GetAnnotations()
-	for _, name := range hold.Annotations {
-		value, found := present[name]
-		if found && effect.Fate == hold.Stay {
-			annotations[name] = value
-		} else {
+// withoutEndedHold removes the annotations of a hold on the live object that is over or refused (MRF-13).
+func withoutEndedHold(annotations map[string]string, effect hold.Effect) map[string]string {
+	if effect.RemovesAnnotations {
+		for _, name := range hold.Annotations {
 			delete(annotations, name)
 		}
 	}
 	return annotations
-}
-
-// keepFields leaves fields as they are in the live object (MRF-1). It comes last, so that no rule of a kind counts
-// more.
-func keepFields(merged, live *unstructured.Unstructured, pointers []fieldpointer.Pointer) *unstructured.Unstructured {
-	if len(pointers) == 0 {
-		return merged
-	}
-	merged = merged.DeepCopy() // It may share parts with the live object.
-	kind, _ := typed.Of(merged.GroupVersionKind())
-	fieldpointer.Keep(merged.Object, live.Object, kind, pointers)
-	return merged
 }
 
 // mergeMetadata takes everything from the live object but labels, annotations and owners (MRL-5 … MRL-14).
@@ -153,7 +124,7 @@ func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, optio
 		options.ForceOverwriteLabels))
 	annotations := mergeStrings(withoutReferences(live.GetAnnotations()), desired.GetAnnotations(), oldAnnotations,
 		options.ForceOverwriteAnnotations)
-	setStrings(holder, "annotations", withOrigin(withHold(annotations, live, options.Hold), options.Origin))
+	setStrings(holder, "annotations", withOrigin(withoutEndedHold(annotations, options.Hold), options.Origin))
 
 	if owners := nested[any](desired.Object, "metadata", "ownerReferences"); owners != nil {
 		meta["ownerReferences"] = owners

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
@@ -31,11 +30,7 @@ func fromYAML(t testing.TB, text string) *unstructured.Unstructured {
 func desiredFrom(t testing.TB, text string) *plan.Desired {
 	t.Helper()
 	o := fromYAML(t, text)
-	ignored, err := fieldpointer.ParseList(o.GetAnnotations()[resourcesv1alpha1.AnnotationIgnoreFields])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &plan.Desired{Unstructured: o, Ref: objects.Ref{ID: objects.IDOf(o)}, IgnoredFields: ignored}
+	return &plan.Desired{Unstructured: o, Ref: objects.Ref{ID: objects.IDOf(o)}}
 }
 
 func TestMergeStrings(t *testing.T) {
@@ -75,13 +70,6 @@ func TestMerge(t *testing.T) {
 		"MRM-5/BH-MR-28 DaemonSet": {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, annotations: {resources.gardener.cloud/preserve-resources: 'true'}}\nspec: {template: {spec: {containers: [{name: a, resources: {limits: {cpu: 1}}}]}}}\n",
 			"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: now}}, spec: {containers: [{name: a, resources: {limits: {cpu: 7}}}]}}}\n",
 			Options{}, map[string]string{"spec.template.spec.containers": "[map[name:a resources:map[limits:map[cpu:7]]]]", "spec.template.metadata.annotations": "map[kubectl.kubernetes.io/restartedAt:now]"}},
-		"MRF-1 a field that is left alone, others not": {fmt.Sprintf(deploy, ", annotations: {resources.gardener.cloud/ignore-fields: /spec/replicas}", "{replicas: 1, paused: true}"),
-			fmt.Sprintf(deploy, "", "{replicas: 3, paused: false}"), Options{}, map[string]string{"spec.replicas": "3", "spec.paused": "true"}},
-		"MRF-1 over the rule of a kind": {"apiVersion: v1\nkind: Service\nmetadata: {name: s, annotations: {resources.gardener.cloud/ignore-fields: /spec/clusterIP}}\nspec: {clusterIP: None}\n",
-			fmt.Sprintf(service, "{clusterIP: 1.2.3.4}"), Options{}, map[string]string{"spec.clusterIP": "1.2.3.4"}},
-		"MRF-1 over forceOverwriteAnnotations": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {resources.gardener.cloud/ignore-fields: /metadata/annotations/x}}\n",
-			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {x: theirs, y: theirs}}\n", Options{ForceOverwriteAnnotations: true, Origin: "o"},
-			map[string]string{"metadata.annotations": fmt.Sprint(map[string]string{"x": "theirs", resourcesv1alpha1.AnnotationIgnoreFields: "/metadata/annotations/x", resourcesv1alpha1.AnnotationOrigin: "o", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue})}},
 		"MRV-50 replicas unset": {fmt.Sprintf(deploy, "", "{}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), Options{}, map[string]string{"spec.replicas": "3"}},
 		"MRV-50 replicas set":   {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), Options{}, map[string]string{"spec.replicas": "1"}},
 		"MRM-1/MR-21 scaled":    {fmt.Sprintf(deploy, "", "{replicas: 1}"), fmt.Sprintf(deploy, "", "{replicas: 3}"), Options{HorizontallyScaled: true}, map[string]string{"spec.replicas": "3"}},

@@ -102,8 +102,7 @@ func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 // SameHold reports whether two forms of a ManagedResource have the same hold, and allow the same holds on objects.
 func SameHold(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return !slices.ContainsFunc([]string{
-		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneFields,
-		resourcesv1alpha1.AnnotationAllowHolds,
+		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationAllowHolds,
 	}, func(name string) bool {
 		was, found := a.Annotations[name]
 		is, still := b.Annotations[name]

@@ -43,7 +43,6 @@ func TestSameDesiredState(t *testing.T) {
 		"MRB-3/it is being deleted":   {func(mr *resourcesv1alpha1.ManagedResource) { mr.DeletionTimestamp = &metav1.Time{} }, false},
 		"MRB-3/it is ignored":         {annotate(resourcesv1alpha1.AnnotationIgnore, "true"), false},
 		"MRF-10/it is held":           {annotate(resourcesv1alpha1.AnnotationLeaveAloneUntil, "x"), false},
-		"MRF-10/fields are held":      {annotate(resourcesv1alpha1.AnnotationLeaveAloneFields, ""), false},
 		"MRK-3/it is not ours yet":    {func(mr *resourcesv1alpha1.ManagedResource) { mr.Finalizers = nil }, false},
 		"MRK-6/it waits for a class": {func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Finalizers = append(mr.Finalizers, Class("y").Finalizer())

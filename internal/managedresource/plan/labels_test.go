@@ -92,9 +92,9 @@ func TestNullInData(t *testing.T) {
 
 // MRF-10: annotations of a hold in a manifest are not written and not on record, and the plan warns of them.
 func TestHoldsInManifests(t *testing.T) {
-	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {a: b, resources.gardener.cloud/ignore-fields: /data/x, " + resourcesv1alpha1.AnnotationLeaveAloneUntil + ": '2026-01-01T00:00:00Z'}}\n"
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {a: b, " + resourcesv1alpha1.AnnotationLeaveAloneUntil + ": '2026-01-01T00:00:00Z'}}\n"
 	p := plan(t, manifest, nil)
-	want := map[string]string{"a": "b", resourcesv1alpha1.AnnotationIgnoreFields: "/data/x"}
+	want := map[string]string{"a": "b"}
 	if diff := cmp.Diff(want, p.Apply[0].GetAnnotations()); diff != "" {
 		t.Errorf("MRF-10: the object has %s", diff)
 	}
@@ -103,8 +103,5 @@ func TestHoldsInManifests(t *testing.T) {
 	}
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], resourcesv1alpha1.AnnotationLeaveAloneUntil) {
 		t.Errorf("MRF-10: warnings: %v", p.Warnings)
-	}
-	if got := fmt.Sprint(p.Apply[0].IgnoredFields); got != "[/data/x]" {
-		t.Errorf("MRF-3: the fields %s are left alone", got)
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
-	"github.com/espalier-project/espalier/internal/managedresource/fieldpointer"
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -54,8 +53,6 @@ type Desired struct {
 	Ref objects.Ref
 	// CreateOnly is true for an object with the ignore annotation (MR-30).
 	CreateOnly bool
-	// IgnoredFields are written when the object is created, and left alone afterwards.
-	IgnoredFields []fieldpointer.Pointer
 	// hadHold is true if the manifest has annotations of a hold, which counts on live objects only.
 	hadHold bool
 }
@@ -148,9 +145,6 @@ func (p *planning) add(object decode.Object) error {
 		p.entriesOf[completed] = p.index.takeAll(key, scope)
 		p.released = append(p.released, completed)
 		return nil
-	}
-	if err := completed.ignoreFields(); err != nil {
-		return fmt.Errorf("error during apply of object %q: %w", completed.Name(), err)
 	}
 	completed.Old = p.index.take(key)
 	if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || meta.Tentative(completed.Old)) {
@@ -403,24 +397,6 @@ func (d *Desired) dropHold() {
 			unstructured.RemoveNestedField(d.Object, "metadata", "annotations", name)
 		}
 	}
-}
-
-// ignoreFields reads the pointers to the fields that repairs leave alone. With a pointer that cannot be read, or that
-// must not be, nothing is written to the object: the field that is meant might be overwritten.
-func (d *Desired) ignoreFields() error {
-	text, found := d.GetAnnotations()[resourcesv1alpha1.AnnotationIgnoreFields]
-	if !found {
-		return nil
-	}
-	pointers, err := fieldpointer.ParseList(text)
-	if err == nil {
-		err = fieldpointer.Check(pointers, d.Ref.Group, d.Ref.Kind)
-	}
-	if err != nil {
-		return fmt.Errorf("annotation %s: %w", resourcesv1alpha1.AnnotationIgnoreFields, err)
-	}
-	d.IgnoredFields = pointers
-	return nil
 }
 
 type inventoryIndex struct {

@@ -149,7 +149,7 @@ func TestAt(t *testing.T) {
 		"spec.securityContext.runAsUser": Number, "spec.nodeSelector.x": String, "spec.overhead.cpu": Quantity,
 	} {
 		if got := typeOf(fields).At(strings.Split(path, ".")...).Kind; got != want {
-			t.Errorf("MRF-3: %s is of type %v, want %v", path, got, want)
+			t.Errorf("MRB-8: %s is of type %v, want %v", path, got, want)
 		}
 	}
 }

@@ -39,7 +39,7 @@ var house = []floor{
 			"internal/managedresource/decode",
 			"internal/managedresource/meta",
 			"internal/managedresource/schema",
-			"internal/managedresource/fieldpointer", "internal/managedresource/hold", "internal/managedresource/rollout",
+			"internal/managedresource/hold", "internal/managedresource/rollout",
 			"internal/managedresource/plan", "internal/managedresource/brake",
 			"internal/managedresource/merge",
 			"internal/managedresource/healthcheck",
