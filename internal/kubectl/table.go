@@ -42,7 +42,7 @@ func Command() process.Command {
 		Name: Name, Short: "Show the objects of ManagedResources in a cluster, and the reasons for their state",
 		Long: clustersLong + "\n\n" +
 			"The verbs are those of resource-manager, of which kubectl-espalier is another name.\n" +
-			"Verbs about authorization are elsewhere: admission-controller has explain, dump and replay, node-agent-authorizer has explain and replay.",
+			"Verbs about authorization are elsewhere: admission-controller has dump and replay.",
 		Environment: []process.Term{
 			{Name: "KUBECONFIG", Text: "path of the source's kubeconfig, if no flag has one"},
 			{Name: "NO_COLOR", Text: "set to anything: no colours"},

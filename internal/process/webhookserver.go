@@ -39,7 +39,7 @@ type webhookServer struct {
 func newWebhookServer(o *ManagerOptions, secure *certificate) (*webhookServer, error) {
 	mux, headers := http.NewServeMux(), endpoint.HeaderBytes
 	if o.Guard != nil {
-		headers = endpoint.TokenHeaderBytes // Clients of /explain send tokens.
+		headers = endpoint.TokenHeaderBytes // Clients of debug pages send tokens.
 	}
 	server, err := endpoint.NewServer(mux, headers)
 	if err != nil {

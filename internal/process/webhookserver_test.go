@@ -92,13 +92,13 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := Guard(&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, reviewer(t, "good", map[string]bool{"get /explain": true}), logr.Discard())
+	keeper, err := Guard(&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, reviewer(t, "good", map[string]bool{"get /debug/page": true}), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
 	server.Register("/webhooks/a", served)
-	server.Register("/explain", keeper.Wrap(served))
+	server.Register("/debug/page", keeper.Wrap(served))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
@@ -126,7 +126,7 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 		if err != nil {
 			t.Fatal(err)
 		}
-		if path == "/explain" {
+		if path == "/debug/page" {
 			request.Header.Set("Authorization", "Bearer good")
 		}
 		response, err := transport.RoundTrip(request)
@@ -171,10 +171,10 @@ func TestClientCertificates(t *testing.T) {
 		"CCA-2/no certificate":                  {"/webhooks/a", nil, "Unauthorized: a client certificate is required"},
 		"CCA-2/a certificate of another CA":     {"/webhooks/a", later, "no connection"},
 		"CCA-2/the certificate of a server":     {"/webhooks/a", first.client(t, x509.ExtKeyUsageServerAuth), "no connection"},
-		"CCA-3/a token without a certificate":   {"/explain", nil, "OK: served"},
-		"CCA-3/a token and its certificate":     {"/explain", api, "OK: served"},
+		"CCA-3/a token without a certificate":   {"/debug/page", nil, "OK: served"},
+		"CCA-3/a token and its certificate":     {"/debug/page", api, "OK: served"},
 		"CCA-2/nothing is at an unknown path":   {"/webhooks/b", nil, "Not Found: 404 page not found"},
-		"CCA-3/a token and another authority's": {"/explain", later, "no connection"},
+		"CCA-3/a token and another authority's": {"/debug/page", later, "no connection"},
 	} {
 		if got := get(c.path, c.with); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -11,14 +11,13 @@ import (
 	"github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
 	admission "github.com/espalier-project/espalier/internal/executable/admissioncontroller"
-	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
 const long = `ManagedResources and their Secrets are in the source (--kubeconfig, --context), managed objects in the target
 (--target-kubeconfig, --target-context), which is the source if it is not given, as in a seed.
-The executables have the same verbs: resource-manager why, admission-controller explain and so on.`
+The executables have the same verbs: resource-manager why and so on.`
 
 // Client is the command of the client.
 func Client() process.Command {
@@ -28,10 +27,8 @@ func Client() process.Command {
 		Name: "TARGET_KUBECONFIG", Text: "path of the target's kubeconfig for takeover, before targetClientConnection.kubeconfig",
 	})
 	c.Documents = append(c.Documents, "docs/concepts/seed-authorizer.md", "docs/operations/replay.md", "docs/operations/migrate.md")
-	explainNode := agents.Explain(kubectl.Name+" explain-node", true)
-	explainNode.Short = "Explain a decision about a node agent: the rule, or the facts that are missing"
 	c.Subcommands = slices.Concat(c.Subcommands, []process.Subcommand{
-		admissioncontroller.Explain(kubectl.Name), explainNode, admission.Dump(), admissioncontroller.Replay(), takeover(),
+		admission.Dump(), admissioncontroller.Replay(), takeover(),
 		process.ValidateConfig(resourcemanager.ConfigKind, admissioncontroller.ConfigKind, nodeagentauthorizer.ConfigKind),
 	})
 	return c

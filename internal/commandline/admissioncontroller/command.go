@@ -21,9 +21,9 @@ func Command() process.Command {
 	return process.Command{
 		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Shared: map[string]string{"dump": "dump", "explain": "explain", "replay": "replay", "takeover": "takeover", "validate-config": "validate-config"}, CommonIn: "resource-manager",
+		Shared: map[string]string{"dump": "dump", "replay": "replay", "takeover": "takeover", "validate-config": "validate-config"}, CommonIn: "resource-manager",
 		Subcommands: append([]process.Subcommand{
-			process.ValidateConfig(ConfigKind), takeover(), Explain("admission-controller"), admissioncontroller.Dump(), Replay(),
+			process.ValidateConfig(ConfigKind), takeover(), admissioncontroller.Dump(), Replay(),
 		}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
@@ -51,15 +51,6 @@ func Rehearse(ctx context.Context, file *process.ConfigFlags, r *process.DryRun)
 		return err
 	}
 	return admissioncontroller.Rehearse(ctx, cfg, r)
-}
-
-// Explain is the verb of a command that explains decisions.
-func Explain(command string) process.Subcommand {
-	flags := &process.ConfigFlags{}
-	return admissioncontroller.Explain(command, flags.Add, func() (*config.AdmissionControllerConfiguration, error) {
-		cfg, _, err := completed(flags.ReadOrDefaults)
-		return cfg, err
-	})
 }
 
 // Replay is the verb that decides about audit logs once more.

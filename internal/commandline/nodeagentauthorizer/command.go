@@ -9,7 +9,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -20,8 +19,8 @@ func Command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Shared: map[string]string{"explain": "explain-node", "validate-config": "validate-config"}, CommonIn: "resource-manager",
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind), agents.Explain("node-agent-authorizer explain", true)}, subcommands()...),
+		Shared: map[string]string{"validate-config": "validate-config"}, CommonIn: "resource-manager",
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind)}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
@@ -50,13 +49,12 @@ func subcommands() []process.Subcommand {
 	return append([]process.Subcommand{
 		process.ValidateConfig(ConfigKind),
 		takeover(),
-		agents.Explain("resource-manager explain", false),
 	}, slices.Concat(kubectl.Verbs(), resourcemanager.Executable(flags.add, configuration).Subcommands())...)
 }
 
 // shares has the verbs that the client has, too.
 func shares() map[string]string {
-	verbs := map[string]string{"takeover": "takeover", "validate-config": "validate-config", "explain": "explain-node, but for --shoot"}
+	verbs := map[string]string{"takeover": "takeover", "validate-config": "validate-config"}
 	for _, verb := range kubectl.Verbs() {
 		verbs[verb.Name] = verb.Name
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/debug"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
@@ -44,19 +43,6 @@ func (p *Process) restricts(row *Row, decides decision, synced func() bool) http
 		Name: row.Name, Decide: admission.Decide(decides), Ready: synced, OnlyReport: p.onlyReports(row), Bodies: p.judged, Metrics: p.hooks,
 		Log: p.Log.WithName("webhook." + row.Name),
 	})
-}
-
-// explains returns the row of the endpoint that explains decisions. The endpoint exists only if there is a guard, which admits its readers.
-func explains() Row {
-	return Row{
-		Name: "explanations", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
-		Doc: "Explains decisions to those who may `get` the nonResourceURL.", Path: explain.Path,
-		Start: func(_ context.Context, p *Process) error {
-			answers := explain.NewHandler(deciders{p.seeds, p.shoots}.explain, p.watches.Synced, p.Log.WithName("explain"))
-			p.Manager.GetWebhookServer().Register(explain.Path, p.guard.Wrap(answers))
-			return nil
-		},
-	}
 }
 
 // page is the row of the debug page of a graph.

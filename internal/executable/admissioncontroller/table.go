@@ -88,7 +88,6 @@ func Table() []Row {
 			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
 			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Garden) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
 		},
-		explains(),
 		page("graph page of seeds", debug.SeedPath, func(p *Process) *rules.Authorizer { return p.seeds }),
 		page("graph page of self-hosted shoots", debug.ShootPath, func(p *Process) *rules.Authorizer { return p.shoots }),
 		// The other webhooks (B0).

@@ -2,9 +2,6 @@
 package agents
 
 import (
-	"net/http"
-	"strings"
-
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,7 +9,6 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -32,12 +28,10 @@ type Options struct {
 	Bodies *endpoint.Bodies
 }
 
-// Shoot has the view of a shoot, its authorizer, and the endpoints that answer and explain.
+// Shoot has the view of a shoot, and the endpoint that decides by it.
 type Shoot struct {
-	View       *view.View
-	Authorizer *rules.Authorizer
-	Reviews    *authorization.Handler
-	Explains   *explain.Handler
+	View    *view.View
+	Reviews *authorization.Handler
 }
 
 // New returns a shoot; it is followed once its view is started.
@@ -51,21 +45,11 @@ func New(o Options) (*Shoot, error) {
 		Metrics: o.Metrics, Log: o.View.Log,
 	}
 	return &Shoot{
-		View: followed, Authorizer: decides, Explains: explain.NewHandler(decides.Explain, followed.Synced, o.View.Log),
+		View: followed,
 		Reviews: authorization.New(authorization.Options{
 			Authorizer: decides, Ready: followed.Synced, Concerns: rules.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
 		}),
 	}, nil
-}
-
-// ServeHTTP answers for one of many shoots: requests below the path of explanations are explained, all others are
-// decided. Only guarded requests get there (process.Guard).
-func (s *Shoot) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if strings.HasPrefix(request.URL.Path, explain.Path+"/") {
-		s.Explains.ServeHTTP(w, request)
-		return
-	}
-	s.Reviews.ServeHTTP(w, request)
 }
 
 // Metrics registers the metrics of the authorizer and of its view.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +19,6 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
@@ -44,9 +42,7 @@ type Process struct {
 	views       *view.Metrics
 	// bodies are of all shoots together.
 	bodies *endpoint.Bodies
-	// guard decides who reads explanations; without one there are none.
-	guard *guard.Guard
-	log   logr.Logger
+	log    logr.Logger
 }
 
 // New returns the process, ready to run. It sends nothing.
@@ -66,7 +62,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	}
 	p := &Process{
 		Config: cfg, Manager: mgr, metrics: rules.NewMetrics(registry), differences: authorization.NewDifferences(registry, clock.RealClock{}), views: view.NewMetrics(registry), bodies: authorization.NewBodies(),
-		guard: guarded, log: log.WithName("webhook." + rules.Name),
+		log: log.WithName("webhook." + rules.Name),
 	}
 	if cfg.MachineNamespace != nil || cfg.ShootsDirectory != "" {
 		if p.source, err = connect(&cfg.SourceClientConnection, process.RESTConfig); err != nil && cfg.ShootsDirectory == "" {
@@ -124,7 +120,6 @@ func (p *Process) serveOne() ([]process.Check, error) {
 	}
 	followed := served.View
 	p.Manager.GetWebhookServer().Register(rules.Path, served.Reviews)
-	p.explains(explain.Path, served.Explains)
 	return []process.Check{
 		process.SyncCheck("source-informer-sync", followed.SourceAwaited, p.log), process.SyncCheck("target-informer-sync", followed.TargetAwaited, p.log),
 		process.ContactCheck(followed.Silences, p.Config.MaxStaleness.Duration),
@@ -180,38 +175,19 @@ func (p *Process) serveMany() ([]process.Check, error) {
 				}
 				target.HTTP.CloseIdleConnections()
 			}()
-			return tenants.Handler{Handler: served, Ready: served.View.Synced}, nil
+			return tenants.Handler{Handler: served.Reviews, Ready: served.View.Synced}, nil
 		},
 		Absent: p.absent,
 	})
 	p.Manager.GetWebhookServer().Register(rules.Path+"/", directory)
-	p.explains(explain.Path+"/", directory)
 	nothing := func() []string { return nil }
 	return []process.Check{
 		process.SyncCheck("source-informer-sync", nothing, p.log), process.SyncCheck("target-informer-sync", process.Until("the folder of shoots", directory.Read), p.log),
 	}, p.Manager.Add(directory)
 }
 
-// explains serves explanations to those whom the guard lets in, if there is one.
-func (p *Process) explains(path string, handler http.Handler) {
-	if p.guard != nil {
-		p.Manager.GetWebhookServer().Register(path, p.guard.Wrap(handler))
-	}
-}
-
 // absent answers for a shoot that has no entry: agents are denied, and about others there is no opinion.
 func (p *Process) absent(name string) http.Handler {
-	denies := p.denies(name)
-	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if strings.HasPrefix(request.URL.Path, explain.Path+"/") {
-			http.Error(w, fmt.Sprintf("no shoot %q is served", name), http.StatusServiceUnavailable)
-			return
-		}
-		denies.ServeHTTP(w, request)
-	})
-}
-
-func (p *Process) denies(name string) http.Handler {
 	return authorization.New(authorization.Options{Authorizer: noShoot(name), Concerns: rules.IsAgent, DenyOnError: true, Bodies: p.bodies, Log: p.log})
 }
 

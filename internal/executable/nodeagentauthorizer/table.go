@@ -22,7 +22,7 @@ func Table() []Row {
 	return []Row{
 		{
 			Name: rules.Name, Runs: feature.EveryReplica,
-			Doc:  "Authorizes requests of node agents; with `debugging.authentication` it explains decisions under `/explain`.",
+			Doc:  "Authorizes requests of node agents.",
 			Path: rules.Path, Reads: reads, Writes: writes, Metrics: agents.Metrics, Start: start,
 		},
 		{

@@ -7,7 +7,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/executable/agents"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
@@ -38,9 +37,6 @@ func startNodeAgents(_ context.Context, p *Process) error {
 	}
 	p.agents = shoot.View
 	p.Manager.GetWebhookServer().Register(rules.Path, shoot.Reviews)
-	if p.guard != nil {
-		p.Manager.GetWebhookServer().Register(explain.Path, p.guard.Wrap(shoot.Explains))
-	}
 	contact := process.ContactCheck(shoot.View.Silences, c.MaxStaleness.Duration)
 	if err := p.Manager.AddReadyzCheck(contact.Name, contact.Ready); err != nil {
 		return err

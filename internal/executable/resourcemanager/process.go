@@ -47,8 +47,6 @@ type Process struct {
 	Marked *marked.Set
 	// agents is the view of the node-agent authorizer; nil if it is off.
 	agents *view.View
-	// guard decides who reads explanations; without one there are none.
-	guard *guard.Guard
 	// All webhooks share bodies, which bounds the memory of requests, and hooks, their metrics.
 	bodies *endpoint.Bodies
 	hooks  *admission.Metrics
@@ -132,7 +130,7 @@ func ofSource(cfg *configuration, rows []Row, sourceConfig *rest.Config, registr
 		return nil, err
 	}
 	return &Process{
-		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, Clientset: clientset, guard: guarded,
+		Config: cfg, Manager: mgr, Clock: clock.RealClock{}, Registry: registry, Log: log, Source: source, Clientset: clientset,
 		kept: map[string]*cluster.Kept{}, identified: make(chan struct{}), begun: make(chan struct{}),
 	}, nil
 }

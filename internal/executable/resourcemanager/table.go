@@ -109,7 +109,7 @@ func Table() []Row {
 		},
 		{
 			Name: rules.Name, Switch: "webhooks.nodeAgentAuthorizer.enabled", Runs: feature.EveryReplica,
-			Doc:  "Authorizes requests of node agents; with `debugging.authentication` it explains decisions under `/explain`.",
+			Doc:  "Authorizes requests of node agents.",
 			Path: rules.Path, Reads: nodeAgentReads, Metrics: agents.Metrics, Start: startNodeAgents,
 		},
 		// Mutating webhooks, in the order in which they are registered (DEP-2).

@@ -97,8 +97,8 @@ func identityOf(who user.Info) (string, bool) {
 	if who == nil {
 		return "", false
 	}
-	identity, found := strings.CutPrefix(who.GetName(), userPrefix)
-	return identity, found && slices.Contains(who.GetGroups(), group)
+	identity, found := strings.CutPrefix(who.GetName(), UserPrefix)
+	return identity, found && slices.Contains(who.GetGroups(), AgentsGroup)
 }
 
 func (a *Authorizer) decide(ctx context.Context, identity string, attributes authorizer.Attributes) (verdict, error) {

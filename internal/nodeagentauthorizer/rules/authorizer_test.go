@@ -102,7 +102,7 @@ func fixture() *clusters {
 func ask(t *testing.T, text string) authorizer.AttributesRecord {
 	t.Helper()
 	words := strings.Fields(text)
-	a := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: userPrefix + strings.TrimPrefix(words[0], "-"), Groups: []string{"x", group}}, Verb: words[1], ResourceRequest: true}
+	a := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: UserPrefix + strings.TrimPrefix(words[0], "-"), Groups: []string{"x", AgentsGroup}}, Verb: words[1], ResourceRequest: true}
 	a.Resource, a.Subresource, _ = strings.Cut(words[2], "/")
 	a.APIGroup = map[string]string{"certificatesigningrequests": "certificates.k8s.io", "leases": "coordination.k8s.io", "deployments": "apps"}[a.Resource]
 	if a.Resource == "newevents" {
@@ -274,9 +274,9 @@ func TestWhoIsAsked(t *testing.T) {
 		user *user.DefaultInfo
 		want string
 	}{
-		"CT-NA-1/NA-1, another user":      {&user.DefaultInfo{Name: "foo", Groups: []string{group}}, "N()"},
-		"BH-NA-2/NA-1, without the group": {&user.DefaultInfo{Name: userPrefix + "foo-machine"}, "N()"},
-		"CT-NA-1/NA-2, an empty name":     {&user.DefaultInfo{Name: userPrefix, Groups: []string{group}}, "D()"},
+		"CT-NA-1/NA-1, another user":      {&user.DefaultInfo{Name: "foo", Groups: []string{AgentsGroup}}, "N()"},
+		"BH-NA-2/NA-1, without the group": {&user.DefaultInfo{Name: UserPrefix + "foo-machine"}, "N()"},
+		"CT-NA-1/NA-2, an empty name":     {&user.DefaultInfo{Name: UserPrefix, Groups: []string{AgentsGroup}}, "D()"},
 	} {
 		if got := decided(a, authorizer.AttributesRecord{User: c.user, Verb: "list", Resource: "nodes", ResourceRequest: true}); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)

@@ -53,7 +53,7 @@ func TestMatrix(t *testing.T) {
 						for _, verb := range verbs {
 							a := &Authorizer{View: view, ByMachine: true, Log: logr.Discard()}
 							decision, _, err := a.Authorize(context.Background(), authorizer.AttributesRecord{
-								User: &user.DefaultInfo{Name: userPrefix + machine, Groups: []string{group}}, Verb: verb, APIGroup: r.group, Resource: r.resource,
+								User: &user.DefaultInfo{Name: UserPrefix + machine, Groups: []string{AgentsGroup}}, Verb: verb, APIGroup: r.group, Resource: r.resource,
 								Subresource: subresource, Namespace: namespace, Name: name, ResourceRequest: true,
 							})
 							cell := "-"

@@ -10,9 +10,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// Users whose name has this prefix, and who are in this group, are agents.
 const (
-	userPrefix = "gardener.cloud:node-agent:machine:"
-	group      = "gardener.cloud:node-agents"
+	UserPrefix  = "gardener.cloud:node-agent:machine:"
+	AgentsGroup = "gardener.cloud:node-agents"
+)
+
+const (
 	kubeSystem = "kube-system"
 	leaseName  = "gardener-node-agent-"
 )

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
@@ -69,26 +68,6 @@ func decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shad
 		s.outcome = authorization.WouldAllow
 	}
 	return s
-}
-
-// explainShadow returns the decision of the shadow policy, nil without one (SHD-4). If no question about the policy
-// was asked, the decisions are equal.
-func (a *Authorizer) explainShadow(v verdict, err error) *explain.Shadow {
-	if a.Shadow == nil || err != nil || v.rule == "" {
-		return nil
-	}
-	allowed, e := v.allowed, &explain.Shadow{Decision: explain.Deny, Reason: v.reason}
-	if v.shadow.asked {
-		allowed, e.Reason = v.shadow.allowed, v.shadow.reason
-		e.Differs = v.shadow.outcome == authorization.WouldRefuse || v.shadow.outcome == authorization.WouldAllow
-	}
-	switch {
-	case v.shadow.outcome == authorization.Undecided:
-		e.Decision = explain.Undecided
-	case allowed:
-		e.Decision = explain.Allow
-	}
-	return e
 }
 
 // countShadow counts and logs what the shadow policy decides differently.

@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
@@ -91,19 +90,6 @@ func TestLawOfShadow(t *testing.T) {
 			t.Fatalf("SHD-7: %+v: the shadow policy says %v, and an authorizer with this policy %+v", q, said, as)
 		}
 	})
-}
-
-// TestShadowExplained: an explanation says what both policies decide.
-func TestShadowExplained(t *testing.T) {
-	a := &Authorizer{View: fixture(), ByMachine: true, Shadow: &Policy{Selectors: ptr.To(true)}, Log: logr.Discard()}
-	for question, want := range map[string]explain.Shadow{
-		"foo-machine list pods -":              {Decision: explain.Deny, Differs: true, Reason: "can only list/watch pods with spec.nodeName=foo-node field selector"},
-		"foo-machine get pods default/foo-pod": {Decision: explain.Allow},
-	} {
-		if got := a.Explain(t.Context(), ask(t, question)).Shadow; got == nil || *got != want {
-			t.Errorf("SHD-4: %s: got %+v, want %+v", question, got, want)
-		}
-	}
 }
 
 // TestShadowCounted: what is different about agents is counted and logged.

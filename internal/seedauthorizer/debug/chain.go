@@ -3,8 +3,8 @@ package debug
 import (
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
 const (
@@ -22,7 +22,7 @@ type chain struct {
 	Boxes         []box
 	Edges         []chainEdge
 	// Links are the edges that are missing, of a candidate.
-	Links []explain.Link
+	Links []rules.Link
 }
 
 type chainEdge struct {
@@ -34,7 +34,7 @@ type chainEdge struct {
 }
 
 // draws draws a path; links of it are drawn as missing.
-func draws(path []string, links []explain.Link) *chain {
+func draws(path []string, links []rules.Link) *chain {
 	c := &chain{Width: len(path)*(chainWidth+chainGap) - chainGap + 2*chainMargin, Height: chainTop + boxHeight + chainMargin, Links: links}
 	middle := chainTop + boxHeight/2
 	for i, text := range path {
@@ -62,7 +62,7 @@ func draws(path []string, links []explain.Link) *chain {
 }
 
 // chains draws what an explanation says: the path, or one row for each candidate.
-func chains(e *explain.Answer) (path *chain, candidates []*chain) {
+func chains(e *rules.Explanation) (path *chain, candidates []*chain) {
 	if len(e.Path) > 0 {
 		path = draws(e.Path, nil)
 	}

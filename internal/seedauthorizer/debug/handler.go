@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
@@ -127,7 +126,7 @@ func (h *Handler) write(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-func (h *Handler) explain(request *http.Request, q question) explain.Answer {
+func (h *Handler) explain(request *http.Request, q question) rules.Explanation {
 	return h.Authorizer.Explain(request.Context(), authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: q.User, Groups: q.Groups}, Verb: q.Verb, APIGroup: q.Group, Resource: q.Resource,
 		Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name, ResourceRequest: true,

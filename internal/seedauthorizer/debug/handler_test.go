@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
@@ -144,7 +143,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got %s", body)
 	}
 	_, body = h.get(t, "?explain&format=json&user=gardener.cloud:system:seed:a&group=gardener.cloud:system:seeds&verb=get&apiGroup=core.gardener.cloud&resource=cloudprofiles&objectName=cp")
-	var explained struct{ Explanation explain.Answer }
+	var explained struct{ Explanation rules.Explanation }
 	if err := json.Unmarshal([]byte(body), &explained); err != nil || explained.Explanation.Decision != "Allow" || strings.Join(explained.Explanation.Path, " ") != "CloudProfile:cp Shoot:garden-dev/web Seed:a" {
 		t.Errorf("explain: %v: %s", err, body)
 	}

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
 // view is the content of the page.
@@ -24,7 +24,7 @@ type view struct {
 	Shown           []graph.Neighbourhood
 	// More is the number of vertices that were found and are not shown.
 	More        int
-	Explanation *explain.Answer
+	Explanation *rules.Explanation
 
 	// Path is that of the page itself.
 	Path string
@@ -104,11 +104,11 @@ func (v view) prepare() view {
 
 // document is the JSON form without its vertices.
 type document struct {
-	Vertices    int             `json:"vertices"`
-	Edges       int             `json:"edges"`
-	Filter      *filter         `json:"filter,omitempty"`
-	More        int             `json:"more,omitempty"`
-	Explanation *explain.Answer `json:"explanation,omitempty"`
+	Vertices    int                `json:"vertices"`
+	Edges       int                `json:"edges"`
+	Filter      *filter            `json:"filter,omitempty"`
+	More        int                `json:"more,omitempty"`
+	Explanation *rules.Explanation `json:"explanation,omitempty"`
 }
 
 type documentVertex struct {

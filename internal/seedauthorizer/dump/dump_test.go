@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
@@ -93,12 +94,12 @@ func TestLawOfRoundTrip(t *testing.T) {
 	for seed := range uint64(150) {
 		g := gardengen.New(seed)
 		items := draw(g, 5+g.IntN(40))
-		want := relation.NewGarden(at(gardengen.Now))
+		want := relation.NewGarden(clocktesting.NewFakePassiveClock(gardengen.Now))
 		for _, i := range items {
 			want.Set(i.kind, i.object)
 		}
 		dir := write(t, items)
-		got, header, err := Load(dir)
+		got, header, err := load(dir)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -111,7 +112,7 @@ func TestLawOfRoundTrip(t *testing.T) {
 		if diff := cmp.Diff(all(want.Shoots.Graph), all(got.Shoots.Graph)); diff != "" {
 			t.Fatalf("seed %d: the graph for self-hosted shoots: %s", seed, diff)
 		}
-		again := relation.NewGarden(at(gardengen.Now))
+		again := relation.NewGarden(clocktesting.NewFakePassiveClock(gardengen.Now))
 		var read []item
 		if _, err := Read(dir, func(kind graph.Kind, object runtime.Object) error {
 			again.Set(kind, object)
@@ -215,11 +216,11 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, shoot)
-			if _, _, err := Load(dir); err != nil {
+			if _, _, err := load(dir); err != nil {
 				t.Fatal(err)
 			}
 			c.change(t, dir)
-			if _, _, err := Load(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, _, err := load(dir); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
@@ -227,4 +228,18 @@ func TestFaults(t *testing.T) {
 	if _, err := Create(write(t, shoot), time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("a folder with a dump is written into: %v", err)
 	}
+}
+
+// load makes both graphs of a dump, at its time.
+func load(dir string) (*relation.Garden, Header, error) {
+	h, err := ReadHeader(dir)
+	if err != nil {
+		return nil, h, err
+	}
+	garden := relation.NewGarden(clocktesting.NewFakePassiveClock(h.Taken))
+	h, err = Read(dir, func(kind graph.Kind, object runtime.Object) error {
+		garden.Set(kind, object)
+		return nil
+	})
+	return garden, h, err
 }

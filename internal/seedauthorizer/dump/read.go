@@ -8,13 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
 // lineLimit bounds an object. etcd keeps at most 1.5 MiB of one, and its part in a dump is shorter.
@@ -43,29 +41,6 @@ func Read(dir string, each func(kind graph.Kind, object runtime.Object) error) (
 	}
 	return h, nil
 }
-
-// Load makes both graphs of a dump, with its time as the time of the garden.
-func Load(dir string) (*relation.Garden, Header, error) {
-	h, err := ReadHeader(dir)
-	if err != nil {
-		return nil, h, err
-	}
-	garden := relation.NewGarden(at(h.Taken))
-	h, err = Read(dir, func(kind graph.Kind, object runtime.Object) error {
-		garden.Set(kind, object)
-		return nil
-	})
-	return garden, h, err
-}
-
-// at is a clock that stands still.
-type at time.Time
-
-// Now implements clock.PassiveClock.
-func (a at) Now() time.Time { return time.Time(a) }
-
-// Since implements clock.PassiveClock.
-func (a at) Since(t time.Time) time.Duration { return time.Time(a).Sub(t) }
 
 func readFile(dir string, p part, want int, each func(graph.Kind, runtime.Object) error) error {
 	file, err := os.Open(filepath.Join(dir, p.file())) //nolint:gosec // The folder is the caller's, the name is a resource's.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/endpoint/auditlog"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
@@ -62,8 +61,8 @@ type Result struct {
 
 // Texts of decisions.
 const (
-	allow     = explain.Allow
-	noOpinion = explain.NoOpinion
+	allow     = rules.Allow
+	noOpinion = rules.NoOpinion
 )
 
 // Run reads a log and decides about it.
@@ -342,7 +341,7 @@ func (d *deciders) without(from, to graph.Kind) string {
 const alternatives = 3
 
 // missing are the likeliest sets of links that would allow a request, one a line.
-func missing(answer explain.Answer) []string {
+func missing(answer rules.Explanation) []string {
 	var all []string
 	for _, candidate := range answer.Candidates[:min(alternatives, len(answer.Candidates))] {
 		var links []string

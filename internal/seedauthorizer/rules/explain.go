@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
@@ -18,8 +17,8 @@ func (a *Authorizer) Decides(attributes authorizer.Attributes) bool {
 	return a.clientOf(attributes) != nil
 }
 
-// Names reports whether a user has the name of a client, be it one that counts or not.
-func (a *Authorizer) Names(attributes authorizer.Attributes) bool {
+// hasClientName reports whether a user has the name of a client, be it one that counts or not.
+func (a *Authorizer) hasClientName(attributes authorizer.Attributes) bool {
 	who := attributes.GetUser()
 	if who == nil {
 		return false
@@ -29,20 +28,20 @@ func (a *Authorizer) Names(attributes authorizer.Attributes) bool {
 }
 
 // Explain decides without any request, and gives the reasons. Nothing is counted.
-func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) explain.Answer {
+func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) Explanation {
 	v, err := a.decide(ctx, attributes, asking{})
-	e := explain.Answer{Decision: explain.NoOpinion, Reason: v.reason, Rule: v.rule, Step: v.step, Shadow: a.explainShadow(v, err)}
+	e := Explanation{Decision: NoOpinion, Reason: v.reason, Rule: v.rule, Step: v.step, Shadow: a.explainShadow(v, err)}
 	switch {
 	case err != nil:
-		e.Decision, e.Reason = explain.Error, err.Error()
+		e.Decision, e.Reason = Error, err.Error()
 	case v.allowed:
-		e.Decision = explain.Allow
+		e.Decision = Allow
 	}
-	e.Summarize(a.table.name)
+	e.summarize(a.table.name)
 	e.StepSays = a.table.meaning(v)
 	c := a.clientOf(attributes)
 	if c == nil {
-		if a.Names(attributes) {
+		if a.hasClientName(attributes) {
 			e.Notes = append(e.Notes, "the user has the name of a client, but "+a.table.countsIf)
 		}
 		return e
@@ -84,11 +83,11 @@ func (a *Authorizer) missing(v verdict, c *client) []relation.Candidate {
 }
 
 // candidates names the missing links, the likeliest first.
-func (a *Authorizer) candidates(e *explain.Answer, v verdict, of *client) {
+func (a *Authorizer) candidates(e *Explanation, v verdict, of *client) {
 	for _, c := range a.missing(v, of) {
-		candidate := explain.Candidate{Path: texts(c.Path)}
+		candidate := Candidate{Path: texts(c.Path)}
 		for _, l := range c.Links {
-			candidate.Links = append(candidate.Links, explain.Link{
+			candidate.Links = append(candidate.Links, Link{
 				From: relation.Schema.String(l.From), To: relation.Schema.String(l.To), Rule: l.Row.ID, Says: says(l.Watch, *l.Row),
 				Object: relation.Schema.String(l.Owner), New: l.New, Writer: l.Writer(),
 			})
@@ -135,22 +134,4 @@ func (a *Authorizer) clientOf(attributes authorizer.Attributes) *client {
 
 func (a *Authorizer) pathOf(v verdict, attributes authorizer.Attributes) string {
 	return strings.Join(texts(a.Graph.Explain(v.vertex, a.clientOf(attributes).sink).Path), " -> ")
-}
-
-// Resource returns the API group of a resource that the rules know, and whether its objects have no namespace.
-func Resource(resource string) (group string, clusterScoped, known bool) {
-	for _, t := range []*table{seeds, shoots} {
-		for group, r := range t.byResource[resource] {
-			if r.free && group != "" {
-				continue // Of Events, those of the core group.
-			}
-			return group, !r.free && relation.ClusterScoped(r.kind), true
-		}
-	}
-	for _, r := range gardenadmRules {
-		if r.resource == resource {
-			return r.group, r.of == ofGarden, true
-		}
-	}
-	return "", false, false
 }

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
@@ -89,20 +88,20 @@ func (a *Authorizer) countShadow(v verdict, attributes authorizer.Attributes) {
 
 // explainShadow returns the decision of the shadow policy, nil without one. If no question about the policy was asked,
 // the decisions are equal.
-func (a *Authorizer) explainShadow(v verdict, err error) *explain.Shadow {
+func (a *Authorizer) explainShadow(v verdict, err error) *ShadowDecision {
 	if a.Shadow == nil || err != nil || v.rule == "" {
 		return nil
 	}
-	allowed, e := v.allowed, &explain.Shadow{Decision: explain.NoOpinion, Step: v.step, Reason: v.reason}
+	allowed, e := v.allowed, &ShadowDecision{Decision: NoOpinion, Step: v.step, Reason: v.reason}
 	if v.shadow.asked {
 		allowed, e.Step, e.Reason = v.shadow.allowed, v.shadow.step, v.shadow.reason
 		e.Differs = v.shadow.outcome == authorization.WouldRefuse || v.shadow.outcome == authorization.WouldAllow
 	}
 	switch {
 	case v.shadow.outcome == authorization.Undecided:
-		e.Decision = explain.Undecided
+		e.Decision = Undecided
 	case allowed:
-		e.Decision = explain.Allow
+		e.Decision = Allow
 	}
 	return e
 }

@@ -14,7 +14,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/endpoint/explain"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
@@ -194,7 +193,7 @@ func shadowSeries(t *testing.T, registry *prometheus.Registry) map[string]float6
 // TestShadowExplained: an explanation says what both policies decide.
 func TestShadowExplained(t *testing.T) {
 	a := shadowing()
-	for question, want := range map[string]explain.Shadow{
+	for question, want := range map[string]ShadowDecision{
 		"G get shoots n/foreign":  {Decision: "NoOpinion", Step: "SA-14", Differs: true, Reason: "no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26)"},
 		"G get shoots n/unseen":   {Decision: "Undecided", Step: "SA-14", Reason: "no relationship found: Shoot:n/unseen is not known to lead to Seed:seed (SR-26)"},
 		"G get cloudprofiles own": {Decision: "Allow", Step: "SA-13"},

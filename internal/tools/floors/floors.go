@@ -94,7 +94,7 @@ var house = []floor{
 	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/seedauthorizer/replay", "internal/nodeagentauthorizer/tenants"}},
 	{name: "process", rooms: []string{"internal/process"}},
 	{name: "verbs", rooms: []string{"internal/kubectl"}},
-	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/explaining", "internal/executable/manifests"}},
+	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/manifests"}},
 	{name: "command lines", rooms: []string{"internal/commandline/..."}},
 	{name: "executables", rooms: []string{"cmd/...", "internal/client/...", "internal/gen/..."}, shared: []string{"internal/client/command", "internal/gen/reference"}},
 	{name: "tests", rooms: []string{"test/..."}, together: true},

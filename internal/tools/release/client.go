@@ -83,8 +83,8 @@ func (o *options) writeClient([]string) error {
 	plugin := krewPlugin{
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: map[string]string{"name": "espalier"},
 		Spec: krewSpec{
-			Version: o.version, Homepage: source, ShortDescription: "Explain objects of ManagedResources and decisions",
-			Description: "Shows whose an object is, how it differs from its manifest and who changed it,\nand explains the decisions of authorizers for seeds, shoots and node agents.\n",
+			Version: o.version, Homepage: source, ShortDescription: "Explain objects of ManagedResources",
+			Description: "Shows whose an object is, how it differs from its manifest and who changed it.\n",
 		},
 	}
 	for _, platform := range strings.Fields(o.client.platforms) {

@@ -309,7 +309,7 @@ func TestKubectlEspalier(t *testing.T) {
 		return path
 	}
 	help := run(t, link("resource-manager", "image", harness.Client), nil)
-	for _, part := range []string{"\nUsage:\n  kubectl espalier COMMAND\n", "\n  why ", "admission-controller has explain"} {
+	for _, part := range []string{"\nUsage:\n  kubectl espalier COMMAND\n", "\n  why "} {
 		if help.code != 0 || !strings.Contains(help.stdout, part) {
 			t.Errorf("CLI-9: exit code %d, no %q in\n%s%s", help.code, part, help.stdout, help.stderr)
 		}
@@ -321,7 +321,7 @@ func TestKubectlEspalier(t *testing.T) {
 		}
 	}
 	help = run(t, harness.Client, nil)
-	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "manifests", "check", "explain", "explain-node", "dump", "replay", "takeover", "validate-config", "completion", "version"} {
+	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "manifests", "check", "dump", "replay", "takeover", "validate-config", "completion", "version"} {
 		if help.code != 0 || !strings.Contains(help.stdout, "\n  "+verb+" ") {
 			t.Errorf("CLI-60: exit code %d, no verb %s in\n%s%s", help.code, verb, help.stdout, help.stderr)
 		}
@@ -369,7 +369,7 @@ func TestClientKnowsKinds(t *testing.T) {
 			t.Errorf("CLI-60: %q: %+v", content, got)
 		}
 	}
-	for verb, want := range map[string]string{"explain": "seed:NAME", "explain-node": "machine:NAME", "replay": "--without-edges"} {
+	for verb, want := range map[string]string{"replay": "--without-edges"} {
 		if got := run(t, harness.Client, nil, verb, "--help"); got.code != 0 || !strings.Contains(got.stdout, want) || !strings.Contains(got.stdout, "\n  kubectl espalier "+verb+" ") {
 			t.Errorf("CLI-60: %s: %+v", verb, got)
 		}

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -197,7 +199,44 @@ func TestMatrix(t *testing.T) {
 	t.Run("CT-NA-14/NAA-1 through kube-apiserver", func(t *testing.T) { try(t, cl, matrix("")) })
 }
 
-// TestBeta is the same with reviews of v1beta1 (AE-7), and with agents known by their Nodes.
+// TestReasonOfADenial: a SubjectAccessReview returns the authorizer's reason, unless another authorizer allows the request or matchConditions skip
+// the webhook, as "When an agent is denied" of the documents says (NA-8, NAA-11).
+func TestReasonOfADenial(t *testing.T) {
+	node(t, shoot, "reviewed")
+	const user, reason = "gardener.cloud:node-agent:machine:reviewed-machine", `this gardener-node-agent can only access node "reviewed-node"`
+	byRBAC := "gardener.cloud:node-agent:machine:reviewed-by-rbac"
+	must(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}}))
+	must(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reads-nodes"},
+		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: byRBAC}},
+	}))
+	for name, c := range map[string]struct {
+		user   string
+		groups []string
+		want   authorizationv1.SubjectAccessReviewStatus
+	}{
+		"denied":                           {user, []string{"gardener.cloud:node-agents"}, authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: reason}},
+		"matchConditions skip the webhook": {user, nil, authorizationv1.SubjectAccessReviewStatus{}},
+		"RBAC allows it":                   {byRBAC, []string{"gardener.cloud:node-agents"}, authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: `RBAC: allowed by ClusterRoleBinding "reads-nodes" of ClusterRole "reads-nodes" to User "` + byRBAC + `"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, harness.Poll(t.Context(), patience, func() error {
+				asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User: c.user, Groups: c.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: "elsewhere"},
+				}}
+				if err := shoot.Client.Create(t.Context(), asked); err != nil {
+					return err
+				}
+				if asked.Status != c.want {
+					return fmt.Errorf("got %+v, want %+v", asked.Status, c.want)
+				}
+				return nil
+			}))
+		})
+	}
+}
+
+// TestBeta is the same as TestMatrix with reviews of v1beta1 (AE-7), and with agents known by their Nodes.
 func TestBeta(t *testing.T) {
 	beta, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "beta", Dir: filepath.Join(workDir, "beta"), ReviewVersion: "v1beta1"}, "")
 	must(t, err)
