@@ -54,7 +54,7 @@ type Read struct {
 	Selector, FieldSelector string
 	// Namespace restricts the reads to one namespace; empty means those of the configuration.
 	Namespace string
-	// Names restricts the objects that are read live, or by a stream that selects one name.
+	// Names restricts the objects that are read live.
 	Names []string
 	// Listed is set if the kind is listed in addition to live reads of single objects.
 	Listed bool

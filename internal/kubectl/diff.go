@@ -194,8 +194,6 @@ func waits(name string, conditions meta.Conditions) string {
 	case applied == nil || applied.Status == resourcesv1alpha1.ConditionTrue:
 	case applied.Reason == resourcesv1alpha1.ReasonDeletionHeld:
 		return name + " has a deletion that waits for its confirmation" + unmade
-	case applied.Reason == resourcesv1alpha1.ReasonEmergencyStop:
-		return name + " is under an emergency stop" + unmade
 	}
 	return ""
 }

@@ -22,7 +22,6 @@ func TestNoteOfWaiting(t *testing.T) {
 	for want, c := range map[string]resourcesv1alpha1.Condition{
 		"roll-out group": {Type: resourcesv1alpha1.RolloutHeld, Status: resourcesv1alpha1.ConditionTrue, Reason: resourcesv1alpha1.ReasonRolloutWaiting},
 		"confirmation":   {Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonDeletionHeld},
-		"emergency stop": {Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonEmergencyStop},
 	} {
 		mr := &resourcesv1alpha1.ManagedResource{Status: resourcesv1alpha1.ManagedResourceStatus{Conditions: []resourcesv1alpha1.Condition{c}}}
 		if got := note(mr); !strings.HasSuffix(got, want+": the next run does not make these changes") && want != "confirmation" || !strings.Contains(got, want) {

@@ -38,14 +38,6 @@ func applied(t *testing.T, ns, name, want string, parts ...string) {
 }
 
 // counter reads a counter of the process.
-// equal returns an error unless two numbers are equal.
-func equal(got, want int) error {
-	if got != want {
-		return fmt.Errorf("got %d, want %d", got, want)
-	}
-	return nil
-}
-
 func counter(p *harness.Process, series string) int {
 	_, body := p.Get(p.Metrics, "/metrics")
 	for _, line := range strings.Split(body, "\n") {

@@ -52,8 +52,6 @@ const (
 	// ReasonDeletionHeld with ResourcesApplied=False: many objects, or those of some kinds, would be deleted because their manifests vanished; the message
 	// names them, and the value of AnnotationConfirmDeletion with which the run goes on at once.
 	ReasonDeletionHeld = "DeletionHeld"
-	// ReasonEmergencyStop with ResourcesApplied=False: nothing of a shoot is applied or deleted until its operators end the stop.
-	ReasonEmergencyStop = "EmergencyStop"
 	// ReasonReleaseOfOrphansFailed with ResourcesApplied=False: an object with AnnotationMode could not be released.
 	ReasonReleaseOfOrphansFailed = "ReleaseOfOrphanedResourcesFailed"
 	// ReasonIgnored of all three conditions: the ManagedResource has AnnotationIgnore, and nothing is done.

@@ -61,8 +61,6 @@ type Options struct {
 	Metrics *Metrics
 	// Turns are the roll-out groups; nil if there are none.
 	Turns *turns.Turns
-	// Stopped reports whether an emergency stop counts for a namespace; nil if nothing is ever stopped.
-	Stopped func(namespace string) bool
 	// Applied is called when a ManagedResource was applied, so that its health is judged.
 	Applied func(objects.Owner)
 }
@@ -166,8 +164,6 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 		return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
 	case !deletes && r.Class.WaitsForHandOver(mr):
 		return reconcile.Result{}, nil // Its end is an event (MRT-2).
-	case r.isStopped(ownerOf(mr)):
-		return r.stop(ctx, mr)
 	case deletes:
 		return r.reconcileDelete(ctx, mr)
 	}
@@ -181,7 +177,7 @@ func everything(objects.ID) bool { return true }
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	owner := ownerOf(mr)
 	return r.states.get(mr).Last == nil && !r.Tracker.Progress(owner).AllKnown && !r.Class.WaitsForHandOver(mr) &&
-		!waitsForState(mr) && !r.isStopped(owner)
+		!waitsForState(mr)
 }
 
 // nothingToDo reports whether the status shows the result of the last run, no run is due, and every object is in sync.

@@ -71,9 +71,6 @@ func (r *Reconciler) newLease(ctx context.Context, mr *resourcesv1alpha1.Managed
 
 // Check returns errSuperseded if the run is no longer current, and another error if that cannot be checked.
 func (l *lease) Check(ctx context.Context, how certainty) error {
-	if l.isStopped(ownerOf(l.mr)) {
-		return errSuperseded // The next run reports the emergency stop.
-	}
 	switch how {
 	case Live:
 		return l.live(ctx)

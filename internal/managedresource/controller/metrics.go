@@ -28,8 +28,6 @@ type Metrics struct {
 	ignoredObjects    ignoredObjects
 	held              *prometheus.GaugeVec
 	heldUntil         *prometheus.GaugeVec
-	// EmergencyStop is 1 while an emergency stop is in force.
-	EmergencyStop prometheus.Gauge
 }
 
 // NewMetrics returns metrics that are registered with registry.
@@ -79,15 +77,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		heldUntil: gauges("espalier_managedresource_hold_end_timestamp_seconds",
 			"End of the first hold on a ManagedResource or its objects.",
 			labelNamespace, "name"),
-		EmergencyStop: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "espalier_managedresource_emergency_stop",
-			Help: "1 while an emergency stop holds ManagedResources of shoots, else 0.",
-		}),
 	}
 	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed,
 		m.failures, m.deleted, m.massDeletions, m.takeovers,
 		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count,
-		m.ignoredObjects.since, m.held, m.heldUntil, m.EmergencyStop)
+		m.ignoredObjects.since, m.held, m.heldUntil)
 	return m
 }
 

@@ -85,7 +85,7 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context,
 	if apierrors.IsNotFound(err) {
 		return nil, nil // Objects of a ManagedResource that is gone may have been left on purpose.
 	}
-	if err != nil || r.isStopped(origin.Key) || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil ||
+	if err != nil || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil ||
 		meta.Ignored(mr) || isTrue(mr.Spec.KeepObjects) {
 		return nil, err
 	}

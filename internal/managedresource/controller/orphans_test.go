@@ -66,7 +66,6 @@ func TestOrphans(t *testing.T) {
 				o.SetAnnotations(annotations)
 			})
 		}},
-		"MRX-26/an emergency stop": {collect: true, prepare: func(f *fixture) { stoppable(f).Store(true) }},
 		"another inventory names it": {collect: true, prepare: func(f *fixture) {
 			f.managed("second", "lost=1")
 			f.complete("second")

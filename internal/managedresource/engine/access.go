@@ -38,10 +38,6 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 			Form: feature.Stream,
 		})
 	}
-	if ptr.Deref(cfg.Controllers.ManagedResource.EmergencyStop, false) {
-		all = append(all, feature.Read{Cluster: feature.Source, Resource: "namespaces", ClusterScoped: true,
-			Names: []string{source.EmergencyStopNamespace}, Form: feature.Stream})
-	}
 	return all
 }
 

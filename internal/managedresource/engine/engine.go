@@ -73,8 +73,6 @@ type Shared struct {
 	Requests *target.Metrics
 	// Turns are the roll-out groups of all targets, which package targets starts; nil if there are none.
 	Turns *turns.Turns
-	// Stop is the emergency stop of all targets, which package targets starts; nil if there is none.
-	Stop *source.EmergencyStop
 	// Panicked receives the cause when a goroutine of the engine panics; the starter of the engine then ends the engine.
 	Panicked func(cause any)
 }
@@ -89,7 +87,6 @@ type Engine struct {
 	events  *source.Events
 	metrics *controller.Metrics
 	turns   *turns.Turns
-	stop    *source.EmergencyStop
 	started start
 }
 
@@ -115,7 +112,6 @@ func New(options Options) (*Engine, error) {
 			Requests: target.NewMetrics(options.Registry), Metrics: controller.NewMetrics(options.Registry),
 			Turns: NewTurns(options),
 		}
-		shared.Stop = NewEmergencyStop(options, shared.Metrics)
 	}
 	requests := shared.Requests
 	client, err := target.NewIsolatedClient(options.Target.REST, options.Target.HTTP, requests, shared.Panicked)
@@ -133,7 +129,7 @@ func New(options Options) (*Engine, error) {
 	})
 	return &Engine{
 		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics,
-		turns: shared.Turns, stop: shared.Stop,
+		turns:  shared.Turns,
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -175,19 +171,11 @@ func (e *Engine) start(group *kit.Group) error {
 	if err := e.followGroups(group, informer, reconciler.Triggers); err != nil {
 		return err
 	}
-	if e.stop != nil && e.Shared == nil {
-		if err := group.Add(leaderOnly{e.stop.Start}); err != nil {
-			return err
-		}
-	}
 	// ^No change of a Secret is missed from here on, and the watches know their Secrets before they begin.
 	if err := e.followSecrets(group, reconciler.Triggers); err != nil {
 		return err
 	}
 	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
-		return err
-	}
-	if err := e.stop.Wait(ctx); err != nil {
 		return err
 	}
 	e.expect(ctx, reconciler, timeout)
@@ -217,7 +205,7 @@ func (e *Engine) reconcilers(class meta.Class,
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Marked: e.Marked,
 		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Stopped: e.stop.Stops, Applied: changed,
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Applied: changed,
 		AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses,
@@ -269,14 +257,6 @@ func NewTurns(o Options) *turns.Turns {
 		Namespace: namespace, Source: o.Source, Counts: class.Responsible, Clock: o.Clock,
 		Metrics: turns.NewMetrics(o.Registry), Log: o.Log.WithName("rollout"),
 	})
-}
-
-// NewEmergencyStop returns the emergency stop that a configuration has; nil if it has none.
-func NewEmergencyStop(o Options, metrics *controller.Metrics) *source.EmergencyStop {
-	if !ptr.Deref(o.Config.Controllers.ManagedResource.EmergencyStop, false) {
-		return nil
-	}
-	return source.NewEmergencyStop(o.Source, metrics.EmergencyStop, o.Log.WithName("emergency-stop"))
 }
 
 // followGroups subscribes to the turns of the members of roll-out groups. It starts to follow the groups, unless

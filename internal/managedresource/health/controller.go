@@ -257,8 +257,8 @@ func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
 }
 
-// isApplied reports whether the objects of the inventory have a health. An emergency stop and a held deletion let them
-// be as they are (MRX-27, MRX-21).
+// isApplied reports whether the objects of the inventory have a health. A held deletion leaves them as
+// they are (MRX-21).
 func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 	applied := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
 	if applied == nil {
@@ -268,7 +268,7 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 	case resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionUnknown:
 		return true
 	}
-	return applied.Reason == resourcesv1alpha1.ReasonEmergencyStop || applied.Reason == resourcesv1alpha1.ReasonDeletionHeld
+	return applied.Reason == resourcesv1alpha1.ReasonDeletionHeld
 }
 
 // wait returns the time for which a missing object may still be on its way back; zero or less if it is to be reported.

@@ -71,12 +71,11 @@ func TestUnwrittenJudgementIsMadeAgain(t *testing.T) {
 	}
 }
 
-// An emergency stop and a held deletion let objects be as they are: their health goes on.
+// A held deletion leaves the objects as they are: their health is still judged.
 func TestHealthOfWhatIsLeftAlone(t *testing.T) {
 	for reason, want := range map[string]resourcesv1alpha1.ConditionStatus{
-		resourcesv1alpha1.ReasonEmergencyStop: resourcesv1alpha1.ConditionFalse,
-		resourcesv1alpha1.ReasonDeletionHeld:  resourcesv1alpha1.ConditionFalse,
-		resourcesv1alpha1.ReasonApplyFailed:   "",
+		resourcesv1alpha1.ReasonDeletionHeld: resourcesv1alpha1.ConditionFalse,
+		resourcesv1alpha1.ReasonApplyFailed:  "",
 	} {
 		f := newFixture(t)
 		mr := f.get()
@@ -87,7 +86,7 @@ func TestHealthOfWhatIsLeftAlone(t *testing.T) {
 		f.unhealthy = "no Pods"
 		f.run()
 		if got := meta.Conditions(f.get().Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy); got != want {
-			t.Errorf("MRX-27/MRX-21 %s: got %q, want %q", reason, got, want)
+			t.Errorf("MRX-21 %s: got %q, want %q", reason, got, want)
 		}
 	}
 }

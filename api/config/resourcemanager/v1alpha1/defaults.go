@@ -56,7 +56,6 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	shared.SetDefault(&c.ManagedResource.AuditPeriod, shared.Duration(24*time.Hour))
 	shared.SetDefault(&c.ManagedResource.CollectOrphans, false)
 	shared.SetDefault(&c.ManagedResource.ReadyCondition, true)
-	shared.SetDefault(&c.ManagedResource.EmergencyStop, true)
 	shared.SetDefault(&c.ManagedResource.MassDeletion.Wait, shared.Duration(10*time.Minute))
 	for _, switchable := range []*SwitchableControllerConfig{&c.IstioClusterConfiguration, &c.TokenInvalidator} {
 		if switchable.Enabled {

@@ -2,7 +2,7 @@ package v1alpha1
 
 // Profiles maps each profile name to its defaults, as YAML that the configuration file overrides. contract follows the
 // contract; gardener is never laxer, heavier or slower than Gardener v1.150.0-dev (b312835d) (contract, decisions R1,
-// R8, MRC-3c, T3-12, T4-5, T4-8, T4-9 and T4-10 by profile).
+// R8, MRC-3c, T3-12, T4-5, T4-8 and T4-9 by profile).
 var Profiles = map[string]string{
 	"contract": "",
 	"gardener": `
@@ -11,7 +11,6 @@ controllers:
     nodeAgentServiceAccount: false
   managedResource:
     alwaysUpdateScope: Unwatched
-    emergencyStop: false
     massDeletion:
       wait: 0s
     readyCondition: false

@@ -248,10 +248,6 @@ type ManagedResourceControllerConfig struct {
 	// resources.gardener.cloud/rollout-group). Default none: the annotation has no effect.
 	// +optional
 	RolloutGroupNamespace *string `json:"rolloutGroupNamespace,omitempty"`
-	// EmergencyStop stops all ManagedResources of shoots while Namespace garden of the source has the annotation
-	// shoot.gardener.cloud/emergency-stop-reconciliations=true. Default true, and false under profile gardener.
-	// +optional
-	EmergencyStop *bool `json:"emergencyStop,omitempty"`
 	// MassDeletion configures the brake on deletions that may be an accident.
 	// +optional
 	MassDeletion MassDeletionConfig `json:"massDeletion"`

@@ -289,11 +289,6 @@ func (in *ManagedResourceControllerConfig) DeepCopyInto(out *ManagedResourceCont
 		*out = new(string)
 		**out = **in
 	}
-	if in.EmergencyStop != nil {
-		in, out := &in.EmergencyStop, &out.EmergencyStop
-		*out = new(bool)
-		**out = **in
-	}
 	in.MassDeletion.DeepCopyInto(&out.MassDeletion)
 }
 

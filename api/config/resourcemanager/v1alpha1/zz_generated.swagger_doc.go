@@ -117,7 +117,6 @@ var map_ManagedResourceControllerConfig = map[string]string{
 	"allowHolds":                "AllowHolds exempts objects of the target with the annotation resources.gardener.cloud/leave-alone-until from repair; the annotation resources.gardener.cloud/allow-holds of their ManagedResource overrides it. Default: true if the target is the source, else false.",
 	"readyCondition":            "ReadyCondition adds the conditions Ready, Reconciling and Stalled for clients with kstatus, such as Flux, Argo CD and Helm. Default true, and false under profile gardener.",
 	"rolloutGroupNamespace":     "RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups (annotation resources.gardener.cloud/rollout-group). Default none: the annotation has no effect.",
-	"emergencyStop":             "EmergencyStop stops all ManagedResources of shoots while Namespace garden of the source has the annotation shoot.gardener.cloud/emergency-stop-reconciliations=true. Default true, and false under profile gardener.",
 	"massDeletion":              "MassDeletion configures the brake on deletions that may be an accident.",
 }
 
