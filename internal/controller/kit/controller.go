@@ -15,9 +15,6 @@ import (
 // runs already, the controller begins with the first of them alone and holds its lock until that is synced, for which
 // the others wait.
 func Add[R comparable](mgr manager.Manager, name string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
-	if host := hostOf(mgr); host != nil {
-		return mgr.Add(newOnDemand(host, name, options, sources))
-	}
 	options.DefaultFromConfig(mgr.GetControllerOptions())
 	options.NewQueue = newTurns[R]
 	c, err := controller.NewTypedUnmanaged(name, options)

@@ -73,16 +73,3 @@ func (x ignoredObjects) are(owner objects.Owner, n int, now time.Time) {
 		}
 	}
 }
-
-// forget drops the ManagedResources of a namespace.
-func (x ignoredObjects) forget(namespace string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for owner := range x.known {
-		if owner.Namespace == namespace {
-			delete(x.known, owner)
-			x.count.DeleteLabelValues(owner.Namespace, owner.Name)
-			x.since.DeleteLabelValues(owner.Namespace, owner.Name)
-		}
-	}
-}

@@ -100,12 +100,3 @@ func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 func histogram(name, help string, buckets ...float64) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
-
-// Forget drops the series of the ManagedResources of a namespace, which this process has nothing to do with any more.
-func (m *Metrics) Forget(namespace string) {
-	labels := prometheus.Labels{labelNamespace: namespace}
-	for _, series := range []*prometheus.GaugeVec{m.lastSuccess, m.unhealthy, m.ignored} {
-		series.DeletePartialMatch(labels)
-	}
-	m.ignoredObjects.forget(namespace)
-}

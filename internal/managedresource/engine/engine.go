@@ -55,26 +55,6 @@ type Options struct {
 	Clock    clock.PassiveClock
 	Registry prometheus.Registerer
 	Log      logr.Logger
-	// Shared has the parts that engines of one process share; nil for a process with one target.
-	Shared *Shared
-}
-
-// Shared has the parts that the engines of a process with many targets share, and the namespace that distinguishes one
-// engine.
-type Shared struct {
-	// Namespace is that of the source with the ManagedResources of the target. The manager's cache shows no others.
-	Namespace string
-	// Secrets have one watch for all namespaces; package targets starts it.
-	Secrets *source.Secrets
-	// Identity is that of the source.
-	Identity string
-	// Metrics and Requests count for all targets.
-	Metrics  *controller.Metrics
-	Requests *target.Metrics
-	// Turns are the roll-out groups of all targets, which package targets starts; nil if there are none.
-	Turns *turns.Turns
-	// Panicked receives the cause when a goroutine of the engine panics; the starter of the engine then ends the engine.
-	Panicked func(cause any)
 }
 
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
@@ -104,17 +84,8 @@ func Scheme() (*runtime.Scheme, error) {
 // New returns an engine. It sends nothing before it is started.
 func New(options Options) (*Engine, error) {
 	cfg := options.Config
-	shared := options.Shared
-	if shared == nil {
-		shared = &Shared{
-			Secrets: source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock,
-				options.Log.WithName("secrets")),
-			Requests: target.NewMetrics(options.Registry), Metrics: controller.NewMetrics(options.Registry),
-			Turns: NewTurns(options),
-		}
-	}
-	requests := shared.Requests
-	client, err := target.NewIsolatedClient(options.Target.REST, options.Target.HTTP, requests, shared.Panicked)
+	requests, metrics := target.NewMetrics(options.Registry), controller.NewMetrics(options.Registry)
+	client, err := target.NewClient(options.Target.REST, options.Target.HTTP, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +99,10 @@ func New(options Options) (*Engine, error) {
 		Log:           options.Log.WithName("target"),
 	})
 	return &Engine{
-		Options: options, client: client, watches: watches, tracker: l, secrets: shared.Secrets, metrics: shared.Metrics,
-		turns:  shared.Turns,
+		Options: options, client: client, watches: watches, tracker: l, metrics: metrics,
+		secrets: source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock,
+			options.Log.WithName("secrets")),
+		turns:  newTurns(options),
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -172,7 +145,8 @@ func (e *Engine) start(group *kit.Group) error {
 		return err
 	}
 	// ^No change of a Secret is missed from here on, and the watches know their Secrets before they begin.
-	if err := e.followSecrets(group, reconciler.Triggers); err != nil {
+	e.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
+	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
 		return err
 	}
 	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
@@ -246,8 +220,8 @@ func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, jud
 	return nil
 }
 
-// NewTurns returns the roll-out groups that a configuration has; nil if it has none.
-func NewTurns(o Options) *turns.Turns {
+// newTurns returns the roll-out groups that a configuration has; nil if it has none.
+func newTurns(o Options) *turns.Turns {
 	namespace := ptr.Deref(o.Config.Controllers.ManagedResource.RolloutGroupNamespace, "")
 	if namespace == "" {
 		return nil
@@ -259,37 +233,16 @@ func NewTurns(o Options) *turns.Turns {
 	})
 }
 
-// followGroups subscribes to the turns of the members of roll-out groups. It starts to follow the groups, unless
-// targets share them.
+// followGroups follows the roll-out groups, and subscribes to the turns of their members.
 func (e *Engine) followGroups(group *kit.Group, informer cache.Informer, triggers *controller.Triggers) error {
 	if e.turns == nil {
 		return nil
 	}
-	namespace := ""
-	if e.Shared == nil {
-		if err := e.turns.Follow(informer); err != nil {
-			return err
-		}
-		if err := group.Add(leaderOnly{e.turns.Start}); err != nil {
-			return err
-		}
-	} else {
-		namespace = e.Shared.Namespace
+	if err := e.turns.Follow(informer); err != nil {
+		return err
 	}
-	context.AfterFunc(group.Context(), e.turns.Subscribe(namespace, triggers.Turn))
-	return nil
-}
-
-// followSecrets passes changes of Secrets to the controller: from a watch of its own, or from the watch that all
-// targets share.
-func (e *Engine) followSecrets(group *kit.Group, triggers *controller.Triggers) error {
-	if e.Shared == nil {
-		e.secrets.Subscribe(triggers.SecretChanged, triggers.SecretsMissed)
-		return group.Add(leaderOnly{e.secrets.Start})
-	}
-	unsubscribe := e.secrets.SubscribeNamespace(e.Shared.Namespace, triggers.SecretChanged, triggers.SecretsMissed)
-	context.AfterFunc(group.Context(), unsubscribe)
-	return nil
+	context.AfterFunc(group.Context(), e.turns.Subscribe("", triggers.Turn))
+	return group.Add(leaderOnly{e.turns.Start})
 }
 
 // expect gives the watches the existing objects. If that fails, the objects are read one by one, which takes longer

@@ -27,8 +27,6 @@ const (
 type start struct {
 	mu      sync.Mutex
 	waiting error
-	// notify is called with each change; it may be nil.
-	notify func(error)
 }
 
 // Ready returns nil if ManagedResources can be applied, or if this instance does not lead. Otherwise it returns the
@@ -46,18 +44,6 @@ func (e *Engine) waiting(err error) {
 	e.started.mu.Lock()
 	defer e.started.mu.Unlock()
 	e.started.waiting = err
-	if e.started.notify != nil {
-		e.started.notify(err)
-	}
-}
-
-// Identify returns the identity of the source once the source is usable, as an engine does when it starts: once for
-// all engines of a process. It needs only the options about the source. It calls notify with the reason why it waits,
-// and with nil in the end.
-func Identify(ctx context.Context, options Options, notify func(error)) (string, error) {
-	e := &Engine{Options: options}
-	e.started.notify = notify
-	return e.awaitSource(ctx)
 }
 
 // awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is
@@ -66,9 +52,6 @@ func Identify(ctx context.Context, options Options, notify func(error)) (string,
 // caches.
 func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 	defer e.waiting(nil)
-	if e.Shared != nil {
-		return e.Shared.Identity, nil // Asked once for all.
-	}
 	began, reported := e.Clock.Now(), time.Time{}
 	for {
 		identity, err := e.trySource(ctx)

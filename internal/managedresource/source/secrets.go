@@ -46,7 +46,7 @@ const (
 //   - an answer that is older than such a word is thrown away, and asked for again;
 //   - a word that is older than any answer so far is reported, but not held, and an answer that is newer than the held
 //     Secret ends the holding;
-//   - subscribers are notified after a word counts, and of every word: they decide whether it is news to them.
+//   - the subscriber is notified after a word counts, and of every word: it decides whether it is news to it.
 type Secrets struct {
 	client     corev1client.SecretsGetter
 	namespaces []string
@@ -57,8 +57,6 @@ type Secrets struct {
 	// onChange is called with every word on one Secret, onGap with every gap; outside the lock.
 	onChange func(types.NamespacedName, string)
 	onGap    func()
-	// subscribers are notified in addition to onChange and onGap, each of one namespace.
-	subscribers map[string]map[*subscriber]struct{}
 
 	fresh map[types.NamespacedName]freshSecret
 	bytes int
@@ -261,11 +259,9 @@ func (s *Secrets) written(secret *corev1.Secret) {
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, secret.ResourceVersion)
 	s.forgetLocked(key)
 	s.holdLocked(key, secret)
-	subscribers := s.subscribersLocked(key.Namespace)
+	onChange := s.onChange
 	s.mu.Unlock()
-	for _, onChange := range subscribers {
-		onChange(key, version(secret))
-	}
+	onChange(key, version(secret))
 }
 
 // deleted takes the word that a Secret was deleted.
@@ -274,11 +270,9 @@ func (s *Secrets) deleted(secret *corev1.Secret) {
 	s.mu.Lock()
 	s.overtakeLocked(func(r *read) bool { return r.key == key }, "")
 	s.forgetLocked(key)
-	subscribers := s.subscribersLocked(key.Namespace)
+	onChange := s.onChange
 	s.mu.Unlock()
-	for _, onChange := range subscribers {
-		onChange(key, "")
-	}
+	onChange(key, "")
 }
 
 // missed records that words may have been lost. Resource versions may have turned back meanwhile, with a restored
@@ -287,11 +281,9 @@ func (s *Secrets) missed() {
 	s.mu.Lock()
 	s.overtakeLocked(func(*read) bool { return true }, "")
 	s.fresh, s.bytes, s.answered, s.positions = map[types.NamespacedName]freshSecret{}, 0, "", map[string]string{}
-	subscribers := s.gapLocked()
+	onGap := s.onGap
 	s.mu.Unlock()
-	for _, onGap := range subscribers {
-		onGap()
-	}
+	onGap()
 }
 
 func (s *Secrets) overtakeLocked(concerned func(*read) bool, version string) {

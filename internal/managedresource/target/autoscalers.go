@@ -185,12 +185,11 @@ func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
 
 // run follows the autoscalers until the context ends, and begins anew whenever it is asked to.
 func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterface) {
-	defer a.watches.panicked.caught()
 	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
 	for ctx.Err() == nil {
 		following, cancel := context.WithCancel(ctx)
 		sink := &autoscalerSink{a, a.active.follows(cancel)}
-		follower := cache.NewReflectorWithOptions(sink.requests(resource), nil, a.watches.panicked.store(sink),
+		follower := cache.NewReflectorWithOptions(sink.requests(resource), nil, sink,
 			cache.ReflectorOptions{
 				Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(),
 				TypeDescription: autoscalerKind.String(),
@@ -210,7 +209,6 @@ type autoscalerSink struct {
 func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) cache.ListerWatcher {
 	return reflector.Requests{
 		List: func(ctx context.Context) (string, error) {
-			defer s.watches.panicked.caught()
 			version := ""
 			// A session that was given up ends before the next one begins: its reports are older.
 			err := s.active.list(ctx, func() (err error) {
@@ -394,7 +392,7 @@ func (a *Autoscalers) set(uid types.UID, key objects.ID) {
 // leaveLocked begins the grace of an object without autoscalers.
 func (a *Autoscalers) leaveLocked(key objects.ID, grace time.Duration) {
 	var timer *time.Timer
-	timer = time.AfterFunc(grace, a.watches.panicked.guarding(func() {
+	timer = time.AfterFunc(grace, func() {
 		a.mu.Lock()
 		over := a.leaving[key] == timer
 		if over {
@@ -404,7 +402,7 @@ func (a *Autoscalers) leaveLocked(key objects.ID, grace time.Duration) {
 		if over {
 			a.recheck(key)
 		}
-	}))
+	})
 	a.leaving[key] = timer
 }
 

@@ -39,18 +39,10 @@ type Client struct {
 	metrics     *Metrics
 	definitions definitions
 	manager     string
-	panicked    Panicked
 }
 
 // NewClient returns a client; it sends nothing yet.
 func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (*Client, error) {
-	return NewIsolatedClient(config, httpClient, metrics, nil)
-}
-
-// NewIsolatedClient returns a client that reports the panics of its own goroutines, and of those of the watches, where
-// a panic must not end the process.
-func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Metrics,
-	panicked Panicked) (*Client, error) {
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -77,8 +69,8 @@ func NewIsolatedClient(config *rest.Config, httpClient *http.Client, metrics *Me
 		return nil, err
 	}
 	return &Client{dynamic: dynamicClient, metadata: metadataClient, core: coreClient, rest: metadataREST,
-		mappings: newMappings(discoveryClient.RESTClient(), metrics,
-			panicked), metrics: metrics, manager: managerOf(config), panicked: panicked}, nil
+		mappings: newMappings(discoveryClient.RESTClient(), metrics),
+		metrics:  metrics, manager: managerOf(config)}, nil
 }
 
 // object returns the client for an object that is on record. If the object has a namespace and its kind is

@@ -117,7 +117,6 @@ func (c *Client) defaultsOf(ctx context.Context, gvk schema.GroupVersionKind) me
 
 // readDefinition works for all waiting callers, so that it ends with none of their contexts.
 func (c *Client) readDefinition(gvk schema.GroupVersionKind, d *definition) {
-	defer c.panicked.caught()
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()
 	var defaults merge.CustomDefaults

@@ -46,7 +46,6 @@ func (w *Watches) waiting() map[schema.GroupVersion]map[schema.GroupVersionKind]
 // lookFor asks for the kinds of a group and version. After an error, the next request follows after unservedRetry.
 func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion,
 	waiting map[schema.GroupVersionKind][]*activeWatch) {
-	defer w.panicked.caught()
 	answer, err := w.client.mappings.ask(ctx, gv)
 	if err != nil {
 		return

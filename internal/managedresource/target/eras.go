@@ -33,7 +33,7 @@ type eras struct {
 // versionsWentBackwards handles the proof that resource versions were turned back. prover is the scope that is listed
 // anew already; nil for none.
 func (w *Watches) versionsWentBackwards(prover *scope) {
-	if w.eras.prove(w.panicked.guarding(func() { w.renew(nil) })) {
+	if w.eras.prove(func() { w.renew(nil) }) {
 		w.renew(prover)
 	}
 }

@@ -79,8 +79,6 @@ type mappings struct {
 	byKind map[schema.GroupVersionKind]*mapping
 	// asking has the questions that are under way, so that many objects of a kind ask once.
 	asking map[schema.GroupVersion]*question
-	// panicked reports the panic of a question.
-	panicked Panicked
 }
 
 type question struct {
@@ -92,8 +90,8 @@ type question struct {
 	err    error
 }
 
-func newMappings(client rest.Interface, metrics *Metrics, panicked Panicked) *mappings {
-	return &mappings{client: client, metrics: metrics, panicked: panicked, byKind: map[schema.GroupVersionKind]*mapping{},
+func newMappings(client rest.Interface, metrics *Metrics) *mappings {
+	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{},
 		asking: map[schema.GroupVersion]*question{}}
 }
 
@@ -179,7 +177,6 @@ func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, 
 
 // answer works for all waiting callers, so that it ends with none of their contexts.
 func (m *mappings) answer(gv schema.GroupVersion, q *question) {
-	defer m.panicked.caught()
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()
 	path := []string{"/apis", gv.Group, gv.Version}

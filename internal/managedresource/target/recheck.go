@@ -19,7 +19,6 @@ const (
 // both. A list that is no newer than the begin of the watch may be the answer of a store that lags, and is repeated,
 // at most until the pause has grown to recheckAtMost.
 func (w *Watches) recheck(ctx context.Context, s scope, a *activeWatch, begun string) {
-	defer w.panicked.caught()
 	for pause := a.nextRecheck(); ; pause *= 2 {
 		select {
 		case <-ctx.Done():

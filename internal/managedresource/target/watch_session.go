@@ -69,7 +69,6 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	log := w.log.WithValues("groupVersionKind", s.gvk.String(), "metadataOnly", !w.view.Whole(s.gvk))
 	source := reflector.Requests{
 		List: func(ctx context.Context) (string, error) {
-			defer w.panicked.caught()
 			return sink.list(ctx, requests)
 		},
 		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
@@ -90,7 +89,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()
 	defer w.metrics.watching.Dec()
-	follower := cache.NewReflectorWithOptions(source, requests.expected, w.panicked.store(sink), cache.ReflectorOptions{
+	follower := cache.NewReflectorWithOptions(source, requests.expected, sink, cache.ReflectorOptions{
 		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(),
 	})
 	follower.RunWithContext(ctx)

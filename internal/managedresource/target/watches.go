@@ -60,8 +60,7 @@ type Watches struct {
 
 	autoscalers *Autoscalers
 	// after is time.AfterFunc, but for tests.
-	after    func(time.Duration, func())
-	panicked Panicked
+	after func(time.Duration, func())
 }
 
 // WatchOptions shape the watches.
@@ -85,11 +84,8 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 		client: client, tracker: l, pods: newPodCounts(l.PodsChanged), view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
 		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
 		active: map[scope]*activeWatch{}, byOwner: map[objects.Owner]map[scope]struct{}{}, live: newLive(),
+		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
 	}
-	if client != nil {
-		w.panicked = client.panicked
-	}
-	w.after = func(wait time.Duration, do func()) { time.AfterFunc(wait, w.panicked.guarding(do)) }
 	w.autoscalers = newAutoscalers(w)
 	l.Subscribe(objects.Subscriber{VersionsWentBackwards: func() { w.versionsWentBackwards(nil) }})
 	return w
@@ -236,7 +232,7 @@ func (w *Watches) releaseLocked(s scope) {
 	if a.users--; a.users > 0 {
 		return
 	}
-	a.stop = time.AfterFunc(linger, w.panicked.guarding(func() {
+	a.stop = time.AfterFunc(linger, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if a.users > 0 || w.active[s] != a {
@@ -248,7 +244,7 @@ func (w *Watches) releaseLocked(s scope) {
 		if a.cancel != nil {
 			a.cancel()
 		}
-	}))
+	})
 }
 
 func (w *Watches) runLocked(s scope, a *activeWatch) {
@@ -264,7 +260,6 @@ func (w *Watches) runLocked(s scope, a *activeWatch) {
 // run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no
 // more.
 func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
-	defer w.panicked.caught()
 	log := w.log.WithValues("groupVersionKind", s.gvk.String())
 	for ctx.Err() == nil {
 		served, err := w.client.mappings.of(ctx, s.gvk)
