@@ -35,7 +35,8 @@ func (f *Follower) begin(options *metav1.ListOptions) *beginning {
 	defer f.taking.Unlock()
 	b.names = newNames(!b.over && !f.begun)
 	f.current, f.begun = b, true
-	if !b.over || !options.Watch && options.Continue == "" {
+	f.watchOver(b)
+	if !b.over || !options.Watch {
 		f.versions.begin()
 	}
 	return b
@@ -82,10 +83,21 @@ func (b *beginning) count(event watch.EventType, object runtime.Object, accessor
 	default:
 		return object
 	}
-	if b.events++; b.events%sampled != 1 {
+	if b.events++; b.f.Bounds != nil && b.events > b.f.Bounds.Pages*pageSize {
+		b.f.exceeded(beyond("there are more than %d objects", b.f.Bounds.Pages*pageSize))
+	}
+	if b.events%sampled != 1 {
 		return nil
 	}
 	return &taken{version: accessor.GetResourceVersion()}
+}
+
+// end records that the list of a beginning is complete as of a version.
+func (b *beginning) end(version string) {
+	b.f.taking.Lock()
+	b.over = true
+	b.f.taking.Unlock()
+	b.complete(version)
 }
 
 // taken stands for objects that count already. All have the same name, so that the reflector keeps one.

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -9,49 +10,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // List reads all objects of a kind once, page by page, as they were when it began, and hands each over; Set, Remove and Retain of the kind are not
 // used. A page is in memory at a time. An object that cannot be decoded comes with its metadata or its name, as in a watch.
 func List(ctx context.Context, client rest.Interface, kind Kind, log logr.Logger, each func(runtime.Object) error) error {
-	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name)}
-	if !kind.Whole {
-		f.shape = shapeOf(kind.New, kind.Message)
-	}
+	_, err := New(kind, client, clock.RealClock{}, log).readList(ctx, each)
+	return err
+}
+
+// readList returns the version of a list. A page that is too large is read again with fewer objects.
+func (f *Follower) readList(ctx context.Context, each func(runtime.Object) error) (version string, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		list, err := f.page(ctx, f.request(&options))
+		metadata, err := f.page(ctx, f.request(&options), each)
+		if errors.Is(err, errTooLarge) && options.Limit > 1 {
+			options.Limit = max(options.Limit/8, 1)
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("listing %s: %w", kind.Resource.GroupResource(), err)
+			return "", fmt.Errorf("listing %s: %w", f.Resource.GroupResource(), err)
 		}
-		if err := eachOf(list, each); err != nil {
-			return err
-		}
-		metadata, err := meta.ListAccessor(list)
-		if err != nil {
-			return err
-		}
-		if options.Continue = metadata.GetContinue(); options.Continue == "" {
-			return nil
+		f.contact.heard()
+		if options.Continue = metadata.Continue; options.Continue == "" {
+			return metadata.ResourceVersion, nil
 		}
 	}
 }
 
-func (f *Follower) page(ctx context.Context, request *rest.Request) (runtime.Object, error) {
+// page reads a page of a list, and hands each object over.
+func (f *Follower) page(ctx context.Context, request *rest.Request, each func(runtime.Object) error) (*metav1.ListMeta, error) {
 	if f.shape != nil {
-		return f.shape.list(ctx, request, f.undecodable)
+		return f.shape.list(ctx, request, f.undecodable, each)
 	}
-	return request.Do(ctx).Get()
-}
-
-func eachOf(list runtime.Object, each func(runtime.Object) error) error {
-	if decoded, is := list.(*page); is {
-		for _, object := range decoded.Items {
-			if err := each(object); err != nil {
-				return err
-			}
-		}
-		return nil
+	list, err := request.Do(ctx).Get()
+	if err != nil {
+		return nil, err
 	}
-	return meta.EachListItem(list, each)
+	metadata, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, err
+	}
+	return &metav1.ListMeta{ResourceVersion: metadata.GetResourceVersion(), Continue: metadata.GetContinue()}, meta.EachListItem(list, each)
 }

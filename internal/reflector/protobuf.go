@@ -56,13 +56,13 @@ func (p *protobuf) decodeObject(raw []byte, bad undecodable) (runtime.Object, er
 	return nil, first
 }
 
-func (p *protobuf) decodeList(body []byte, bad undecodable) (runtime.Object, error) {
+func (p *protobuf) decodeList(body []byte, bad undecodable, each func(runtime.Object) error) (*metav1.ListMeta, error) {
 	metadata, items, err := protodecode.List(body)
 	if err != nil {
 		return nil, fmt.Errorf("decoding a list: %w", err)
 	}
-	result := &page{Items: make([]runtime.Object, 0, len(items))}
-	if err := result.ListMeta.Unmarshal(metadata); err != nil {
+	result := &metav1.ListMeta{}
+	if err := result.Unmarshal(metadata); err != nil {
 		return nil, fmt.Errorf("decoding a list: metadata: %w", err)
 	}
 	for i, item := range items {
@@ -70,7 +70,9 @@ func (p *protobuf) decodeList(body []byte, bad undecodable) (runtime.Object, err
 		if err != nil {
 			return nil, fmt.Errorf("decoding a list: items[%d]: %w", i, err)
 		}
-		result.Items = append(result.Items, object)
+		if err := each(object); err != nil {
+			return nil, err
+		}
 	}
 	return result, nil
 }

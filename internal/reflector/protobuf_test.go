@@ -131,22 +131,22 @@ func TestDecodeProtobufList(t *testing.T) {
 	a := messageOf(t, content{"metadata": content{"name": "a"}, "spec": content{"seedName": "s"}})
 	b := append(messageOf(t, content{"metadata": content{"name": "b"}}), badSeedName...)
 	var bad told
-	decoded, err := shootShape().protobuf.decodeList(bodyOf(a, b), bad.bad)
-	list, is := decoded.(*page)
-	if err != nil || !is || len(list.Items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {
-		t.Fatalf("got %+v, %v", decoded, err)
+	var items collected
+	list, err := shootShape().protobuf.decodeList(bodyOf(a, b), bad.bad, items.add)
+	if err != nil || len(items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {
+		t.Fatalf("got %+v, %v, %v", list, items, err)
 	}
-	first, second := list.Items[0].(*gardencorev1beta1.Shoot), list.Items[1].(*gardencorev1beta1.Shoot)
+	first, second := items[0].(*gardencorev1beta1.Shoot), items[1].(*gardencorev1beta1.Shoot)
 	if first.Name != "a" || *first.Spec.SeedName != "s" || second.Name != "b" || second.Spec.SeedName != nil {
 		t.Errorf("CT-G-14: got %+v and %+v", first, second)
 	}
 	if len(bad) != 1 || !strings.HasPrefix(bad[0], "/b: spec.seedName: ") {
 		t.Errorf("CT-G-14: told of %q", bad)
 	}
-	if _, err := shootShape().protobuf.decodeList(bodyOf(a, []byte{0xff}), bad.bad); err == nil || !strings.Contains(err.Error(), "items[1]") {
+	if _, err := shootShape().protobuf.decodeList(bodyOf(a, []byte{0xff}), bad.bad, items.add); err == nil || !strings.Contains(err.Error(), "items[1]") {
 		t.Errorf("a list that cannot be decoded: got %v", err)
 	}
-	if _, err := shootShape().protobuf.decodeList(bodyOf(a)[:20], bad.bad); err == nil {
+	if _, err := shootShape().protobuf.decodeList(bodyOf(a)[:20], bad.bad, items.add); err == nil {
 		t.Error("a list that is cut off is taken for one")
 	}
 }

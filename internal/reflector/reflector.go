@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
@@ -53,6 +55,8 @@ type Kind struct {
 	Lag func(time.Duration)
 	// First, if set, is called when the first list has been handed over.
 	First func()
+	// Bounds, if set, limit the memory of its answers; all kinds of one API server share them.
+	Bounds *Bounds
 	// Undecodable, if set, is called for each object that cannot be decoded, with the error. The object is passed to Set all the same,
 	// with its metadata or, if the metadata cannot be decoded, with its name: other objects must not wait for it, and a name alone gives the least rights.
 	Undecodable func(namespace, name string, err error)
@@ -87,6 +91,7 @@ func New(kind Kind, client rest.Interface, c clock.Clock, log logr.Logger) *Foll
 	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name), contact: newContact(c)}
 	if !kind.Whole {
 		f.shape = shapeOf(kind.New, kind.Message)
+		f.shape.bounds = kind.Bounds
 	}
 	return f
 }
@@ -167,29 +172,23 @@ func (f *Follower) listWatch() *cache.ListWatch {
 	return &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
 }
 
-// list returns a page of a list.
-func (f *Follower) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if options.Limit > 0 && options.Continue == "" {
-		// With a limit, a version means exactly that one. After a restart of the API server the reflector would list the state that it knows
-		// already, watch from there, get the error that this version is too old, and list the state again, until etcd forgets it.
-		options.ResourceVersion, options.ResourceVersionMatch = "", ""
-	}
+// list hands each object of a list over as it arrives, and returns an empty list: Replace finds the names in the beginning.
+func (f *Follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	ctx, end := f.guard(ctx)
 	defer end(nil)
-	beginning := f.begin(&options)
-	list, err := f.page(ctx, f.request(&options))
+	beginning := f.begin(&metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+	version, err := f.readList(ctx, func(object runtime.Object) error {
+		beginning.take(watch.Added, object)
+		return nil
+	})
 	if err != nil {
+		f.exceeded(err)
 		return nil, err
 	}
-	f.contact.heard()
-	metadata, err := meta.ListAccessor(list)
-	if err != nil {
-		return nil, err
-	}
-	if metadata.GetContinue() == "" {
-		beginning.complete(metadata.GetResourceVersion())
-	}
-	return list, nil
+	beginning.end(version)
+	empty := &unstructured.UnstructuredList{}
+	empty.SetResourceVersion(version)
+	return empty, nil
 }
 
 // watch opens a stream, which ends when nothing is heard of it.
@@ -230,7 +229,7 @@ func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch
 	}
 	beginning := f.begin(options)
 	if f.shape != nil {
-		return f.shape.watch(ctx, f.request(options), f.contact, beginning, f.undecodable)
+		return f.stream(ctx, options, beginning)
 	}
 	inner, err := f.request(options).Watch(ctx)
 	if err != nil {
@@ -354,9 +353,14 @@ func Get(ctx context.Context, client rest.Interface, resource, namespace, name s
 
 // Into reads an object into a slice of its type.
 func Into(ctx context.Context, client rest.Interface, resource, namespace, name string, into any) error {
-	raw, err := Get(ctx, client, resource, namespace, name)
+	body, err := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).Stream(ctx)
 	if err != nil {
 		return err
+	}
+	defer func() { _ = body.Close() }() // Once it is decoded.
+	raw, err := readAnswer(body)
+	if err != nil {
+		return fmt.Errorf("reading %s %q: %w", resource, name, err)
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
 		return fmt.Errorf("decoding %s %q: %w", resource, name, err)

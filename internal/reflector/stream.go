@@ -5,12 +5,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
@@ -29,14 +27,14 @@ import (
 // shape decodes objects of one kind: it cuts them down to the fields that are read, and then decodes those. The
 // libraries' way parses each event seven times over, which was most of the cost of a garden of ten thousand Shoots.
 type shape struct {
-	event, objects *jsonprune.Shape
+	event, item *jsonprune.Shape
 	// metadata and name are events with nothing but the object's metadata, and nothing but its name.
 	metadata, name *jsonprune.Shape
 	fresh          func() runtime.Object
-	// list is the type of a list.
-	listType reflect.Type
 	// protobuf is nil if the kind is not read from Protocol Buffers.
 	protobuf *protobuf
+	// bounds is nil for a kind without them.
+	bounds *Bounds
 }
 
 // undecodable is called for an object that cannot be decoded.
@@ -45,14 +43,10 @@ type undecodable func(namespace, name string, err error)
 // shapeOf returns the shape of a type, whose message is nil if its objects come as JSON alone.
 func shapeOf(fresh func() runtime.Object, message protodecode.Message) *shape {
 	object := reflect.TypeOf(fresh()).Elem()
-	// A struct like metav1.WatchEvent and a list, but with the kind's type.
+	// A struct like metav1.WatchEvent, but with the kind's type.
 	event := reflect.StructOf([]reflect.StructField{
 		{Name: "Type", Type: reflect.TypeFor[string](), Tag: `json:"type"`},
 		{Name: "Object", Type: object, Tag: `json:"object"`},
-	})
-	list := reflect.StructOf([]reflect.StructField{
-		{Name: "Metadata", Type: reflect.TypeFor[metav1.ListMeta](), Tag: `json:"metadata"`},
-		{Name: "Items", Type: reflect.SliceOf(object), Tag: `json:"items"`},
 	})
 	metadata := reflect.TypeFor[struct {
 		Type   string `json:"type"`
@@ -71,68 +65,70 @@ func shapeOf(fresh func() runtime.Object, message protodecode.Message) *shape {
 		} `json:"object"`
 	}]()
 	return &shape{
-		event: jsonprune.ShapeOf(event), objects: jsonprune.ShapeOf(list), metadata: jsonprune.ShapeOf(metadata), name: jsonprune.ShapeOf(name),
-		fresh: fresh, listType: list, protobuf: protobufOf(fresh, message),
+		event: jsonprune.ShapeOf(event), item: jsonprune.ShapeOf(object), metadata: jsonprune.ShapeOf(metadata), name: jsonprune.ShapeOf(name),
+		fresh: fresh, protobuf: protobufOf(fresh, message),
 	}
 }
 
-// page is a list of objects.
-type page struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []runtime.Object
-}
-
-// DeepCopyObject implements runtime.Object. Pages are read and dropped at once: no reader changes the parts that a copy shares.
-func (p *page) DeepCopyObject() runtime.Object {
-	copied := *p
-	return &copied
-}
-
-func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable) (runtime.Object, error) {
-	raw, err := Raw(ctx, request)
+func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable, each func(runtime.Object) error) (*metav1.ListMeta, error) {
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // Once it is decoded.
+	raw, err := readAnswer(body)
 	if err != nil {
 		return nil, err
 	}
 	if s.protobuf != nil && protodecode.Is(raw) {
-		return s.protobuf.decodeList(raw, bad)
+		return s.protobuf.decodeList(raw, bad, each)
 	}
-	return s.decodeList(raw, bad)
+	return s.decodeList(raw, bad, each)
 }
 
-func (s *shape) decodeList(raw []byte, bad undecodable) (runtime.Object, error) {
-	decoded := reflect.New(s.listType)
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(s.objects.Cut(nil, raw), decoded.Interface()); err != nil {
-		return s.decodeEach(raw, bad)
-	}
-	result := &page{ListMeta: decoded.Elem().Field(0).Interface().(metav1.ListMeta)}
-	items := decoded.Elem().Field(1)
-	for i := range items.Len() {
-		result.Items = append(result.Items, items.Index(i).Addr().Interface().(runtime.Object))
-	}
-	return result, nil
-}
+var errNoList = errors.New("the answer is no list of objects")
 
-// decodeEach decodes the objects of a list one by one, as if each had come in an event.
-func (s *shape) decodeEach(raw []byte, bad undecodable) (runtime.Object, error) {
-	var list struct {
-		Metadata metav1.ListMeta   `json:"metadata"`
-		Items    []json.RawMessage `json:"items"`
+// decodeList decodes the objects of a list one by one, as if each had come in an event.
+func (s *shape) decodeList(raw []byte, bad undecodable, each func(runtime.Object) error) (*metav1.ListMeta, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return nil, fmt.Errorf("decoding a list: %w", errNoList)
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &list); err != nil {
+	result := &metav1.ListMeta{}
+	items := 0
+	err := jsonprune.Each(raw, func(name string, value []byte) error {
+		switch name {
+		case "metadata":
+			if s.bounds != nil && len(value) > metadataLimit {
+				return beyond("the metadata of a list is too large")
+			}
+			return kjson.UnmarshalCaseSensitivePreserveInts(value, result)
+		case "items":
+			return s.decodeItems(value, &items, bad, each)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("decoding a list: %w", err)
 	}
-	result := &page{ListMeta: list.Metadata}
-	var small []byte
-	for _, item := range list.Items {
-		event := slices.Concat([]byte(`{"type":"ADDED","object":`), item, []byte(`}`))
-		_, object, err := s.decodeEvent(&small, event, bad)
-		if err != nil {
-			return nil, fmt.Errorf("decoding a list: %w", err)
-		}
-		result.Items = append(result.Items, object)
-	}
 	return result, nil
+}
+
+func (s *shape) decodeItems(list []byte, read *int, bad undecodable, each func(runtime.Object) error) error {
+	var cut, small []byte
+	return jsonprune.Each(list, func(name string, item []byte) error {
+		if name != "" {
+			return errNoList
+		}
+		if *read++; s.bounds != nil && *read > pageSize {
+			return beyond("a page has more than %d objects", pageSize)
+		}
+		cut = append(s.item.Cut(append(cut[:0], `{"type":"ADDED","object":`...), item), '}')
+		_, object, err := s.decodeEvent(&small, cut, bad)
+		if err != nil {
+			return err
+		}
+		return each(object)
+	})
 }
 
 // decodeEvent decodes an event. Fields of an object that cannot be decoded are reported, and left out: first all but the metadata, then those, too.
@@ -146,6 +142,9 @@ func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.
 		object := s.fresh()
 		event.Object = object
 		*small = part.Cut((*small)[:0], line)
+		if s.bounds != nil && len(*small) > objectLimit {
+			return "", nil, beyond("an object is too large")
+		}
 		err := kjson.UnmarshalCaseSensitivePreserveInts(*small, &event)
 		if err != nil {
 			first = cmp.Or(first, err)
@@ -156,17 +155,23 @@ func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.
 				bad(accessor.GetNamespace(), accessor.GetName(), first)
 			}
 		}
+		if accessor, unnamed := kmeta.Accessor(object); s.bounds != nil && unnamed == nil {
+			return event.Type, object, checkObject(accessor)
+		}
 		return event.Type, object, nil
 	}
 	return "", nil, first
 }
 
-func (s *shape) watch(ctx context.Context, request *rest.Request, heard *contact, beginning *beginning, bad undecodable) (watch.Interface, error) {
-	body, err := request.Stream(ctx)
+func (f *Follower) stream(ctx context.Context, options *metav1.ListOptions, beginning *beginning) (watch.Interface, error) {
+	body, err := f.request(options).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{ctx: ctx, shape: s, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: heard, beginning: beginning, bad: bad}
+	d := &decoder{
+		ctx: ctx, shape: f.shape, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: f.contact, beginning: beginning, bad: f.undecodable,
+		room: room{bounds: f.Bounds}, failed: f.exceeded,
+	}
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
 
@@ -183,15 +188,21 @@ type decoder struct {
 	bad       undecodable
 	line      []byte
 	small     []byte
+	room      room
+	// failed is called with an error that ends the stream.
+	failed func(error)
 }
 
-// lineLimit bounds an event. etcd keeps at most 1.5 MiB of an object, and as JSON it is at most some times that.
-const lineLimit = 32 << 20
+// lineLimit bounds an event.
+const lineLimit = answerLimit
 
 // Decode implements watch.Decoder. It returns only events that the reflector gets.
 func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 	for {
 		kind, object, err := d.next()
+		if err != nil {
+			d.failed(err)
+		}
 		if object != nil || err != nil {
 			return kind, object, err
 		}
@@ -200,6 +211,7 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 
 // next returns the next event, without an object if the reflector does not get it.
 func (d *decoder) next() (watch.EventType, runtime.Object, error) {
+	defer d.forget()
 	framed, err := d.read()
 	if err != nil {
 		switch ended := context.Cause(d.ctx); {
@@ -263,9 +275,12 @@ func (d *decoder) readLine() error {
 	for {
 		part, err := d.reader.ReadSlice('\n')
 		if len(d.line)+len(part) > lineLimit {
-			return fmt.Errorf("an event is longer than %d bytes", lineLimit)
+			return beyond("an event is longer than %d bytes", lineLimit)
 		}
-		d.line = append(d.line, part...)
+		if err := d.room.take(d.ctx, len(d.line)+len(part)); err != nil {
+			return err
+		}
+		d.line = append(withRoom(d.line, len(part)), part...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -277,6 +292,14 @@ func (d *decoder) readLine() error {
 		if d.line = bytes.TrimSpace(d.line); len(d.line) > 0 {
 			return nil
 		}
+	}
+}
+
+// forget drops the buffers of a large event.
+func (d *decoder) forget() {
+	if d.room.held.Load() {
+		d.line, d.small = nil, nil
+		d.room.giveBack()
 	}
 }
 

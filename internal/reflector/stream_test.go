@@ -23,6 +23,14 @@ func (b *told) bad(namespace, name string, err error) {
 	*b = append(*b, namespace+"/"+name+": "+err.Error())
 }
 
+// collected collects objects.
+type collected []runtime.Object
+
+func (c *collected) add(object runtime.Object) error {
+	*c = append(*c, object)
+	return nil
+}
+
 func shootShape() *shape {
 	return shapeOf(func() runtime.Object { return &gardencorev1beta1.Shoot{} }, gardencorev1beta1.ShootMessage)
 }
@@ -30,7 +38,7 @@ func shootShape() *shape {
 func decoderOf(text string, bad undecodable) *decoder {
 	return &decoder{
 		ctx: context.Background(), shape: shootShape(), body: io.NopCloser(nil), reader: bufio.NewReaderSize(strings.NewReader(text), 16),
-		contact: newContact(clock.RealClock{}), bad: bad,
+		contact: newContact(clock.RealClock{}), bad: bad, failed: func(error) {},
 	}
 }
 
@@ -89,13 +97,13 @@ func TestDecodeLists(t *testing.T) {
 		"CT-G-14/bad metadata":                  {`{"metadata":{"name":"b","labels":[]},"spec":{}}`, "/b: "},
 	} {
 		var bad told
-		decoded, err := shootShape().decodeList([]byte(`{"metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a"},"spec":{"seedName":"s","x":1}},`+c.second+`]}`), bad.bad)
-		list, is := decoded.(*page)
-		if err != nil || !is || len(list.Items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {
-			t.Errorf("%s: got %+v, %v", name, decoded, err)
+		var items collected
+		list, err := shootShape().decodeList([]byte(`{"metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a"},"spec":{"seedName":"s","x":1}},`+c.second+`]}`), bad.bad, items.add)
+		if err != nil || len(items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {
+			t.Errorf("%s: got %+v, %v, %v", name, list, items, err)
 			continue
 		}
-		a, b := list.Items[0].(*gardencorev1beta1.Shoot), list.Items[1].(*gardencorev1beta1.Shoot)
+		a, b := items[0].(*gardencorev1beta1.Shoot), items[1].(*gardencorev1beta1.Shoot)
 		if a.Name != "a" || *a.Spec.SeedName != "s" || b.Name != "b" || b.Spec.SeedName != nil {
 			t.Errorf("%s: got %+v and %+v", name, a, b)
 		}
@@ -104,7 +112,7 @@ func TestDecodeLists(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"{", `{"items":5}`, `{"items":[5]}`} {
-		if list, err := shootShape().decodeList([]byte(text), func(string, string, error) {}); err == nil {
+		if list, err := shootShape().decodeList([]byte(text), func(string, string, error) {}, (&collected{}).add); err == nil {
 			t.Errorf("%s is taken for a list: %+v", text, list)
 		}
 	}

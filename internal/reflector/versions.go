@@ -99,20 +99,8 @@ func (f *Follower) unchanged(ctx context.Context) error {
 	if newest.Namespace != "" {
 		namespace = newest.Namespace // A list of one name in a namespace is a read of one key.
 	}
-	list, err := f.page(ctx, f.requestIn(namespace, &options))
-	switch {
-	case err != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)):
-		return err
-	case err != nil: // A reflector that gets this one waits, and resumes its watch.
-		return apierrors.NewTooManyRequests(fmt.Sprintf("asking how far %s are: %v", f.Resource.Resource, err), 0)
-	}
-	metadata, err := meta.ListAccessor(list)
-	if err != nil {
-		return err
-	}
-	version := versionOf(metadata.GetResourceVersion())
-	turned := version != 0 && version < known.latest
-	err = eachOf(list, func(object runtime.Object) error {
+	turned := false
+	list, err := f.page(ctx, f.requestIn(namespace, &options), func(object runtime.Object) error {
 		accessor, err := meta.Accessor(object)
 		if err != nil {
 			return nil //nolint:nilerr // The version of the list says enough.
@@ -122,8 +110,14 @@ func (f *Follower) unchanged(ctx context.Context) error {
 		turned = turned || same && version != 0 && version < known.changed
 		return nil
 	})
-	if err != nil || !turned {
+	switch {
+	case err != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)):
 		return err
+	case err != nil: // A reflector that gets this one waits, and resumes its watch.
+		return apierrors.NewTooManyRequests(fmt.Sprintf("asking how far %s are: %v", f.Resource.Resource, err), 0)
+	}
+	if version := versionOf(list.ResourceVersion); !turned && (version == 0 || version >= known.latest) {
+		return nil
 	}
 	f.anew.Store(true)
 	f.turnedBack()

@@ -52,6 +52,11 @@ func TestConfiguration(t *testing.T) {
 					*c.MachineNamespace == "m" && c.AuthorizeWithSelectors == "true" && c.Nodes.AllowWatchAll && c.MaxStaleness.Duration == 3*time.Minute
 			}},
 		"staleness/never": {text: "maxStaleness: 0s", check: func(c *config.NodeAgentAuthorizerConfiguration) bool { return c.MaxStaleness.Duration == 0 }},
+		"NAA-12/limits": {text: "shootLimits: {pages: 3}", check: func(c *config.NodeAgentAuthorizerConfiguration) bool {
+			return c.ShootLimits.Pages == 3 && c.ShootLimits.ListTimeout.Duration == 5*time.Minute
+		}},
+		"NAA-12/no pages": {text: "shootLimits: {pages: -1}", failed: "shootLimits.pages: Invalid value"},
+		"NAA-12/no time":  {text: "shootLimits: {listTimeout: 0s}", failed: "shootLimits.listTimeout: Invalid value"},
 		"staleness/wrong": {text: "maxStaleness: -1s", failed: "maxStaleness: Invalid value"},
 		"NAA-2/a resource-manager's with nothing in it": {text: "kind: ResourceManagerConfiguration", check: func(c *config.NodeAgentAuthorizerConfiguration) bool { return c.AuthorizeWithSelectors == "false" }},
 		"CT-NA-13/an empty namespace":                   {text: "machineNamespace: ''", failed: "machineNamespace: Required value: machine namespace must be nil or not empty"},

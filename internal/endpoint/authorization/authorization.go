@@ -51,11 +51,23 @@ func NewBodies() *endpoint.Bodies {
 	return endpoint.NewBodies(endpoint.Size{Bytes: reviewLimit, Places: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Turns: ratelimit.NewTurns(7)})
 }
 
+var errNotSynced = errors.New("not synced yet")
+
+// WhenSynced returns a Ready that waits until everything is known.
+func WhenSynced(synced func() bool) func() error {
+	return func() error {
+		if synced() {
+			return nil
+		}
+		return errNotSynced
+	}
+}
+
 // Options has the parts of an endpoint for SubjectAccessReviews.
 type Options struct {
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Ready reports whether decisions are possible; before that each answer is an evaluation error (B-3). Nil means always.
-	Ready func() bool
+	// Ready returns the reason why decisions are not possible, which is then the evaluation error of each answer (B-3). Nil means always.
+	Ready func() error
 	// Concerns reports whether there is an opinion about a user at all; about others there is none at any time, whatever else is wrong. Nil
 	// means that everybody may be concerned.
 	Concerns func(user.Info) bool
@@ -124,8 +136,10 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	if h.Concerns != nil && (attributes.GetUser() == nil || !h.Concerns(attributes.GetUser())) {
 		return a
 	}
-	if h.Ready != nil && !h.Ready() {
-		return h.failed(a, endpoint.WithStatus(http.StatusServiceUnavailable, errors.New("not synced yet")))
+	if h.Ready != nil {
+		if err := h.Ready(); err != nil {
+			return h.failed(a, endpoint.WithStatus(http.StatusServiceUnavailable, err))
+		}
 	}
 	decision, reason, err := h.decide(ctx, attributes)
 	switch {

@@ -88,10 +88,10 @@ func TestReviewAnswers(t *testing.T) {
 		"AE-21/panic with an error": {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 			panic(errors.New("boom"))
 		})}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
-		"CT-AE-17/B-3, not synced, not concerned": {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced, concerned":     {handler: Options{Authorizer: yes, Ready: func() bool { return false }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
+		"CT-AE-17/B-3, not synced, not concerned": {handler: Options{Authorizer: yes, Ready: func() error { return errNotSynced }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
+		"CT-AE-17/B-3, not synced, concerned":     {handler: Options{Authorizer: yes, Ready: func() error { return errNotSynced }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
 		"CT-AE-17/nobody is not concerned":        {handler: Options{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced":                {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() bool { return false }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
+		"CT-AE-17/B-3, not synced":                {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() error { return errNotSynced }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
 		"B/too large":                             {handler: Options{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // review serves an authorizer under a path, once the graph is complete.
 func (p *Process) review(name, path string, decides *rules.Authorizer) error {
 	p.Manager.GetWebhookServer().Register(path, authorization.New(authorization.Options{
-		Authorizer: decides, Ready: p.watches.Synced, Bodies: p.reviews, Log: p.Log.WithName("webhook." + name),
+		Authorizer: decides, Ready: authorization.WhenSynced(p.watches.Synced), Bodies: p.reviews, Log: p.Log.WithName("webhook." + name),
 	}))
 	return nil
 }

@@ -47,7 +47,7 @@ func New(o Options) (*Shoot, error) {
 	return &Shoot{
 		View: followed,
 		Reviews: authorization.New(authorization.Options{
-			Authorizer: decides, Ready: followed.Synced, Concerns: rules.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
+			Authorizer: decides, Ready: followed.Ready, Concerns: rules.IsAgent, DenyOnError: true, Bodies: o.Bodies, Log: o.View.Log,
 		}),
 	}, nil
 }

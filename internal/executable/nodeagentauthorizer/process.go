@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,7 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/tenants"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 // Process has the parts that features share.
@@ -114,7 +116,7 @@ func (p *Process) serveOne() ([]process.Check, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
-	served, err := p.shoot("", &p.Config.Agents, shoot, p.log)
+	served, err := p.shoot("", &p.Config.Agents, shoot, nil, p.log)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func (p *Process) serveOne() ([]process.Check, error) {
 }
 
 // shoot returns the view of a shoot and the endpoint that decides by it.
-func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection, log logr.Logger) (*agents.Shoot, error) {
+func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection, bounds *reflector.Bounds, log logr.Logger) (*agents.Shoot, error) {
 	mode := view.SelectorsNever
 	switch c.AuthorizeWithSelectors {
 	case config.SelectorsTrue:
@@ -137,7 +139,7 @@ func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection
 	}
 	return agents.New(agents.Options{
 		View: view.Options{
-			Source: p.source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Selectors: mode,
+			Source: p.source, MachineNamespace: ptr.Deref(c.MachineNamespace, ""), Target: target, Bounds: bounds, Selectors: mode,
 			Shoot: name, Metrics: p.views, Clock: clock.RealClock{}, Log: log,
 		},
 		AllowWatchAll: c.Nodes.AllowWatchAll, Shadow: shadowOf(c), Differences: p.differences, Metrics: p.metrics, Bodies: p.bodies,
@@ -152,33 +154,40 @@ func shadowOf(c *config.Agents) *rules.Policy {
 	return &rules.Policy{AllowWatchAll: c.Shadow.Nodes.AllowWatchAll, Selectors: c.Shadow.AuthorizeWithSelectors}
 }
 
+// directory is the folder of the configuration.
+func (p *Process) directory() *tenants.Directory {
+	return tenants.New(tenants.Options{Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log, Serve: p.serveEntry, Absent: p.absent})
+}
+
+// serveEntry follows a shoot of the folder until the context ends, or the shoot exceeds its limits.
+func (p *Process) serveEntry(ctx context.Context, name string, entry *config.ShootEntry) (tenants.Handler, error) {
+	target, err := connect(&entry.TargetClientConnection, process.TenantConfig)
+	if err != nil {
+		return tenants.Handler{}, fmt.Errorf("target cluster: %w", err)
+	}
+	if entry.MachineNamespace != nil && p.source.REST == nil {
+		return tenants.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
+	}
+	limits := p.Config.ShootLimits
+	served, err := p.shoot(name, &entry.Agents, target, reflector.NewBounds(int(limits.Pages), limits.ListTimeout.Duration), p.log.WithValues("shoot", name))
+	if err != nil {
+		return tenants.Handler{}, err
+	}
+	var ended atomic.Bool
+	go func() {
+		if err := served.View.Start(ctx); err != nil {
+			p.log.Error(err, "Shoot cannot be followed", "shoot", name)
+		}
+		target.HTTP.CloseIdleConnections()
+		ended.Store(true)
+	}()
+	return tenants.Handler{Handler: served.Reviews, Ready: served.View.Synced, Ended: ended.Load}, nil
+}
+
 // serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
 // must not take the others away; its own requests are answered with 503 until it is known.
 func (p *Process) serveMany() ([]process.Check, error) {
-	directory := tenants.New(tenants.Options{
-		Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log,
-		Serve: func(ctx context.Context, name string, entry *config.ShootEntry) (tenants.Handler, error) {
-			target, err := connect(&entry.TargetClientConnection, process.TenantConfig)
-			if err != nil {
-				return tenants.Handler{}, fmt.Errorf("target cluster: %w", err)
-			}
-			if entry.MachineNamespace != nil && p.source.REST == nil {
-				return tenants.Handler{}, fmt.Errorf("the shoot has Machines, but there is no connection to the source cluster")
-			}
-			served, err := p.shoot(name, &entry.Agents, target, p.log.WithValues("shoot", name))
-			if err != nil {
-				return tenants.Handler{}, err
-			}
-			go func() {
-				if err := served.View.Start(ctx); err != nil {
-					p.log.Error(err, "Shoot cannot be followed", "shoot", name)
-				}
-				target.HTTP.CloseIdleConnections()
-			}()
-			return tenants.Handler{Handler: served.Reviews, Ready: served.View.Synced}, nil
-		},
-		Absent: p.absent,
-	})
+	directory := p.directory()
 	p.Manager.GetWebhookServer().Register(rules.Path+"/", directory)
 	nothing := func() []string { return nil }
 	return []process.Check{

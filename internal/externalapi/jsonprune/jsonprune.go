@@ -5,7 +5,9 @@
 package jsonprune
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"strings"
@@ -80,6 +82,52 @@ func (s *Shape) Cut(out, value []byte) []byte {
 		return append(out[:start], value...)
 	}
 	return c.out
+}
+
+var errMalformed = errors.New("malformed JSON: neither an object nor a list")
+
+// Each calls a function for each field of an object, with its name, or for each element of a list. Null has none. The values are parts of
+// the text; their decoders judge them.
+func Each(text []byte, call func(name string, value []byte) error) error {
+	c := cutter{in: text}
+	opens := c.next()
+	if opens == 'n' && c.skip() && string(bytes.TrimSpace(text)) == "null" {
+		return nil
+	}
+	if opens != '{' && opens != '[' {
+		return errMalformed
+	}
+	for c.at++; ; {
+		switch c.next() {
+		case opens + 2: // The bracket that closes.
+			if c.at++; c.space() < len(text) {
+				return errMalformed
+			}
+			return nil
+		case ',':
+			c.at++
+			continue
+		}
+		var name string
+		if opens == '{' {
+			from := c.at
+			if c.next() != '"' || !c.skip() {
+				return errMalformed
+			}
+			name = string(text[from+1 : c.at-1])
+			if c.next() != ':' {
+				return errMalformed
+			}
+			c.at++
+		}
+		from := c.space()
+		if !c.skip() {
+			return errMalformed
+		}
+		if err := call(name, text[from:c.at]); err != nil {
+			return err
+		}
+	}
 }
 
 type cutter struct {

@@ -2,6 +2,7 @@ package jsonprune
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -52,6 +53,28 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("%s became %s:\ngot  %s\nwant %s", in, out, b, a)
 		}
 	})
+}
+
+func TestEach(t *testing.T) {
+	for text, want := range map[string]string{
+		` {"a" : 1, "b":{"c":[1,2]},"a":"}"} `: `a=1 b={"c":[1,2]} a="}" `,
+		`[1,"]",[2],{}]`:                       `=1 ="]" =[2] ={} `,
+		`{}`:                                   "", `[ ]`: "", `null`: "", " null\n": "",
+		`{"a":1`: "a=1 malformed", `[1`: "=1 malformed", `{"a" 1}`: "malformed", `{a:1}`: "malformed", `{"a":1} x`: "a=1 malformed",
+		``: "malformed", `5`: "malformed", `"a"`: "malformed", `nullx`: "malformed", `[`: "malformed", `{"`: "malformed",
+	} {
+		got := ""
+		if err := Each([]byte(text), func(name string, value []byte) error { got += name + "=" + string(value) + " "; return nil }); err != nil {
+			got += "malformed"
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+	stop := errors.New("stop")
+	if err := Each([]byte(`[1,2]`), func(string, []byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // A text that is not understood stays as it is, wherever it breaks off: what decodes it says what is wrong.

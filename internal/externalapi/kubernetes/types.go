@@ -6,8 +6,7 @@ package kubernetes
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Resources.
@@ -18,21 +17,36 @@ var (
 	CertificateSigningRequests = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
 )
 
+// Metadata is the part of an object's metadata that is read. Owners are not: each would take thirty times its bytes.
+type Metadata struct {
+	Namespace       string            `json:"namespace,omitempty"`
+	Name            string            `json:"name,omitempty"`
+	UID             types.UID         `json:"uid,omitempty"`
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (m *Metadata) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels, Annotations: m.Annotations}
+}
+
 // Node is a node.
 //
 // +kubebuilder:object:root=true
 type Node struct {
-	metav1.TypeMeta    `json:",inline"`
-	partialmeta.Object `json:"metadata,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	Metadata        `json:"metadata,omitempty"`
 }
 
 // Pod is a Pod.
 //
 // +kubebuilder:object:root=true
 type Pod struct {
-	metav1.TypeMeta    `json:",inline"`
-	partialmeta.Object `json:"metadata,omitempty"`
-	Spec               PodSpec `json:"spec,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	Metadata        `json:"metadata,omitempty"`
+	Spec            PodSpec `json:"spec,omitempty"`
 }
 
 // PodSpec is the specification of a Pod.
@@ -44,9 +58,9 @@ type PodSpec struct {
 //
 // +kubebuilder:object:root=true
 type CertificateSigningRequest struct {
-	metav1.TypeMeta    `json:",inline"`
-	partialmeta.Object `json:"metadata,omitempty"`
-	Spec               CertificateSigningRequestSpec `json:"spec,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	Metadata        `json:"metadata,omitempty"`
+	Spec            CertificateSigningRequestSpec `json:"spec,omitempty"`
 }
 
 // CertificateSigningRequestSpec is the specification of a CertificateSigningRequest.
@@ -58,7 +72,7 @@ type CertificateSigningRequestSpec struct {
 //
 // +kubebuilder:object:root=true
 type Secret struct {
-	metav1.TypeMeta    `json:",inline"`
-	partialmeta.Object `json:"metadata,omitempty"`
-	Data               map[string][]byte `json:"data,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	Metadata        `json:"metadata,omitempty"`
+	Data            map[string][]byte `json:"data,omitempty"`
 }

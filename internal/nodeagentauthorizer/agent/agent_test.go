@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
-	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 )
 
 func TestReferences(t *testing.T) {
@@ -29,7 +28,7 @@ func TestReferences(t *testing.T) {
 		"9.6/what is no configuration": {`[]`, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ReferencesOf(&kubernetes.Secret{Object: partialmeta.Object{Name: "osc"}, Data: map[string][]byte{"osc.yaml": []byte(c.osc)}})
+			got, err := ReferencesOf(&kubernetes.Secret{Metadata: kubernetes.Metadata{Name: "osc"}, Data: map[string][]byte{"osc.yaml": []byte(c.osc)}})
 			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.err {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
 			}
@@ -54,7 +53,7 @@ func TestIsFor(t *testing.T) {
 }
 
 func node(uid string, labels ...string) *kubernetes.Node {
-	n := &kubernetes.Node{Object: partialmeta.Object{UID: types.UID(uid), Labels: map[string]string{}}}
+	n := &kubernetes.Node{Metadata: kubernetes.Metadata{UID: types.UID(uid), Labels: map[string]string{}}}
 	for i, key := range []string{hostnameLabel, PoolLabel, SecretLabel} {
 		if labels[i] != "" {
 			n.Labels[key] = labels[i]

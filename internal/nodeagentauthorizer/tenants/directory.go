@@ -4,6 +4,7 @@
 package tenants
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"net/http"
@@ -27,6 +28,8 @@ type Handler struct {
 	http.Handler
 	// Ready reports whether it knows everything yet.
 	Ready func() bool
+	// Ended reports whether it follows the shoot no more, as that exceeded its limits. Then the shoot is served anew.
+	Ended func() bool
 }
 
 // Options are all that a Directory needs; each is required.
@@ -131,7 +134,7 @@ func (d *Directory) update(ctx context.Context, name string) error {
 	d.mu.RLock()
 	current, next := d.shoots[name], d.next[name]
 	d.mu.RUnlock()
-	if next != nil && next.digest == digest || next == nil && current != nil && current.digest == digest {
+	if latest := cmp.Or(next, current); latest != nil && latest.digest == digest && !latest.Ended() {
 		return nil
 	}
 	shootContext, stop := context.WithCancel(ctx)

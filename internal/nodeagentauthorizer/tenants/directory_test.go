@@ -72,6 +72,24 @@ func TestSuccessor(t *testing.T) {
 	f.wantBegun("removed while a new one is to come", 4)
 }
 
+// TestExceeded: a shoot that exceeded its limits is read anew, and answers with the reason until the new is complete (NAA-12).
+func TestExceeded(t *testing.T) {
+	f := newFolder(t)
+	f.write("web.yaml", entry("kubeconfig"))
+	f.looks()
+	f.begun[0].exceeded = true
+	f.looks()
+	f.wantBegun("NAA-12/it ended", 2, 1, 2)
+	f.looks()
+	f.wantBegun("NAA-12/the new goes on", 2, 1, 2)
+	f.begun[1].exceeded = true
+	f.looks()
+	f.wantBegun("NAA-12/the new ended, too", 3, 1, 3)
+	f.begun[2].ready = true
+	f.looks()
+	f.wantBegun("NAA-12/the third is complete", 3, 3)
+}
+
 // TestServedOn: whatever is wrong with a file, or with the folder, its former entry is served.
 func TestServedOn(t *testing.T) {
 	for name, spoil := range map[string]func(*folder) error{

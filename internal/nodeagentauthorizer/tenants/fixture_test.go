@@ -36,6 +36,8 @@ type fakeShoot struct {
 	entry *config.ShootEntry
 	ctx   context.Context
 	ready bool
+	// exceeded is set once it exceeds its limits.
+	exceeded bool
 }
 
 // ended reports whether it is to serve no more.
@@ -62,7 +64,7 @@ func (f *folder) serve(ctx context.Context, name string, entry *config.ShootEntr
 	if f.refuses != nil {
 		return Handler{}, f.refuses
 	}
-	return Handler{Handler: answer(http.StatusOK, fmt.Sprintf("%s of %s", name, entry.TargetClientConnection.Kubeconfig[len(f.Path)+1:])), Ready: func() bool { return s.ready }}, nil
+	return Handler{Handler: answer(http.StatusOK, fmt.Sprintf("%s of %s", name, entry.TargetClientConnection.Kubeconfig[len(f.Path)+1:])), Ready: func() bool { return s.ready }, Ended: func() bool { return s.exceeded }}, nil
 }
 
 // entry is the file of a shoot.

@@ -187,11 +187,11 @@ func TestEveryKindIsFollowed(t *testing.T) {
 	known := func(suffix string) map[string]bool {
 		v.mu.RLock()
 		defer v.mu.RUnlock()
-		_, machine := v.machines["m"+suffix]
-		_, node := v.nodes["n"+suffix]
+		_, machine := v.machines.known["m"+suffix]
+		_, node := v.nodes.known["n"+suffix]
 		return map[string]bool{
-			"machines": machine, "nodes": node, "pods": v.pods[podKey{"default", "p" + suffix}] == "n",
-			"certificatesigningrequests": v.requests["c"+suffix] == "agent", "secrets": v.configurations["s"+suffix].pool == "pool",
+			"machines": machine, "nodes": node, "pods": v.pods.known[podKey{"default", "p" + suffix}] == "n",
+			"certificatesigningrequests": v.requests.known["c"+suffix] == "agent", "secrets": v.configurations.known["s"+suffix].pool == "pool",
 		}
 	}
 	all := func(suffix string, want bool) func() bool {

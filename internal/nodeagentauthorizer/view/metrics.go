@@ -11,6 +11,7 @@ type Metrics struct {
 	lives       *prometheus.CounterVec
 	undecodable *prometheus.CounterVec
 	contact     *prometheus.Desc
+	exceeded    *prometheus.Desc
 
 	mu    sync.Mutex
 	views map[string]*View
@@ -37,6 +38,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 		contact: prometheus.NewDesc("espalier_node_agent_authorizer_last_contact_seconds",
 			"Time since an event, a bookmark or a list last confirmed the known objects.", []string{"shoot", "kind"}, nil),
+		exceeded: prometheus.NewDesc("espalier_node_agent_authorizer_shoot_exceeds_limits",
+			"1 while a shoot exceeds its limits, so that its agents are refused.", []string{"shoot"}, nil),
 		views: map[string]*View{},
 	}
 	for _, outcome := range []string{outcomeFound, outcomeAbsent, outcomeLimited, outcomeError} {
@@ -47,13 +50,19 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // Describe implements prometheus.Collector.
-func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- m.contact }
+func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- m.contact
+	descriptions <- m.exceeded
+}
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for shoot, v := range m.views {
+		if v.bounds != nil {
+			metrics <- prometheus.MustNewConstMetric(m.exceeded, prometheus.GaugeValue, v.isOver(), shoot)
+		}
 		for kind, silence := range v.Silences() {
 			metrics <- prometheus.MustNewConstMetric(m.contact, prometheus.GaugeValue, silence.Seconds(), shoot, kind)
 		}

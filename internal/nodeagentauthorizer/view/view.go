@@ -47,7 +47,9 @@ type Options struct {
 	Source           cluster.Connection
 	MachineNamespace string
 	Target           cluster.Connection
-	Selectors        SelectorMode
+	// Bounds limit what the target takes, if the process serves other shoots, too; a shoot beyond them has no data.
+	Bounds    *reflector.Bounds
+	Selectors SelectorMode
 	// Shoot is its name in metrics, empty where there is one only.
 	Shoot   string
 	Metrics *Metrics
@@ -68,14 +70,20 @@ type View struct {
 	queue   *ratelimit.Queue
 	shoot   string
 	metrics *Metrics
+	clock   clock.Clock
 	log     logr.Logger
+	bounds  *reflector.Bounds
+	// over is closed when the shoot exceeds its limits.
+	over chan struct{}
 
-	mu             sync.RWMutex
-	machines       map[string]agent.Machine
-	nodes          map[string]agent.Node
-	pods           map[podKey]string
-	requests       map[string]string
-	configurations map[string]configuration
+	mu sync.RWMutex
+	// exceeded is the limit that the shoot exceeds; nothing is known of it then.
+	exceeded       error
+	machines       facts[string, agent.Machine]
+	nodes          facts[string, agent.Node]
+	pods           facts[podKey, string]
+	requests       facts[string, string]
+	configurations facts[string, configuration]
 	// names are Node names and namespaces, which thousands of Pods have in common.
 	names map[string]string
 }
@@ -100,9 +108,13 @@ func New(o Options) (*View, error) {
 	v := &View{
 		machineNamespace: o.MachineNamespace, mode: o.Selectors, log: o.Log,
 		clients: map[schema.GroupVersion]rest.Interface{}, live: map[schema.GroupVersion]rest.Interface{},
-		queue: ratelimit.NewQueue(cluster.Streams, ratelimit.Waiting), shoot: o.Shoot, metrics: o.Metrics,
-		machines: map[string]agent.Machine{}, nodes: map[string]agent.Node{}, pods: map[podKey]string{}, requests: map[string]string{},
-		configurations: map[string]configuration{}, names: map[string]string{},
+		queue: ratelimit.NewQueue(cluster.Streams, ratelimit.Waiting), shoot: o.Shoot, metrics: o.Metrics, clock: o.Clock,
+		bounds: o.Bounds, over: make(chan struct{}),
+	}
+	v.forget()
+	if o.Bounds != nil {
+		o.Bounds.Exceeded = v.exceed
+		o.Target.HTTP = o.Bounds.Client(o.Target.HTTP)
 	}
 	connections := map[schema.GroupVersion]cluster.Connection{kubernetes.Nodes.GroupVersion(): o.Target, kubernetes.CertificateSigningRequests.GroupVersion(): o.Target}
 	if v.ByMachine() {
@@ -143,18 +155,45 @@ func (v *View) SourceAwaited() []string { return reflector.Awaited(v.source) }
 func (v *View) TargetAwaited() []string { return reflector.Awaited(v.target) }
 
 // Synced says both.
-func (v *View) Synced() bool { return v.SourceSynced() && v.TargetSynced() }
+func (v *View) Synced() bool { return v.Ready() == nil }
+
+var errNotSynced = errors.New("not synced yet")
+
+// Ready returns the reason why there are no data about the shoot.
+func (v *View) Ready() error {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.exceeded != nil {
+		return v.exceeded
+	}
+	if !v.SourceSynced() || !v.TargetSynced() {
+		return errNotSynced
+	}
+	return nil
+}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers.
 func (v *View) NeedLeaderElection() bool { return false }
 
-// Start follows the clusters until the context ends.
+// Start follows the clusters until the context ends, or for a while after the shoot has exceeded its limits.
 func (v *View) Start(ctx context.Context) error {
+	following, end := context.WithCancel(ctx)
+	defer end()
 	for _, f := range slices.Concat(v.source, v.target) {
-		f.Start(ctx)
+		f.Start(following)
 	}
 	defer v.metrics.begin(v)()
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-v.over:
+		end()
+	}
+	v.log.Error(v.Ready(), "The shoot exceeds its limits: its agents are refused until it has been read anew", "pause", pause.String())
+	select {
+	case <-ctx.Done():
+	case <-v.clock.After(pause):
+	}
 	return nil
 }
 
@@ -171,7 +210,10 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 		Set: func(object runtime.Object) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			t.set(object.(T))
+			if v.exceeded == nil {
+				t.set(object.(T))
+				v.checkSize(name)
+			}
 		},
 		Remove: func(namespace, name string) {
 			v.mu.Lock()
@@ -186,23 +228,19 @@ func (t table[T]) kind(v *View, name string, resource schema.GroupVersionResourc
 	}
 }
 
-// retain removes missing objects from those that are known by name alone.
-func retain[W any](known map[string]W, namespace string) func(reflector.Names) {
-	return func(names reflector.Names) {
-		maps.DeleteFunc(known, func(name string, _ W) bool { return !names.Has(namespace, name) })
-	}
-}
-
 func (v *View) follow(c clock.Clock) {
 	add := func(to *[]*reflector.Follower, kind reflector.Kind) {
+		if to == &v.target {
+			kind.Bounds = v.bounds
+		}
 		kind.First = v.tidy
 		kind.Undecodable = func(string, string, error) { v.metrics.bad(kind.Name) }
 		*to = append(*to, reflector.New(kind, v.clients[kind.Resource.GroupVersion()], c, v.log))
 	}
 	if v.ByMachine() {
 		kind := table[*machinev1alpha1.Machine]{
-			func(m *machinev1alpha1.Machine) { v.machines[m.Name] = agent.MachineOf(m) },
-			func(_, name string) { delete(v.machines, name) }, retain(v.machines, v.machineNamespace),
+			func(m *machinev1alpha1.Machine) { v.machines.set(m.Name, agent.MachineOf(m)) },
+			func(_, name string) { v.machines.remove(name) }, retain(&v.machines, v.machineNamespace),
 		}.kind(v, "Machine", machinev1alpha1.Machines, func() runtime.Object { return &machinev1alpha1.Machine{} })
 		kind.Namespace = v.machineNamespace
 		add(&v.source, kind)
@@ -210,27 +248,27 @@ func (v *View) follow(c clock.Clock) {
 	add(&v.target, table[*kubernetes.Node]{
 		func(n *kubernetes.Node) {
 			now := v.nodeOf(n)
-			if before, found := v.nodes[n.Name]; found {
+			if before, found := v.nodes.known[n.Name]; found {
 				now = now.After(before)
 			}
-			v.nodes[n.Name] = now
+			v.nodes.set(n.Name, now)
 		},
-		func(_, name string) { delete(v.nodes, name) }, retain(v.nodes, ""),
+		func(_, name string) { v.nodes.remove(name) }, retain(&v.nodes, ""),
 	}.kind(v, "Node", kubernetes.Nodes, func() runtime.Object { return &kubernetes.Node{} }))
 	add(&v.target, table[*kubernetes.Pod]{
-		func(p *kubernetes.Pod) { v.pods[podKey{v.same(p.Namespace), p.Name}] = v.same(p.Spec.NodeName) },
-		func(namespace, name string) { delete(v.pods, podKey{namespace, name}) },
+		func(p *kubernetes.Pod) { v.pods.set(podKey{v.same(p.Namespace), p.Name}, v.same(p.Spec.NodeName)) },
+		func(namespace, name string) { v.pods.remove(podKey{namespace, name}) },
 		func(names reflector.Names) {
-			maps.DeleteFunc(v.pods, func(pod podKey, _ string) bool { return !names.Has(pod.namespace, pod.name) })
+			v.pods.retain(func(pod podKey) bool { return names.Has(pod.namespace, pod.name) })
 		},
 	}.kind(v, "Pod", kubernetes.Pods, func() runtime.Object { return &kubernetes.Pod{} }))
 	add(&v.target, table[*kubernetes.CertificateSigningRequest]{
-		func(c *kubernetes.CertificateSigningRequest) { v.requests[c.Name] = v.same(c.Spec.Username) },
-		func(_, name string) { delete(v.requests, name) }, retain(v.requests, ""),
+		func(c *kubernetes.CertificateSigningRequest) { v.requests.set(c.Name, v.same(c.Spec.Username)) },
+		func(_, name string) { v.requests.remove(name) }, retain(&v.requests, ""),
 	}.kind(v, "CertificateSigningRequest", kubernetes.CertificateSigningRequests, func() runtime.Object { return &kubernetes.CertificateSigningRequest{} }))
 	kind := table[*kubernetes.Secret]{
-		func(s *kubernetes.Secret) { v.configurations[s.Name] = configurationOf(s) },
-		func(_, name string) { delete(v.configurations, name) }, retain(v.configurations, kubeSystem),
+		func(s *kubernetes.Secret) { v.configurations.set(s.Name, configurationOf(s)) },
+		func(_, name string) { v.configurations.remove(name) }, retain(&v.configurations, kubeSystem),
 	}.kind(v, "Secret", kubernetes.Secrets, func() runtime.Object { return &kubernetes.Secret{} })
 	kind.Namespace, kind.LabelSelector = kubeSystem, agent.PoolLabel
 	add(&v.target, kind)
@@ -242,8 +280,9 @@ const tidyFrom = 5000
 // tidy gives back what the first lists needed.
 func (v *View) tidy() {
 	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if len(v.pods) >= tidyFrom && v.Synced() {
+	many := len(v.pods.known) >= tidyFrom
+	v.mu.RUnlock()
+	if many && v.Synced() {
 		go debug.FreeOSMemory()
 	}
 }
@@ -255,10 +294,16 @@ func configurationOf(s *kubernetes.Secret) configuration {
 }
 
 // namesKept bounds the kept names: Nodes and namespaces come and go.
-const namesKept = 20_000
+const (
+	namesKept = 20_000
+	nameKept  = 253
+)
 
 // same returns the one copy of a name that many have.
 func (v *View) same(name string) string {
+	if len(name) > nameKept {
+		return name
+	}
 	if known, found := v.names[name]; found {
 		return known
 	}
@@ -351,14 +396,14 @@ func (v *View) readShared(ctx context.Context, resource schema.GroupVersionResou
 // Machine returns the facts about a Machine. A Machine that has no Node yet is read again: the label may be new.
 func (v *View) Machine(ctx context.Context, name string) (agent.Machine, bool, error) {
 	return lookup(ctx, v, func() (agent.Machine, state) {
-		m, found := v.machines[name]
+		m, found := v.machines.known[name]
 		return m, stateWith(found, m.Node)
 	}, machinev1alpha1.Machines, v.machineNamespace, name, agent.MachineOf)
 }
 
 // Node returns the facts about a Node.
 func (v *View) Node(ctx context.Context, name string) (agent.Node, bool, error) {
-	return lookup(ctx, v, func() (agent.Node, state) { n, found := v.nodes[name]; return n, stateOf(found) }, kubernetes.Nodes, "", name, v.unseen)
+	return lookup(ctx, v, func() (agent.Node, state) { n, found := v.nodes.known[name]; return n, stateOf(found) }, kubernetes.Nodes, "", name, v.unseen)
 }
 
 // unseen returns the facts about a Node that no watch has delivered. Its agent may have patched it already, so that it
@@ -381,14 +426,14 @@ func (v *View) nodeOf(n *kubernetes.Node) agent.Node {
 // NodeOfPod returns the Node that a Pod is bound to. A Pod without one is read again: it may just have been bound.
 func (v *View) NodeOfPod(ctx context.Context, namespace, name string) (string, bool, error) {
 	return lookup(ctx, v, func() (string, state) {
-		node, found := v.pods[podKey{namespace, name}]
+		node, found := v.pods.known[podKey{namespace, name}]
 		return node, stateWith(found, node)
 	}, kubernetes.Pods, namespace, name, func(p *kubernetes.Pod) string { return p.Spec.NodeName })
 }
 
 // UserOfCertificateRequest returns the user that made a request.
 func (v *View) UserOfCertificateRequest(ctx context.Context, name string) (string, bool, error) {
-	return lookup(ctx, v, func() (string, state) { user, found := v.requests[name]; return user, stateOf(found) }, kubernetes.CertificateSigningRequests, "", name,
+	return lookup(ctx, v, func() (string, state) { user, found := v.requests.known[name]; return user, stateOf(found) }, kubernetes.CertificateSigningRequests, "", name,
 		func(c *kubernetes.CertificateSigningRequest) string { return c.Spec.Username })
 }
 
@@ -396,7 +441,7 @@ func (v *View) UserOfCertificateRequest(ctx context.Context, name string) (strin
 func (v *View) Configurations(context.Context) ([]string, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return slices.Sorted(maps.Keys(v.configurations)), nil
+	return slices.Sorted(maps.Keys(v.configurations.known)), nil
 }
 
 // PoolOf returns the pool of one of them, also if it has just come, and whether the Secret is one.
@@ -415,7 +460,7 @@ func (v *View) References(ctx context.Context, secret string) ([]agent.Reference
 }
 
 func (v *View) configuration(ctx context.Context, secret string) (configuration, bool, error) {
-	return lookup(ctx, v, func() (configuration, state) { c, found := v.configurations[secret]; return c, stateOf(found) }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
+	return lookup(ctx, v, func() (configuration, state) { c, found := v.configurations.known[secret]; return c, stateOf(found) }, kubernetes.Secrets, kubeSystem, secret, configurationOf)
 }
 
 // Silences returns the time since the last confirmation of each kind.

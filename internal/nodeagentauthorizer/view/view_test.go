@@ -102,8 +102,8 @@ func TestUnseen(t *testing.T) {
 	}
 	// Known objects are not read again, but for those that were not complete.
 	v.mu.Lock()
-	v.nodes["known"] = v.nodes["none"]
-	v.pods[podKey{"default", "p"}] = ""
+	v.nodes.set("known", agent.Node{})
+	v.pods.set(podKey{"default", "p"}, "")
 	v.mu.Unlock()
 	if _, found, err := v.Node(ctx, "known"); err != nil || !found || server.reads["/api/v1/nodes/known"] != 0 {
 		t.Errorf("a known Node: got %v, %v, read %d times", found, err, server.reads["/api/v1/nodes/known"])
@@ -195,7 +195,7 @@ func TestAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.nodes["known"] = agent.Node{Hostname: "h"}
+	v.nodes.set("known", agent.Node{Hostname: "h"})
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -279,8 +279,8 @@ func TestFollows(t *testing.T) {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.nodes["n"].Hostname != "h" || len(v.nodes) != 1 || v.ByMachine() {
-		t.Errorf("got %v", v.nodes)
+	if v.nodes.known["n"].Hostname != "h" || len(v.nodes.known) != 1 || v.ByMachine() {
+		t.Errorf("got %v", v.nodes.known)
 	}
 }
 

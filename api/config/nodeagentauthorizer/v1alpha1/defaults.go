@@ -20,6 +20,8 @@ func SetDefaults(c *NodeAgentAuthorizerConfiguration) {
 	shared.SetDefault(&c.Server.Metrics, shared.Server{})
 	shared.SetDefaultValue(&c.Server.Metrics.Port, 8080)
 	shared.SetDefaultValue(&c.AuthorizeWithSelectors, SelectorsFalse)
+	shared.SetDefaultValue(&c.ShootLimits.Pages, 200)
+	shared.SetDefault(&c.ShootLimits.ListTimeout, shared.Duration(5*time.Minute))
 	shared.SetDefault(&c.MaxStaleness, shared.Duration(10*time.Minute))
 }
 
@@ -50,6 +52,13 @@ func Validate(c *NodeAgentAuthorizerConfiguration) field.ErrorList {
 	all = append(all, validateAgents(&c.Agents)...)
 	if c.MaxStaleness.Duration < 0 {
 		all = append(all, field.Invalid(field.NewPath("maxStaleness"), c.MaxStaleness.Duration.String(), "must not be negative"))
+	}
+	limits := field.NewPath("shootLimits")
+	if c.ShootLimits.Pages < 1 {
+		all = append(all, field.Invalid(limits.Child("pages"), c.ShootLimits.Pages, "must be at least 1"))
+	}
+	if c.ShootLimits.ListTimeout.Duration <= 0 {
+		all = append(all, field.Invalid(limits.Child("listTimeout"), c.ShootLimits.ListTimeout.Duration.String(), "must be positive"))
 	}
 	if c.ShootsDirectory != "" && c.MachineNamespace != nil {
 		all = append(all, field.Forbidden(field.NewPath("machineNamespace"), "each shoot of shootsDirectory has its own"))

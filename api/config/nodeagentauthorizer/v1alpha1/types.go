@@ -42,12 +42,27 @@ type NodeAgentAuthorizerConfiguration struct {
 	// ShootsDirectory is a folder with a ShootEntry for each shoot, if the process serves several.
 	// +optional
 	ShootsDirectory string `json:"shootsDirectory,omitempty"`
+	// ShootLimits bound what each shoot of shootsDirectory takes; the agents of a shoot beyond them are refused.
+	// +optional
+	ShootLimits ShootLimits `json:"shootLimits,omitempty"`
 	// MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. It has
 	// no effect with shootsDirectory. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 
 	Agents `json:",inline"`
+}
+
+// ShootLimits are the limits of a shoot.
+type ShootLimits struct {
+	// Pages limits the lists of a shoot, for each kind to as many pages of 500 objects, and what is kept of all of
+	// them to 128 KiB for each page. Default 200.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Pages int32 `json:"pages,omitempty"`
+	// ListTimeout limits the time until a list is complete. Default 5m.
+	// +optional
+	ListTimeout *metav1.Duration `json:"listTimeout,omitempty"`
 }
 
 // Agents configures the decisions about the agents of a shoot.

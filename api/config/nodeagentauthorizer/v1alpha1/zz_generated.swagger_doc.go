@@ -34,6 +34,7 @@ var map_NodeAgentAuthorizerConfiguration = map[string]string{
 	"logLevel":               "LogLevel is debug, info or error. Default info.",
 	"logFormat":              "LogFormat is json or text. Default json.",
 	"shootsDirectory":        "ShootsDirectory is a folder with a ShootEntry for each shoot, if the process serves several.",
+	"shootLimits":            "ShootLimits bound what each shoot of shootsDirectory takes; the agents of a shoot beyond them are refused.",
 	"maxStaleness":           "MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. It has no effect with shootsDirectory. Default 10m.",
 }
 
@@ -87,4 +88,14 @@ var map_ShootEntry = map[string]string{
 
 func (ShootEntry) SwaggerDoc() map[string]string {
 	return map_ShootEntry
+}
+
+var map_ShootLimits = map[string]string{
+	"":            "ShootLimits are the limits of a shoot.",
+	"pages":       "Pages limits the lists of a shoot, for each kind to as many pages of 500 objects, and what is kept of all of them to 128 KiB for each page. Default 200.",
+	"listTimeout": "ListTimeout limits the time until a list is complete. Default 5m.",
+}
+
+func (ShootLimits) SwaggerDoc() map[string]string {
+	return map_ShootLimits
 }
