@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
@@ -55,7 +56,7 @@ func (c *gardenCluster) restConfig() (*rest.Config, error) {
 	}
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	config.QPS, config.Burst = 50, 100 // Pages of some twenty kinds, one after the other.
-	return config, nil
+	return cluster.RefuseRedirects(config), nil
 }
 
 // Dump returns the verb that writes what the graphs need of a garden into a folder.
