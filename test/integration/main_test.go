@@ -35,7 +35,7 @@ func start(ctx context.Context, s *harness.Suite) (func() error, error) {
 			"logLevel": "debug", "logFormat": "text",
 			"controllers": map[string]any{
 				"clusterID":       "seed-1",
-				"managedResource": map[string]any{"syncPeriod": "1h", "auditPeriod": "1m", "collectOrphans": true, "rolloutGroupNamespace": metav1.NamespaceDefault},
+				"managedResource": map[string]any{"syncPeriod": "1h", "auditPeriod": "1m", "rolloutGroupNamespace": metav1.NamespaceDefault},
 				"health":          map[string]any{"syncPeriod": "15s"},
 			},
 		},

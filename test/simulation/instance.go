@@ -62,7 +62,6 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 	}
 	if more := w.scenario.More; more.On {
 		cfg.Controllers.ManagedResource.AuditPeriod.Duration = more.Audit
-		cfg.Controllers.ManagedResource.CollectOrphans = ptr.To(more.Collect)
 		cfg.Controllers.ManagedResource.DriftRepairDelay.Duration = more.Delay
 		cfg.Controllers.ManagedResource.ApplyWhileDeletionPending = ptr.To(more.WhilePending)
 	}

@@ -31,8 +31,8 @@ func (w *world) checkSettled() {
 	for key, wishes := range w.wanted {
 		w.checkObject(key, wishes)
 	}
-	// Only an audit finds objects that a restore of the source took from an inventory, or that one of the target brought back.
-	if len(w.restored) > 0 && !w.collects() {
+	// Nobody deletes objects that a restore of the source took from an inventory, or that one of the target brought back.
+	if len(w.restored) > 0 {
 		w.excuses.leftovers = 1
 	} else {
 		w.checkLeftovers()
@@ -198,9 +198,6 @@ func (w *world) recordsLabel(mr, key fake.Key) bool {
 	})
 }
 
-// collects reports whether instances look for orphans, and delete them.
-func (w *world) collects() bool { return w.scenario.More.Audit > 0 && w.scenario.More.Collect }
-
 // checkLeftovers is about objects that are ours and that nobody wants.
 func (w *world) checkLeftovers() {
 	for key, o := range w.target.AllLocked() {
@@ -210,26 +207,8 @@ func (w *world) checkLeftovers() {
 		if w.kept[unscoped(key)] || w.stray[fake.Text(o, "metadata", "uid")] || w.scenario.Classes && w.contested[unscoped(key)] {
 			continue
 		}
-		if len(w.restored) > 0 && !w.auditFinds(key, o) {
-			continue
-		}
 		w.violateLocked(keepsEntry, "%s is ours, and no inventory has it", key)
 	}
-}
-
-// auditFinds reports whether an audit deletes an object: others of its kind are in an inventory, and it is not older than its ManagedResource.
-func (w *world) auditFinds(key fake.Key, o object) bool {
-	kind, newer := false, true
-	for at, mr := range w.source.AllLocked() {
-		if at.GroupResource != managedResources {
-			continue
-		}
-		kind = kind || slices.ContainsFunc(inventoryOf(mr), func(entry fake.Key) bool { return entry.GroupResource == key.GroupResource })
-		if originOf(at) == origin(o) {
-			newer = fake.Text(o, "metadata", "creationTimestamp") >= fake.Text(mr, "metadata", "creationTimestamp")
-		}
-	}
-	return kind && newer
 }
 
 // isFoughtOver reports whether there are some that want an object differently, or that do not look after each other's.
@@ -277,7 +256,7 @@ func (w *world) checkIdle() {
 		w.excuses.lax = 1
 	}
 	if period := w.scenario.More.Audit; period > 0 {
-		// Each audit lists each kind, and reads what names one of ours and nobody has.
+		// Each audit lists each kind.
 		allowed += (int(idle/period) + 1) * (len(w.instances) + 1) * 2 * len(things)
 	}
 	if total > allowed {

@@ -109,9 +109,9 @@ func TestConfigurationDefaults(t *testing.T) {
 		*cfg.Controllers.ClusterID, *cfg.Controllers.ResourceClass, *cfg.Controllers.ManagedResource.ConcurrentSyncs, cfg.Controllers.ManagedResource.SyncPeriod.Duration,
 		*cfg.Controllers.ManagedResource.AlwaysUpdate, *cfg.Controllers.ManagedResource.ManagedByLabelValue, *cfg.Controllers.Health.ConcurrentSyncs, cfg.Controllers.Health.SyncPeriod.Duration,
 		cfg.Controllers.CacheSyncTimeout.Duration, cfg.Controllers.ManagedResource.DriftRepairDelay.Duration,
-		cfg.Controllers.ManagedResource.AuditPeriod.Duration, *cfg.Controllers.ManagedResource.CollectOrphans,
+		cfg.Controllers.ManagedResource.AuditPeriod.Duration,
 	}
-	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute, time.Duration(0), 24 * time.Hour, false}
+	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute, time.Duration(0), 24 * time.Hour}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CT-2/MRC-1: %s", diff)
 	}

@@ -6,15 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
-
-	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // formerPlace gives the entries of a ManagedResource a namespace, as they had before their kind became cluster-scoped, or as others wrote them.
@@ -96,29 +89,24 @@ func TestHeldInAnotherNamespace(t *testing.T) {
 	}
 }
 
-// An orphan is what no inventory names, whatever namespace its entry names where the kind has none.
+// An orphan is an object that no inventory names, whatever namespace its entry names where the kind has none (MRB-54).
 func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
 	t.Parallel()
 	for _, holder := range []string{"mr", "second"} {
 		t.Run(holder, func(t *testing.T) {
-			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
+			f := newFixture(t)
 			f.target.scope(true)
 			f.managed("mr")
 			f.complete("mr")
-			origin := f.origin(f.get("mr"))
 			if holder != "mr" {
 				f.managed(holder)
 			}
 			f.secret(holder, "2", "lost=1")
 			f.complete(holder)
 			f.formerPlace(holder)
-			f.target.change("lost", func(o *unstructured.Unstructured) {
-				o.SetManagedFields(wroteOrigin(f.Target.Manager()))
-				o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: origin})
-			})
-			f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
-			if _, there := f.target.value("lost"); !there || strings.Contains(f.events(), reasonOrphan) {
-				t.Errorf("there: %t, %s", there, f.events())
+			f.audit(f.orphan("", "lost", "mr"))
+			if strings.Contains(f.events(), reasonOrphans) {
+				t.Errorf("MRB-54: %s", f.events())
 			}
 		})
 	}
@@ -252,39 +240,5 @@ func TestHeldThoughNamedByTwoKinds(t *testing.T) {
 				t.Errorf("its origin is %s", origin)
 			}
 		})
-	}
-}
-
-// Promise: "Nothing is deleted because something could not be read". Whether another inventory has an orphan by an equivalent kind is not known while the
-// target does not say where that kind lives.
-func TestNoOrphanWhileTheScopeOfAnEquivalentKindIsUnknown(t *testing.T) {
-	t.Parallel()
-	for _, broken := range []bool{false, true} {
-		f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
-		f.target.scope(true)
-		f.managed("mr")
-		f.edit("mr", func(mr *resourcesv1alpha1.ManagedResource) {
-			mr.Spec.Equivalences = [][]metav1.GroupKind{{{Kind: "ConfigMap"}, {Group: "old.example", Kind: "ConfigMap"}}}
-		})
-		f.complete("mr")
-		origin := f.origin(f.get("mr"))
-		f.managed("second")
-		f.target.put("lost", "1", nil)
-		mr := f.get("second")
-		mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{}}
-		mr.Status.Resources[0].APIVersion, mr.Status.Resources[0].Kind, mr.Status.Resources[0].Namespace, mr.Status.Resources[0].Name = "old.example/v1", "ConfigMap", "n", "lost"
-		f.must(f.source.Status().Update(f.ctx, mr))
-		f.target.change("lost", func(o *unstructured.Unstructured) {
-			o.SetManagedFields(wroteOrigin(f.Target.Manager()))
-			o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: origin})
-		})
-		if broken {
-			f.target.breaks("/apis/old.example/v1")
-		}
-		f.seeInventories()
-		f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "lost", UID: f.live("lost").GetUID(), Origin: origin})
-		if _, there := f.target.value("lost"); !there {
-			t.Errorf("broken %t: an object that an inventory names was deleted: %s", broken, f.events())
-		}
 	}
 }

@@ -1,148 +1,169 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// TestOrphans holds that an object that carries our origin and that no inventory names is told of, that it is deleted only where
-// that is configured, and that nothing else is ever taken for one.
+// orphan is a ConfigMap with the origin of a ManagedResource, as an audit finds it.
+func (f *fixture) orphan(namespace, name, mr string) target.Orphan {
+	return target.Orphan{ID: objects.NewID(schema.GroupKind{Kind: "ConfigMap"}, namespace, name), Origin: f.origin(f.get(mr))}
+}
+
+// requests is the number of requests to the target.
+func (f *fixture) requests() int {
+	return f.target.count(http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete)
+}
+
+// audit is an audit that finds orphans, each in a list of its own.
+func (f *fixture) audit(found ...target.Orphan) {
+	taking := f.Orphans()
+	for _, orphan := range found {
+		taking.Found(f.ctx, []target.Orphan{orphan})
+	}
+	taking.Ended(f.ctx)
+}
+
+// TestOrphans: an object that carries our origin and that no inventory names is reported, never written, and nothing else is taken for one (MRB-54).
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		collect bool
 		prepare func(*fixture)
-		// uid and origin are what the audit saw; empty means what there is.
-		uid, origin string
-		told, gone  bool
+		change  func(*target.Orphan)
+		want    bool
 	}{
-		"a controller made it of one of ours": {collect: true, prepare: func(f *fixture) {
-			f.target.change("lost", func(o *unstructured.Unstructured) {
-				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "a", UID: "d", Controller: ptr.To(true)}})
-			})
-		}},
-		"somebody copied one of ours": {collect: true, prepare: func(f *fixture) {
-			f.target.change("lost", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin("replicator")) })
-		}},
-		"nobody knows who wrote its origin": {collect: true, prepare: func(f *fixture) {
-			f.target.change("lost", func(o *unstructured.Unstructured) { o.SetManagedFields(nil) })
-		}},
-		"it is older than its ManagedResource, which may have kept it": {collect: true, told: true, prepare: func(f *fixture) {
-			f.target.change("lost", func(o *unstructured.Unstructured) {
-				o.SetCreationTimestamp(metav1.NewTime(f.clock.Now().Add(-time.Hour)))
-			})
-			mr := f.get("mr")
-			mr.CreationTimestamp = metav1.NewTime(f.clock.Now())
-			f.must(f.source.Update(f.ctx, mr))
-		}},
-
-		"it is told of and stays":                        {told: true},
-		"it is deleted where that is configured":         {collect: true, told: true, gone: true},
-		"another object by the name":                     {collect: true, uid: "other"},
-		"the origin of another source":                   {collect: true, origin: "elsewhere:n/mr"},
-		"its ManagedResource is gone":                    {collect: true, origin: "n/gone"},
-		"no origin":                                      {collect: true, origin: "?"},
-		"its ManagedResource was not applied completely": {collect: true, prepare: func(f *fixture) { f.edit("mr", func(*resourcesv1alpha1.ManagedResource) {}) }},
-		"its ManagedResource keeps its objects": {collect: true, prepare: func(f *fixture) {
+		"MRB-54/no inventory has it":                            {want: true},
+		"MRB-54/the origin of another source":                   {change: func(o *target.Orphan) { o.Origin = "elsewhere:n/mr" }},
+		"MRB-54/its ManagedResource is gone":                    {change: func(o *target.Orphan) { o.Origin = "n/gone" }},
+		"MRB-54/an origin that cannot be parsed":                {change: func(o *target.Orphan) { o.Origin = "?" }},
+		"MRB-54/collectable, and nobody collects":               {change: func(o *target.Orphan) { o.Collectable = true }, want: true},
+		"MRB-54/the garbage collector deletes it":               {change: func(o *target.Orphan) { o.Collectable = true }, prepare: func(f *fixture) { f.GarbageCollector = true }},
+		"MRB-54/its ManagedResource was not applied completely": {prepare: func(f *fixture) { f.edit("mr", func(*resourcesv1alpha1.ManagedResource) {}) }},
+		"MRB-54/its ManagedResource keeps its objects": {prepare: func(f *fixture) {
 			f.edit("mr", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
 			f.complete("mr")
 		}},
-		"it is to be kept": {collect: true, prepare: func(f *fixture) {
-			f.target.change("lost", func(o *unstructured.Unstructured) {
-				annotations := o.GetAnnotations()
-				annotations[resourcesv1alpha1.AnnotationKeepObject] = "true"
-				o.SetAnnotations(annotations)
-			})
-		}},
-		"another inventory names it": {collect: true, prepare: func(f *fixture) {
+		"MRB-54/its ManagedResource is ignored": {prepare: func(f *fixture) { f.setIgnored("mr") }},
+		"MRB-54/another inventory names it": {prepare: func(f *fixture) {
 			f.managed("second", "lost=1")
 			f.complete("second")
 		}},
+		"MRB-54/the inventory of an ignored one names it": {prepare: func(f *fixture) {
+			f.managed("second", "lost=1")
+			f.complete("second")
+			f.setIgnored("second")
+			f.restart("mr")
+			f.complete("mr")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = &tc.collect })
+			f := newFixture(t)
 			f.managed("mr", "a=1")
 			f.complete("mr")
-			origin := f.origin(f.get("mr"))
-			f.target.put("lost", "1", map[string]any{"uid": "lost", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: origin}})
-			f.target.change("lost", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
 			if tc.prepare != nil {
 				tc.prepare(f)
 			}
-			orphan := target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin}
-			if tc.uid != "" {
-				orphan.UID = types.UID(tc.uid)
+			orphan := f.orphan("n", "lost", "mr")
+			if tc.change != nil {
+				tc.change(&orphan)
 			}
-			if tc.origin != "" {
-				orphan.Origin = tc.origin
+			requests := f.requests()
+			f.audit(orphan)
+			want := "OrphansFound: Objects with this ManagedResource as their origin that no inventory has (1): ConfigMap n/lost. They are neither repaired nor deleted."
+			if got := strings.Contains(f.events(), want); got != tc.want {
+				t.Errorf("reported: got %t, want %t: %s", got, tc.want, f.events())
 			}
-			f.Orphan(f.ctx, orphan)
-			if told := strings.Contains(f.events(), reasonOrphan); told != tc.told {
-				t.Errorf("told: got %t, want %t: %s", told, tc.told, f.events())
+			if got := total(t, f.Metrics.orphans); got != 0 != tc.want {
+				t.Errorf("counted: %v", got)
 			}
-			if _, there := f.target.value("lost"); there == tc.gone {
-				t.Errorf("gone: got %t, want %t", !there, tc.gone)
-			}
-			if _, there := f.target.value("a"); !there {
-				t.Error("an object of the manifest is gone")
+			if got := f.requests(); got != requests {
+				t.Errorf("%d requests were sent to the target", got-requests)
 			}
 		})
 	}
 }
 
-// wroteOrigin are the managed fields of an object whose origin was written by a manager.
-func wroteOrigin(manager string) []metav1.ManagedFieldsEntry {
-	return []metav1.ManagedFieldsEntry{
-		{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`), Subresource: "status"},
-		{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1",
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{".":{},"f:` + resourcesv1alpha1.AnnotationOrigin + `":{}}}}`)},
-	}
+// noReads is an API server that must not be read from.
+type noReads struct{ *testing.T }
+
+func (r noReads) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	r.Error("MRB-54: an orphan costs an uncached read")
+	return nil
 }
 
-// MRB-16: an orphan that a run is about to have is not deleted, or created anew.
-func TestOrphanBecomesWanted(t *testing.T) {
+func (r noReads) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	r.Error("MRB-54: an orphan costs an uncached list")
+	return nil
+}
+
+// MRB-54: forged orphans cost one Event for each ManagedResource and audit, of bounded length, and no request.
+func TestForgedOrphans(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		t.Run("at its "+method, func(t *testing.T) {
-			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) { cfg.CollectOrphans = ptr.To(true) })
-			f.managed("mr", "a=1")
-			f.complete("mr")
-			origin := f.origin(f.get("mr"))
-			f.target.put("lost", "1", map[string]any{"uid": "lost", "labels": map[string]any{resourcesv1alpha1.LabelManagedBy: "gardener"},
-				"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: origin, resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}})
-			f.target.change("lost", func(o *unstructured.Unstructured) { o.SetManagedFields(wroteOrigin(f.Target.Manager())) })
-			ended := make(chan error, 1)
-			f.target.hook(func(m, _ string) int {
-				if m != method {
-					return 0
-				}
-				f.target.hook(nil)
-				f.secret("mr", "2", "a=1", "lost=1")
-				go func() {
-					_, err := f.run("mr")
-					ended <- err
-				}()
-				poll(t, "a run is about to have it", func() bool { return len(ended) > 0 || f.inventory("mr") == "a lost" })
-				return 0
-			})
-			f.Orphan(f.ctx, target.Orphan{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "n", Name: "lost", UID: "lost", Origin: origin})
-			f.must(<-ended)
-			f.complete("mr")
-			if _, there := f.target.value("lost"); !there || f.inventory("mr") != "a lost" {
-				t.Errorf("there: %t, inventory %q, %s", there, f.inventory("mr"), f.condition("mr"))
-			}
-		})
+	f := newFixture(t)
+	f.managed("one", "a=1")
+	f.managed("two", "b=1")
+	f.complete("one")
+	f.complete("two")
+	f.Statuses = source.NewStatuses(f.source, noReads{t}, f.source, f.clock, f.Events)
+	var found []target.Orphan
+	for i := range 5000 {
+		found = append(found, f.orphan("n", fmt.Sprintf("%04d-%s", i, strings.Repeat("x", 240)), []string{"one", "two"}[i%2]))
+	}
+	requests := f.requests()
+	f.audit(found...)
+	reported := map[string]int{}
+	f.told(func(event *corev1.Event) bool {
+		if event.Reason != reasonOrphans {
+			return false
+		}
+		reported[event.InvolvedObject.Name]++
+		if !strings.Contains(event.Message, "no inventory has (2500): ConfigMap n/000") || len(event.Message) > 1024 {
+			t.Errorf("MRB-54: %s", event.Message)
+		}
+		return true
+	})
+	if reported["one"] != 1 || reported["two"] != 1 {
+		t.Errorf("MRB-54: %v Events", reported)
+	}
+	if got := f.requests(); got != requests {
+		t.Errorf("MRB-54: %d requests were sent to the target", got-requests)
+	}
+	if got := total(t, f.Metrics.orphans); got != 5000 {
+		t.Errorf("MRB-54: %v are counted", got)
+	}
+}
+
+// MRB-54: an Event names the first orphans, and says how many more there are; the next audit begins anew.
+func TestOrphansAreNamed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.managed("mr", "a=1")
+	f.complete("mr")
+	var found []target.Orphan
+	for i := range 12 {
+		found = append(found, f.orphan("n", fmt.Sprintf("lost-%02d", 11-i), "mr"))
+	}
+	taking := f.Orphans()
+	taking.Found(f.ctx, found)
+	taking.Ended(f.ctx)
+	if got := f.events(); !strings.Contains(got, "(12): ConfigMap n/lost-02, ConfigMap n/lost-03, ") || !strings.Contains(got, "ConfigMap n/lost-11 and 2 more. They are") {
+		t.Errorf("MRB-54: %s", got)
+	}
+	taking.Ended(f.ctx)
+	if got := f.events(); strings.Count(got, reasonOrphans) != 1 {
+		t.Errorf("MRB-54: %s", got)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
+// reasonWarning is the reason of Events about warnings of the API server.
+const reasonWarning = "APIWarning"
+
 // Reasons of deletions.
 const (
 	manifestGone = "no manifest has the object"
@@ -21,7 +24,6 @@ const (
 	classChanged = "the class of the ManagedResource changed"
 	recreated    = "the object is recreated"
 	claimDeleted = "the StatefulSet is deleted"
-	orphaned     = "no inventory has the object"
 )
 
 // trail collects the objects that one run writes, for one log line and one Event (MRB-51). Repairs of drift have lines

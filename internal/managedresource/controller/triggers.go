@@ -185,9 +185,6 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 // to be written once more.
 func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	r := t.reconciler
-	if owner == collector {
-		return
-	}
 	recorded := r.Tracker.Get(key)
 	if r.Tracker.ClaimOf(owner, key).Releases || recorded.BeingDeleted || recorded.RetryPartial || r.isTerminating(owner, key) {
 		t.add(owner, 0)

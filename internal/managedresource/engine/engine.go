@@ -262,7 +262,7 @@ func (e *Engine) audit(reconciler *controller.Reconciler) func(context.Context) 
 		if period == 0 {
 			return nil
 		}
-		return e.watches.Audit(ctx, period, reconciler.Orphan)
+		return e.watches.Audit(ctx, period, reconciler.Orphans())
 	}
 }
 

@@ -487,10 +487,15 @@ const NamedErrors = 20
 
 // JoinNames joins at most that many texts by commas, and appends the number of those that it leaves out.
 func JoinNames(names []string, most int) string {
-	if len(names) <= most {
+	return JoinFirst(names[:min(most, len(names))], len(names))
+}
+
+// JoinFirst joins the first of a number of texts by commas, and appends the number of the others.
+func JoinFirst(names []string, number int) string {
+	if number == len(names) {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), number-len(names))
 }
 
 // JoinErrors makes one error of many; a single one stays as it is (MRB-4).

@@ -9,29 +9,43 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 )
 
 // auditGrace limits the lag of a watch behind a list before a difference counts as missed.
 const auditGrace = 5 * time.Second
 
+const (
+	// mostOrphans limits the orphans of one kind that an audit reports, and longestOrigin the bytes of an origin: anyone
+	// who may write in the target can forge orphans.
+	mostOrphans   = 1000
+	longestOrigin = 1 << 10
+)
+
 // Orphan is an object that names a ManagedResource as its origin and that the tracker has no record of. A process like
-// this one wrote the origin.
+// this one wrote the origin. Objects with the annotation keep-object are none.
 type Orphan struct {
-	GVK             schema.GroupVersionKind
-	Namespace, Name string
-	UID             types.UID
-	Origin          string
+	ID     objects.ID
+	Origin string
+	// Collectable is true if the garbage collector deletes such objects.
+	Collectable bool
+}
+
+// Orphans takes the orphans of an audit.
+type Orphans struct {
+	// Found is called with those of each kind, Ended at the end of each audit.
+	Found func(ctx context.Context, orphans []Orphan)
+	Ended func(ctx context.Context)
 }
 
 // Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker:
 // watches are the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched
-// again. orphan is called for each object with an origin that is not on record. It runs until the context ends.
-func (w *Watches) Audit(ctx context.Context, period time.Duration, orphan func(context.Context, Orphan)) error {
+// again. Objects with an origin that are not on record are passed to orphans. It runs until the context ends.
+func (w *Watches) Audit(ctx context.Context, period time.Duration, orphans Orphans) error {
 	pause := func(d time.Duration) bool {
 		select {
 		case <-ctx.Done():
@@ -47,13 +61,14 @@ func (w *Watches) Audit(ctx context.Context, period time.Duration, orphan func(c
 			return nil
 		}
 		for _, s := range scopes {
-			if _, _, err := w.auditScope(ctx, s, orphan); err != nil {
+			if _, _, err := w.auditScope(ctx, s, orphans.Found); err != nil {
 				w.log.Info("Could not audit a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
 			}
 			if !pause(share) {
 				return nil
 			}
 		}
+		orphans.Ended(ctx)
 	}
 }
 
@@ -71,9 +86,9 @@ func (w *Watches) audited() []scope {
 }
 
 // auditScope lists a scope, and returns the list's resource version and whether the scope's watch missed changes.
-// Orphans are passed to orphan, unless it is nil.
+// Its orphans are passed to foundOrphans, unless that is nil.
 func (w *Watches) auditScope(ctx context.Context, s scope,
-	orphan func(context.Context, Orphan)) (version string, missed bool, err error) {
+	foundOrphans func(context.Context, []Orphan)) (version string, missed bool, err error) {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
@@ -96,10 +111,8 @@ func (w *Watches) auditScope(ctx context.Context, s scope,
 		}
 		missed = w.complete(s, a, found.differing)
 	}
-	for _, object := range found.orphans {
-		if orphan != nil {
-			orphan(ctx, object)
-		}
+	if foundOrphans != nil && len(found.orphans) > 0 {
+		foundOrphans(ctx, found.orphans)
 	}
 	return found.version, missed, nil
 }
@@ -169,15 +182,20 @@ func (c *comparison) each(object runtime.Object) error {
 	if difference != nil {
 		c.differing = append(c.differing, *difference)
 	}
-	if tracked || accessor.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	if origin := accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "" &&
-		c.client.WroteOrigin(accessor) {
-		c.orphans = append(c.orphans, Orphan{c.scope.gvk, accessor.GetNamespace(), accessor.GetName(), accessor.GetUID(),
-			origin})
+	if !tracked && len(c.orphans) < mostOrphans && c.isOrphan(accessor) {
+		apiVersion, kind := c.scope.gvk.ToAPIVersionAndKind()
+		c.orphans = append(c.orphans, Orphan{observation.ID, accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin],
+			ownership.IsCollectable(apiVersion, kind, accessor.GetLabels())})
 	}
 	return nil
+}
+
+// isOrphan reports whether an object that is not on record has an origin that a process like this one wrote.
+func (c *comparison) isOrphan(object metav1.Object) bool {
+	annotations := object.GetAnnotations()
+	origin := annotations[resourcesv1alpha1.AnnotationOrigin]
+	return origin != "" && len(origin) <= longestOrigin && object.GetDeletionTimestamp() == nil &&
+		!meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) && c.client.WroteOrigin(object)
 }
 
 // complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are

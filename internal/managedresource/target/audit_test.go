@@ -2,6 +2,8 @@ package target
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +41,7 @@ func TestAudit(t *testing.T) {
 	s.delete(configMaps, "n", "is replaced")
 	s.put(configMaps, "n", "is replaced", nil)
 	lost, copied := s.put(configMaps, "n", "lost", nil), s.put(configMaps, "n", "copied", nil)
+	kept, forged := s.put(configMaps, "n", "kept", nil), s.put(configMaps, "n", "forged", nil)
 	s.mu.Lock()
 	carry := map[string]any{resourcesv1alpha1.AnnotationOrigin: "garden:n/mr"}
 	wrote := func(manager string) []any {
@@ -47,6 +50,10 @@ func TestAudit(t *testing.T) {
 	}
 	lost["metadata"].(map[string]any)["annotations"] = carry
 	lost["metadata"].(map[string]any)["managedFields"] = wrote(client.Manager())
+	kept["metadata"].(map[string]any)["annotations"] = map[string]any{resourcesv1alpha1.AnnotationOrigin: "garden:n/mr", resourcesv1alpha1.AnnotationKeepObject: "true"}
+	kept["metadata"].(map[string]any)["managedFields"] = wrote(client.Manager())
+	forged["metadata"].(map[string]any)["annotations"] = map[string]any{resourcesv1alpha1.AnnotationOrigin: "garden:n/" + strings.Repeat("x", longestOrigin)}
+	forged["metadata"].(map[string]any)["managedFields"] = wrote(client.Manager())
 	copied["metadata"].(map[string]any)["annotations"] = carry
 	copied["metadata"].(map[string]any)["managedFields"] = wrote("kube-controller-manager")
 	s.mu.Unlock()
@@ -60,8 +67,8 @@ func TestAudit(t *testing.T) {
 		t.Fatalf("got %+v, %v", found, err)
 	}
 	differing, orphans := found.differing, found.orphans
-	if len(orphans) != 1 || orphans[0].Name != "lost" || orphans[0].Origin != "garden:n/mr" {
-		t.Errorf("got %+v", orphans)
+	if len(orphans) != 1 || orphans[0].ID.Name != "lost" || orphans[0].Origin != "garden:n/mr" {
+		t.Errorf("MRB-54: got %+v", orphans)
 	}
 	if n := len(l.Progress(owner).OutOfSync); n != 0 {
 		t.Errorf("%d objects are in doubt before the watch had its time", n)
@@ -86,10 +93,43 @@ func TestAudit(t *testing.T) {
 func TestAuditIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})
+		audits := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 240*time.Hour)
 		defer cancel()
-		if err := w.Audit(ctx, 24*time.Hour, func(context.Context, Orphan) { t.Error("there is nothing") }); err != nil {
+		if err := w.Audit(ctx, 24*time.Hour, Orphans{
+			Found: func(context.Context, []Orphan) { t.Error("there is nothing") },
+			Ended: func(context.Context) { audits++ },
+		}); err != nil {
 			t.Error(err)
 		}
+		if audits == 0 {
+			t.Error("no audit has ended")
+		}
 	})
+}
+
+// MRB-54: forged orphans take a bounded amount of memory.
+func TestOrphansAreBounded(t *testing.T) {
+	s, client := newServer(t)
+	w := started(t, client, objects.New())
+	run(t, w)
+	s.put(configMaps, "n", "known", nil)
+	ref := refTo(configMaps, "n", "known")
+	w.Track(owner, []objects.Ref{ref})
+	eventually(t, "covered", func() bool { return w.Covered(ref) })
+	for i := range mostOrphans + 5 {
+		forged := s.put(configMaps, "n", fmt.Sprint("forged-", i), nil)
+		s.mu.Lock()
+		forged["metadata"].(map[string]any)["annotations"] = map[string]any{resourcesv1alpha1.AnnotationOrigin: "n/mr"}
+		forged["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": client.Manager(), "operation": "Update", "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + resourcesv1alpha1.AnnotationOrigin: map[string]any{}}}}}}
+		s.mu.Unlock()
+	}
+	kind := w.scopeOf(ref)
+	w.mu.Lock()
+	a := w.active[kind]
+	w.mu.Unlock()
+	if found, err := w.compare(t.Context(), kind, a); err != nil || len(found.orphans) != mostOrphans {
+		t.Errorf("MRB-54: %d orphans, %v", len(found.orphans), err)
+	}
 }

@@ -54,7 +54,6 @@ func setDefaultsControllers(c *ControllerConfiguration) {
 	shared.SetDefault(&c.ManagedResource.DeleteForeignObjects, false)
 	shared.SetDefault(&c.ManagedResource.DriftRepairDelay, shared.Duration(0))
 	shared.SetDefault(&c.ManagedResource.AuditPeriod, shared.Duration(24*time.Hour))
-	shared.SetDefault(&c.ManagedResource.CollectOrphans, false)
 	shared.SetDefault(&c.ManagedResource.ReadyCondition, true)
 	shared.SetDefault(&c.ManagedResource.MassDeletion.Wait, shared.Duration(10*time.Minute))
 	for _, switchable := range []*SwitchableControllerConfig{&c.IstioClusterConfiguration, &c.TokenInvalidator} {

@@ -231,10 +231,6 @@ type ManagedResourceControllerConfig struct {
 	// 0 means none. Default 24h.
 	// +optional
 	AuditPeriod *metav1.Duration `json:"auditPeriod,omitempty"`
-	// CollectOrphans deletes objects with an origin annotation that an audit finds in no inventory; else an Event
-	// reports them. Default false.
-	// +optional
-	CollectOrphans *bool `json:"collectOrphans,omitempty"`
 	// AllowHolds exempts objects of the target with the annotation resources.gardener.cloud/leave-alone-until from
 	// repair; the annotation resources.gardener.cloud/allow-holds of their ManagedResource overrides it. Default:
 	// true if the target is the source, else false.

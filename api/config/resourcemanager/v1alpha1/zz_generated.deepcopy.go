@@ -269,11 +269,6 @@ func (in *ManagedResourceControllerConfig) DeepCopyInto(out *ManagedResourceCont
 		*out = new(v1.Duration)
 		**out = **in
 	}
-	if in.CollectOrphans != nil {
-		in, out := &in.CollectOrphans, &out.CollectOrphans
-		*out = new(bool)
-		**out = **in
-	}
 	if in.AllowHolds != nil {
 		in, out := &in.AllowHolds, &out.AllowHolds
 		*out = new(bool)

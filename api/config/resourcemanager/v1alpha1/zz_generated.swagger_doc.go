@@ -113,7 +113,6 @@ var map_ManagedResourceControllerConfig = map[string]string{
 	"deleteForeignObjects":      "DeleteForeignObjects deletes objects of the inventory even if their origin annotation names another ManagedResource. Default false.",
 	"driftRepairDelay":          "DriftRepairDelay is the time until another client's change or deletion is repaired; an Event reports it at once. Default 0.",
 	"auditPeriod":               "AuditPeriod is the time between two metadata lists of each kind, which find changes that no watch reported; 0 means none. Default 24h.",
-	"collectOrphans":            "CollectOrphans deletes objects with an origin annotation that an audit finds in no inventory; else an Event reports them. Default false.",
 	"allowHolds":                "AllowHolds exempts objects of the target with the annotation resources.gardener.cloud/leave-alone-until from repair; the annotation resources.gardener.cloud/allow-holds of their ManagedResource overrides it. Default: true if the target is the source, else false.",
 	"readyCondition":            "ReadyCondition adds the conditions Ready, Reconciling and Stalled for clients with kstatus, such as Flux, Argo CD and Helm. Default true, and false under profile gardener.",
 	"rolloutGroupNamespace":     "RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups (annotation resources.gardener.cloud/rollout-group). Default none: the annotation has no effect.",
