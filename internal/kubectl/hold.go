@@ -175,7 +175,7 @@ func (p *place) annotate(ctx context.Context, object *unstructured.Unstructured,
 	if err != nil {
 		return err
 	}
-	_, err = p.client.Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Executable})
+	_, err = p.client.Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: executable})
 	return err
 }
 

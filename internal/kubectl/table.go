@@ -21,14 +21,13 @@ const (
 // Name is the command by which kubectl runs the verbs.
 const Name = "kubectl espalier"
 
-// Executable is the file that kubectl runs, Completer the one that it runs for completion.
-const (
-	Executable = "kubectl-espalier"
-	Completer  = "kubectl_complete-espalier"
-)
+// executable is the file that kubectl runs.
+const executable = "kubectl-espalier"
 
-// Verbs are all that need no graph.
-func Verbs() []process.Subcommand {
+// Completer is the file that kubectl runs to complete the arguments of a verb.
+const Completer = "kubectl_complete-espalier"
+
+func verbs() []process.Subcommand {
 	return []process.Subcommand{why(), tree(), diff(), manifestsVerb(), checkVerb(), holdVerb(), releaseVerb(), rolloutVerb(), confirmVerb()}
 }
 
@@ -36,19 +35,17 @@ func Verbs() []process.Subcommand {
 const clustersLong = "ManagedResources and their Secrets are in the source (--kubeconfig, --context), managed objects in the target\n" +
 	"(--target-kubeconfig, --target-context), which is the source if it is not given, as in a seed."
 
-// Command answers for the verbs by the name Executable.
+// Command is the command of the client.
 func Command() process.Command {
 	return process.Command{
 		Name: Name, Short: "Show the objects of ManagedResources in a cluster, and the reasons for their state",
-		Long: clustersLong + "\n\n" +
-			"The verbs are those of resource-manager, of which kubectl-espalier is another name.\n" +
-			"Verbs about authorization are elsewhere: admission-controller has dump and replay.",
+		Long: clustersLong,
 		Environment: []process.Term{
 			{Name: "KUBECONFIG", Text: "path of the source's kubeconfig, if no flag has one"},
 			{Name: "NO_COLOR", Text: "set to anything: no colours"},
 		},
 		Documents:   []string{"docs/operations/kubectl-espalier.md"},
-		Subcommands: Verbs(),
+		Subcommands: verbs(),
 	}
 }
 

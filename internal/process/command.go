@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
-// Command is one of the executables, or without Prepare another name of one, under which it answers for some of its verbs.
+// Command is one of the executables, or without Prepare the client, which has nothing but verbs.
 type Command struct {
 	// Name of the executable.
 	Name string
@@ -38,8 +38,6 @@ type Command struct {
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
 	// Subcommands print something instead of running it.
 	Subcommands []Subcommand
-	// Shared has the subcommands of the client, whose reference page describes them, with their names there.
-	Shared map[string]string
 	// CommonIn is the executable whose reference page describes the flags, the environment, the exit codes and the verbs that
 	// every executable has; "" for itself.
 	CommonIn string

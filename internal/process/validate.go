@@ -41,31 +41,9 @@ type ConfigKind struct {
 	Read   func(*ConfigFlags) (any, []shared.Warning, error)
 }
 
-// KindOf returns the kind among several that a file has, by its kind, or by its apiVersion if it names no kind.
-func KindOf(content []byte, kinds ...ConfigKind) (ConfigKind, error) {
-	values, err := decodeMap(content)
-	if err != nil || len(kinds) == 1 {
-		return kinds[0], nil //nolint:nilerr // Its reader reports the syntax with all other faults.
-	}
-	kind, _ := values["kind"].(string)
-	var known []string
-	for _, k := range kinds {
-		if kind == k.Format.Kind || kind == "" && values["apiVersion"] == k.Format.APIVersion {
-			return k, nil
-		}
-		known = append(known, k.Format.Kind)
-	}
-	text := fmt.Sprintf("kind %q is not known here", kind)
-	if kind == "" {
-		text = "the file names no kind"
-	}
-	return ConfigKind{}, &kindError{key: "kind", text: text + ": want " + strings.Join(known, " or ")}
-}
-
-// ValidateConfig returns the command that reports whether an executable would start with each of some files, which have one of some kinds. A file is
-// read once, as it may be a pipe.
-func ValidateConfig(kinds ...ConfigKind) Subcommand {
-	v := &validation{kinds: kinds}
+// ValidateConfig returns the command that reports whether an executable would start with each of some files. A file is read once, as it may be a pipe.
+func ValidateConfig(kind ConfigKind) Subcommand {
+	v := &validation{kind: kind}
 	return Subcommand{
 		Name: "validate-config", Operand: "FILE...", Fault: notRead,
 		Codes: []Term{{"0", "no fault"}, {"1", "a fault"}, {"2", "an error"}},
@@ -98,7 +76,7 @@ func ValidateConfig(kinds ...ConfigKind) Subcommand {
 
 // validation is one call of the command.
 type validation struct {
-	kinds             []ConfigKind
+	kind              ConfigKind
 	strict, effective bool
 	output            string
 	below             ConfigFlags
@@ -130,13 +108,8 @@ func (v *validation) check(name string) (*validated, error) {
 		f.faults = []problem{{1, err.Error()}}
 		return f, nil //nolint:nilerr // The fault is the file's.
 	}
-	kind, err := KindOf(content, v.kinds...)
-	if err != nil {
-		f.faults = newConfigLines(content, FileFormat{}).faults(err)
-		return f, nil //nolint:nilerr // The fault is the file's.
-	}
-	cfg, warnings, err := kind.Read(&f.ConfigFlags)
-	lines := newConfigLines(content, kind.Format)
+	cfg, warnings, err := v.kind.Read(&f.ConfigFlags)
+	lines := newConfigLines(content, v.kind.Format)
 	f.cfg, f.faults = cfg, lines.faults(err)
 	for _, warning := range warnings {
 		if warning.Unknown && v.strict {

@@ -3,9 +3,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +19,8 @@ import (
 // a second.
 func TestHoldVerbs(t *testing.T) {
 	ns := namespace(t)
-	plugin := filepath.Join(t.TempDir(), "kubectl-espalier")
-	must(t, os.Symlink(binary, plugin))
+	plugin, err := harness.Build(t.TempDir(), harness.Client)
+	must(t, err)
 	start(t, nil)
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
 	applied(t, ns, "mr", "True/ApplySucceeded")

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,8 +15,8 @@ import (
 // TestMassDeletion: a Secret that loses all manifests deletes nothing until kubectl espalier confirms it; the annotation goes when nothing is deleted any more.
 func TestMassDeletion(t *testing.T) {
 	ns := namespace(t)
-	plugin := filepath.Join(t.TempDir(), "kubectl-espalier")
-	must(t, os.Symlink(binary, plugin))
+	plugin, err := harness.Build(t.TempDir(), harness.Client)
+	must(t, err)
 	process := start(t, nil)
 	create(t, ns, "mr", configMaps(ns, 10, "v"))
 	settled(t, ns, "mr")

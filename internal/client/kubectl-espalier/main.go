@@ -1,4 +1,4 @@
-// kubectl-espalier is the client: it has every verb that reads clusters, files or logs, and those that annotate ManagedResources.
+// kubectl-espalier is the client: it has the verbs about live objects.
 package main
 
 import (
@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/espalier-project/espalier/internal/client/command"
 	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -17,5 +16,5 @@ func main() {
 	if filepath.Base(os.Args[0]) == kubectl.Completer { // kubectl has it complete the arguments of kubectl espalier.
 		os.Args = slices.Insert(os.Args, 1, cobra.ShellCompRequestCmd)
 	}
-	process.Main(command.Client())
+	process.Main(kubectl.Command())
 }

@@ -1,6 +1,4 @@
 // Package admissioncontroller has the command line of admission-controller: flags, configuration and verbs.
-//
-// Executable and client are put together from it: the executable runs Command, the client has some of its verbs.
 package admissioncontroller
 
 import (
@@ -21,9 +19,9 @@ func Command() process.Command {
 	return process.Command{
 		Name: "admission-controller", Short: "Authorize the clients of seeds in the garden cluster", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Shared: map[string]string{"dump": "dump", "replay": "replay", "takeover": "takeover", "validate-config": "validate-config"}, CommonIn: "resource-manager",
+		CommonIn: "resource-manager",
 		Subcommands: append([]process.Subcommand{
-			process.ValidateConfig(ConfigKind), takeover(), admissioncontroller.Dump(), Replay(),
+			process.ValidateConfig(configKind), takeover(), admissioncontroller.Dump(), replay(),
 		}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
@@ -40,21 +38,16 @@ func Command() process.Command {
 func takeover() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return process.Takeover("admission-controller", flags.Add, func(ctx context.Context, _ *pflag.FlagSet, r *process.DryRun) error {
-		return Rehearse(ctx, flags, r)
+		cfg, _, err := configuration(flags)
+		if err != nil {
+			return err
+		}
+		return admissioncontroller.Rehearse(ctx, cfg, r)
 	})
 }
 
-// Rehearse prints what the process would write with a configuration file.
-func Rehearse(ctx context.Context, file *process.ConfigFlags, r *process.DryRun) error {
-	cfg, _, err := configuration(file)
-	if err != nil {
-		return err
-	}
-	return admissioncontroller.Rehearse(ctx, cfg, r)
-}
-
-// Replay is the verb that decides about audit logs once more.
-func Replay() process.Subcommand {
+// replay is the verb that decides about audit logs once more.
+func replay() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return admissioncontroller.Replay(flags.Add, func(file string) (*config.AdmissionControllerConfiguration, error) {
 		cfg, _, err := completed(flags.With(file).ReadOrDefaults)
@@ -62,8 +55,8 @@ func Replay() process.Subcommand {
 	})
 }
 
-// ConfigKind is the kind of the configuration file.
-var ConfigKind = process.ConfigKind{Format: format, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+// configKind is the kind of the configuration file.
+var configKind = process.ConfigKind{Format: format, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
 	return configuration(file)
 }}
 

@@ -1,6 +1,4 @@
 // Package nodeagentauthorizer has the command line of node-agent-authorizer: flags, configuration and verbs.
-//
-// Executable and client are put together from it: the executable runs Command, the client has some of its verbs.
 package nodeagentauthorizer
 
 import (
@@ -19,8 +17,8 @@ func Command() process.Command {
 	return process.Command{
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
-		Shared: map[string]string{"validate-config": "validate-config"}, CommonIn: "resource-manager",
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(ConfigKind)}, subcommands()...),
+		CommonIn:    "resource-manager",
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(configKind)}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -41,8 +39,8 @@ func subcommands() []process.Subcommand {
 	}).Subcommands()
 }
 
-// ConfigKind is the kind of the configuration file.
-var ConfigKind = process.ConfigKind{Format: printed, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+// configKind is the kind of the configuration file.
+var configKind = process.ConfigKind{Format: printed, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
 	return configuration(file)
 }}
 

@@ -1,6 +1,4 @@
 // Package resourcemanager has the command line of resource-manager: flags, configuration and verbs.
-//
-// Executable and client are put together from it: the executable runs Command, the client has some of its verbs.
 package resourcemanager
 
 import (
@@ -15,7 +13,6 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
-	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -24,7 +21,7 @@ func Command() process.Command {
 	flags := options{ConfigFlags: &process.ConfigFlags{}}
 	return process.Command{
 		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and repair drift", Long: long, Smallest: smallest,
-		Environment: environment, Documents: documents, Subcommands: subcommands(), Shared: shares(), Flags: flags.add,
+		Environment: environment, Documents: documents, Subcommands: subcommands(), Flags: flags.add,
 		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := flags.built(set)
 			if err != nil {
@@ -46,23 +43,11 @@ func subcommands() []process.Subcommand {
 		cfg, _, err := flags.configuration(set)
 		return cfg, err
 	}
-	return append([]process.Subcommand{
-		process.ValidateConfig(ConfigKind),
-		takeover(),
-	}, slices.Concat(kubectl.Verbs(), resourcemanager.Executable(flags.add, configuration).Subcommands())...)
+	return append([]process.Subcommand{process.ValidateConfig(configKind), takeover()}, resourcemanager.Executable(flags.add, configuration).Subcommands()...)
 }
 
-// shares has the verbs that the client has, too.
-func shares() map[string]string {
-	verbs := map[string]string{"takeover": "takeover", "validate-config": "validate-config"}
-	for _, verb := range kubectl.Verbs() {
-		verbs[verb.Name] = verb.Name
-	}
-	return verbs
-}
-
-// ConfigKind is the kind of the configuration file.
-var ConfigKind = process.ConfigKind{Format: format, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+// configKind is the kind of the configuration file.
+var configKind = process.ConfigKind{Format: format, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
 	o := options{ConfigFlags: file, anywhere: true}
 	return o.built(nil)
 }}
@@ -71,12 +56,6 @@ var ConfigKind = process.ConfigKind{Format: format, Read: func(file *process.Con
 func takeover() process.Subcommand {
 	flags := options{ConfigFlags: &process.ConfigFlags{}, anywhere: true}
 	return process.Takeover("resource-manager", flags.add, flags.rehearse)
-}
-
-// Rehearse prints what the first pass with a configuration file would write.
-func Rehearse(ctx context.Context, file *process.ConfigFlags, extraTargetNamespaces []string, r *process.DryRun) error {
-	o := options{ConfigFlags: file, anywhere: true, extraTargetNamespaces: extraTargetNamespaces}
-	return o.rehearse(ctx, nil, r)
 }
 
 func (o *options) rehearse(ctx context.Context, set *pflag.FlagSet, r *process.DryRun) error {
@@ -107,13 +86,8 @@ type options struct {
 
 func (o *options) add(flags *pflag.FlagSet) {
 	o.Add(flags)
-	ExtraTargetNamespaces(flags, &o.extraTargetNamespaces)
+	flags.StringArrayVar(&o.extraTargetNamespaces, "extra-target-namespace", nil, "further namespace of the target to watch; may be repeated")
 	o.old.add(flags)
-}
-
-// ExtraTargetNamespaces adds the flag for them.
-func ExtraTargetNamespaces(flags *pflag.FlagSet, to *[]string) {
-	flags.StringArrayVar(to, "extra-target-namespace", nil, "further namespace of the target to watch; may be repeated")
 }
 
 // configuration reads, defaults, overrides and validates the configuration (CFG-4).

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-project/espalier/internal/client/command"
 	admissioncommand "github.com/espalier-project/espalier/internal/commandline/admissioncontroller"
 	agentcommand "github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
 	resourcecommand "github.com/espalier-project/espalier/internal/commandline/resourcemanager"
@@ -21,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/gen/reference"
+	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
 )
 
@@ -36,7 +36,7 @@ func pages() map[string]func() string {
 	}
 	for name, of := range map[string]func() process.Command{
 		"resource-manager": resourcecommand.Command, "admission-controller": admissioncommand.Command, "node-agent-authorizer": agentcommand.Command,
-		"kubectl-espalier": command.Client,
+		"kubectl-espalier": kubectl.Command,
 	} {
 		pages[name+"-command-line"] = func() string { return reference.CommandLine(of()) }
 	}

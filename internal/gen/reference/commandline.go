@@ -16,23 +16,20 @@ const (
 )
 
 // commonVerbs are verbs of every executable.
-var commonVerbs = []string{"man", "version"}
+var commonVerbs = []string{"man", "validate-config", "version"}
 
 // CommandLine is the page about a command: a flag or a paragraph of several commands stands there once.
 func CommandLine(c process.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, commandLineHead, c.Name)
-	if len(c.Shared) > 0 {
-		fmt.Fprintf(&b, "The page of the [client](kubectl-espalier-command-line.md) describes %s.\n", strings.Join(sharedNames(c.Shared), ", "))
-	}
 	if c.CommonIn == "" {
 		b.WriteString(headOfAll)
 	} else {
-		fmt.Fprintf(&b, "Exit codes, common flags, more of the environment, `completion`, `man` and `version` are those of [%s](%[1]s-command-line.md).\n", c.CommonIn)
+		fmt.Fprintf(&b, "Exit codes, common flags, more of the environment, `completion`, `man`, `validate-config` and `version` are those of [%s](%[1]s-command-line.md).\n", c.CommonIn)
 	}
 	all := slices.DeleteFunc(c.Pages(), func(p *process.Page) bool {
 		verb := verbOf(p, c.Name)
-		return c.Shared[verb] != "" || verb == "completion" || c.CommonIn != "" && slices.Contains(commonVerbs, verb)
+		return verb == "completion" || c.CommonIn != "" && slices.Contains(commonVerbs, verb)
 	})
 	w := &writer{command: c, paragraphs: map[string]bool{}, lists: map[string]string{}}
 	w.flags, w.groups = flagsOfSeveral(all)
@@ -54,19 +51,6 @@ func CommandLine(c process.Command) string {
 
 // verbOf returns the name of the verb of a page, or of the command itself.
 func verbOf(p *process.Page, command string) string { return strings.TrimPrefix(p.Name, command+" ") }
-
-// sharedNames returns the verbs, each with its name in the client if that differs.
-func sharedNames(shared map[string]string) []string {
-	var names []string
-	for _, verb := range slices.Sorted(maps.Keys(shared)) {
-		name := "`" + verb + "`"
-		if shared[verb] != verb {
-			name += " (as " + shared[verb] + ")"
-		}
-		names = append(names, name)
-	}
-	return names
-}
 
 // flagsOfSeveral returns the flags and the groups of flags that more than one page has. If a flag has several
 // meanings, it returns the commonest.

@@ -37,10 +37,6 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("CLI-61: %q stands %d times in the reference, want %d:\n%s", part, got, want, out)
 		}
 	}
-	c.Shared = map[string]string{"ask": "ask", "beg": "beg-both"}
-	if out := CommandLine(c); strings.Contains(out, "\n## beg\n") || !strings.Contains(out, "describes `ask`, `beg` (as beg-both).\n") {
-		t.Errorf("CLI-61: a verb of the client is described twice:\n%s", out)
-	}
 	c.CommonIn = "other"
 	if out := CommandLine(c); strings.Contains(out, "--version") || strings.Contains(out, "GOMEMLIMIT") || strings.Contains(out, "\n## version") ||
 		!strings.Contains(out, "are those of [other](other-command-line.md).\n") {

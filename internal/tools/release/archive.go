@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// file is one of an archive. A name that ends in a slash is a folder's; link is set for a symbolic link.
+// file is one of an archive. A name that ends in a slash is a folder's.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
-	link    string
 }
 
 // plainFiles are files below a folder, in the order of their names.
@@ -34,11 +33,8 @@ func writeTar(to io.Writer, files []file, modified time.Time) error {
 	w := tar.NewWriter(to)
 	for _, f := range files {
 		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Typeflag: tar.TypeReg, ModTime: modified, Format: tar.FormatPAX}
-		switch {
-		case strings.HasSuffix(f.name, "/"):
+		if strings.HasSuffix(f.name, "/") {
 			header.Typeflag = tar.TypeDir
-		case f.link != "":
-			header.Typeflag, header.Linkname = tar.TypeSymlink, f.link
 		}
 		if err := w.WriteHeader(header); err != nil {
 			return err

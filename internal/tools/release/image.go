@@ -109,7 +109,7 @@ func (o *options) image(binary, executable, architecture string, labels map[stri
 	for _, part := range []struct {
 		by    string
 		files []file
-	}{{"user, certificates, defaults, /tmp", o.base()}, {executable, ownFiles(executable, content)}} {
+	}{{"user, certificates, defaults, /tmp", o.base()}, {executable, []file{{name: executable, mode: 0o555, content: content}}}} {
 		layer, err := newLayer(part.files)
 		if err != nil {
 			return nil, err
@@ -154,18 +154,6 @@ func checkStatic(binary, architecture string) error {
 		}
 	}
 	return nil
-}
-
-// otherNames are those by which an executable answers for kubectl espalier, and completes its arguments: links to it.
-var otherNames = map[string][]string{"resource-manager": {"kubectl-espalier", "kubectl_complete-espalier"}}
-
-// ownFiles are an executable and its other names.
-func ownFiles(executable string, content []byte) []file {
-	files := []file{{name: executable, mode: 0o555, content: content}}
-	for _, name := range otherNames[executable] {
-		files = append(files, file{name: name, mode: 0o777, link: executable})
-	}
-	return files
 }
 
 // defaults is the file that the executables read below their configuration.

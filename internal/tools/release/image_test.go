@@ -278,24 +278,3 @@ func TestWhatWouldNotRunIsRefused(t *testing.T) {
 		t.Errorf("%s is taken for a static program", shell)
 	}
 }
-
-// CLI-9: the image of resource-manager has the names by which it answers for kubectl espalier; others have none.
-func TestOtherNames(t *testing.T) {
-	links := map[string]string{}
-	archive := tar.NewReader(must(must(newLayer(ownFiles("resource-manager", []byte("x")))).Uncompressed()))
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if must(header, err).Typeflag == tar.TypeSymlink {
-			links[header.Name] = header.Linkname
-		}
-	}
-	if len(links) != 2 || links["kubectl-espalier"] != "resource-manager" || links["kubectl_complete-espalier"] != "resource-manager" {
-		t.Errorf("CLI-9: links %v", links)
-	}
-	if files := ownFiles(executable, nil); len(files) != 1 {
-		t.Errorf("CLI-9: %s has %v", executable, files)
-	}
-}

@@ -295,33 +295,21 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// TestKubectlEspalier: by another name resource-manager answers for its verbs of kubectl espalier, and says where the other verbs are; the client
-// has all of them. Both complete arguments by the name that kubectl uses.
+// TestKubectlEspalier: the client has the verbs about live objects, and completes arguments by the name that kubectl uses.
 func TestKubectlEspalier(t *testing.T) {
-	link := func(executable, dir, name string) string {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Join(binaries, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(filepath.Join(binaries, executable), filepath.Join(binaries, path)); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	const completer = "kubectl_complete-espalier"
+	if err := os.Symlink(harness.Client, filepath.Join(binaries, completer)); err != nil {
+		t.Fatal(err)
 	}
-	help := run(t, link("resource-manager", "image", harness.Client), nil)
-	for _, part := range []string{"\nUsage:\n  kubectl espalier COMMAND\n", "\n  why "} {
-		if help.code != 0 || !strings.Contains(help.stdout, part) {
-			t.Errorf("CLI-9: exit code %d, no %q in\n%s%s", help.code, part, help.stdout, help.stderr)
-		}
+	completed := run(t, completer, []string{"KUBECONFIG=/none"}, "why", "--output", "j")
+	if completed.code != 0 || !strings.HasPrefix(completed.stdout, "json\njsonpath=\n:4\n") {
+		t.Errorf("CLI-9: exit code %d, %s%s", completed.code, completed.stdout, completed.stderr)
 	}
-	for _, executable := range []string{"resource-manager", harness.Client} {
-		got := run(t, link(executable, executable+"-completes", "kubectl_complete-espalier"), []string{"KUBECONFIG=/none"}, "why", "--output", "j")
-		if got.code != 0 || !strings.HasPrefix(got.stdout, "json\njsonpath=\n:4\n") {
-			t.Errorf("CLI-9: %s: exit code %d, %s%s", executable, got.code, got.stdout, got.stderr)
-		}
+	help := run(t, harness.Client, nil)
+	if !strings.Contains(help.stdout, "\nUsage:\n  kubectl espalier COMMAND\n") {
+		t.Errorf("CLI-9: the help is\n%s", help.stdout)
 	}
-	help = run(t, harness.Client, nil)
-	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "manifests", "check", "dump", "replay", "takeover", "validate-config", "completion", "version"} {
+	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "manifests", "check", "completion", "version"} {
 		if help.code != 0 || !strings.Contains(help.stdout, "\n  "+verb+" ") {
 			t.Errorf("CLI-60: exit code %d, no verb %s in\n%s%s", help.code, verb, help.stdout, help.stderr)
 		}
@@ -340,39 +328,20 @@ func TestKubectlEspalier(t *testing.T) {
 	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=/none", "KUBERNETES_SERVICE_HOST="}, "why", "pod", "x"); got.code != 2 || !strings.HasPrefix(got.stderr, "Error: source: no configuration has been provided") {
 		t.Errorf("CLI-10: exit code %d, %s", got.code, got.stderr)
 	}
-	if got := run(t, "kubectl-espalier", []string{"KUBECONFIG=" + kubeconfig.File(t, kubeconfig.Nowhere)}, "dump", t.TempDir()); got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, "connection refused") {
-		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
-	}
 }
 
-// TestClientKnowsKinds: the client reads configurations of all executables, and finds by their kinds which one is meant.
-func TestClientKnowsKinds(t *testing.T) {
-	for name, kind := range kinds {
-		for _, head := range []string{kind, strings.SplitAfter(kind, "\n")[0], strings.SplitAfter(kind, "\n")[1]} {
-			file := write(t, head+"leaderElection: {leaderElect: false}\nlogLevel: x\n")
-			got := run(t, harness.Client, nil, "validate-config", "--strict-config=false", file)
-			if want := run(t, name, nil, "validate-config", "--strict-config=false", file); got != want || got.code != 1 || !strings.Contains(got.stderr, "logLevel: Unsupported value") {
-				t.Errorf("CLI-60: %q: got %+v, %s says %+v", head, got, name, want)
-			}
-		}
-		got := run(t, harness.Client, []string{"KUBECONFIG=/none", "TARGET_KUBECONFIG=/none"}, "takeover", "--dry-run", "--config="+write(t, kind+"leaderElection: {leaderElect: false}\n"))
-		want := "/none: no such file or directory"
-		if name == "node-agent-authorizer" {
-			want = `kind "NodeAgentAuthorizerConfiguration" is not known here: want ResourceManagerConfiguration or AdmissionControllerConfiguration`
-		}
-		if got.code != 2 || !strings.Contains(got.stderr, want) {
-			t.Errorf("CLI-60: takeover of %s: %+v", name, got)
+// TestKinds: validate-config refuses the configuration of another executable, and a dump without a garden has an exit code of its own.
+func TestKinds(t *testing.T) {
+	for content, want := range map[string]string{"kind: Foo\n": `:1: `, "kind: [": ":1: "} {
+		if got := run(t, "resource-manager", nil, "validate-config", write(t, content)); got.code != 1 || !strings.Contains(got.stderr, want) {
+			t.Errorf("CLI-9: %q: %+v", content, got)
 		}
 	}
-	for content, want := range map[string]string{"kind: Foo\n": `kind "Foo" is not known here`, "logLevel: debug\n": "the file names no kind", "kind: [": "yaml: "} {
-		if got := run(t, harness.Client, nil, "validate-config", write(t, content)); got.code != 1 || !strings.Contains(got.stderr, ":1: ") || !strings.Contains(got.stderr, want) {
-			t.Errorf("CLI-60: %q: %+v", content, got)
-		}
+	if got := run(t, "admission-controller", nil, "validate-config", write(t, kinds["resource-manager"])); got.code != 1 {
+		t.Errorf("CLI-9: a configuration of another executable: %+v", got)
 	}
-	for verb, want := range map[string]string{"replay": "--without-edges"} {
-		if got := run(t, harness.Client, nil, verb, "--help"); got.code != 0 || !strings.Contains(got.stdout, want) || !strings.Contains(got.stdout, "\n  kubectl espalier "+verb+" ") {
-			t.Errorf("CLI-60: %s: %+v", verb, got)
-		}
+	if got := run(t, "admission-controller", []string{"KUBECONFIG=" + kubeconfig.File(t, kubeconfig.Nowhere)}, "dump", t.TempDir()); got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, "connection refused") {
+		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }
 

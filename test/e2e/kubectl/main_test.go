@@ -30,11 +30,11 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(harness.RunSuite(m, "kubectl", false, func(ctx context.Context, s *harness.Suite) (func() error, error) {
-		landscape, plugin = s.Landscape, filepath.Join(s.Dir, "kubectl-espalier")
-		if err := os.Symlink(s.Binary, plugin); err != nil {
+		landscape = s.Landscape
+		var err error
+		if plugin, err = harness.Build(s.Dir, harness.Client); err != nil {
 			return nil, err
 		}
-		var err error
 		if source, err = harness.NewFront(s.Dir, "source", s.SeedREST); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,63 @@
+// Package commandline tests the command lines of the servers and of the client: their verbs, and that they link nothing of each other.
+package commandline
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/internal/commandline/admissioncontroller"
+	"github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
+	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
+	"github.com/espalier-project/espalier/internal/kubectl"
+	"github.com/espalier-project/espalier/internal/process"
+)
+
+// TestVerbs: verbs about a configuration are the servers', and verbs about live objects the client's (CLI-60).
+func TestVerbs(t *testing.T) {
+	for _, tc := range []struct {
+		command process.Command
+		want    string
+	}{
+		{resourcemanager.Command(), "completion man rights takeover validate-config version webhooks"},
+		{admissioncontroller.Command(), "completion dump man replay rights takeover validate-config version webhooks"},
+		{nodeagentauthorizer.Command(), "completion man rights validate-config version"},
+		{kubectl.Command(), "check completion confirm diff hold manifests release rollout tree version why"},
+	} {
+		var got []string
+		for _, page := range tc.command.Pages() {
+			verb, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(page.Name, tc.command.Name), " "), " ")
+			if verb != "" && !slices.Contains(got, verb) {
+				got = append(got, verb)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(strings.Fields(tc.want), got); diff != "" {
+			t.Errorf("CLI-60: verbs of %s: %s", tc.command.Name, diff)
+		}
+	}
+}
+
+// TestNoServerInTheClient: the client links no server, and no server links a verb of the client (CLI-60).
+func TestNoServerInTheClient(t *testing.T) {
+	const module = "github.com/espalier-project/espalier/"
+	client, server := module+"internal/kubectl", []string{module + "internal/commandline/", module + "internal/executable/"}
+	for _, executable := range []string{"cmd/resource-manager", "cmd/admission-controller", "cmd/node-agent-authorizer", "internal/client/kubectl-espalier"} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+executable).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages, isClient := strings.Fields(string(out)), strings.HasPrefix(executable, "internal/client/")
+		if got := slices.Contains(packages, client); got != isClient {
+			t.Errorf("CLI-60: %s links the verbs of the client: %t", executable, got)
+		}
+		if got := slices.ContainsFunc(packages, func(p string) bool {
+			return slices.ContainsFunc(server, func(s string) bool { return strings.HasPrefix(p, s) })
+		}); got == isClient {
+			t.Errorf("CLI-60: %s links a server: %t", executable, got)
+		}
+	}
+}
