@@ -21,6 +21,8 @@ import (
 const (
 	// unsyncedGrace limits the time out of sync before liveness fails (PRC-52).
 	unsyncedGrace = 3 * time.Minute
+	// lockedFor is the longest time that a lock may be held before readiness fails (PRC-59).
+	lockedFor = time.Minute
 	// probeTimeout limits a probe's own requests: kubelet gives up after a second by default.
 	probeTimeout = time.Second
 )
@@ -165,6 +167,32 @@ func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
 func SyncCheck(name string, awaited func() []string, log logr.Logger) Check {
 	ready := Awaited(awaited)
 	return Check{Name: name, Live: WithGrace(ready, log, clock.RealClock{}), Ready: ready}
+}
+
+// LockCheck is a check of readiness that fails if a function that takes locks, and does nothing else, does not return for
+// a minute: a process that waits for a lock for ever looks healthy, and does nothing (PRC-59). Each probe calls the
+// function anew, unless the last call has not returned.
+func LockCheck(name string, takeLocks func(), clock clock.PassiveClock) Check {
+	var mu sync.Mutex
+	var began time.Time
+	return Check{Name: name, Ready: func(*http.Request) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !began.IsZero() {
+			if waited := clock.Since(began); waited >= lockedFor {
+				return fmt.Errorf("a lock of the process has been held for %s, so that nothing is done: the process must be restarted", waited.Round(time.Second))
+			}
+			return nil
+		}
+		began = clock.Now()
+		go func() {
+			takeLocks()
+			mu.Lock()
+			defer mu.Unlock()
+			began = time.Time{}
+		}()
+		return nil
+	}}
 }
 
 // ContactCheck is a check of readiness that fails when the watch of a kind has been silent for longer than longest; 0 means that it never fails.

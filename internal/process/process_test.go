@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -201,6 +203,32 @@ func TestLogger(t *testing.T) {
 	if lines := strings.Count(out.String(), "\n"); lines != 1000 {
 		t.Errorf("MRB-51, OBS-2: %d lines of a thousand deletions", lines)
 	}
+}
+
+// TestLockCheck shows that readiness fails if a lock is not released for a minute, and is back when it is.
+func TestLockCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lock sync.Mutex
+		check := LockCheck("engine", func() { lock.Lock(); defer lock.Unlock() }, clock.RealClock{}).Ready
+		probe := func(wants bool, what string) {
+			t.Helper()
+			err := check(nil)
+			synctest.Wait()
+			if (err == nil) != wants {
+				t.Errorf("PRC-59: %s: %v", what, err)
+			}
+		}
+		probe(true, "a free lock")
+		lock.Lock()
+		probe(true, "a lock that was just taken")
+		time.Sleep(lockedFor - time.Second)
+		probe(true, "a lock that is held for almost a minute")
+		time.Sleep(time.Second)
+		probe(false, "a lock that is held for a minute")
+		lock.Unlock()
+		synctest.Wait()
+		probe(true, "a lock that was released")
+	})
 }
 
 func TestUntilFirst(t *testing.T) {

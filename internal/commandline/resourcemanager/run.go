@@ -28,6 +28,7 @@ func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	if err := process.AddChecks(p.Manager, drain,
 		process.Check{Name: "apiserver-healthz", Live: process.WithGrace(apiServer, log, p.Clock), Ready: process.UntilFirst(apiServer)},
 		process.Check{Name: "managedresources", Ready: func(*http.Request) error { return p.Engine.Ready() }},
+		process.LockCheck("locks", p.Engine.TakeLocks, p.Clock),
 		process.SyncCheck("source-informer-sync", func() []string { return p.SourceAwaited(probeBudget) }, log),
 		process.SyncCheck("target-informer-sync", func() []string { return p.TargetAwaited(probeBudget) }, log)); err != nil {
 		return err

@@ -110,6 +110,12 @@ func New(options Options) (*Engine, error) {
 // judgement is the assessment of a ManagedResource's objects.
 type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
 
+// TakeLocks takes and releases the locks of the engine, which all runs need (PRC-59).
+func (e *Engine) TakeLocks() {
+	e.tracker.Get(objects.ID{})
+	e.watches.TakeLocks()
+}
+
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e *Engine) NeedLeaderElection() bool { return true }
 

@@ -399,11 +399,14 @@ func (l *Tracker) setUIDLocked(r *record, uid types.UID) {
 // update changes records under the lock, and notifies subscribers once the lock is free.
 func (l *Tracker) update(change func(notify *notices)) {
 	var notify notices
-	l.mu.Lock()
-	change(&notify)
-	l.mu.Unlock()
+	func() {
+		l.mu.Lock()
+		defer l.mu.Unlock() // Also after a panic, which ends one run only.
+		change(&notify)
+	}()
 	notify.send(l)
 }
+
 
 // updateObject is update for one object, if any ManagedResource has it.
 func (l *Tracker) updateObject(key ID, change func(r *record, notify *notices)) {

@@ -738,3 +738,25 @@ func TestSizeOfRecord(t *testing.T) {
 		t.Errorf("a record takes %d bytes", got)
 	}
 }
+
+// TestTracker_PanicUnderLock shows that a panic of code that the tracker calls releases its lock.
+func TestTracker_PanicUnderLock(t *testing.T) {
+	l := New()
+	l.Track(mr1, []Ref{cm})
+	l.ObservePresent(Observation{ID: cm.ID, UID: "u", ResourceVersion: "1"})
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("MRC-12: no panic")
+			}
+		}()
+		l.KindEnded(cm.GroupKind(), func(Ref) bool { panic("on purpose") })
+	}()
+	released := make(chan struct{})
+	go func() { l.SeeInventory(mr1, nil, false); close(released) }()
+	select {
+	case <-released:
+	case <-time.After(10 * time.Second):
+		t.Error("MRC-12: the lock is still held")
+	}
+}

@@ -357,13 +357,19 @@ func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) objects.ID {
 // set records the target of an autoscaler, none for an empty key. A target is checked again when it gains its first
 // autoscaler, and when the grace after its last one is over, since its replicas change hands.
 func (a *Autoscalers) set(uid types.UID, key objects.ID) {
+	if a.record(uid, key) {
+		a.recheck(key)
+	}
+}
+
+// record reports whether the target gained its first autoscaler.
+func (a *Autoscalers) record(uid types.UID, key objects.ID) (gained bool) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	before, had := a.targetOf[uid]
 	if had && before == key {
-		a.mu.Unlock()
-		return
+		return false
 	}
-	gained := false
 	if key != (objects.ID{}) {
 		a.targetOf[uid] = key
 		if a.count[key]++; a.count[key] == 1 {
@@ -383,10 +389,7 @@ func (a *Autoscalers) set(uid types.UID, key objects.ID) {
 			a.leaveLocked(before, autoscalerGrace)
 		}
 	}
-	a.mu.Unlock()
-	if gained {
-		a.recheck(key)
-	}
+	return gained
 }
 
 // leaveLocked begins the grace of an object without autoscalers.

@@ -167,10 +167,7 @@ func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
 		return // It is read instead.
 	}
 	p := l.packerOf(s, content)
-	p.mu.Lock()
 	bytes := p.pack(content)
-	p.mu.Unlock()
-
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	uid := object.GetUID()
@@ -199,16 +196,7 @@ func (l *live) packerOf(s scope, first []byte) *packer {
 
 // take hands out the object with a UID, nil if it is not held, or of another era.
 func (l *live) take(uid types.UID, era uint16) *unstructured.Unstructured {
-	l.mu.Lock()
-	p, found := l.held[uid]
-	if found {
-		delete(l.held, uid)
-		l.size -= p.size()
-		if len(l.held) == 0 {
-			l.held = map[types.UID]packed{} // A map never shrinks.
-		}
-	}
-	l.mu.Unlock()
+	p, found := l.remove(uid)
 	if !found || p.era != era {
 		return nil
 	}
@@ -221,6 +209,19 @@ func (l *live) take(uid types.UID, era uint16) *unstructured.Unstructured {
 		return nil
 	}
 	return object
+}
+
+func (l *live) remove(uid types.UID) (p packed, found bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p, found = l.held[uid]; found {
+		delete(l.held, uid)
+		l.size -= p.size()
+		if len(l.held) == 0 {
+			l.held = map[types.UID]packed{} // A map never shrinks.
+		}
+	}
+	return p, found
 }
 
 // readers are used again: a new one costs more than its input.
@@ -254,6 +255,8 @@ func newPacker(dictionary []byte) *packer {
 }
 
 func (p *packer) pack(content []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.buffer.Reset()
 	p.writer.Reset(&p.buffer)
 	_, _ = p.writer.Write(content) // A buffer takes everything.

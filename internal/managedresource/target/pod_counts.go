@@ -80,12 +80,19 @@ func newPodCounts(changed func(deployments ...types.UID)) *podCounts {
 
 // setReplicaSet reports a ReplicaSet and the Deployment that controls it; an empty deployment means that it is gone.
 func (c *podCounts) setReplicaSet(from podSource, namespace string, uid, deployment types.UID) {
+	if before := c.recordReplicaSet(from, namespace, uid, deployment); before != deployment {
+		c.tell(before, deployment)
+	}
+}
+
+// recordReplicaSet returns the Deployment that controlled the ReplicaSet before.
+func (c *podCounts) recordReplicaSet(from podSource, namespace string, uid, deployment types.UID) types.UID {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	known := &c.by[from]
 	before := known.sets[uid].deployment
 	if before == deployment {
-		c.mu.Unlock()
-		return
+		return before
 	}
 	if before != "" {
 		sets := slices.DeleteFunc(known.setsOf[before], func(set types.UID) bool { return set == uid })
@@ -100,8 +107,7 @@ func (c *podCounts) setReplicaSet(from podSource, namespace string, uid, deploym
 		known.sets[uid] = replicaSet{deployment, unique.Make(namespace)}
 		known.setsOf[deployment] = append(known.setsOf[deployment], uid)
 	}
-	c.mu.Unlock()
-	c.tell(before, deployment)
+	return before
 }
 
 func (c *podCounts) tell(was, is types.UID) {
@@ -113,12 +119,17 @@ func (c *podCounts) tell(was, is types.UID) {
 // setPod reports a Pod, the ReplicaSet that controls it and whether it counts; an empty ReplicaSet means that it is
 // gone.
 func (c *podCounts) setPod(from podSource, namespace string, uid, replicaSet types.UID, counts bool) {
+	c.tell(c.recordPod(from, uid, pod{replicaSet, counts, unique.Make(namespace)}))
+}
+
+// recordPod returns the Deployments whose counts may have changed; empty ones if none has.
+func (c *podCounts) recordPod(from podSource, uid types.UID, after pod) (was, is types.UID) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	known := &c.by[from]
-	before, after := known.pods[uid], pod{replicaSet, counts, unique.Make(namespace)}
+	before := known.pods[uid]
 	if before == after {
-		c.mu.Unlock()
-		return
+		return "", ""
 	}
 	if before.counts {
 		if known.counts[before.replicaSet]--; known.counts[before.replicaSet] == 0 {
@@ -126,15 +137,13 @@ func (c *podCounts) setPod(from podSource, namespace string, uid, replicaSet typ
 		}
 	}
 	delete(known.pods, uid)
-	if replicaSet != "" {
+	if after.replicaSet != "" {
 		known.pods[uid] = after
-		if counts {
-			known.counts[replicaSet]++
+		if after.counts {
+			known.counts[after.replicaSet]++
 		}
 	}
-	was, is := known.sets[before.replicaSet].deployment, known.sets[replicaSet].deployment
-	c.mu.Unlock()
-	c.tell(was, is)
+	return known.sets[before.replicaSet].deployment, known.sets[after.replicaSet].deployment
 }
 
 // of returns the number of Pods of a Deployment that count, according to one source.
@@ -152,27 +161,23 @@ func (c *podCounts) of(from podSource, deployment types.UID) int64 {
 // forgetPods forgets the Pods of a namespace, or of all namespaces if it is empty, that a complete list of the source
 // does not have.
 func (c *podCounts) forgetPods(from podSource, namespace string, listed map[types.UID]struct{}) {
-	c.mu.Lock()
-	gone := unlisted(c.by[from].pods, namespace, listed)
-	c.mu.Unlock()
-	for _, uid := range gone {
+	for _, uid := range unlisted(c, func() map[types.UID]pod { return c.by[from].pods }, namespace, listed) {
 		c.setPod(from, namespace, uid, "", false)
 	}
 }
 
 // forgetReplicaSets is forgetPods for ReplicaSets.
 func (c *podCounts) forgetReplicaSets(from podSource, namespace string, listed map[types.UID]struct{}) {
-	c.mu.Lock()
-	gone := unlisted(c.by[from].sets, namespace, listed)
-	c.mu.Unlock()
-	for _, uid := range gone {
+	for _, uid := range unlisted(c, func() map[types.UID]replicaSet { return c.by[from].sets }, namespace, listed) {
 		c.setReplicaSet(from, namespace, uid, "")
 	}
 }
 
-func unlisted[T interface{ in() string }](known map[types.UID]T, namespace string,
+func unlisted[T interface{ in() string }](c *podCounts, known func() map[types.UID]T, namespace string,
 	listed map[types.UID]struct{}) (uids []types.UID) {
-	for uid, object := range known {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, object := range known() {
 		if _, found := listed[uid]; !found && (namespace == "" || object.in() == namespace) {
 			uids = append(uids, uid)
 		}
