@@ -39,13 +39,10 @@ type DryRun struct {
 
 	progress io.Writer
 	// limit is the time that Run may take.
-	limit time.Duration
-	// earlier are the rounds of earlier passes of the process, and abandoned is the number of objects in their queues.
-	earlier   map[string]float64
-	abandoned float64
-	names     []string
-	servers   []*shadow.Server
-	configs   []*rest.Config
+	limit   time.Duration
+	names   []string
+	servers []*shadow.Server
+	configs []*rest.Config
 }
 
 func newDryRun(progress io.Writer, limit time.Duration) *DryRun {
@@ -77,17 +74,13 @@ func (r *DryRun) Run(ctx context.Context, mgr manager.Manager, begun func() erro
 			return err
 		}
 	}
-	var err error
-	if r.earlier, r.abandoned, err = reconciled(); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limit, fmt.Errorf("not done within %s", r.limit))
 	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(done)
 		ended <- mgr.Start(ctx)
 	}()
-	err = r.awaitRest(ctx, ended, begun)
+	err := r.awaitRest(ctx, ended, begun)
 	troubles := r.troubles()
 	cancel()
 	<-done
@@ -177,10 +170,10 @@ func (r *DryRun) awaitRest(ctx context.Context, ended <-chan error, begun func()
 	}
 }
 
-// Rounds returns the number of rounds of a controller in this pass.
-func (r *DryRun) Rounds(controller string) (int, error) {
+// Rounds returns the number of rounds of a controller of this process.
+func Rounds(controller string) (int, error) {
 	rounds, _, err := reconciled()
-	return int(rounds[controller] - r.earlier[controller]), err
+	return int(rounds[controller]), err
 }
 
 // reconciled returns the rounds of each controller of the process so far, and the number of rounds and objects under way.
@@ -219,6 +212,6 @@ func (r *DryRun) activity() (activity, error) {
 	for _, n := range rounds {
 		a.rounds += n
 	}
-	a.busy += busy - r.abandoned
+	a.busy += busy
 	return a, err
 }

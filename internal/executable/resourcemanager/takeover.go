@@ -41,7 +41,7 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error 
 	return r.Run(ctx, p.Manager, func() error {
 		select {
 		case <-p.begun:
-			return errors.Join(awaited.rest(), p.reviewed(ctx, r))
+			return errors.Join(awaited.rest(), p.reviewed(ctx))
 		default:
 		}
 		if err := p.Engine.Ready(); err != nil {
@@ -52,7 +52,7 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error 
 }
 
 // reviewed returns an error as long as there are more ManagedResources than were looked at.
-func (p *Process) reviewed(ctx context.Context, r *process.DryRun) error {
+func (p *Process) reviewed(ctx context.Context) error {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := p.Source.Cache.List(ctx, list); err != nil {
 		return fmt.Errorf("listing ManagedResources: %w", err)
@@ -63,7 +63,7 @@ func (p *Process) reviewed(ctx context.Context, r *process.DryRun) error {
 			number++
 		}
 	}
-	rounds, err := r.Rounds(controller.Name)
+	rounds, err := process.Rounds(controller.Name)
 	if err == nil && rounds < number {
 		err = fmt.Errorf("%d of %d ManagedResources are looked at", rounds, number)
 	}
