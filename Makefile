@@ -14,7 +14,7 @@ export CGO_ENABLED := 0
 GOFLAGS_TEST ?= -ldflags=-w -timeout 20m
 # The race detector runs where goroutines share memory. It needs a C compiler; where there is none the tests run without it.
 RACE         := $(if $(shell command -v gcc || command -v clang),CGO_ENABLED=1 go test -race,go test) $(GOFLAGS_TEST)
-RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target turns) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
+RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
 COMMANDS     := $(notdir $(wildcard cmd/*))
 # The client, and the name by which kubectl asks it to complete the arguments of kubectl espalier.
 CLIENT       := internal/client/kubectl-espalier
@@ -80,9 +80,9 @@ laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of ev
 	go test ./internal/seedauthorizer/rules -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
 
 SIMULATED := $(if $(filter 1,$(CONTROLLERS)),TestController,Test)
-HELD := $(if $(filter 1,$(HOLDS)),Hold)$(if $(filter 1,$(ROLLOUTS)),Rollout)$(if $(filter 1,$(STORE)),StoreFault)
+HELD := $(if $(filter 1,$(HOLDS)),Hold)$(if $(filter 1,$(STORE)),StoreFault)
 .PHONY: simulate
-simulate: ## Run the engine, with HOLDS=1 in scenarios with holds, with ROLLOUTS=1 in those with a roll-out group, with STORE=1 in those with faults of the store, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); MINUTES searches for so long on all processors, from the date's seeds; SEED tells the run of one seed.
+simulate: ## Run the engine, with HOLDS=1 in scenarios with holds, with STORE=1 in those with faults of the store, or with CONTROLLERS=1 the other controllers, in a simulated world RUNS (default 2000) times, from seed FIRST (default 1); MINUTES searches for so long on all processors, from the date's seeds; SEED tells the run of one seed.
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@export GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1; if [ -n "$(SEED)" ]; then $(CACHE)/simulation.test -test.v -test.run '$(SIMULATED)Seed$$' -simulate.seed=$(SEED); \
 	elif [ -n "$(MINUTES)" ]; then running=(); for i in $$(seq $$(nproc)); do \
@@ -103,12 +103,12 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@cd test/simulation && GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 $(CACHE)/simulation.test -test.v -test.run OneSeedIsOneRun
 
-ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,controller engine lifecycle meta objects rollout source target turns)
+ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,controller engine lifecycle meta objects source target)
 MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),$(ENGINE_PACKAGES)),$(if $(filter 1,$(ALL)),./internal/...))
 .PHONY: mutate
 mutate: ## Put small defects into packages PKG, or into the functions, with LINES=1 the lines, that changed SINCE a revision (default HEAD~1), and print those that no test notices; with MOST, fail if more percent survive; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine; ALL=1 judges every package, each for the time EACH, and writes the table of docs/internals/mutation.md, as UPDATE=1 does for the rows of PKG.
 	@go build -C internal/tools -o $(CACHE)/mutate ./mutate
-	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold|Rollout)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/internals/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/internals/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) $(if $(filter 1,$(LINES)),-lines) . $(MUTATED)
+	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/internals/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/internals/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) $(if $(filter 1,$(LINES)),-lines) . $(MUTATED)
 
 .PHONY: bench
 bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/internals/performance.md.

@@ -38,7 +38,7 @@ func (c *connection) completeObject(_ *pflag.FlagSet, arguments []string, begun 
 			return found.target.kindNames(ctx)
 		case 1:
 			if k, err := found.target.resolve(ctx, arguments[0]); err == nil {
-				return found.target.names(ctx, k.at(), k.within(found.targetNamespace), "")
+				return found.target.names(ctx, k.at(), k.within(found.targetNamespace))
 			}
 		}
 		return nil
@@ -62,9 +62,8 @@ func (r *reader) kindNames(ctx context.Context) []string {
 }
 
 // names are those of the first page of objects.
-func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource, namespace, labels string) []string {
-	options := metav1.ListOptions{Limit: page, LabelSelector: labels}
-	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
+func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
+	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: page})
 	if err != nil {
 		return nil
 	}
@@ -77,7 +76,7 @@ func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource
 
 func (c *connection) completeNamespace(_ *pflag.FlagSet, begun string) []string {
 	return c.complete(begun, func(ctx context.Context, found *clusters) []string {
-		return found.source.names(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", "")
+		return found.source.names(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "")
 	})
 }
 
@@ -115,7 +114,7 @@ func (c *connection) completeManagedResource(_ *pflag.FlagSet, arguments []strin
 		before = kind + "/"
 	}
 	return c.complete(begun, func(ctx context.Context, found *clusters) []string {
-		names := found.source.names(ctx, managedResources, found.namespace, "")
+		names := found.source.names(ctx, managedResources, found.namespace)
 		for i := range names {
 			names[i] = before + names[i]
 		}

@@ -63,9 +63,9 @@ func TestConnection(t *testing.T) {
 				*reader
 				namespace string
 			}{{found.source, found.namespace}, {found.target, found.targetNamespace}} {
-				_, _ = r.dynamic.Resource(configMaps).Namespace(r.namespace).List(t.Context(), metav1.ListOptions{})
+				_, _ = r.dynamic.Resource(secretResource).Namespace(r.namespace).List(t.Context(), metav1.ListOptions{})
 			}
-			got := strings.ReplaceAll(strings.ReplaceAll(strings.Join(log, " "), "/api/v1/namespaces", ""), "/configmaps", "")
+			got := strings.ReplaceAll(strings.ReplaceAll(strings.Join(log, " "), "/api/v1/namespaces", ""), "/secrets", "")
 			if got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}

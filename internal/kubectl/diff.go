@@ -186,9 +186,6 @@ func note(mr *resourcesv1alpha1.ManagedResource) string {
 // waits returns a text about a condition for which the next run does not make the changes.
 func waits(name string, conditions meta.Conditions) string {
 	const unmade = ": the next run does not make these changes"
-	if held := conditions.Get(resourcesv1alpha1.RolloutHeld); held != nil && held.Status == resourcesv1alpha1.ConditionTrue {
-		return name + " is held back by its roll-out group" + unmade
-	}
 	applied := conditions.Get(resourcesv1alpha1.ResourcesApplied)
 	switch {
 	case applied == nil || applied.Status == resourcesv1alpha1.ConditionTrue:

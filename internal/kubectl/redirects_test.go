@@ -36,16 +36,16 @@ func TestConnection_Redirects(t *testing.T) {
 	shoot := connected(t, append(arguments, "--shoot", "local/a")...)
 	for name, send := range map[string]func() error{
 		"CCH-62/reads": func() error {
-			_, err := found.source.dynamic.Resource(configMaps).Namespace("a").List(t.Context(), metav1.ListOptions{})
+			_, err := found.source.dynamic.Resource(secretResource).Namespace("a").List(t.Context(), metav1.ListOptions{})
 			return err
 		},
 		"CCH-62/reads of metadata": func() error {
-			_, err := found.source.metadata.Resource(configMaps).Namespace("a").List(t.Context(), metav1.ListOptions{})
+			_, err := found.source.metadata.Resource(secretResource).Namespace("a").List(t.Context(), metav1.ListOptions{})
 			return err
 		},
 		"CCH-62/reads of a path": func() error { return found.source.raw.Get().AbsPath("/version").Do(t.Context()).Error() },
 		"CCH-62/patches": func() error {
-			_, err := patcher.Resource(configMaps).Namespace("a").Patch(t.Context(), "x", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+			_, err := patcher.Resource(secretResource).Namespace("a").Patch(t.Context(), "x", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 			return err
 		},
 		"CCH-62/the garden": func() error { _, err := shoot.open(t.Context()); return err },

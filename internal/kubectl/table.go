@@ -28,7 +28,7 @@ const executable = "kubectl-espalier"
 const Completer = "kubectl_complete-espalier"
 
 func verbs() []process.Subcommand {
-	return []process.Subcommand{why(), tree(), diff(), manifestsVerb(), checkVerb(), holdVerb(), releaseVerb(), rolloutVerb(), confirmVerb()}
+	return []process.Subcommand{why(), tree(), diff(), manifestsVerb(), checkVerb(), holdVerb(), releaseVerb(), confirmVerb()}
 }
 
 // clustersLong says in the help of a verb what the flags lead to.

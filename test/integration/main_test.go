@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -35,7 +33,7 @@ func start(ctx context.Context, s *harness.Suite) (func() error, error) {
 			"logLevel": "debug", "logFormat": "text",
 			"controllers": map[string]any{
 				"clusterID":       "seed-1",
-				"managedResource": map[string]any{"syncPeriod": "1h", "auditPeriod": "1m", "rolloutGroupNamespace": metav1.NamespaceDefault},
+				"managedResource": map[string]any{"syncPeriod": "1h", "auditPeriod": "1m"},
 				"health":          map[string]any{"syncPeriod": "15s"},
 			},
 		},

@@ -43,9 +43,6 @@ func TestCorpus(t *testing.T) {
 		if row.who == "controllers" {
 			scenarios, run = controllersGenerator, RunControllers
 		}
-		if strings.HasPrefix(string(row.seed), withRollouts) {
-			run = RunRollouts
-		}
 		if *update {
 			row.digest = digestOf(t, scenarios, row.seed)
 			fmt.Fprintf(&written, "%s | %s | %s | %s | %s\n", row.seed, row.digest, row.who, row.found, row.broken)

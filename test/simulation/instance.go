@@ -57,18 +57,12 @@ func (w *world) boot(name, class string) *instance {
 
 func (w *world) runInstance(ctx context.Context, i *instance) error {
 	cfg := configuration(i.class)
-	if w.scenario.Rollouts.On {
-		cfg.Controllers.ManagedResource.AuditPeriod.Duration = 0 // Scenarios of hours reach the first audit, at any moment, also at rest.
-	}
 	if more := w.scenario.More; more.On {
 		cfg.Controllers.ManagedResource.AuditPeriod.Duration = more.Audit
 		cfg.Controllers.ManagedResource.DriftRepairDelay.Duration = more.Delay
 		cfg.Controllers.ManagedResource.ApplyWhileDeletionPending = ptr.To(more.WhilePending)
 	}
 	cfg.Controllers.ManagedResource.AllowHolds = ptr.To(w.scenario.Holds.Allow)
-	if w.scenario.Rollouts.On {
-		cfg.Controllers.ManagedResource.RolloutGroupNamespace = ptr.To(sourceNamespace)
-	}
 	source := clusterOf(w.source, &network{world: w, instance: i, cluster: "source"})
 	scheme, err := engine.Scheme()
 	if err != nil {

@@ -30,8 +30,6 @@ type Scenario struct {
 	More additions
 	// Holds is what scenarios with holds have besides.
 	Holds holding
-	// Rollouts is what scenarios with a roll-out group have in the place of the rest.
-	Rollouts rollingOut
 }
 
 // Step is something that users, other writers, operators or the ground do.
@@ -40,8 +38,6 @@ type Step struct {
 	Do      string
 	A, B    int
 	Content content
-	// Fields is what a content does to each member of a roll-out group.
-	Fields string
 }
 
 // Fault hits the n-th request of its class.
@@ -66,9 +62,6 @@ func (s *Scenario) String() string {
 	if s.Holds.On {
 		b.WriteString(s.Holds.String())
 	}
-	if s.Rollouts.On {
-		b.WriteString(s.Rollouts.String())
-	}
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "  after %v: %s\n", step.Wait, step)
 	}
@@ -82,9 +75,6 @@ func (s Step) String() string {
 	text := fmt.Sprintf("%s %d %d", s.Do, s.A, s.B)
 	if s.Content != nil {
 		text += " " + s.Content.String()
-	}
-	if s.Fields != "" {
-		text += " " + s.Fields
 	}
 	return text
 }

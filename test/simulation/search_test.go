@@ -17,18 +17,16 @@ import (
 var minutes = flag.Float64("simulate.minutes", 0, "how long TestSearch searches")
 
 var (
-	anyStep         = rapid.Custom(drawStep)
-	anyFault        = rapid.Custom(drawFault)
-	anyRolloutStep  = rapid.Custom(func(t *rapid.T) Step { return drawRolloutStep(t, slices.Concat(calmRollouts, rolloutTroubles)) })
-	anyRolloutFault = rapid.Custom(drawRolloutFault)
+	anyStep  = rapid.Custom(drawStep)
+	anyFault = rapid.Custom(drawFault)
 )
 
 // lineage names a scenario: a seed, and the changes that were made to what it draws, as in 12/7/3. The letter h before the seed has it draw
-// holds, too, as in h12/7/3, the letter r a roll-out group, and the letter e faults of the store.
+// holds, too, as in h12/7/3, and the letter e faults of the store.
 type lineage string
 
-// withHolds begins the names of scenarios with holds, withRollouts those with a roll-out group, withStoreFaults those with faults of the store.
-const withHolds, withRollouts, withStoreFaults = "h", "r", "e"
+// withHolds begins the names of scenarios with holds, withStoreFaults those with faults of the store.
+const withHolds, withStoreFaults = "h", "e"
 
 func (l lineage) changed(by int) lineage { return lineage(fmt.Sprintf("%s/%d", l, by)) }
 
@@ -38,9 +36,6 @@ func (l lineage) scenario(generator *rapid.Generator[*Scenario]) (*Scenario, err
 	seed, held := strings.CutPrefix(string(l), withHolds)
 	if held {
 		generator = holdsGenerator
-	}
-	if rest, rolls := strings.CutPrefix(seed, withRollouts); rolls {
-		seed, generator = rest, rolloutsGenerator
 	}
 	if rest, faulty := strings.CutPrefix(seed, withStoreFaults); faulty {
 		seed, generator = rest, storeFaultsGenerator
@@ -62,17 +57,13 @@ func (l lineage) scenario(generator *rapid.Generator[*Scenario]) (*Scenario, err
 // change makes a small change, which a number stands for.
 func (s *Scenario) change(number int) {
 	at := func(length int) int { return number / 7 % length }
-	steps, faults, pauses := anyStep, anyFault, waits
-	if s.Rollouts.Members > 0 {
-		steps, faults, pauses = anyRolloutStep, anyRolloutFault, rolloutWaits
-	}
 	switch kind := number % 7; {
 	case kind == 0 || len(s.Steps) == 0:
-		s.Steps = slices.Insert(s.Steps, at(len(s.Steps)+1), steps.Example(number))
+		s.Steps = slices.Insert(s.Steps, at(len(s.Steps)+1), anyStep.Example(number))
 	case kind == 1:
-		s.Steps[at(len(s.Steps))].Wait = pauses[number/91%len(pauses)]
+		s.Steps[at(len(s.Steps))].Wait = waits[number/91%len(waits)]
 	case kind == 2:
-		s.Faults = append(s.Faults, faults.Example(number))
+		s.Faults = append(s.Faults, anyFault.Example(number))
 	case kind == 3:
 		s.Seed += uint64(number)
 	case kind == 4:
@@ -103,12 +94,10 @@ func TestSearch(t *testing.T) {
 			collect()
 		}
 		name := lineage(strconv.Itoa(*first + runs))
-		switch runs % 5 {
+		switch runs % 4 {
 		case 1, 2:
 			name = withHolds + name
 		case 3:
-			name = withRollouts + name
-		case 4:
 			name = withStoreFaults + name
 		}
 		if len(kept) > 0 && chance.IntN(2) == 0 {
@@ -136,9 +125,6 @@ func runLineage(t *testing.T, name lineage) Result {
 	scenario, err := name.scenario(generator)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if scenario.Rollouts.On {
-		return RunRollouts(t, scenario, logr.Discard())
 	}
 	return Run(t, scenario, logr.Discard())
 }

@@ -71,9 +71,8 @@ func TestInvariants(t *testing.T) {
 }
 
 var (
-	generator         = rapid.Custom(drawScenario)
-	holdsGenerator    = rapid.Custom(drawHolds)
-	rolloutsGenerator = rapid.Custom(drawRollouts)
+	generator      = rapid.Custom(drawScenario)
+	holdsGenerator = rapid.Custom(drawHolds)
 	// storeFaultsGenerator draws scenarios in which etcd and kube-apiserver lose events and answer with earlier states.
 	storeFaultsGenerator = rapid.Custom(drawStoreFaults)
 )
@@ -83,9 +82,6 @@ func TestSeeds(t *testing.T) { runSeeds(t, generator, Run, *runs) }
 
 // TestHoldSeeds is TestSeeds for scenarios with holds (MRF-10 … MRF-16), with two thirds as many: so many that shares of them say something.
 func TestHoldSeeds(t *testing.T) { runSeeds(t, holdsGenerator, Run, *runs*2/3) }
-
-// TestRolloutSeeds is TestSeeds for scenarios with a roll-out group (ROL-1 … ROL-9).
-func TestRolloutSeeds(t *testing.T) { runSeeds(t, rolloutsGenerator, RunRollouts, *runs/12) }
 
 // TestStoreFaultSeeds is TestSeeds for scenarios with faults of the store (MRB-47).
 func TestStoreFaultSeeds(t *testing.T) { runSeeds(t, storeFaultsGenerator, Run, *runs/4) }
@@ -108,8 +104,6 @@ func runSeeds(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 	switch generator {
 	case holdsGenerator:
 		letter = withHolds
-	case rolloutsGenerator:
-		letter = withRollouts
 	case storeFaultsGenerator:
 		letter = withStoreFaults
 	}
@@ -167,9 +161,6 @@ func tellSeed(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 	scenario, err := lineage(*only).scenario(generator)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if scenario.Rollouts.On {
-		run = RunRollouts
 	}
 	alike(t, generator, run)()
 	result := run(t, scenario, logger)

@@ -8,8 +8,6 @@ const (
 	ResourcesHealthy ConditionType = "ResourcesHealthy"
 	// ResourcesProgressing reports whether an object is still being rolled out: False is good.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
-	// RolloutHeld reports whether changed content is held back by the roll-out group of the ManagedResource. Only members of a group have it.
-	RolloutHeld ConditionType = "RolloutHeld"
 	// Ready, Reconciling and Stalled follow from the other conditions, for clients that judge objects by kstatus. They are set if
 	// controllers.managedResource.readyCondition is true.
 	Ready       ConditionType = "Ready"
@@ -67,19 +65,6 @@ const (
 	// ReasonHealthCheckError with ResourcesHealthy=Unknown or False: an object could not be read or checked; the
 	// message has the error.
 	ReasonHealthCheckError = "HealthCheckError"
-	// ReasonRolloutWaiting with RolloutHeld=True: the changed content waits for its turn in the roll-out group.
-	ReasonRolloutWaiting = "RolloutWaiting"
-	// ReasonRolloutHalted with RolloutHeld=True: the roll-out group is halted; the message names the members that failed, and why.
-	ReasonRolloutHalted = "RolloutHalted"
-	// ReasonRolloutAborted with RolloutHeld=True: the roll-out of this content was aborted.
-	ReasonRolloutAborted = "RolloutAborted"
-	// ReasonRolloutGroupInvalid with RolloutHeld=True: the ConfigMap of the group is missing or has a fault, which the message names.
-	ReasonRolloutGroupInvalid = "RolloutGroupInvalid"
-	// ReasonRolloutIncomplete with RolloutHeld=False: no content is held back, and objects have their former content still: they are being written, are left
-	// alone, or wait for their repair.
-	ReasonRolloutIncomplete = "RolloutIncomplete"
-	// ReasonRolloutLetGo with RolloutHeld=False: no content is held back.
-	ReasonRolloutLetGo = "RolloutLetGo"
 )
 
 // Annotations and labels (contract, managed-resources 1.3).
@@ -109,16 +94,6 @@ const (
 	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.
 	// Unset means the value of the configuration.
 	AnnotationAllowHolds = "resources.gardener.cloud/allow-holds"
-	// AnnotationRolloutGroup on a ManagedResource names the ConfigMap of its roll-out group: changed content is applied when it is its turn there.
-	AnnotationRolloutGroup = "resources.gardener.cloud/rollout-group"
-	// LabelRolloutGroup is on the ConfigMap of a roll-out group, with any value.
-	LabelRolloutGroup = AnnotationRolloutGroup
-	// AnnotationRolloutApplied on a ManagedResource of a roll-out group is the record of the content that was let go last. resource-manager writes it.
-	AnnotationRolloutApplied = "resources.gardener.cloud/rollout-applied"
-	// AnnotationRolloutResumed on the ConfigMap of a roll-out group has the members that failed and halt the group no more.
-	AnnotationRolloutResumed = "resources.gardener.cloud/rollout-resumed"
-	// AnnotationRolloutAborted on the ConfigMap of a roll-out group has the members whose changed content is not to be applied.
-	AnnotationRolloutAborted = "resources.gardener.cloud/rollout-aborted"
 	// AnnotationConfirmDeletion on a ManagedResource confirms a deletion that waits (ReasonDeletionHeld), by the checksum of its objects. resource-manager
 	// sets it when the wait is over, and removes it when nothing is to be deleted.
 	AnnotationConfirmDeletion = "resources.gardener.cloud/confirm-deletion"

@@ -82,7 +82,6 @@ func TestConfigurationErrors(t *testing.T) {
 		"MRC-3d managed-by":                      {noElection + "controllers: {managedResource: {managedByLabelValue: ''}}", "controllers.managedResources.managedByLabelValue: Required value: must specify value of managed-by label"},
 		"MRX-21 mass deletion":                   {noElection + "controllers: {managedResource: {massDeletion: {wait: -1s}}}", `controllers.managedResources.massDeletion.wait: Invalid value: "-1s": must be non-negative`},
 		"drift repair delay":                     {noElection + "controllers: {managedResource: {driftRepairDelay: -1s}}", `controllers.managedResources.driftRepairDelay: Invalid value: "-1s": must be non-negative`},
-		"MRC-3f/group namespace":                 {noElection + "controllers: {managedResource: {rolloutGroupNamespace: A}}", `controllers.managedResources.rolloutGroupNamespace: Invalid value: "A"`},
 		"audit period":                           {noElection + "controllers: {managedResource: {auditPeriod: 1s}}", `controllers.managedResources.auditPeriod: Invalid value: "1s": must be 0 or at least 1m`},
 		"lease durations":                        {"leaderElection: {resourceNamespace: a, leaseDuration: 5s}", "leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than `RenewDeadline`"},
 		"CLI-5 missing file":                     {"", "missing config file"},

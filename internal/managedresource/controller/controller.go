@@ -26,7 +26,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
-	"github.com/espalier-project/espalier/internal/managedresource/turns"
 	"github.com/espalier-project/espalier/internal/marked"
 )
 
@@ -59,8 +58,6 @@ type Options struct {
 	Clock    clock.PassiveClock
 	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
-	// Turns are the roll-out groups; nil if there are none.
-	Turns *turns.Turns
 	// Applied is called when a ManagedResource was applied, so that its health is judged.
 	Applied func(objects.Owner)
 }
@@ -187,12 +184,8 @@ func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
 	return !isConfirmed && known.AtRest(mr.Generation) && known.Last.Reported(mr) && r.allInSync(ownerOf(mr))
 }
 
-// allInSync reports whether every object of a ManagedResource is known to be in sync, or is left alone until the turn
-// of newer content.
+// allInSync reports whether every object of a ManagedResource is known to be in sync.
 func (r *Reconciler) allInSync(owner objects.Owner) bool {
-	if last := r.states.of(owner).Last; last != nil && last.LeftAlone {
-		return true
-	}
 	progress := r.Tracker.Progress(owner)
 	return len(progress.OutOfSync) == 0 && r.covered(progress.Refs)
 }

@@ -2,9 +2,11 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -58,7 +60,7 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		return nil
 	case brake.Elapsed: // The annotation outlives the condition, which changes with the first deletion.
 		r.Metrics.massDeletions.WithLabelValues("elapsed").Inc()
-		return r.annotate(ctx, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: deletion.Checksum()})
+		return r.setConfirmation(ctx, deletion.Checksum())
 	case brake.Waits:
 	}
 	if !isHeld {
@@ -88,7 +90,23 @@ func (r *normalRun) endConfirmation(ctx context.Context) error {
 	if _, found := r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]; !found || len(r.planned.Unmatched) > 0 {
 		return nil
 	}
-	return r.annotate(ctx, map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: nil})
+	return r.setConfirmation(ctx, nil)
+}
+
+// setConfirmation sets the annotation that confirms a deletion; nil removes it.
+func (r *normalRun) setConfirmation(ctx context.Context, checksum any) error {
+	annotations := map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: checksum}
+	next, err := r.Statuses.PatchMetadata(ctx, r.mr, map[string]any{"annotations": annotations}, true)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errDone
+	case apierrors.IsConflict(err):
+		return errSuperseded
+	case err != nil:
+		return fmt.Errorf("annotating the ManagedResource: %w", err)
+	}
+	r.mr = next
+	return nil
 }
 
 // deletion returns the deletion that the run would make. It leaves out objects that are not deleted: those of other

@@ -17,7 +17,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	"github.com/espalier-project/espalier/internal/managedresource/rollout"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
@@ -32,9 +31,6 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 	if mr, err = r.completeHold(ctx, mr); err != nil || mr == nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.completeGroup(ctx, mr); err != nil {
-		return reconcile.Result{}, err
-	}
 	taken, idle := r.begin(mr)
 	if taken == nil {
 		return idle, nil
@@ -43,7 +39,6 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 	defer run.close()
 	for _, step := range []func(context.Context) error{
 		run.readSecrets,  // The manifests, in one form for all steps.
-		run.heedGroup,    // Content whose turn has not come is not applied: the run keeps up the previous content.
 		run.noticeFight,  // Managers that overwrite the content in turn are named, and the next run waits.
 		run.makePlan,     // The objects to apply, to delete and to release.
 		run.holdDeletion, // A deletion that may be an accident waits, and with it the run.
@@ -81,11 +76,7 @@ type normalRun struct {
 	// decoded has the objects of the manifests, until they are planned.
 	decoded decode.Result
 	content content
-	// previous is true if the run keeps up the content that was applied last, as a roll-out group holds back the
-	// present content. letGo is the revision that the group has let go.
-	previous bool
-	letGo    rollout.Revision
-	planned  *plan.Plan
+	planned *plan.Plan
 	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
 	keys  []objects.ID
 	lost  []resourcesv1alpha1.ObjectReference

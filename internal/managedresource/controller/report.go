@@ -126,7 +126,7 @@ func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.Managed
 			return r.othersHave(owner, d.Ref.ID) || err != nil || len(claims) > 0
 		})
 		return &source.Change{
-			Conditions: append(meta.Conditions(current.Status.Conditions).Invalidation(failedBefore), r.groupChanges(false)...),
+			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(failedBefore),
 			Resources:  &pending,
 		}
 	})
@@ -173,7 +173,6 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.holds.keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
-	complete := r.applier.held == 0 && len(r.holds.of(owner)) == 0
 	checksum, newer, isComplete := r.content.checksum(), false, false
 	var change *source.Change
 	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
@@ -181,8 +180,8 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 			return nil
 		}
 		change = &source.Change{
-			Conditions: append([]meta.ConditionChange{applied}, r.groupChanges(complete)...), Resources: &inventory,
-			Reconciled: &source.Reconciled{Generation: r.reconciled(), Checksum: checksum},
+			Conditions: []meta.ConditionChange{applied}, Resources: &inventory,
+			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
 		}
 		var known []meta.ConditionChange
 		if known, isComplete = r.Assessor.KnownHealth(inventory); isComplete && succeeded { // As it is when it is written.
@@ -203,7 +202,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum,
 		Content: meta.ContentDigest(&mr.Spec, checksum), Manifests: r.manifests(),
-		Applied: applied, Inventory: meta.InventoryDigest(inventory), Previous: r.previous, Observed: r.reconciled(),
+		Applied: applied, Inventory: meta.InventoryDigest(inventory),
 	}
 	r.succeeded(ctx, completed)
 	if !isComplete || change.Later > 0 {
@@ -229,14 +228,6 @@ func (r *normalRun) manifests() brake.Manifests {
 	return manifests
 }
 
-// reconciled returns the generation that the status names: the previous one, if its content was kept up.
-func (r *normalRun) reconciled() int64 {
-	if r.previous {
-		return r.mr.Status.ObservedGeneration
-	}
-	return r.mr.Generation
-}
-
 // appliedChange returns the condition that the run ends with.
 func (r *normalRun) appliedChange() meta.ConditionChange {
 	switch {
@@ -255,7 +246,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
 	owner, now := ownerOf(r.mr), r.Clock.Now()
 	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
-	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 && !r.previous {
+	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 {
 		r.Metrics.changes.Observe(r.Clock.Since(command.Since).Seconds())
 	}
 	r.Metrics.ignoredObjects.are(owner, r.content.ignored, now)

@@ -18,7 +18,7 @@ const mostRead = 8
 // noticeFight records the content that the run read. If the content alternates, it reads the writers, and reports
 // managers that overwrite the Secrets or the specification in turn (MRB-41).
 func (r *normalRun) noticeFight(ctx context.Context) error {
-	if r.previous || r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {
+	if r.taken.Last == nil || r.taken.HasRead(r.mr.Generation, r.content.versions) {
 		return nil // Nothing is known to have changed.
 	}
 	read := lifecycle.ContentRead{Digest: meta.ContentDigest(&r.mr.Spec, r.content.checksum())}

@@ -120,9 +120,9 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
 		return false
 	}
-	operationAsks, groupChanges := r.operationAsks(before, after), r.groupChanged(before, after)
+	operationAsks := r.operationAsks(before, after)
 	switch {
-	case r.holdChanged(before, after), groupChanges,
+	case r.holdChanged(before, after),
 		before.UID != after.UID, // Deleted and created again while the watch was away.
 		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,

@@ -12,7 +12,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
-	"github.com/espalier-project/espalier/internal/managedresource/turns"
 )
 
 // Reads returns the engine's reads of the source; in the target it may read and write every kind that ManagedResources
@@ -32,12 +31,6 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 		all = append(all, feature.Read{Cluster: feature.Source, Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 			Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{source.ClusterIdentity}, Form: feature.Live})
 	}
-	if namespace := ptr.Deref(cfg.Controllers.ManagedResource.RolloutGroupNamespace, ""); namespace != "" {
-		all = append(all, feature.Read{
-			Cluster: feature.Source, Resource: "configmaps", Namespace: namespace, Selector: resourcesv1alpha1.LabelRolloutGroup,
-			Form: feature.Stream,
-		})
-	}
 	return all
 }
 
@@ -50,10 +43,6 @@ func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
 		{Cluster: feature.Source, Resource: "events", Verbs: []string{"create"}},
 		{Cluster: feature.Target, Group: "*", Resource: "*", ClusterScoped: true, Verbs: []string{"*"}},
 	}
-	if namespace := ptr.Deref(cfg.Controllers.ManagedResource.RolloutGroupNamespace, ""); namespace != "" {
-		all = append(all, feature.Write{Cluster: feature.Source, Resource: "events", Namespace: namespace,
-			Verbs: []string{"create"}})
-	}
 	return all
 }
 
@@ -61,5 +50,4 @@ func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
 func Metrics(registry prometheus.Registerer) {
 	controller.NewMetrics(registry)
 	target.NewMetrics(registry)
-	turns.NewMetrics(registry)
 }

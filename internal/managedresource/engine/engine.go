@@ -31,7 +31,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
-	"github.com/espalier-project/espalier/internal/managedresource/turns"
 	"github.com/espalier-project/espalier/internal/marked"
 )
 
@@ -66,7 +65,6 @@ type Engine struct {
 	secrets *source.Secrets
 	events  *source.Events
 	metrics *controller.Metrics
-	turns   *turns.Turns
 	started start
 }
 
@@ -102,7 +100,6 @@ func New(options Options) (*Engine, error) {
 		Options: options, client: client, watches: watches, tracker: l, metrics: metrics,
 		secrets: source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock,
 			options.Log.WithName("secrets")),
-		turns:  newTurns(options),
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil
 }
@@ -147,9 +144,6 @@ func (e *Engine) start(group *kit.Group) error {
 		return err
 	}
 	reconciler, judges := e.reconcilers(class, identity)
-	if err := e.followGroups(group, informer, reconciler.Triggers); err != nil {
-		return err
-	}
 	// ^No change of a Secret is missed from here on, and the watches know their Secrets before they begin.
 	e.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
 	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
@@ -185,7 +179,7 @@ func (e *Engine) reconcilers(class meta.Class,
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Marked: e.Marked,
 		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Turns: e.turns, Applied: changed,
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: changed,
 		AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
 	})
 	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses,
@@ -224,31 +218,6 @@ func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, jud
 		}
 	}
 	return nil
-}
-
-// newTurns returns the roll-out groups that a configuration has; nil if it has none.
-func newTurns(o Options) *turns.Turns {
-	namespace := ptr.Deref(o.Config.Controllers.ManagedResource.RolloutGroupNamespace, "")
-	if namespace == "" {
-		return nil
-	}
-	class := meta.NewClass(*o.Config.Controllers.ResourceClass)
-	return turns.New(turns.Options{
-		Namespace: namespace, Source: o.Source, Counts: class.Responsible, Clock: o.Clock,
-		Metrics: turns.NewMetrics(o.Registry), Log: o.Log.WithName("rollout"),
-	})
-}
-
-// followGroups follows the roll-out groups, and subscribes to the turns of their members.
-func (e *Engine) followGroups(group *kit.Group, informer cache.Informer, triggers *controller.Triggers) error {
-	if e.turns == nil {
-		return nil
-	}
-	if err := e.turns.Follow(informer); err != nil {
-		return err
-	}
-	context.AfterFunc(group.Context(), e.turns.Subscribe("", triggers.Turn))
-	return group.Add(leaderOnly{e.turns.Start})
 }
 
 // expect gives the watches the existing objects. If that fails, the objects are read one by one, which takes longer

@@ -142,7 +142,7 @@ func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 // HasRead reports whether the last successful run was for this form of the ManagedResource, and read these versions of
 // Secrets, whose content is the same as then.
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
-	return !r.SecretsMissed && r.Last != nil && !r.Last.Previous && r.Last.Generation == generation &&
+	return !r.SecretsMissed && r.Last != nil && r.Last.Generation == generation &&
 		maps.Equal(versions, r.Last.Secrets)
 }
 
@@ -159,25 +159,12 @@ type Completed struct {
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64
-	// Previous is true if the run kept up the previous content, as a roll-out group holds back the present one.
-	// Observed is the generation that the status has then.
-	Previous bool
-	Observed int64
-	// LeftAlone is true if the run left all objects alone, as the previous content is no longer available.
-	LeftAlone bool
-}
-
-func (c *Completed) observed() int64 {
-	if c.Previous {
-		return c.Observed
-	}
-	return c.Generation
 }
 
 // Reported reports whether the status still shows the result of the run. A former leader may have begun or ended
 // another run since. Another writer may have removed entries from the inventory, which would orphan their objects.
 func (c *Completed) Reported(mr *resourcesv1alpha1.ManagedResource) bool {
-	return mr.Status.ObservedGeneration == c.observed() && mr.Status.SecretsDataChecksum != nil &&
+	return mr.Status.ObservedGeneration == c.Generation && mr.Status.SecretsDataChecksum != nil &&
 		*mr.Status.SecretsDataChecksum == c.Checksum &&
 		shows(mr, c.Applied, c.Inventory)
 }

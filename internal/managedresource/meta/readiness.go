@@ -41,19 +41,17 @@ func (c Conditions) readiness() (resourcesv1alpha1.ConditionStatus, ConditionCha
 	for _, needed := range []struct {
 		conditionType resourcesv1alpha1.ConditionType
 		good          resourcesv1alpha1.ConditionStatus
-		optional      bool
 	}{
-		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, false},
-		{resourcesv1alpha1.RolloutHeld, resourcesv1alpha1.ConditionFalse, true},
-		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, false},
-		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, false},
+		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue},
+		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue},
+		{resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse},
 	} {
 		condition := c.Get(needed.conditionType)
 		switch {
-		case condition == nil && needed.optional || condition != nil && condition.Status == needed.good:
 		case condition == nil:
 			return resourcesv1alpha1.ConditionUnknown,
 				ConditionChange{needed.conditionType, "", resourcesv1alpha1.ReasonConditionInitialized, messageInitialized}
+		case condition.Status == needed.good:
 		case condition.Status == resourcesv1alpha1.ConditionFalse:
 			return resourcesv1alpha1.ConditionFalse, changeOf(condition)
 		default:

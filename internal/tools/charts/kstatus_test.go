@@ -49,8 +49,6 @@ func TestKstatus(t *testing.T) {
 		"T4-8/a Secret is missing":          {1, false, append(fine, applied("False", "CannotReadSecret")), status.InProgressStatus, "message of CannotReadSecret"},
 		"T4-8/unhealthy":                    {1, false, append(fine, change(resourcesv1alpha1.ResourcesHealthy, "False", "DeploymentUnhealthy")), status.InProgressStatus, "message of DeploymentUnhealthy"},
 		"T4-8/being rolled out":             {1, false, append(fine, change(resourcesv1alpha1.ResourcesProgressing, "True", "DeploymentProgressing")), status.InProgressStatus, "message of DeploymentProgressing"},
-		"T4-8/held by its group":            {1, false, append(fine, change(resourcesv1alpha1.RolloutHeld, "True", "RolloutWaiting")), status.InProgressStatus, "message of RolloutWaiting"},
-		"T4-8/let go by its group":          {1, false, append(fine, change(resourcesv1alpha1.RolloutHeld, "False", "RolloutLetGo")), status.CurrentStatus, ""},
 		"T4-8/old objects are going":        {1, false, append(fine, applied("Progressing", "DeletionPending")), status.InProgressStatus, "message of DeletionPending"},
 		"T4-8/ignored":                      {1, false, append(fine, meta.IgnoredChanges()...), status.CurrentStatus, ""},
 	} {

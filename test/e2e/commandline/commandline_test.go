@@ -309,7 +309,7 @@ func TestKubectlEspalier(t *testing.T) {
 	if !strings.Contains(help.stdout, "\nUsage:\n  kubectl espalier COMMAND\n") {
 		t.Errorf("CLI-9: the help is\n%s", help.stdout)
 	}
-	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "rollout", "confirm", "manifests", "check", "completion", "version"} {
+	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "confirm", "manifests", "check", "completion", "version"} {
 		if help.code != 0 || !strings.Contains(help.stdout, "\n  "+verb+" ") {
 			t.Errorf("CLI-60: exit code %d, no verb %s in\n%s%s", help.code, verb, help.stdout, help.stderr)
 		}

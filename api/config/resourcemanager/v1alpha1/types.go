@@ -240,10 +240,6 @@ type ManagedResourceControllerConfig struct {
 	// Argo CD and Helm. Default true, and false under profile gardener.
 	// +optional
 	ReadyCondition *bool `json:"readyCondition,omitempty"`
-	// RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups (annotation
-	// resources.gardener.cloud/rollout-group). Default none: the annotation has no effect.
-	// +optional
-	RolloutGroupNamespace *string `json:"rolloutGroupNamespace,omitempty"`
 	// MassDeletion configures the brake on deletions that may be an accident.
 	// +optional
 	MassDeletion MassDeletionConfig `json:"massDeletion"`

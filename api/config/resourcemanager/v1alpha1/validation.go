@@ -93,11 +93,6 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	if d := c.ManagedResource.AuditPeriod; d != nil && d.Duration != 0 && d.Duration < time.Minute {
 		all = append(all, field.Invalid(managedResources.Child("auditPeriod"), d.Duration.String(), "must be 0 or at least 1m"))
 	}
-	if namespace := c.ManagedResource.RolloutGroupNamespace; namespace != nil && *namespace != "" {
-		for _, msg := range validation.IsDNS1123Label(*namespace) {
-			all = append(all, field.Invalid(managedResources.Child("rolloutGroupNamespace"), *namespace, msg))
-		}
-	}
 	if c.IstioClusterConfiguration.Enabled {
 		all = append(all, workers(c.IstioClusterConfiguration.ConcurrentSyncs, path.Child("istioClusterConfiguration"))...)
 	}

@@ -279,11 +279,6 @@ func (in *ManagedResourceControllerConfig) DeepCopyInto(out *ManagedResourceCont
 		*out = new(bool)
 		**out = **in
 	}
-	if in.RolloutGroupNamespace != nil {
-		in, out := &in.RolloutGroupNamespace, &out.RolloutGroupNamespace
-		*out = new(string)
-		**out = **in
-	}
 	in.MassDeletion.DeepCopyInto(&out.MassDeletion)
 }
 

@@ -115,7 +115,6 @@ var map_ManagedResourceControllerConfig = map[string]string{
 	"auditPeriod":               "AuditPeriod is the time between two metadata lists of each kind, which find changes that no watch reported; 0 means none. Default 24h.",
 	"allowHolds":                "AllowHolds exempts objects of the target with the annotation resources.gardener.cloud/leave-alone-until from repair; the annotation resources.gardener.cloud/allow-holds of their ManagedResource overrides it. Default: true if the target is the source, else false.",
 	"readyCondition":            "ReadyCondition adds the conditions Ready, Reconciling and Stalled for clients with kstatus, such as Flux, Argo CD and Helm. Default true, and false under profile gardener.",
-	"rolloutGroupNamespace":     "RolloutGroupNamespace is the namespace of the source with the ConfigMaps of roll-out groups (annotation resources.gardener.cloud/rollout-group). Default none: the annotation has no effect.",
 	"massDeletion":              "MassDeletion configures the brake on deletions that may be an accident.",
 }
 
