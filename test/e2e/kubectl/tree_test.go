@@ -104,7 +104,7 @@ func TestCompletion(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, "completed", configMaps(ns, 2))
 	completer := filepath.Join(filepath.Dir(plugin), "kubectl_complete-espalier")
-	must(t, os.Symlink("resource-manager", completer))
+	must(t, os.Symlink(harness.Client, completer))
 	flags := []string{"-n", ns, "--kubeconfig=" + source.Kubeconfig, "--target-kubeconfig=" + target.Kubeconfig}
 	for name, tc := range map[string]struct {
 		arguments []string
