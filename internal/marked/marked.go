@@ -232,7 +232,7 @@ type Metrics struct{ acquittals *prometheus.CounterVec }
 // NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{acquittals: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "espalier_garbage_collector_acquittals_total", Help: "Condemned ConfigMaps and Secrets that something refers to, by the finder.",
+		Name: "espalier_garbage_collector_acquittals_total", Help: "ConfigMaps and Secrets whose mark for deletion was removed because something refers to them, by the finder.",
 	}, []string{"by"})}
 	registry.MustRegister(m.acquittals)
 	return m

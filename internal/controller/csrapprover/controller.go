@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Approvals.Update(ctx, answered); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the approval: %w", err)
 	}
-	log.FromContext(ctx).Info("Judged a certificate signing request", "signer", asked.Signer, "user", meta.Shortened(asked.Username, maxUser), "outcome", verdict.Outcome, "reason", verdict.Reason)
+	log.FromContext(ctx).Info("Decided about a certificate signing request", "signer", asked.Signer, "user", meta.Shortened(asked.Username, maxUser), "outcome", verdict.Outcome, "reason", verdict.Reason)
 	r.Metrics.decided(asked.Signer, verdict.Outcome)
 	return reconcile.Result{}, nil
 }

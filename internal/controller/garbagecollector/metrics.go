@@ -18,7 +18,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		deletions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_deletions_total", Help: "Unreferenced ConfigMaps and Secrets that were deleted."}, []string{"kind"}),
-		marks:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_condemnations_total", Help: "Unreferenced ConfigMaps and Secrets that were condemned."}, []string{"kind"}),
+		marks:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_garbage_collector_condemnations_total", Help: "Unreferenced ConfigMaps and Secrets that were marked for deletion."}, []string{"kind"}),
 		success:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_last_success_timestamp_seconds", Help: "End of the last run without a failure."}),
 		unread:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "espalier_garbage_collector_unreadable_holders", Help: "Possible referrers that the last run could not read; it collected nothing in their namespaces."}),
 	}

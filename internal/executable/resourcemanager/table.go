@@ -61,7 +61,7 @@ func Table() []Row {
 		},
 		{
 			Name: garbagecollector.Name, Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader,
-			Doc:   "Condemns ConfigMaps and Secrets that nothing refers to any more, and deletes them later.",
+			Doc:   "Marks unreferenced ConfigMaps and Secrets, and deletes them later.",
 			Reads: garbagecollector.Reads, Writes: garbagecollector.Writes, Start: startGarbageCollector,
 			Metrics: collectorMetrics,
 		},

@@ -171,7 +171,7 @@ const (
 	Observed
 	// Confirmed was waited for, or confirmed by a user.
 	Confirmed
-	// Elapsed has waited long enough; the caller puts on record that it is confirmed.
+	// Elapsed has waited long enough; the caller sets the annotation that confirms it.
 	Elapsed
 )
 

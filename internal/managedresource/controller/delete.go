@@ -282,7 +282,7 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 		namespace.SetFinalizers(nil) // They were removed above, and none can be added to what is being deleted.
 		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
 		if err := p.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
-			return fmt.Errorf("finalizing it: %w", err)
+			return fmt.Errorf("removing the finalizers of the Namespace: %w", err)
 		}
 		wrote(ctx, plan.Finalized, plan.NameOf(live))
 	}

@@ -14,7 +14,7 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// dependency is what objects of a plan need to be applied: a Namespace, a custom kind, or the list of autoscalers.
+// dependency identifies a Namespace, a custom kind, or the list of autoscalers, without which objects are not applied.
 type dependency struct {
 	namespace   string
 	kind        schema.GroupKind

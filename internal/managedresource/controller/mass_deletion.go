@@ -159,10 +159,10 @@ func shows(mr *resourcesv1alpha1.ManagedResource, change meta.ConditionChange) b
 	return condition != nil && condition.Reason == change.Reason && condition.Message == change.Message
 }
 
-// seeEvery returns the interval at which a run looks at the condition of a deletion that waits.
+// seeEvery returns the interval at which a run reads the condition of a deletion that waits.
 func seeEvery(wait time.Duration) time.Duration { return min(wait/10, time.Minute) }
 
-// seenWithin returns the longest time between two looks at the condition that is no gap.
+// seenWithin returns the longest time between two reads of the condition that is no gap.
 func seenWithin(wait time.Duration) time.Duration { return 2*seeEvery(wait) + 10*time.Second }
 
 // confirmsDeletion reports whether a deletion is confirmed that was not before.

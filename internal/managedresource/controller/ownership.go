@@ -18,7 +18,7 @@ import (
 
 // errOwnershipPending is the error of an object that another ManagedResource is about to release: it is decided in a
 // moment which of the two deletes the object, or whether a third one gets it.
-var errOwnershipPending = errors.New("another ManagedResource that has it is about to let go of it")
+var errOwnershipPending = errors.New("another ManagedResource also manages this object and is releasing it; retrying")
 
 // judge returns the verdict about an object that a ManagedResource leaves.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, entry *objects.Entry,

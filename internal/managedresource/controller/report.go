@@ -141,7 +141,7 @@ func unannounced(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, caus
 	inventory := planned.Pending(mr.Status.Resources, func(*plan.Desired) bool { return false })
 	text, err := json.Marshal(inventory)
 	if err != nil || len(text) < longInventory {
-		return fmt.Errorf("putting on record what is about to be applied: %w", cause)
+		return fmt.Errorf("writing the inventory before applying: %w", cause)
 	}
 	return fmt.Errorf("the inventory of %d objects, with their labels and annotations, has %.1f MiB, and may be too long"+
 		" for the status; spread the objects over several ManagedResources, or take long annotations away: %w",

@@ -15,7 +15,7 @@ import (
 const tooManyTimeouts = 3
 
 // errNotTried is the error of an object that is not tried.
-var errNotTried = errors.New("not tried, as requests for other objects of its kind took too long")
+var errNotTried = errors.New("the object was not tried, because requests for other objects of its kind took too long; retrying")
 
 // breaker counts, in one run, the requests for objects of a kind that took too long.
 type breaker struct {

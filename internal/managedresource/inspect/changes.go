@@ -245,7 +245,7 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	case ownership.HandOver:
 		return newChange(HandOver, ref, "no manifest describes it any more, and "+verdict.Why)
 	case ownership.Wait:
-		return newChange(Leave, ref, "no manifest describes it any more; another ManagedResource that has it is about to let go of it, too")
+		return newChange(Leave, ref, "no manifest describes the object any more; another ManagedResource also manages it, and is releasing it, too")
 	}
 	return newChange(Leave, ref, "no manifest describes it any more, but "+verdict.Why)
 }

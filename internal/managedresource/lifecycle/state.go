@@ -175,15 +175,15 @@ func shows(mr *resourcesv1alpha1.ManagedResource, applied meta.ConditionChange, 
 		meta.InventoryDigest(mr.Status.Resources) == inventory
 }
 
-// Held is what this process has seen of the condition about a mass deletion that waits (MRX-21).
+// Held records since when this process sees the condition about a mass deletion that waits (MRX-21).
 type Held struct {
 	// Message is the condition's.
 	Message string
-	// Since is the time of the first look that saw it, Seen that of the last one; there was no gap between them.
+	// Since is the time of the first read that found it, Seen that of the last one; there was no gap between them.
 	Since, Seen time.Time
 }
 
-// SeenAgain returns the state after another look at a condition with a message, which continues the former ones unless
+// SeenAgain returns the state after another read of a condition with a message, which continues the former ones unless
 // the last one is longer ago than a gap.
 func (h Held) SeenAgain(message string, now time.Time, gap time.Duration) Held {
 	if h.Message != message || now.Sub(h.Seen) > gap || now.Before(h.Seen) {

@@ -495,7 +495,7 @@ func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialOb
 	}
 	return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(),
 		bound.Name,
-		fmt.Errorf("it has generation %d at the version of generation %d", answer.Generation, bound.Generation))
+		fmt.Errorf("the ManagedResource has generation %d at the version of generation %d: the source was restored; retrying", answer.Generation, bound.Generation))
 }
 
 // metadataOf returns an object that decodes only the metadata of an answer.

@@ -261,7 +261,7 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		return recorded, nil, nil
 	}
 	if err := a.timedOut[entry.GroupKind()]; err != nil {
-		return objects.Object{}, nil, fmt.Errorf("not read, as another one of its kind was not: %w", err)
+		return objects.Object{}, nil, fmt.Errorf("the object was not read, because reading another object of its kind failed: %w", err)
 	}
 	return a.read(ctx, ref, recorded)
 }

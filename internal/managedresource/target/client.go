@@ -156,7 +156,7 @@ func (c *Client) Resize(ctx context.Context, object *unstructured.Unstructured, 
 
 // ErrMisplaced is the error of a write for an object with a namespace whose kind is cluster-scoped now, or the other
 // way round. The object is not written to its new place, because no inventory has that place on record.
-var ErrMisplaced = errors.New("its kind is now served with another scope")
+var ErrMisplaced = errors.New("the kind of the object is now served with another scope; the next run finds its place")
 
 // write sends an object. If only its metadata is needed afterwards, only that is requested: building, sending and
 // decoding the rest would be a third of the work on both sides.

@@ -36,7 +36,7 @@ func SelectorOf(workload *unstructured.Unstructured) (string, error) {
 		return "", err
 	}
 	if compiled.Empty() {
-		return "", errors.New("its selector is empty and would match everything in the namespace")
+		return "", errors.New("the selector of the object is empty and would match every object in the namespace")
 	}
 	return compiled.String(), nil
 }
