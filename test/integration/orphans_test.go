@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-// TestOrphans: an object that carries our origin, as we wrote it, and is in no inventory is reported, and stays. What kube-controller-manager made of a
-// Deployment carries a copy of its origin, and so does what somebody copied: neither is reported (MRB-54).
+// TestOrphans: an object that carries our origin, as we wrote it, and is in no inventory is reported, and stays. The ReplicaSet of a Deployment carries
+// a copy of its origin, and so does an object that another writer copied: neither is reported (MRB-54).
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

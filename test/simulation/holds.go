@@ -21,7 +21,7 @@ const (
 	shortestWatch = 10 * time.Minute
 )
 
-// spared is what holds mean for an object.
+// spared has the effects of holds on an object.
 type spared uint8
 
 const (
@@ -34,9 +34,9 @@ const (
 	sparedKinds = iota
 )
 
-// sparing is whether an object is left alone since when, as far as ManagedResources and the object itself say.
+// sparing has the effects of holds on an object, and since when, as far as ManagedResources and the object itself say.
 type sparing struct {
-	// surely is what holds mean to all who want the object, perhaps what they mean to any of them, until the time in ends.
+	// surely has the effects for all who want the object, perhaps those for any of them, until the time in ends.
 	surely, perhaps spared
 	ends            time.Time
 	// since is since when each part surely is, until when it last perhaps was.
@@ -72,7 +72,7 @@ func (w *world) allowsHolds(mr object) bool {
 	return err == nil && allowed || err != nil && w.scenario.Holds.Allow
 }
 
-// sparedNow is what holds mean now for an object that somebody wants.
+// sparedNow returns the present effects of holds on an object that somebody wants.
 func (w *world) sparedNow(at fake.Key, now time.Time) (surely, perhaps spared, ends time.Time) {
 	key, _ := w.keyLocked(thingAt(at))
 	own := holdOf(w.target.GetLocked(key), now)
@@ -144,7 +144,7 @@ func (w *world) noteSparing() {
 	}
 }
 
-// lately is what holds may mean for an object, or may have meant a while ago, so that it need not be as it is wanted.
+// lately returns the effects that holds may have on an object, or may have had a while ago, so that it need not be as it is wanted.
 func (w *world) lately(at fake.Key) (parts spared) {
 	if !w.scenario.Holds.On {
 		return 0
@@ -174,7 +174,7 @@ func (w *world) isDisturbed() bool {
 	return len(w.scenario.Faults) > 0 || slices.ContainsFunc(w.scenario.Steps, func(s Step) bool { return disturbs[s.Do] })
 }
 
-// certainly is what holds have meant for an object for so long that every instance must have heard of that.
+// certainly returns the effects that holds have had on an object for so long that every instance must have heard of that.
 func (w *world) certainly(at fake.Key) (parts spared) {
 	s := w.sparing[unscoped(at)]
 	for i := range sparedKinds {
