@@ -156,9 +156,6 @@ func (p *treePrinter) branch(b *inspect.Branch, now time.Time) []row {
 	for _, i := range b.Ignored {
 		state += fmt.Sprintf(", %s set%s", i.Annotation, byWhom(i))
 	}
-	if len(b.Fights) > 0 {
-		state += "; fight at the source: " + b.Fights[0].Text
-	}
 	rows := []row{{columns: [4]string{"ManagedResource " + b.Namespace + "/" + b.Name, p.state(state), ago(now, b.Created.Time), ""}, level: b.Level}}
 	for i := range b.Leaves {
 		mark := "├─ "

@@ -38,7 +38,7 @@ func fullReport() *inspect.Report {
 		Health:   "unhealthy: condition \"Available\" has invalid status False\nnext line \x1b[31m",
 		Writers:  []inspect.Writer{kubectl, {Manager: "kube-controller-manager", Subresource: "status", Time: minutesAgo(1)}, ours},
 		Repairs:  []inspect.Occurrence{{Time: *minutesAgo(5), Reason: "ObjectChanged", Text: `was changed by "kubectl-edit" at spec.replicas; it was repaired`, By: "kubectl-edit"}},
-		Fights:   []inspect.Occurrence{{Time: *minutesAgo(5), Reason: "SourceFight", Text: "Secret dns is overwritten in turn"}},
+		Fights:   []inspect.Occurrence{{Time: *minutesAgo(5), Reason: "ObjectChanged", Text: "is changed repeatedly"}},
 		Deleted:  []inspect.Occurrence{{Time: *minutesAgo(5), Reason: "ObjectsWritten", Text: "a run of ManagedResource shoot--a--b/dns deleted it, because no manifest has the object"}},
 		Deletion: inspect.Deletion{Since: minutesAgo(10), Holds: []string{"finalizer example.com/hold (holder)"}},
 		Ignored:  []inspect.Ignored{{What: "spec.replicas", Where: "in the manifest", Annotation: "resources.gardener.cloud/preserve-replicas", Value: "true", By: "gardenlet", Since: minutesAgo(120)}},

@@ -8,9 +8,7 @@ const labelNamespace = "managedresource_namespace"
 
 // Metrics are the metrics of the controller.
 type Metrics struct {
-	objects *prometheus.CounterVec
-	// sourceFights counts by the kind of the object that is fought over, Secret or ManagedResource.
-	sourceFights      *prometheus.CounterVec
+	objects           *prometheus.CounterVec
 	sourceRunsDelayed prometheus.Counter
 	drift             *prometheus.CounterVec
 	objectsHeld       prometheus.Counter
@@ -35,10 +33,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		objects: counters("espalier_managedresource_objects_total",
 			"Processed objects: created, updated, unchanged, failed; skipped without a request.", "kind", "result"),
-		sourceFights: counters("espalier_managedresource_source_fights_total",
-			"Fights of several managers over Secrets and ManagedResources, counted every half hour.", "kind"),
 		sourceRunsDelayed: counter("espalier_managedresource_source_runs_delayed_total",
-			"Runs delayed because several managers fight over the content."),
+			"Runs delayed because a Secret or specification changes too often."),
 		drift: counters("espalier_managedresource_drift_corrected_total",
 			"Repairs of objects that another writer changed or deleted.", "kind"),
 		objectsHeld: counter("espalier_managedresource_repairs_delayed_total",
@@ -78,7 +74,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"End of the first hold on a ManagedResource or its objects.",
 			labelNamespace, "name"),
 	}
-	registry.MustRegister(m.objects, m.sourceFights, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed,
+	registry.MustRegister(m.objects, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed,
 		m.failures, m.deleted, m.massDeletions, m.takeovers,
 		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count,
 		m.ignoredObjects.since, m.held, m.heldUntil)

@@ -39,7 +39,6 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 	defer run.close()
 	for _, step := range []func(context.Context) error{
 		run.readSecrets,  // The manifests, in one form for all steps.
-		run.noticeFight,  // Managers that overwrite the content in turn are named, and the next run waits.
 		run.makePlan,     // The objects to apply, to delete and to release.
 		run.holdDeletion, // A deletion that may be an accident waits, and with it the run.
 		run.confirmLost,  // Nothing is taken out of the plan by Secrets that were not there together.
@@ -98,17 +97,17 @@ func (r *normalRun) close() {
 // begin takes over the requests for a ManagedResource. If there is nothing to do, it returns nil, and the time of the
 // next check.
 func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
+	if wait := r.states.waitForSource(mr); wait > 0 {
+		r.Metrics.sourceRunsDelayed.Inc()
+		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
+		return nil, reconcile.Result{RequeueAfter: wait}
+	}
 	rests, pending := r.nothingToDo(mr), r.states.get(mr).Pending
 	event := lifecycle.RunBegins{Reported: rests, InSync: rests, Held: pending != nil && r.stillHeld(mr, pending)}
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
 		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
-	}
-	if command, found := commands.Find(lifecycle.HoldBack); found {
-		r.Metrics.sourceRunsDelayed.Inc()
-		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
-		return nil, reconcile.Result{RequeueAfter: command.After}
 	}
 	return taken, reconcile.Result{} // Without a run, the sweep finds the next reason for one.
 }

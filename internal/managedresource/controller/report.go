@@ -201,8 +201,8 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	r.applier.passOn()
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum,
-		Content: meta.ContentDigest(&mr.Spec, checksum), Manifests: r.manifests(),
-		Applied: applied, Inventory: meta.InventoryDigest(inventory),
+		Manifests: r.manifests(),
+		Applied:   applied, Inventory: meta.InventoryDigest(inventory),
 	}
 	r.succeeded(ctx, completed)
 	if !isComplete || change.Later > 0 {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -25,6 +26,39 @@ type states struct {
 	// secrets are the names of the Secrets that the last run was going to read; readers is the reverse.
 	secrets map[objects.Owner][]string
 	readers map[types.NamespacedName]map[objects.Owner]struct{}
+	// pace has, for each ManagedResource that changed, the token bucket of its runs.
+	pace map[objects.Owner]*rate.Limiter
+}
+
+const (
+	// sourceBurst is the number of runs that changes of the source cause without delay; then there is one every
+	// sourcePause (MRB-56).
+	sourceBurst = 20
+	sourcePause = 10 * time.Second
+)
+
+// waitForSource returns the time to wait before a run that a change of the specification or of a Secret causes, so
+// that a controller that rewrites them without end does not cause runs without end (MRB-56). A repeated run, and one
+// that a user requested, do not wait.
+func (s *states) waitForSource(mr *resourcesv1alpha1.ManagedResource) time.Duration {
+	known := s.get(mr)
+	if !known.SourceChanged || known.Inbox.Requested {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limiter, found := s.pace[ownerOf(mr)]
+	if !found {
+		limiter = rate.NewLimiter(rate.Every(sourcePause), sourceBurst)
+		s.pace[ownerOf(mr)] = limiter
+	}
+	now := s.clock.Now()
+	reservation := limiter.ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now)
+	}
+	return wait
 }
 
 // step applies an event of a run for a ManagedResource, or of its watch.
@@ -86,13 +120,14 @@ func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts li
 	if commands.Has(lifecycle.Forget) {
 		s.readsLocked(owner, nil)
 		delete(s.byOwner, owner)
+		delete(s.pace, owner)
 		return commands
 	}
 	if next.UID != before.UID {
 		s.readsLocked(owner, nil)
 	}
 	if s.byOwner == nil {
-		s.byOwner = map[objects.Owner]lifecycle.State{}
+		s.byOwner, s.pace = map[objects.Owner]lifecycle.State{}, map[objects.Owner]*rate.Limiter{}
 	}
 	s.byOwner[owner] = next
 	return commands
@@ -207,15 +242,6 @@ func (s *states) secretsMissed() []objects.Owner {
 		}
 	}
 	return owners
-}
-
-// sweep drops state that ManagedResources at rest no longer need.
-func (s *states) sweep() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for owner := range s.byOwner {
-		s.stepKnownLocked(owner, lifecycle.Swept{})
-	}
 }
 
 // forget drops the State of a ManagedResource.

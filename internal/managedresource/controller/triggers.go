@@ -221,7 +221,6 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 func (t *Triggers) sweep() {
 	r := t.reconciler
 	r.Tracker.Sweep(r.Clock.Now())
-	r.states.sweep()
 	for _, owner := range t.applied() {
 		state := r.states.of(owner)
 		if r.Clock.Now().Before(state.Retry.Until) {

@@ -205,7 +205,7 @@ func TestBranches(t *testing.T) {
 		ManagedResources: []*resourcesv1alpha1.ManagedResource{
 			having("web", "seed", well, "a"), having("fine", "", well, "a", "b"), ignored, having("lacks", "", well, "b", "lost", "a"),
 			having("new", "", nil), having("fails", "", []resourcesv1alpha1.Condition{condition("ResourcesApplied", "False", "ApplyFailed", "no right")}),
-			having("fought", "", well), having("unread", "", well, "unread"),
+			having("unread", "", well, "unread"),
 		},
 		Live: map[objects.ID]*unstructured.Unstructured{
 			{Kind: "ConfigMap", Namespace: "default", Name: "a"}: parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}"),
@@ -215,9 +215,7 @@ func TestBranches(t *testing.T) {
 	}
 	drift := event("ObjectChanged", `v1/ConfigMap/default/a was changed by "kubectl-edit" at data; it was repaired`, 4)
 	drift.InvolvedObject.Name = "fine"
-	fight := event("SourceFight", "Secret x is overwritten in turn", 5)
-	fight.InvolvedObject.Name = "fought"
-	forest.Events = append(forest.Events, drift, fight)
+	forest.Events = append(forest.Events, drift)
 	var got []string
 	for _, b := range forest.Branches() {
 		level, _ := b.Level.MarshalText()
@@ -233,7 +231,6 @@ func TestBranches(t *testing.T) {
 	}
 	want := []string{
 		"resources fails problem not applied (ApplyFailed): no right",
-		"resources fought problem applied, healthy",
 		"resources lacks problem applied, healthy", "  lost problem missing", "  b underway being deleted, held by x/y", "  a fine there",
 		"resources fine underway applied, healthy", "  b underway being deleted, held by x/y", "  a fine there drift by kubectl-edit",
 		"resources new underway not seen by any resource-manager yet",

@@ -22,22 +22,9 @@ type Occurrence struct {
 	By string `json:"by,omitempty"`
 }
 
-// about is the subject of Events of a reason.
-type about int
-
-const (
-	// repairs name objects that another writer changed, and that were or are to be repaired.
-	repairs about = iota + 1
-	// sourceFights name two writers of a ManagedResource or its Secrets.
-	sourceFights
-)
-
-// reasons are the Events of resource-manager that reports interpret. All other Warnings about a ManagedResource are
-// reported as they are.
-var reasons = map[string]about{
-	"ObjectChanged":        repairs,
-	meta.ReasonSourceFight: sourceFights,
-}
+// reasonRepair is the reason of Events that name an object that another writer changed, and that was or is to be
+// repaired. All other Warnings about a ManagedResource are reported as they are.
+const reasonRepair = "ObjectChanged"
 
 // fightText marks the Event of a repair in a fight of two writers.
 const fightText = "is changed repeatedly"
@@ -64,7 +51,7 @@ func repairsOf(events []corev1.Event, owner types.NamespacedName) map[string][]O
 	found := map[string][]Occurrence{}
 	for i := range events {
 		event := &events[i]
-		if reasons[event.Reason] != repairs || !isAbout(event, owner) {
+		if event.Reason != reasonRepair || !isAbout(event, owner) {
 			continue
 		}
 		for sentence := range strings.SplitSeq(event.Message, ". ") {
@@ -149,20 +136,4 @@ func deletionsOf(events []corev1.Event, key objects.ID) (found, unnamed []Occurr
 	}
 	sortOccurrences(found)
 	return found, unnamed
-}
-
-// sourceFightsOf are the fights about what a ManagedResource is made from: itself and its Secrets.
-func sourceFightsOf(events []corev1.Event, owner types.NamespacedName,
-	secrets []corev1.LocalObjectReference) []Occurrence {
-	var found []Occurrence
-	for i := range events {
-		event := &events[i]
-		ofSecret := event.InvolvedObject.Kind == "Secret" && event.InvolvedObject.Namespace == owner.Namespace &&
-			slices.ContainsFunc(secrets, func(ref corev1.LocalObjectReference) bool { return ref.Name == event.InvolvedObject.Name })
-		if reasons[event.Reason] == sourceFights && (ofSecret || isAbout(event, owner)) {
-			found = append(found, Occurrence{Time: eventTime(event), Reason: event.Reason, Text: event.Message})
-		}
-	}
-	sortOccurrences(found)
-	return found
 }

@@ -118,7 +118,7 @@ type Report struct {
 	Failing bool         `json:"failing,omitempty"`
 	Writers []Writer     `json:"writers,omitempty"`
 	Repairs []Occurrence `json:"repairs,omitempty"`
-	// Fights are writers that overwrite each other, of the object or of its source.
+	// Fights are repairs in a fight of two writers of the object.
 	Fights []Occurrence `json:"fights,omitempty"`
 	// Deleted are deletions of the object by resource-manager.
 	Deleted  []Occurrence `json:"deleted,omitempty"`
@@ -227,8 +227,7 @@ func (r *Report) unmanaged(facts *Facts) {
 func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	mr := facts.ManagedResource
 	r.Owner = ownerOf(mr, facts.Proof)
-	occurrences, fights := occurrencesOf(facts.Events, keyOf(mr), facts.Key())
-	r.Repairs, r.Fights = occurrences, slices.Concat(fights, sourceFightsOf(facts.Events, keyOf(mr), mr.Spec.SecretRefs))
+	r.Repairs, r.Fights = occurrencesOf(facts.Events, keyOf(mr), facts.Key())
 	r.Ignored = append(r.Ignored, ignoredOn(mr, onManagedResource, facts.Now)...)
 	if holdUndecided(facts.ManagedResource, facts.Live, facts.Now) {
 		r.NotKnown = append(r.NotKnown,

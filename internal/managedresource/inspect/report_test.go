@@ -172,9 +172,6 @@ func TestExplain(t *testing.T) {
 			}
 		}, InSync, true, []string{`"fights":[{"time":"2026-11-24T17:58:00Z","reason":"ObjectChanged","text":"was changed by \"helm\"`, `"by":"helm"`,
 			`"repairs":[{"time":"2026-11-24T17:58:00Z"`}, []string{"other"}},
-		"CLI-10/a fight at the source": {func(f *Facts) {
-			f.Events = []corev1.Event{event("SourceFight", `Secret web is overwritten alternately by "gardenlet" and "kubectl-edit"`, 3)}
-		}, InSync, true, []string{`"fights":[{"time":"2026-11-24T17:57:00Z","reason":"SourceFight","text":"Secret web is overwritten alternately by`}, nil},
 		"CLI-10/what holds a deletion": {func(f *Facts) {
 			at := metav1.NewTime(now.Add(-time.Hour))
 			f.Live.SetDeletionTimestamp(&at)

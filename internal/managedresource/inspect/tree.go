@@ -54,9 +54,7 @@ type Branch struct {
 	Created   metav1.Time `json:"created"`
 	// Ignored are the exemptions that apply to all of its objects.
 	Ignored []Ignored `json:"ignored,omitempty"`
-	// Fights are those at the source.
-	Fights []Occurrence `json:"fights,omitempty"`
-	Leaves []Leaf       `json:"objects,omitempty"`
+	Leaves  []Leaf    `json:"objects,omitempty"`
 }
 
 // Leaf is a managed object.
@@ -99,11 +97,8 @@ func (f *TreeFacts) Branches() []Branch {
 
 func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 	b := Branch{Namespace: mr.Namespace, Name: mr.Name, Class: ClassOf(mr), Created: mr.CreationTimestamp,
-		Ignored: ignoredOn(mr, onManagedResource, f.Now), Fights: sourceFightsOf(f.Events, keyOf(mr), mr.Spec.SecretRefs)}
+		Ignored: ignoredOn(mr, onManagedResource, f.Now)}
 	b.Level, b.State = stateOf(mr)
-	if len(b.Fights) > 0 {
-		b.Level = Problem
-	}
 	rest := repairsOf(f.Events, keyOf(mr))
 	for i := range mr.Status.Resources {
 		leaf := f.leaf(mr, &mr.Status.Resources[i], rest)

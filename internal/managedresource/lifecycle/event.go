@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
@@ -32,8 +31,6 @@ const (
 	fullRequested
 	periodEnded
 	runBegins
-	contentRead
-	writersFound
 	objectsVisited
 	runSucceeded
 	deletionsPending
@@ -42,7 +39,6 @@ const (
 	runStopped
 	pruneBegins
 	deletionBegins
-	swept
 	gone
 )
 
@@ -50,8 +46,8 @@ func (k kind) String() string {
 	return [...]string{
 		"TakenUp", "OperationFound", "OperationChanged", "SpecChanged", "SecretChanged", "SecretsMissed", "FullRequested",
 		"PeriodEnded", "RunBegins",
-		"ContentRead", "WritersFound", "ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded",
-		"RunStopped", "PruneBegins", "DeletionBegins", "Swept", "Gone",
+		"ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded",
+		"RunStopped", "PruneBegins", "DeletionBegins", "Gone",
 	}[k]
 }
 
@@ -83,13 +79,6 @@ type (
 		// Held is true if the only work left for the run is to await objects that are not gone yet.
 		Held bool
 	}
-	// ContentRead means that the run has read its content. Equal contents have equal digests.
-	ContentRead struct{ Digest uint64 }
-	// WritersFound has the writers of the content that the run read, or of a later one.
-	WritersFound struct {
-		Writers []meta.Writer
-		Later   bool
-	}
 	// ObjectsVisited means that the run has visited these objects. If it fails, the next run need not visit them
 	// again.
 	ObjectsVisited struct{ Objects map[objects.ID]struct{} }
@@ -111,8 +100,6 @@ type (
 	PruneBegins struct{}
 	// DeletionBegins means that the ManagedResource is being deleted, or went to another class.
 	DeletionBegins struct{}
-	// Swept means that a sync period has passed.
-	Swept struct{}
 	// Gone means that the ManagedResource is gone, ignored, or no longer in the class of this instance.
 	Gone struct{}
 )
@@ -126,8 +113,6 @@ func (SecretsMissed) kind() kind    { return secretsMissed }
 func (FullRequested) kind() kind    { return fullRequested }
 func (PeriodEnded) kind() kind      { return periodEnded }
 func (RunBegins) kind() kind        { return runBegins }
-func (ContentRead) kind() kind      { return contentRead }
-func (WritersFound) kind() kind     { return writersFound }
 func (ObjectsVisited) kind() kind   { return objectsVisited }
 func (RunSucceeded) kind() kind     { return runSucceeded }
 func (DeletionsPending) kind() kind { return deletionsPending }
@@ -136,7 +121,6 @@ func (RunSuperseded) kind() kind    { return runSuperseded }
 func (RunStopped) kind() kind       { return runStopped }
 func (PruneBegins) kind() kind      { return pruneBegins }
 func (DeletionBegins) kind() kind   { return deletionBegins }
-func (Swept) kind() kind            { return swept }
 func (Gone) kind() kind             { return gone }
 
 // Action is the action of a Command.
@@ -155,14 +139,8 @@ const (
 	Rest
 	// AwaitDeletion ends the run, and checks again soon.
 	AwaitDeletion
-	// HoldBack ends the run, and begins another one after a pause.
-	HoldBack
 	// Begin goes on with the run.
 	Begin
-	// FindWriters asks who owns the content that the run read.
-	FindWriters
-	// TellFight reports the managers that overwrite the content in turn.
-	TellFight
 	// Measure observes the duration of a change that is applied now.
 	Measure
 	// RequeueAfter begins another run after a pause.
@@ -174,17 +152,15 @@ const (
 )
 
 func (a Action) String() string {
-	return [...]string{"Wake", "ForgetPrevious", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "HoldBack", "Begin",
-		"FindWriters", "TellFight", "Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
+	return [...]string{"Wake", "ForgetPrevious", "Pause", "RemoveOperation", "Rest", "AwaitDeletion", "Begin",
+		"Measure", "RequeueAfter", "RetryDeletions", "Forget"}[a]
 }
 
 // Command is an action that the caller of Step must carry out.
 type Command struct {
 	Do Action
-	// After is the pause of HoldBack and RequeueAfter.
+	// After is the pause of RequeueAfter.
 	After time.Duration
-	// Fights are the fights that TellFight reports.
-	Fights []meta.SourceFight
 	// Since is the time of the change that Measure observes.
 	Since time.Time
 }

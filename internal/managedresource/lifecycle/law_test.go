@@ -199,8 +199,8 @@ var (
 		"", resourcesv1alpha1.OperationReconcile, resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationWaitForState})
 )
 
-// elsewhere are conditions that random events seldom meet: TestAnotherUID, TestInbox and TestSourceFight do.
-var elsewhere = []*condition{replaced, stillHeld, asksWhoWrote, isUntold, isPaced, isQuiet}
+// elsewhere are conditions that random events seldom meet: TestAnotherUID and TestInbox do.
+var elsewhere = []*condition{replaced, stillHeld}
 
 // draw draws an event.
 func (w *world) draw(t *rapid.T) Event {
@@ -209,12 +209,12 @@ func (w *world) draw(t *rapid.T) Event {
 		for range rapid.IntRange(0, 2).Draw(t, "secrets") {
 			read[names.Draw(t, "name")] = rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "read")
 		}
-		return Completed{Generation: w.facts.Generation, Secrets: read, Content: rapid.Uint64Range(0, 3).Draw(t, "content")}
+		return Completed{Generation: w.facts.Generation, Secrets: read}
 	}
 	drawn := kind(rapid.IntRange(0, 2*int(gone)).Draw(t, "event"))
 	if drawn > gone {
 		drawn = rapid.SampledFrom([]kind{
-			runBegins, runSucceeded, secretChanged, deletionsPending, contentRead, writersFound, contentRead, writersFound}).Draw(t, "run") // Runs make what is remembered interesting.
+			runBegins, runSucceeded, secretChanged, deletionsPending}).Draw(t, "run") // Runs make what is remembered interesting.
 	}
 	switch drawn {
 	case takenUp:
@@ -242,13 +242,6 @@ func (w *world) draw(t *rapid.T) Event {
 		return PeriodEnded{rapid.Bool().Draw(t, "all")}
 	case runBegins:
 		return RunBegins{Reported: rapid.Bool().Draw(t, "reported"), InSync: rapid.Bool().Draw(t, "in sync"), Held: rapid.Bool().Draw(t, "held")}
-	case contentRead:
-		return ContentRead{rapid.Uint64Range(1, 3).Draw(t, "digest")}
-	case writersFound:
-		return WritersFound{Writers: writersOf(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "manager")), Later: rapid.Bool().Draw(t, "later")}
-	case swept:
-		w.facts.Now = w.facts.Now.Add(rapid.SampledFrom([]time.Duration{time.Second, slowest, 2 * quiet}).Draw(t, "passed"))
-		return Swept{}
 	case objectsVisited:
 		return ObjectsVisited{map[objects.ID]struct{}{{Name: names.Draw(t, "object")}: {}}}
 	case runSucceeded:
@@ -315,7 +308,6 @@ func (w *world) lives(t *rapid.T) {
 
 // comesToRest has two runs end well that read what was told: the first may have begun before the last news.
 func (w *world) comesToRest(t *rapid.T) {
-	w.facts.Now = w.facts.Now.Add(slowest) // No run is held back for longer (MRB-41).
 	for range 2 {
 		w.step(t, TakenUp{})
 		w.step(t, OperationFound{})

@@ -68,26 +68,6 @@ var (
 		}}
 	stillHeld = &condition{"its objects still exist, because finalizers or grace periods hold them",
 		func(_ State, e Event, _ Facts) bool { return e.(RunBegins).Held }}
-	isPaced = &condition{"the content has changed, several field managers fight over it, the pause is not over, and no full run was requested",
-		func(s State, _ Event, f Facts) bool {
-			changed := len(s.Inbox.Secrets) > 0 || s.Last != nil && s.Last.Generation != f.Generation
-			return changed && !s.Inbox.Requested && s.Alternation.pause(f.Now) > 0
-		}}
-	isAsBefore = &condition{"the content is the same as in the last read", func(s State, e Event, f Facts) bool {
-		return !s.Alternation.isChange(s.lastContent(), e.(ContentRead).Digest, f.Now)
-	}}
-	asksWhoWrote = &condition{"several field managers fight over the content, or former content is back, which may be a fight",
-		func(s State, e Event, f Facts) bool {
-			return noteContent.apply(s, e, f).Alternation.asksWhoWrote(f.Now)
-		}}
-	isUntold = &condition{"they show a fight that was not reported recently", func(s State, e Event, f Facts) bool {
-		return noteWriters.apply(s, e, f).Alternation.isUntold(f.Now)
-	}}
-	hasNoAlternation = &condition{"the content has not changed recently",
-		func(s State, _ Event, _ Facts) bool { return s.Alternation == nil }}
-	isQuiet = &condition{"the content has not changed for ten minutes",
-		func(s State, _ Event, f Facts) bool { return s.Alternation.isOver(f.Now) }}
-
 	isFull = &condition{"the run is a full run", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
 
 	nothingUnread = &condition{"nothing arrived during the run, except Secrets that the run read",
@@ -100,14 +80,6 @@ var (
 			return s.Pruned.Requested || s.Pruned.Generation != f.Generation
 		}}
 )
-
-// lastContent returns the content of the last successful run, 0 if there was none.
-func (s State) lastContent() uint64 {
-	if s.Last == nil {
-		return 0
-	}
-	return s.Last.Content
-}
 
 // reportedVersion returns the version of a Secret that a watch reported last, unless a successful run has settled it.
 func (s State) reportedVersion(name string) (version string, found bool) {
@@ -141,7 +113,7 @@ var (
 		case FullRequested:
 			return s.requested()
 		case SecretChanged:
-			s.Change = s.Change.comes(0, f.Now)
+			s.Change, s.SourceChanged = s.Change.comes(0, f.Now), true
 			s.Inbox.Secrets = with(s.Inbox.Secrets, e.Name, e.Version)
 			s.Inbox.SecretDeleted = s.Inbox.SecretDeleted || e.Version == ""
 		case SecretsMissed:
@@ -160,7 +132,7 @@ var (
 		if e.kind() == specChanged {
 			generation = f.Generation
 		}
-		s.Change = s.Change.comes(generation, f.Now)
+		s.Change, s.SourceChanged = s.Change.comes(generation, f.Now), true
 		return s
 	}}
 
@@ -172,27 +144,9 @@ var (
 				s = s.putBack()
 			}
 			s.Run, s.Inbox = &Run{Inbox: s.Inbox, Last: s.Last, Failed: s.Retry.Failed}, Inbox{}
+			s.SourceChanged = false
 			return s
 		}}
-	noteContent = &effect{"the content is remembered", func(s State, e Event, f Facts) State {
-		s.Alternation = s.Alternation.after(s.lastContent(), e.(ContentRead).Digest, f.Now)
-		return s
-	}}
-	noteWriters = &effect{"the writers are remembered", func(s State, e Event, f Facts) State {
-		found := e.(WritersFound)
-		s.Alternation = s.Alternation.read(found.Writers, found.Later, f.Now)
-		return s
-	}}
-	noteReported = &effect{"the writers are remembered, and the fight counts as reported",
-		func(s State, e Event, f Facts) State {
-			s = noteWriters.apply(s, e, f)
-			next := *s.Alternation
-			next.reportedAt = f.Now
-			s.Alternation = &next
-			return s
-		}}
-	forgetAlternation = &effect{"the history of the content is dropped",
-		func(s State, _ Event, _ Facts) State { s.Alternation = nil; return s }}
 	noteVisited = &effect{"the next run need not visit these objects", func(s State, e Event, _ Facts) State {
 		run := *s.Run
 		run.Visited = e.(ObjectsVisited).Objects

@@ -66,12 +66,12 @@ type State struct {
 	Operation string
 	// Change measures how long a change of the content takes to be applied.
 	Change Change
+	// SourceChanged is true if the specification or a Secret has changed since the last run began.
+	SourceChanged bool
 	// Pruned identifies the request that objects were deleted for last.
 	Pruned Pruned
 	// Held is the mass deletion that waits; the zero value if none does.
 	Held Held
-	// Alternation is the recent history of the content; nil if it did not change.
-	Alternation *Alternation
 }
 
 // Inbox has the requests for a run.
@@ -152,8 +152,6 @@ type Completed struct {
 	// Secrets are the versions that the run read, by name.
 	Secrets  map[string]string
 	Checksum string
-	// Content is the digest of the content that was read.
-	Content uint64
 	// Manifests says where the manifests of the objects were; nil for few objects.
 	Manifests brake.Manifests
 	// Applied is the condition ResourcesApplied, without its message.

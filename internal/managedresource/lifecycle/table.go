@@ -52,17 +52,7 @@ var table = []transition{
 	// Runs begin.
 	{in: in(Synced), on: kinds(runBegins), when: nothingToDo, then: resetBackOff, to: stay, do: actions(Rest)},
 	{in: in(AwaitingDeletion), on: kinds(runBegins), when: stillHeld, to: stay, do: actions(AwaitDeletion)},
-	{in: in(Due, Synced, AwaitingDeletion), on: kinds(runBegins), when: isPaced, to: stay, do: actions(HoldBack)},
 	{on: kinds(runBegins), then: takeOver, to: Running, do: actions(Begin)},
-	// Managers that write the content in turn are reported.
-	{on: kinds(contentRead), when: isAsBefore, to: stay},
-	{on: kinds(contentRead), when: asksWhoWrote, then: noteContent, to: stay, do: actions(FindWriters)},
-	{on: kinds(contentRead), then: noteContent, to: stay},
-	{on: kinds(writersFound), when: hasNoAlternation, to: stay},
-	{on: kinds(writersFound), when: isUntold, then: noteReported, to: stay, do: actions(TellFight)},
-	{on: kinds(writersFound), then: noteWriters, to: stay},
-	{on: kinds(swept), when: isQuiet, then: forgetAlternation, to: stay},
-	{on: kinds(swept), to: stay},
 
 	{in: in(Running), on: kinds(objectsVisited), when: isFull, then: noteVisited, to: stay},
 	{on: kinds(objectsVisited), to: stay},
@@ -128,7 +118,7 @@ func rowOf(s State, e Event, f Facts) *transition {
 
 // endsRun reports whether an event is about a run that began before it.
 func endsRun(k kind) bool {
-	return k == contentRead || k == writersFound || k == objectsVisited || k == runSucceeded || k == deletionsPending ||
+	return k == objectsVisited || k == runSucceeded || k == deletionsPending ||
 		k == runFailed || k == runStopped
 }
 
@@ -136,10 +126,6 @@ func commands(do []Action, before, after State, f Facts) (commands Commands) {
 	for _, action := range do {
 		command := Command{Do: action}
 		switch action {
-		case HoldBack:
-			command.After = after.Alternation.pause(f.Now)
-		case TellFight:
-			command.Fights = after.Alternation.fights
 		case RequeueAfter:
 			command.After = after.Retry.backOff()
 		case Measure:

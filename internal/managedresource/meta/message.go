@@ -37,3 +37,9 @@ func EventName(about string, number int64) string {
 	end := fmt.Sprintf(".%x", number)
 	return strings.TrimRight(about[:min(len(about), maxName-len(end))], ".-") + end
 }
+
+// ReasonObjectsWritten is the reason of the Event about the objects that a run wrote (MRB-51).
+const ReasonObjectsWritten = "ObjectsWritten"
+
+// DeletionLogger is the name of the logger of deletions, whose lines are not sampled (MRB-51).
+const DeletionLogger = "deletions"

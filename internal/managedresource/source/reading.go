@@ -5,8 +5,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // Reading reads Secrets that one ManagedResource names. Secrets that it reads one after the other may never have
@@ -35,11 +33,6 @@ func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[s
 		r.read[key] = secret
 	}
 	return secret.data, secret.version, nil
-}
-
-// Writers returns the owners of the data of a Secret as it was read.
-func (r *Reading) Writers(key types.NamespacedName) []meta.Writer {
-	return meta.WritersOf(meta.SourceObject{Kind: meta.KindSecret, Name: key.Name}, r.read[key].fields)
 }
 
 // moment returns the first known resource version at which all Secrets may have been as they were read.

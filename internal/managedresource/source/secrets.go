@@ -77,7 +77,6 @@ type Secrets struct {
 
 type freshSecret struct {
 	data                     map[string][]byte
-	fields                   []metav1.ManagedFieldsEntry
 	version, resourceVersion string
 	size                     int
 	expires                  time.Time
@@ -142,7 +141,6 @@ func (s *Secrets) get(ctx context.Context, key types.NamespacedName, known strin
 // the Secret until asOf has at most the Secret's own resource version.
 type latestSecret struct {
 	data                           map[string][]byte
-	fields                         []metav1.ManagedFieldsEntry
 	version, resourceVersion, asOf string
 }
 
@@ -165,7 +163,7 @@ func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known stri
 		if err != nil {
 			return latestSecret{}, err
 		}
-		return latestSecret{secret.Data, secret.ManagedFields, version(secret), secret.ResourceVersion,
+		return latestSecret{secret.Data, version(secret), secret.ResourceVersion,
 			latest(secret.ResourceVersion, known, under.known)}, nil
 	}
 	return latestSecret{}, fmt.Errorf("secret %s changes faster than it can be read", key)
@@ -203,7 +201,7 @@ func (s *Secrets) held(key types.NamespacedName) *latestSecret {
 	if !found || !s.clock.Now().Before(fresh.expires) {
 		return nil
 	}
-	return &latestSecret{fresh.data, fresh.fields, fresh.version, fresh.resourceVersion,
+	return &latestSecret{fresh.data, fresh.version, fresh.resourceVersion,
 		latest(fresh.resourceVersion, s.positionLocked(key.Namespace))}
 }
 
@@ -300,15 +298,10 @@ func (s *Secrets) holdLocked(key types.NamespacedName, secret *corev1.Secret) {
 	for _, value := range secret.Data {
 		size += len(value)
 	}
-	for _, entry := range secret.ManagedFields {
-		if size += freshOverhead; entry.FieldsV1 != nil {
-			size += len(entry.FieldsV1.GetRawBytes())
-		}
-	}
 	if s.bytes+size > freshBytes || s.answered != "" && !notOlder(secret.ResourceVersion, s.answered) {
 		return
 	}
-	s.fresh[key] = freshSecret{maps.Clone(secret.Data), secret.ManagedFields, version(secret), secret.ResourceVersion,
+	s.fresh[key] = freshSecret{maps.Clone(secret.Data), version(secret), secret.ResourceVersion,
 		size, s.clock.Now().Add(freshFor)}
 	s.bytes += size
 }

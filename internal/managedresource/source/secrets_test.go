@@ -140,7 +140,7 @@ func (w *lateWorld) answer(r *lateRead) {
 	if again := w.secrets.end(r.under, r.secret, r.err); again || r.err != nil {
 		return
 	}
-	w.check(r, latestSecret{r.secret.Data, nil, version(r.secret), r.secret.ResourceVersion, latest(r.secret.ResourceVersion, r.under.known)})
+	w.check(r, latestSecret{r.secret.Data, version(r.secret), r.secret.ResourceVersion, latest(r.secret.ResourceVersion, r.under.known)})
 }
 
 func (w *lateWorld) check(r *lateRead, secret latestSecret) {

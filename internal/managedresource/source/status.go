@@ -372,23 +372,6 @@ func (s *Statuses) GetUncached(ctx context.Context,
 	return s.read(ctx, key)
 }
 
-// Writers asks the API server for the owners of the specification of a ManagedResource, and for its generation at that
-// time.
-func (s *Statuses) Writers(ctx context.Context,
-	mr *resourcesv1alpha1.ManagedResource) (writers []meta.Writer, generation int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	live := metadataOf(mr)
-	if err := s.live.Get(ctx, client.ObjectKeyFromObject(mr), live); err != nil {
-		return nil, 0, err
-	}
-	if live.UID != mr.UID {
-		return nil, 0, ErrGone
-	}
-	return meta.WritersOf(meta.SourceObject{Kind: meta.KindManagedResource, Name: mr.Name}, live.ManagedFields),
-		live.Generation, nil
-}
-
 func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	cached, mr := &resourcesv1alpha1.ManagedResource{}, &resourcesv1alpha1.ManagedResource{}
 	known := s.reader.Get(ctx, key, cached) == nil
