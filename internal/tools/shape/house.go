@@ -66,6 +66,29 @@ func read(root string) (house, error) {
 	return all, nil
 }
 
+// testLines counts all lines of tests, and of the packages in test.
+func testLines(root string) (lines int, err error) {
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil || !strings.HasSuffix(name, ".go") || !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(filepath.ToSlash(relative), "test/") {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		lines += bytes.Count(content, []byte("\n"))
+		return err
+	})
+	return lines, err
+}
+
 // below returns the files of a folder and of the folders in it.
 func (h house) below(folder string) []file {
 	return slices.DeleteFunc(slices.Clone(h), func(f file) bool { return !strings.HasPrefix(f.path, folder+"/") })
