@@ -23,6 +23,7 @@ const many = 60
 // is wanted is there, nothing that is not, and what stayed was never deleted (MRB-3).
 func TestKillAtAnyWrite(t *testing.T) {
 	ns := namespace(t)
+	nothingWaits := map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"massDeletion": map[string]any{"wait": "0s"}}}}
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "foreign"}}
 	must(t, landscape.ShootClient.Create(t.Context(), foreign))
 	var kept map[string]corev1.ConfigMap
@@ -35,7 +36,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 			secret := harness.Secret(ns, "mr", data)
 			must(t, landscape.SeedClient.Update(t.Context(), secret))
 		}
-		p := start(t, nil)
+		p := start(t, nothingWaits)
 		after := round * 9
 		// The number of objects with the new value says how far the process has come; any moment is as good as another.
 		eventually(t, func() error {
@@ -52,7 +53,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 		})
 		p.Kill()
 
-		p = start(t, nil)
+		p = start(t, nothingWaits)
 		mr := settled(t, ns, "mr")
 		eventually(t, func() error {
 			objects := listed(t, ns)
@@ -76,7 +77,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 		kept = objects
 		p.Kill()
 	}
-	p := start(t, nil)
+	p := start(t, nothingWaits)
 	remove(t, ns, "mr")
 	if objects := listed(t, ns); len(objects) != 0 {
 		t.Errorf("leaked: %v", objects)

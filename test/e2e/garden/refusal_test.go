@@ -94,13 +94,16 @@ func reorder(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		replace(before)
-		eventually(t, "the former configuration counts", func() error {
-			got, err := accessReview(context.Background(), "garden-refused", "gardener.cloud:system:seed:refused-skipped", "gardener.cloud:system:seeds")
+		ctx := context.Background() // That of the test has ended.
+		if err := harness.Poll(ctx, patience, func() error {
+			got, err := accessReview(ctx, "garden-refused", "gardener.cloud:system:seed:refused-skipped", "gardener.cloud:system:seeds")
 			if err == nil && got.Reason == "" {
 				err = fmt.Errorf("the webhook is still skipped: %+v", got)
 			}
 			return err
-		})
+		}); err != nil {
+			t.Errorf("the former configuration does not count: %v", err)
+		}
 	})
 	var configuration map[string]any
 	if err := yaml.Unmarshal(before, &configuration); err != nil {
