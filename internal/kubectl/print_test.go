@@ -20,7 +20,7 @@ func configMap(value string) *unstructured.Unstructured {
 // CLI-12: a note names what keeps the next run from its changes.
 func TestNoteOfWaiting(t *testing.T) {
 	for want, c := range map[string]resourcesv1alpha1.Condition{
-		"confirmation":   {Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonDeletionHeld},
+		"confirmation": {Type: resourcesv1alpha1.ResourcesApplied, Status: resourcesv1alpha1.ConditionFalse, Reason: resourcesv1alpha1.ReasonDeletionHeld},
 	} {
 		mr := &resourcesv1alpha1.ManagedResource{Status: resourcesv1alpha1.ManagedResourceStatus{Conditions: []resourcesv1alpha1.Condition{c}}}
 		if got := note(mr); !strings.HasSuffix(got, want+": the next run does not make these changes") && want != "confirmation" || !strings.Contains(got, want) {

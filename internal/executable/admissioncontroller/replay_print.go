@@ -45,7 +45,7 @@ func printReplay(r *replay.Result, was, is string, out io.Writer, form string) e
 		})
 	}
 	if len(cells) > 0 {
-		if err := r.Table.Write(out, was, is); err != nil {
+		if err := r.Write(out, was, is); err != nil {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	f.Reconciler = New(Options{
 		Config: cfg, Class: meta.NewClass(""), Tracker: l, Watches: watches, Clock: f.clock, Target: targetClient, Events: events,
 		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, events),
-		Secrets:  source.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard()),
+		Secrets:  source.NewSecrets(f.secrets.CoreV1(), nil, logr.Discard()),
 		Assessor: target.NewAssessor(targetClient, l, watches, f.clock),
 		Applied:  func(objects.Owner) { f.applied++ },
 	})

@@ -208,7 +208,7 @@ func (f *fixture) anotherProcess() *fixture {
 	options.Tracker = objects.New()
 	options.Watches = target.NewWatches(f.Target, options.Tracker, target.WatchOptions{Log: logr.Discard()})
 	options.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events)
-	options.Secrets = source.NewSecrets(f.secrets.CoreV1(), nil, f.clock, logr.Discard())
+	options.Secrets = source.NewSecrets(f.secrets.CoreV1(), nil, logr.Discard())
 	options.Assessor = target.NewAssessor(f.Target, options.Tracker, options.Watches, f.clock)
 	options.Metrics = nil
 	another := *f

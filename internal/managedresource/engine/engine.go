@@ -98,7 +98,7 @@ func New(options Options) (*Engine, error) {
 	})
 	return &Engine{
 		Options: options, client: client, watches: watches, tracker: l, metrics: metrics,
-		secrets: source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, options.Clock,
+		secrets: source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces,
 			options.Log.WithName("secrets")),
 		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
 	}, nil

@@ -101,7 +101,7 @@ func Step(s State, e Event, f Facts) (State, Commands) {
 	if next.Phase != AwaitingDeletion {
 		next.Pending = nil
 	}
-	return next, commands(row.do, s, next, f)
+	return next, commands(row.do, s, next)
 }
 
 // rowOf returns the row of the table that counts for an event.
@@ -122,7 +122,7 @@ func endsRun(k kind) bool {
 		k == runFailed || k == runStopped
 }
 
-func commands(do []Action, before, after State, f Facts) (commands Commands) {
+func commands(do []Action, before, after State) (commands Commands) {
 	for _, action := range do {
 		command := Command{Do: action}
 		switch action {

@@ -158,4 +158,3 @@ func TestInvalidationOfReleases(t *testing.T) {
 		}
 	}
 }
-

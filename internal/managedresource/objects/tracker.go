@@ -407,7 +407,6 @@ func (l *Tracker) update(change func(notify *notices)) {
 	notify.send(l)
 }
 
-
 // updateObject is update for one object, if any ManagedResource has it.
 func (l *Tracker) updateObject(key ID, change func(r *record, notify *notices)) {
 	l.update(func(notify *notices) {

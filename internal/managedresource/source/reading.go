@@ -27,7 +27,7 @@ func (s *Secrets) Reading(since string) *Reading {
 func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
 	secret, found := r.read[key]
 	if !found {
-		if secret, err = r.secrets.get(ctx, key, r.moment()); err != nil {
+		if secret, err = r.secrets.read(ctx, key, r.moment()); err != nil {
 			return nil, "", err
 		}
 		r.read[key] = secret
@@ -50,9 +50,6 @@ func (r *Reading) Confirm(ctx context.Context) (bool, error) {
 	moment := r.moment()
 	for key, secret := range r.read {
 		if moment == "" || notOlder(secret.asOf, moment) {
-			continue
-		}
-		if held := r.secrets.held(key); held != nil && held.version == secret.version && notOlder(held.asOf, moment) {
 			continue
 		}
 		now, err := r.secrets.read(ctx, key, moment)

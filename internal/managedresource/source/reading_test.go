@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 )
 
@@ -81,10 +79,9 @@ func (w readWorld) lastChange(name string, to int) int {
 func TestLawSecretsOfAReadingWereThereTogether(t *testing.T) {
 	confirmed := 0
 	rapid.Check(t, func(t *rapid.T) {
-		clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 		state := map[string]*corev1.Secret{}
-		w := readWorld{&lateWorld{t: t, clock: clock, revision: 10, state: state, subscribers: map[string]int{}, returned: map[string]int{}, past: map[string][]int{}}}
-		w.secrets = NewSecrets(&readServer{state: state, happens: w.happens}, nil, clock, logr.Discard())
+		w := readWorld{&lateWorld{t: t, revision: 10, state: state, subscribers: map[string]int{}, returned: map[string]int{}, past: map[string][]int{}}}
+		w.secrets = NewSecrets(&readServer{state: state, happens: w.happens}, nil, logr.Discard())
 		for _, name := range readNames {
 			w.write(name)
 		}
@@ -128,48 +125,30 @@ func TestReadingAsksForWhatItDoesNotKnow(t *testing.T) {
 		*Secrets
 		*readServer
 	}
-	tell := func(w world, name string, version int) {
-		w.state[name] = secretAt(name, "u", version)
-		w.written(w.state[name])
-	}
 	for name, tc := range map[string]struct {
 		since string
-		// read are the Secrets that are read after a was told of at 10 and the watch came to 11; before and after that things happen.
-		read          []string
-		before, after func(world)
-		asked         int
-		want, err     bool
+		// read are the Secrets that are read; after that things happen.
+		read      []string
+		after     func(world)
+		asked     int
+		want, err bool
 	}{
-		"told of":                                {since: "11", want: true},
-		"told of, and the watch is behind":       {since: "12", asked: 1, want: true},
-		"told of, and the watch comes on":        {since: "12", after: func(w world) { w.reach("", "12") }, want: true},
-		"told of, and another word comes":        {since: "12", after: func(w world) { tell(w, "a", 11); w.reach("", "13") }, asked: 1},
-		"told of, changed, and the watch behind": {since: "12", after: func(w world) { w.state["a"] = secretAt("a", "u", 12) }, asked: 1},
-		"told of, and created anew":              {since: "12", after: func(w world) { w.state["a"] = secretAt("a", "v", 12) }, asked: 1},
-		"told of, and deleted":                   {since: "12", after: func(w world) { delete(w.state, "a") }, asked: 1},
-		"told of, and a gap":                     {since: "11", after: func(w world) { w.missed() }, want: true}, // It was so before.
-		"told of, and the source is away":        {since: "12", after: func(w world) { w.fails = true }, asked: 1, err: true},
-		"asked for":                              {since: "12", before: func(w world) { w.missed() }, asked: 1, want: true},
-		"told of, and another one is newer":      {since: "11", read: []string{"a", "b"}, asked: 2, want: true},
-		"told of, changed, and another one is newer": {
-			since: "11", read: []string{"a", "b"}, before: func(w world) { w.state["a"] = secretAt("a", "u", 13) }, asked: 2,
-		},
-		"asked for after another one": {since: "11", read: []string{"b", "a"}, before: func(w world) { w.missed() }, asked: 2, want: true},
-		"asked for before another one": {
-			since: "11", read: []string{"c", "b"}, asked: 3, want: true,
-		},
+		"one":                            {since: "12", read: []string{"a"}, asked: 1, want: true},
+		"one that changes later":         {since: "12", read: []string{"a"}, after: func(w world) { w.state["a"] = secretAt("a", "u", 13) }, asked: 1, want: true},
+		"another one is newer":           {since: "11", read: []string{"a", "b"}, asked: 3, want: true},
+		"changed, another one is newer":  {since: "11", read: []string{"a", "b"}, after: func(w world) { w.state["a"] = secretAt("a", "u", 15) }, asked: 3},
+		"deleted, another one is newer":  {since: "11", read: []string{"a", "b"}, after: func(w world) { delete(w.state, "a") }, asked: 3},
+		"recreated, another is newer":    {since: "11", read: []string{"a", "b"}, after: func(w world) { w.state["a"] = secretAt("a", "v", 10) }, asked: 3},
+		"away, another one is newer":     {since: "11", read: []string{"a", "b"}, after: func(w world) { w.fails = true }, asked: 3, err: true},
+		"after another one":              {since: "11", read: []string{"b", "a"}, asked: 2, want: true},
+		"the watch is behind the newest": {since: "11", read: []string{"c", "b"}, asked: 3, want: true},
+		"all older than the watch":       {since: "3", read: []string{"c", "a"}, asked: 2, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &readServer{happens: func() {}, state: map[string]*corev1.Secret{"b": secretAt("b", "u", 14), "c": secretAt("c", "u", 3)}}
-			w := world{NewSecrets(server, nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), logr.Discard()), server}
-			tell(w, "a", 10)
+			w := world{NewSecrets(server, nil, logr.Discard()), server}
+			w.state["a"] = secretAt("a", "u", 10)
 			w.reach("", "11")
-			if tc.before != nil {
-				tc.before(w)
-			}
-			if tc.read == nil {
-				tc.read = []string{"a"}
-			}
 			reading := w.Reading(tc.since)
 			for _, name := range tc.read {
 				if _, _, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}); err != nil {
@@ -189,7 +168,7 @@ func TestReadingAsksForWhatItDoesNotKnow(t *testing.T) {
 // MR-7: a Secret that is named twice is one.
 func TestReadingReadsASecretOnce(t *testing.T) {
 	server := &readServer{happens: func() {}, state: map[string]*corev1.Secret{"a": secretAt("a", "u", 10)}}
-	reading := NewSecrets(server, nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), logr.Discard()).Reading("11")
+	reading := NewSecrets(server, nil, logr.Discard()).Reading("11")
 	for range 2 {
 		_, version, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
 		if version != "u/10" || err != nil || server.asked != 1 {

@@ -1,11 +1,9 @@
 package source
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 )
 
@@ -27,7 +24,6 @@ func secretAt(name, uid string, version int) *corev1.Secret {
 // lateWorld is an API server whose watch lags behind and whose answers take any time, and the Secrets that hear of it.
 type lateWorld struct {
 	t       *rapid.T
-	clock   *clocktesting.FakePassiveClock
 	secrets *Secrets
 
 	revision int
@@ -114,10 +110,6 @@ func (w *lateWorld) restore() {
 
 func (w *lateWorld) begin(name string) {
 	r, key := &lateRead{name: name, floor: w.returned[name]}, types.NamespacedName{Namespace: "ns", Name: name}
-	if held := w.secrets.held(key); held != nil && !rapid.Bool().Draw(w.t, "the latest") {
-		w.check(r, *held)
-		return
-	}
 	r.under = w.secrets.begin(key)
 	w.reads = append(w.reads, r)
 }
@@ -166,9 +158,8 @@ func TestLawSecretsAreNeverOlderThanWhatWasTold(t *testing.T) {
 }
 
 func lateWorldRun(t *rapid.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	w := &lateWorld{
-		t: t, clock: clock, secrets: NewSecrets(nil, nil, clock, logr.Discard()), revision: 10,
+		t: t, secrets: NewSecrets(nil, nil, logr.Discard()), revision: 10,
 		state: map[string]*corev1.Secret{}, subscribers: map[string]int{}, returned: map[string]int{}, past: map[string][]int{},
 	}
 	name := rapid.SampledFrom([]string{"a", "a", "a", "b"})
@@ -190,26 +181,10 @@ func lateWorldRun(t *rapid.T) {
 		"answer":  one(w.answer),
 		"gap":     func(*rapid.T) { w.gap() },
 		"restore": func(*rapid.T) { w.restore() },
-		"time":    func(*rapid.T) { clock.SetTime(clock.Now().Add(freshFor / 3)) },
-		"tidy":    func(*rapid.T) { w.secrets.forgetExpired() },
 		"": func(t *rapid.T) {
-			bytes := 0
-			for _, fresh := range w.secrets.fresh {
-				bytes += fresh.size
-			}
-			if bytes != w.secrets.bytes || bytes > freshBytes || len(w.secrets.reads) != len(w.reads) {
-				t.Fatalf("%d bytes counted, %d held; %d reads known, %d under way", w.secrets.bytes, bytes, len(w.secrets.reads), len(w.reads))
+			if len(w.secrets.reads) != len(w.reads) {
+				t.Fatalf("%d reads known, %d under way", len(w.secrets.reads), len(w.reads))
 			}
 		},
 	})
-}
-
-func TestHeldSecretsAreBounded(t *testing.T) {
-	s := NewSecrets(nil, nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), logr.Discard())
-	for i := range 3 * freshBytes / freshOverhead {
-		s.written(secretAt(fmt.Sprint("s", i), "u", i+1))
-	}
-	if s.bytes > freshBytes || len(s.fresh) > freshBytes/freshOverhead {
-		t.Errorf("%d Secrets without data are held, %d bytes", len(s.fresh), s.bytes)
-	}
 }

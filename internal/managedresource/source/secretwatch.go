@@ -111,7 +111,7 @@ func (s *Secrets) watch(ctx context.Context, namespace string) {
 		},
 	}
 	cache.NewReflectorWithOptions(requests.ListWatch(), &corev1.Secret{}, &wordsOf{s, namespace}, cache.ReflectorOptions{
-		Name: "secrets", ResyncPeriod: freshFor, Backoff: &wait.Backoff{Duration: restartDelay},
+		Name: "secrets", Backoff: &wait.Backoff{Duration: restartDelay},
 	}).RunWithContext(klog.NewContext(ctx, logr.Discard())) // Failed logs.
 }
 
@@ -134,7 +134,7 @@ func (w *wordsOf) Delete(object any) error { w.deleted(object.(*corev1.Secret));
 func (w *wordsOf) Replace([]any, string) error { return nil }
 
 // Resync implements cache.ReflectorStore.
-func (w *wordsOf) Resync() error { w.forgetExpired(); return nil }
+func (w *wordsOf) Resync() error { return nil }
 
 // UpdateResourceVersion implements cache.ResourceVersionUpdater.
 func (w *wordsOf) UpdateResourceVersion(position string) { w.reach(w.namespace, position) }

@@ -19,7 +19,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/utils/clock"
 )
 
 func TestMain(m *testing.M) {
@@ -91,7 +90,7 @@ func (s *secretServer) current() *watch.FakeWatcher {
 
 // following starts Secrets over a server; words are what subscribers are told, in order.
 func following(t *testing.T, server *secretServer, namespaces ...string) (*Secrets, func() string) {
-	s := NewSecrets(server, namespaces, clock.RealClock{}, logr.Discard())
+	s := NewSecrets(server, namespaces, logr.Discard())
 	var mu sync.Mutex
 	var words []string
 	s.Subscribe(func(key types.NamespacedName, version string) {
@@ -236,14 +235,14 @@ func TestSecretWatchNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestSecretsAreNotWatchedBeforeTheStart(t *testing.T) {
-	if err := NewSecrets(nil, nil, clock.RealClock{}, logr.Discard()).Watching(); err != nil {
+	if err := NewSecrets(nil, nil, logr.Discard()).Watching(); err != nil {
 		t.Errorf("an instance that does not lead misses nothing: %v", err)
 	}
 }
 
 func TestReadsOfSecretsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSecrets(&secretServer{}, nil, clock.RealClock{}, logr.Discard())
+		s := NewSecrets(&secretServer{}, nil, logr.Discard())
 		began := time.Now()
 		_, _, err := s.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
 		if err == nil || !strings.Contains(err.Error(), "no answer within 10s") || time.Since(began) != requestTimeout {
