@@ -10,7 +10,7 @@ import (
 )
 
 // TestChurn has others edit, delete and replace the same few objects again and again, so that their repairs are held,
-// and ask for full runs meanwhile. Each object that is missing is told (MRB-40).
+// and ask for full runs meanwhile. Each object that is missing is told (MRB-40, T3-11).
 func TestChurn(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestChurn(t *testing.T) {
 			}
 			result := Run(t, s, logr.Discard())
 			for _, violation := range result.Violations {
-				t.Error(violation)
+				t.Errorf("MRB-40/T3-11: %s", violation)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // TestAPIServerRestarts: what was deleted after a restart of the API server is missed, whether streams begin with all objects or lists in
-// pages do. Only a deletion shows it: what has come is read live.
+// pages do, and within a minute also a Node that a restore of etcd removed (CT-NA-15). Only a deletion shows it: what has come is read live.
 func TestAPIServerRestarts(t *testing.T) {
 	of, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "restart", Dir: filepath.Join(workDir, "restart"), ReviewVersion: "v1"}, "")
 	must(t, err)
@@ -24,10 +24,10 @@ func TestAPIServerRestarts(t *testing.T) {
 	node(t, of, "restart")
 	https, err := of.HTTPS()
 	must(t, err)
-	question := []byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:restart-machine","groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","resource":"nodes","name":"restart-node"}}}`)
 	processes := map[string]*harness.Process{}
-	await := func(what, want string) {
+	await := func(what, prefix, want string) {
 		t.Helper()
+		question := fmt.Appendf(nil, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:%[1]s-machine","groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","resource":"nodes","name":"%[1]s-node"}}}`, prefix)
 		for name, p := range processes {
 			if err := harness.Poll(t.Context(), time.Minute, func() error {
 				_, answer, err := p.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", question)
@@ -36,7 +36,7 @@ func TestAPIServerRestarts(t *testing.T) {
 				}
 				return err
 			}); err != nil {
-				t.Errorf("%s, %s: %v", what, name, err)
+				t.Fatalf("%s, %s: %v", what, name, err)
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func TestAPIServerRestarts(t *testing.T) {
 		must(t, p.AwaitReady(t.Context()))
 		processes[name] = p
 	}
-	await("before", `"allowed":true`)
+	await("before", "restart", `"allowed":true`)
 	of.StopAPIServer()
 	must(t, of.StartAPIServer(t.Context()))
 	// The client's connection is gone, too.
@@ -56,5 +56,19 @@ func TestAPIServerRestarts(t *testing.T) {
 	cl, err := client.New(admin, client.Options{Scheme: harness.Scheme()})
 	must(t, err)
 	must(t, cl.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "restart-node"}}))
-	await("after", `no node for \"restart-machine\" found`)
+	await("after", "restart", `no node for \"restart-machine\" found`)
+
+	restore, err := of.Backup(t.Context())
+	must(t, err)
+	// The first requests may meet connections that the restart has ended.
+	must(t, harness.Poll(t.Context(), time.Minute, func() error {
+		return of.Client.Create(t.Context(), harness.Secret("default", "after-the-backup", nil))
+	}))
+	node(t, of, "restored")
+	for range 50 {
+		must(t, of.Client.Update(t.Context(), harness.Secret("default", "after-the-backup", map[string][]byte{"at": []byte(time.Now().String())})))
+	}
+	await("CT-NA-15: before the restore", "restored", `"allowed":true`)
+	must(t, restore(t.Context()))
+	await("CT-NA-15: after the restore", "restored", `no node for \"restored-machine\" found`)
 }
