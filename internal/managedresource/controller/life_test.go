@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -81,54 +82,42 @@ func TestIgnoredAndCreatedAnewInAGap(t *testing.T) {
 	}
 }
 
-// Drift: the delay is for what somebody else did. An object that this instance deleted, as its manifest was gone for a while, and that its
+// Drift: the delay is for what somebody else did. An object that this instance deleted, as its manifest or its class was gone for a while, and that its
 // manifests have again by the time at which its finalizers are done, is created anew at once.
 func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, heldBack)
-	f.watch()
-	f.managed("m", "a=1", "b=1")
-	f.rest("m")
-	f.edited("a", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
-	f.rest("m")
-	f.secret("m", "2", "b=1")
-	f.complete("m")
-	if got := f.condition("m"); !strings.Contains(got, "DeletionPending") {
-		t.Fatal(got)
+	ofClass := func(class *string) func(*fixture) {
+		return func(f *fixture) {
+			f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = class })
+		}
 	}
-	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a"))) // As the watch does: it is terminating.
-	f.secret("m", "3", "a=1", "b=1")
-	f.complete("m")
-	f.complete("m")
-	f.goneNow("a")
-	result, err := f.run("m")
-	f.must(err)
-	if _, found := f.target.value("a"); !found {
-		t.Errorf("a is missing, looked at again after %s; %s; events: %s", result.RequeueAfter, f.condition("m"), f.events())
-	}
-}
-
-// The same for a class that went and came back.
-func TestOwnDeletionIsNotHeldOnceTheClassIsBack(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, heldBack)
-	f.watch()
-	f.managed("m", "a=1", "b=1")
-	f.rest("m")
-	f.edited("a", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
-	f.rest("m")
-	other := "other"
-	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = &other })
-	f.complete("m")
-	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a")))
-	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
-	f.complete("m")
-	f.complete("m")
-	f.goneNow("a")
-	result, err := f.run("m")
-	f.must(err)
-	if _, found := f.target.value("a"); !found {
-		t.Errorf("a is missing, looked at again after %s; %s; events: %s", result.RequeueAfter, f.condition("m"), f.events())
+	for name, tc := range map[string]struct{ goes, returns func(*fixture) }{
+		"its manifest": {func(f *fixture) { f.secret("m", "2", "b=1") }, func(f *fixture) { f.secret("m", "3", "a=1", "b=1") }},
+		"its class":    {ofClass(ptr.To("other")), ofClass(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, heldBack)
+			f.watch()
+			f.managed("m", "a=1", "b=1")
+			f.rest("m")
+			f.edited("a", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
+			f.rest("m")
+			tc.goes(f)
+			f.complete("m")
+			if got := f.condition("m"); !strings.Contains(got, "DeletionPending") {
+				t.Fatal(got)
+			}
+			f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a"))) // As the watch does: it is terminating.
+			tc.returns(f)
+			f.complete("m")
+			f.complete("m")
+			f.goneNow("a")
+			result, err := f.run("m")
+			f.must(err)
+			if _, found := f.target.value("a"); !found {
+				t.Errorf("a is missing, looked at again after %s; %s; events: %s", result.RequeueAfter, f.condition("m"), f.events())
+			}
+		})
 	}
 }
 

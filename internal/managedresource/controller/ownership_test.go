@@ -101,7 +101,7 @@ func (f *fixture) staysThough(how string) {
 	if how == "deleted" {
 		f.must(f.source.Delete(f.ctx, f.get("m")))
 	} else {
-		f.secret("m", "3", "b=1")
+		f.secret("m", "5", "b=1")
 	}
 	for range 3 {
 		_, _ = f.run("m")

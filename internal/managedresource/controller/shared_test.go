@@ -179,26 +179,6 @@ func (f *fixture) woken() (drain func()) {
 	}
 }
 
-// MRB-16: while the one that keeps an object cannot look at it, another one that has it puts each drift right, and not only the first.
-func TestKeeperCannotLook(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.tellOfWrites()
-	f.sharing("one", "two")
-	drain := f.woken()
-	f.withoutSecret("two")
-	for _, drift := range []string{"first", "second", "third"} {
-		_, _ = f.run("two")
-		f.edited("a", setValue(drift))
-		drain()
-		_, _ = f.run("two") // It is tried again and again.
-		drain()
-		if value, _ := f.target.value("a"); value != "1" {
-			t.Errorf("the %s drift is not put right though the manifest of one, which is applied, has the object: %s", drift, value)
-		}
-	}
-}
-
 // MRB-16: who was handed an object while the answer to its own write was on its way is told of drift from then on.
 func TestHandedOverBeforeTheAnswer(t *testing.T) {
 	t.Parallel()

@@ -124,28 +124,6 @@ func TestLeftThoughItsCreationIsNotOnRecord(t *testing.T) {
 	}
 }
 
-// Promise: of two that have an object, the one whose inventory got it last is its origin.
-func TestLastInventoryIsTheOrigin(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.tellOfWrites()
-	drain := f.woken()
-	f.managed("one", "a=1")
-	f.complete("one")
-	f.managed("two", "a=2")
-	f.refuse(http.MethodPut, "a", http.StatusInternalServerError) // Once.
-	_, _ = f.run("two")
-	f.target.hook(nil)
-	f.complete("two")
-	drain()
-	f.complete("two")
-	drain()
-	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
-		value, _ := f.target.value("a")
-		t.Errorf("its origin is %s, its value %s; two says %s", origin, value, f.condition("two"))
-	}
-}
-
 // MRB-16: what a plan had no more that was made from an older Secret than the API server has, as the watch is behind, says nothing of what its
 // ManagedResource keeps: the run has ended for that reason.
 func TestPlanFromAnOldSecretDropsNothing(t *testing.T) {
@@ -457,8 +435,8 @@ func TestOriginIsCreatedAnewDuringARun(t *testing.T) {
 }
 
 // Promise: of two that have an object, the one whose inventory got it last is its origin - also if the other one is ignored at that time, and the first
-// write fails once (TestLastInventoryIsTheOrigin has the same without ignore).
-func TestLastInventoryIsTheOriginThoughTheOtherOneIsIgnored(t *testing.T) {
+// write fails once.
+func TestLastInventoryIsTheOrigin(t *testing.T) {
 	t.Parallel()
 	for _, ignored := range []bool{false, true} {
 		t.Run(map[bool]string{false: "not ignored", true: "ignored"}[ignored], func(t *testing.T) {

@@ -22,7 +22,7 @@ func TestKeeperDoesNotTry(t *testing.T) {
 	t.Parallel()
 	for how, manifest := range map[string]string{
 		"its document can't be decoded":  "---\napiVersion: v1\nkind: [\n",
-		"the Secret is missing":          "", // This one is put right.
+		"the Secret is missing":          "",
 		"its Namespace can't be applied": "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: 'n'}\n" + configMap("a", "1", ""),
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -37,15 +37,17 @@ func TestKeeperDoesNotTry(t *testing.T) {
 			}
 			_, _ = f.run("two")
 			drain()
-			f.edited("a", setValue("drift"))
-			drain()
-			for range 3 {
-				_, _ = f.run("two") // It is tried again.
+			for _, drift := range []string{"first", "second", "third"} {
+				f.edited("a", setValue(drift))
 				drain()
-			}
-			if value, _ := f.target.value("a"); value != "1" {
-				t.Errorf("drift is put right by nobody, though one is applied (%s) and has it: %s; two says %s; dirty: one %v, two %v", f.condition("one"), value, f.condition("two"),
-					f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "one"}).OutOfSync, f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "two"}).OutOfSync)
+				for range 3 {
+					_, _ = f.run("two") // It is tried again.
+					drain()
+				}
+				if value, _ := f.target.value("a"); value != "1" {
+					t.Errorf("the %s drift is put right by nobody, though one is applied (%s) and has it: %s; two says %s; dirty: one %v, two %v", drift, f.condition("one"), value,
+						f.condition("two"), f.Tracker.Progress(ownerOf(f.get("one"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("two"))).OutOfSync)
+				}
 			}
 		})
 	}
@@ -100,45 +102,6 @@ func TestAttemptsWakeNobody(t *testing.T) {
 	}
 	if len(told) > 0 || f.target.count(http.MethodGet) == readAt {
 		t.Errorf("with nothing in doubt, attempts told %s to look", told)
-	}
-}
-
-// Promise: a change is told in an Event, and put right after the delay, also by one that stands in for the keeper.
-func TestDelayAndEventWhileTheKeeperCannotLook(t *testing.T) {
-	t.Parallel()
-	for _, how := range []string{"keeper looks", "its Secret is missing", "ignored"} {
-		t.Run(how, func(t *testing.T) {
-			setUp := func(delay time.Duration) (*fixture, func()) {
-				f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = delay })
-				f.tellOfWrites()
-				drain := f.woken()
-				f.sharing("one", "two")
-				switch how {
-				case "its Secret is missing":
-					f.withoutSecret("two")
-				case "ignored":
-					mr := f.get("two")
-					mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-					f.must(f.source.Update(f.ctx, mr))
-				}
-				_, _ = f.run("two")
-				drain()
-				f.edited("a", setValue("emergency"))
-				drain()
-				return f, drain
-			}
-			f, _ := setUp(10 * time.Minute)
-			if value, _ := f.target.value("a"); value != "emergency" {
-				t.Errorf("an emergency edit was repaired at once, and not after ten minutes: %s", value)
-			}
-			f, _ = setUp(0)
-			if value, _ := f.target.value("a"); value != "1" {
-				t.Errorf("not put right: %s", value)
-			}
-			if !strings.Contains(f.events(), reasonDrift) {
-				t.Errorf("it was repaired, and nobody was told: %q", f.events())
-			}
-		})
 	}
 }
 
@@ -500,9 +463,9 @@ func TestHeldDriftStaysWhileAnotherOneLooks(t *testing.T) {
 
 // Promise about drift: while the keeper cannot look, or is ignored, others put its objects right "after the same delay", and a change is told in an Event -
 // also if the process was started anew since the keeper looked last. In each case nothing but the edit differs from both manifests, which are the same.
-func TestDelayOfAStandInAfterARestart(t *testing.T) {
+func TestDelayOfAStandIn(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"its Secret is missing", "ignored"} {
+	for _, how := range []string{"keeper looks", "its Secret is missing", "ignored"} {
 		for _, restart := range []bool{false, true} {
 			t.Run(how+map[bool]string{true: ", restart"}[restart], func(t *testing.T) {
 				setUp := func(delay time.Duration) *fixture {
@@ -510,9 +473,10 @@ func TestDelayOfAStandInAfterARestart(t *testing.T) {
 					f.watch()
 					drain := f.woken()
 					f.sharing("one", "two")
-					if how == "ignored" {
+					switch how {
+					case "ignored":
 						f.setIgnored("two")
-					} else {
+					case "its Secret is missing":
 						f.withoutSecret("two")
 						_, _ = f.run("two")
 					}
