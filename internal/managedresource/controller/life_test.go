@@ -122,24 +122,43 @@ func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 }
 
 // ResourcesApplied=True: an object whose deletion was sent by a run that was overtaken is looked at by the next one, which wants it, though the
-// watch has not told of its end.
+// watch has not told of its end. If the watch tells between the two runs, it is created anew without the delay of repairs.
 func TestDeletedByAnOvertakenRunIsLookedAt(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.watch()
-	f.managed("m", "a=1", "b=1")
-	f.rest("m")
-	f.secret("m", "2")
-	deletions := f.deletesOne(func() { f.secret("m", "3", "a=1", "b=1") })
-	f.complete("m")
-	_, deleted := deletions()
-	if len(deleted) == 0 {
-		t.Fatal("nothing was deleted")
-	}
-	for _, name := range []string{"a", "b"} {
-		if _, found := f.target.value(name); !found {
-			t.Errorf("%s is missing: %s", name, f.condition("m"))
-		}
+	for _, told := range []bool{false, true} {
+		t.Run(fmt.Sprint("told between the runs, with a delay: ", told), func(t *testing.T) {
+			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) {
+				if told {
+					heldBack(cfg)
+				}
+			})
+			f.watch()
+			f.managed("m", "a=1", "b=1")
+			f.rest("m")
+			f.secret("m", "2")
+			deletions := f.deletesOne(func() { f.secret("m", "3", "a=1", "b=1") })
+			if !told {
+				f.complete("m")
+			} else if _, err := f.run("m"); err != nil {
+				t.Fatal(err)
+			}
+			_, deleted := deletions()
+			if len(deleted) == 0 {
+				t.Fatal("nothing was deleted")
+			}
+			if told {
+				f.target.hook(nil)
+				for _, name := range deleted {
+					f.goneNow(name)
+				}
+				f.complete("m")
+			}
+			for _, name := range []string{"a", "b"} {
+				if _, found := f.target.value(name); !found {
+					t.Errorf("%s is missing: %s; %s", name, f.condition("m"), f.events())
+				}
+			}
+		})
 	}
 }
 
@@ -181,34 +200,6 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 				t.Errorf("a is %s: %s; %s", value, f.condition("m"), f.events())
 			}
 		})
-	}
-}
-
-// The same as above, where the watch reports the end between the two runs: with a delay the object stays away for all of it.
-func TestDeletedByAnOvertakenRunIsNotHeld(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, heldBack)
-	f.watch()
-	f.managed("m", "a=1", "b=1")
-	f.rest("m")
-	f.secret("m", "2")
-	deletions := f.deletesOne(func() { f.secret("m", "3", "a=1", "b=1") })
-	if _, err := f.run("m"); err != nil {
-		t.Fatal(err)
-	}
-	_, deleted := deletions()
-	if len(deleted) == 0 {
-		t.Fatal("nothing was deleted")
-	}
-	f.target.hook(nil)
-	for _, name := range deleted {
-		f.goneNow(name)
-	}
-	f.complete("m")
-	for _, name := range []string{"a", "b"} {
-		if _, found := f.target.value(name); !found {
-			t.Errorf("%s is missing: %s; %s", name, f.condition("m"), f.events())
-		}
 	}
 }
 
