@@ -179,16 +179,15 @@ func (g *gate) decisions(context.Context) error {
 	refused := [][]byte{reviewOf(gardenletOf(o.IdleSeed()), seedsGroup, "cloudprofiles", "", landscape.CloudProfile, "core.gardener.cloud")}
 	nobody := [][]byte{reviewOf("somebody", "people", "secrets", "default", "x", "")}
 	for _, c := range []struct {
-		name        string
-		requests    [][]byte
-		want        string
-		one, many   float64 // the reference's
-		whatFollows string
+		name      string
+		requests  [][]byte
+		want      string
+		one, many float64 // the reference's
 	}{
-		{"Secret of a Shoot, allowed", secrets, `"allowed":true`, 2490, 9900, ""},
-		{"CloudProfile of all, allowed", profiles, `"allowed":true`, 784, 1380, ""},
-		{"CloudProfile, refused", refused, `"allowed":false`, 176, 272, ""},
-		{"no client of a seed", nobody, `"allowed":false`, 3930, 14800, ""},
+		{"Secret of a Shoot, allowed", secrets, `"allowed":true`, 2490, 9900},
+		{"CloudProfile of all, allowed", profiles, `"allowed":true`, 784, 1380},
+		{"CloudProfile, refused", refused, `"allowed":false`, 176, 272},
+		{"no client of a seed", nobody, `"allowed":false`, 3930, 14800},
 	} {
 		for _, connections := range []int{1, 16} {
 			perSecond, p99, err := g.load(c.requests, c.want, connections, 4*time.Second)

@@ -2,7 +2,6 @@ package dropin
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 	"testing"
 	"time"
@@ -33,59 +32,6 @@ var (
 	denied    = [3]bool{false, true, false}
 	noOpinion = [3]bool{false, false, false}
 )
-
-// ADM-2, ADM-11 … ADM-21, ADM-30 … ADM-37, ADM-40, ADM-41 … ADM-48, ACC-1, PRC-57, PRC-58: admission-controller under the manifests of a garden.
-func TestGarden(t *testing.T) {
-	g := get(t, virtualGarden)
-	ca := newAuthority(t)
-	filled := values(t, g, ca, "gardener-admission-controller", "garden")
-	filled["target"], filled["targetCA"] = g.URL(), base64.StdEncoding.EncodeToString(g.ca(t))
-	g.deploy(t, "garden.yaml", filled)
-	access := accessSecret("garden", "gardener-admission-controller", nil)
-	g.issued(t, g, access, bare)
-	seedObject := harness.Object("core.gardener.cloud/v1beta1", "Seed", "", "a")
-	must(t, g.client.Create(t.Context(), seedObject))
-
-	p := g.startPod(t, "garden", "gardener-admission-controller")
-	p.ready()
-	p.hooks(ca, "garden-webhooks.yaml", filled, "garden-dev")
-	c := p.client(ca)
-	ofSeed := []any{"gardener.cloud:system:seeds"}
-	for name, tc := range map[string]struct {
-		path, user string
-		groups     []any
-		attributes object
-		want       [3]bool
-	}{
-		"a gardenlet, its Seed":        {"seed", "gardener.cloud:system:seed:a", ofSeed, object{"verb": "get", "group": "core.gardener.cloud", "version": "v1beta1", "resource": "seeds", "name": "a"}, allowed},
-		"a gardenlet, another's Lease": {"seed", "gardener.cloud:system:seed:a", ofSeed, object{"verb": "update", "group": "coordination.k8s.io", "version": "v1", "resource": "leases", "namespace": "gardener-system-seed-lease", "name": "b"}, noOpinion},
-		"somebody":                     {"seed", "somebody", nil, object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}, noOpinion},
-		"somebody, of shoots":          {"shoot", "somebody", nil, object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}, noOpinion},
-	} {
-		for _, version := range []string{"v1", "v1beta1"} {
-			if got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/"+tc.path, version, tc.user, tc.groups, tc.attributes); got != tc.want {
-				t.Errorf("ADM-2, %s, %s: allowed, denied, failed are %v", name, version, got)
-			}
-		}
-	}
-	p.absent(ca, "https://gardener-admission-controller.garden", "/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot")
-	if status, _ := p.Get(p.ports[2723], "/metrics"); status != http.StatusOK {
-		t.Errorf("ADM-39: status %d", status)
-	}
-	p.stop()
-	user := "system:serviceaccount:kube-system:gardener-admission-controller"
-	if refused := g.requests(t, user, forbidden); len(refused) > 0 {
-		t.Errorf("ADM-41 … ADM-48: refused: %v", refused)
-	}
-	if watches := g.requests(t, user, func(r *request) bool { return r.Verb == "watch" }); len(watches) == 0 {
-		t.Error("ADM-40: by the roles of a garden it watches nothing")
-	}
-	if leases := g.requests(t, user, func(r *request) bool {
-		return writes(r) || r.Object.Resource == "leases" && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
-	}); len(leases) > 0 {
-		t.Errorf("ACC-1: it writes: %v", leases)
-	}
-}
 
 // NAA-1 … NAA-3, NAA-6, NAA-8 … NAA-11: node-agent-authorizer with the configuration and the mounts that resource-manager has, and with no right
 // that it does not need.

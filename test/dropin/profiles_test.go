@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,9 +83,10 @@ func TestPoliciesByProfile(t *testing.T) {
 	})
 }
 
-// R2 by profile, D-1, D-3, D-4, BH-SA-27: with what gardener-operator renders, a seed reads all Seeds and Shoots under profile contract, and what
-// leads to it under profile gardener.
-func TestReadsByProfile(t *testing.T) {
+// ADM-2, ADM-11 … ADM-21, ADM-30 … ADM-37, ADM-40, ADM-41 … ADM-48, ACC-1, PRC-57, PRC-58: admission-controller under the manifests of a garden,
+// as gardener-operator renders them. R2 by profile, D-1, D-3, D-4, BH-SA-27: a seed reads all Seeds and Shoots under profile contract, and what leads
+// to it under profile gardener.
+func TestGardenByProfile(t *testing.T) {
 	byProfile(t, func(t *testing.T, profile, defaults string) {
 		g := get(t, virtualGarden)
 		ca := newAuthority(t)
@@ -102,6 +104,7 @@ func TestReadsByProfile(t *testing.T) {
 		}
 		p := g.startImage(t, "garden", "gardener-admission-controller", defaults)
 		p.ready()
+		p.hooks(ca, "garden-webhooks.yaml", filled, "garden-dev")
 		c := p.client(ca)
 		core := func(verb, resource, name string) object {
 			return object{"verb": verb, "group": "core.gardener.cloud", "version": "v1beta1", "resource": resource, "name": name}
@@ -135,6 +138,36 @@ func TestReadsByProfile(t *testing.T) {
 				t.Errorf("R2/%s: allowed, denied, failed are %v, not %v", name, got, want)
 			}
 		}
+		for _, version := range []string{"v1", "v1beta1"} {
+			for _, authorizer := range []string{"seed", "shoot"} {
+				if got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/"+authorizer, version, "somebody", nil, plain("get", "secrets", "garden", "x")); got != noOpinion {
+					t.Errorf("ADM-2, %s, %s: allowed, denied, failed are %v", authorizer, version, got)
+				}
+			}
+			lease := object{"verb": "update", "group": "coordination.k8s.io", "version": "v1", "resource": "leases", "namespace": "gardener-system-seed-lease", "name": foreign}
+			for want, asked := range map[[3]bool]object{allowed: core("get", "seeds", own), noOpinion: lease} {
+				got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/seed", version, "gardener.cloud:system:seed:"+own, []any{"gardener.cloud:system:seeds"}, asked)
+				if got != want {
+					t.Errorf("ADM-2, %v, %s: allowed, denied, failed are %v", asked, version, got)
+				}
+			}
+		}
+		p.absent(ca, "https://gardener-admission-controller.garden", "/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot")
+		if status, _ := p.Get(p.ports[2723], "/metrics"); status != http.StatusOK {
+			t.Errorf("ADM-39: status %d", status)
+		}
 		p.stop()
+		user := "system:serviceaccount:kube-system:gardener-admission-controller"
+		if refused := g.requests(t, user, forbidden); len(refused) > 0 {
+			t.Errorf("ADM-41 … ADM-48: refused: %v", refused)
+		}
+		if watches := g.requests(t, user, func(r *request) bool { return r.Verb == "watch" }); len(watches) == 0 {
+			t.Error("ADM-40: by the roles of a garden it watches nothing")
+		}
+		if leases := g.requests(t, user, func(r *request) bool {
+			return writes(r) || r.Object.Resource == "leases" && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+		}); len(leases) > 0 {
+			t.Errorf("ACC-1: it writes: %v", leases)
+		}
 	})
 }

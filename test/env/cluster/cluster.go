@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -166,12 +165,6 @@ func (c *Cluster) StartAPIServer(ctx context.Context) (err error) {
 
 // StopAPIServer ends kube-apiserver; its data stay.
 func (c *Cluster) StopAPIServer() { c.apiserver.stop() }
-
-// PauseAPIServer has kube-apiserver stand still: connections stay, and nothing is answered until ResumeAPIServer.
-func (c *Cluster) PauseAPIServer() error { return c.apiserver.command.Process.Signal(syscall.SIGSTOP) }
-
-// ResumeAPIServer has kube-apiserver go on.
-func (c *Cluster) ResumeAPIServer() error { return c.apiserver.command.Process.Signal(syscall.SIGCONT) }
 
 func (c *Cluster) startControllerManager(port int) (err error) {
 	c.progress("starting kube-controller-manager")
