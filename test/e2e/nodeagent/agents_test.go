@@ -236,46 +236,11 @@ func TestReasonOfADenial(t *testing.T) {
 	}
 }
 
-// TestBeta is the same as TestMatrix with reviews of v1beta1 (AE-7), and with agents known by their Nodes.
-func TestBeta(t *testing.T) {
-	beta, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "beta", Dir: filepath.Join(workDir, "beta"), ReviewVersion: "v1beta1"}, "")
-	must(t, err)
-	defer beta.Stop()
-	p, err := beta.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "beta-process"), Source: source, Config: map[string]any{"authorizeWithSelectors": true}})
-	must(t, err)
-	defer p.Stop()
-	must(t, p.AwaitReady(t.Context()))
-	node(t, beta, "beta-a")
-	node(t, beta, "beta-b")
-	cl, err := beta.Agent("beta-a-machine")
-	must(t, err)
-	try(t, cl, matrix("beta-"))
-}
-
-// TestJoining: what came a moment ago counts at once, though no watch may have brought it.
-func TestJoining(t *testing.T) {
-	for i := range 5 {
-		prefix := fmt.Sprintf("new-%d", i)
-		node(t, shoot, prefix)
-		cl, err := shoot.Agent(prefix + "-machine")
-		must(t, err)
-		for what, do := range map[string]func(context.Context, client.Client) error{
-			"node": get(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-node"}}),
-			"pod":  get(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: prefix + "-pod"}}),
-			"osc":  get(secret("kube-system", prefix+"-osc")),
-		} {
-			if err := do(t.Context(), cl); err != nil {
-				t.Errorf("%s: %s: %v", prefix, what, err)
-			}
-		}
-	}
-}
-
-// TestHosted is C17: resource-manager serves the same webhook.
+// TestHosted is C17: resource-manager serves the same webhook, here for an API server whose reviews are of v1beta1 (AE-7).
 func TestHosted(t *testing.T) {
 	manager, err := harness.Build(t.TempDir(), "resource-manager")
 	must(t, err)
-	hosted, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "hosted", Dir: filepath.Join(workDir, "hosted"), ReviewVersion: "v1"}, filepath.Join(workDir, "source", "ca.crt"))
+	hosted, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "hosted", Dir: filepath.Join(workDir, "hosted"), ReviewVersion: "v1beta1"}, filepath.Join(workDir, "source", "ca.crt"))
 	must(t, err)
 	defer hosted.Stop()
 	must(t, harness.InstallCRD(t.Context(), sourceClient))
@@ -296,7 +261,7 @@ func TestHosted(t *testing.T) {
 			attempts[i].refused = "" // The key that agents of today need while they join.
 		}
 	}
-	t.Run("C17 resource-manager decides alike", func(t *testing.T) { try(t, cl, attempts) })
+	t.Run("C17/AE-7 resource-manager decides alike", func(t *testing.T) { try(t, cl, attempts) })
 	if status, body := p.Get(p.Health, "/readyz/watch-contact"); status != http.StatusOK {
 		t.Errorf("section 3: %d %s", status, body)
 	}
