@@ -31,7 +31,7 @@ func (g *gate) heavies(writers int) client {
 
 // writers: small reviews do not wait for large ones, on the same connection.
 func writers(s *stage) error {
-	g, err := s.admissionController(few, nil, nil)
+	g, err := s.admissionController(nil)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func writers(s *stage) error {
 
 // large: reviews of 100 KiB are not refused because of larger ones.
 func large(s *stage) error {
-	g, err := s.admissionController(few, nil, nil)
+	g, err := s.admissionController(nil)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func large(s *stage) error {
 // shoots: reviews that wait for the garden hold up no others.
 func shoots(s *stage) error {
 	slow := sets.New("configmaps", "shoots", "secrets")
-	g, err := s.admissionController(few, nil, func(api *harness.Simulated) error {
+	g, err := s.admissionController(func(api *harness.Simulated) error {
 		api.Latency = func(r *fake.Request) time.Duration {
 			if r.Verb == "get" && slow.Has(r.Resource) {
 				return 50 * time.Millisecond

@@ -42,7 +42,7 @@ func (g *gate) created(seed string, i int) []byte {
 
 // creations: a gardenlet at its own limits is never refused by SeedRestriction, whatever another seed does.
 func creations(s *stage) error {
-	g, err := s.admissionController(few, nil, nil)
+	g, err := s.admissionController(nil)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func creations(s *stage) error {
 
 // deletions: a gardenlet that deletes what is gone is told so, each time.
 func deletions(s *stage) error {
-	g, err := s.admissionController(few, nil, nil)
+	g, err := s.admissionController(nil)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func deletions(s *stage) error {
 // invented: Shoots that do not exist take nothing from those of seeds that do.
 func invented(s *stage) error {
 	var late atomic.Bool
-	g, err := s.admissionController(few, nil, func(api *harness.Simulated) error {
+	g, err := s.admissionController(func(api *harness.Simulated) error {
 		api.Late = func(r *fake.Request) time.Duration {
 			if late.Load() && r.Resource == "shoots" {
 				return time.Hour

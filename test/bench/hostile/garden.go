@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/webhook/kubeconfigsecret"
 	"github.com/espalier-project/espalier/test/env/harness"
 	"github.com/espalier-project/espalier/test/gen/landscape"
@@ -15,14 +14,11 @@ import (
 // few is a landscape in which the clients, not the graph, are what costs.
 var few = landscape.Options{Seeds: 4, Projects: 4, Shoots: 40}
 
-// Names in the garden: project is a namespace, referring a Shoot there that refers to a ConfigMap of each kind.
+// Names in the garden: two namespaces of projects, and a ConfigMap with an audit policy in the first.
 const (
-	project        = "garden-p000"
-	another        = "garden-p001"
-	referring      = "referring"
-	policy         = "audit-policy"
-	authentication = "authentication"
-	authorization  = "authorization"
+	project = "garden-p000"
+	another = "garden-p001"
+	policy  = "audit-policy"
 )
 
 // gate is an admission-controller in a garden, and the connection of the garden's kube-apiserver to it.
@@ -34,14 +30,16 @@ type gate struct {
 }
 
 // admissionController starts a garden with an admission-controller that is ready. prepare, if it is set, is called before that.
-func (s *stage) admissionController(o landscape.Options, config map[string]any, prepare func(*harness.Simulated) error) (*gate, error) {
+func (s *stage) admissionController(prepare func(*harness.Simulated) error) (*gate, error) {
 	authority := filepath.Join(s.dir, "garden")
-	world, api, err := harness.StartSimulatedGarden(authority, o)
+	world, api, err := harness.StartSimulatedGarden(authority, few)
 	if err != nil {
 		return nil, err
 	}
 	s.close = append(s.close, api.Stop)
-	if err := s.refer(api); err != nil {
+	if err := api.Put("configmaps", fields{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": fields{"namespace": project, "name": policy}, "data": fields{"policy": goodPolicy},
+	}); err != nil {
 		return nil, err
 	}
 	if prepare != nil {
@@ -50,7 +48,7 @@ func (s *stage) admissionController(o landscape.Options, config map[string]any, 
 		}
 	}
 	process, err := world.Run(harness.GardenProcessOptions{
-		Binary: filepath.Join(s.bin, "admission-controller"), Dir: filepath.Join(s.dir, "process"), Config: config, AsAdmin: true,
+		Binary: filepath.Join(s.bin, "admission-controller"), Dir: filepath.Join(s.dir, "process"), AsAdmin: true,
 	})
 	if err != nil {
 		return nil, err
@@ -63,25 +61,7 @@ func (s *stage) admissionController(o landscape.Options, config map[string]any, 
 	if err != nil {
 		return nil, err
 	}
-	return &gate{c, o, api, process}, nil
-}
-
-// refer makes a Shoot that refers to ConfigMaps which are good.
-func (s *stage) refer(api *harness.Simulated) error {
-	for name, content := range map[string]map[string]any{
-		policy:         {"policy": goodPolicy},
-		authentication: {"config.yaml": "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration\n"},
-	} {
-		if err := api.Put("configmaps", fields{"apiVersion": "v1", "kind": "ConfigMap", "metadata": fields{"namespace": project, "name": name}, "data": content}); err != nil {
-			return err
-		}
-	}
-	o := shootObject(project, referring, 0, fields{
-		"auditConfig":              fields{"auditPolicy": fields{"configMapRef": fields{"name": policy}}},
-		"structuredAuthentication": fields{"configMapName": authentication}, "structuredAuthorization": fields{"configMapName": authorization},
-	})
-	o.content["apiVersion"], o.content["kind"], o.content["metadata"] = o.apiVersion, o.kind, fields{"namespace": project, "name": referring}
-	return api.Put("shoots", o.content)
+	return &gate{c, few, api, process}, nil
 }
 
 const goodPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"
@@ -108,18 +88,4 @@ func gardenletOf(seed string) string { return "gardener.cloud:system:seed:" + se
 func extensionOf(seed string, i int) (user string, groups []string) {
 	namespace := "seed-" + seed
 	return fmt.Sprintf("system:serviceaccount:%s:extension-%d", namespace, i), []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
-}
-
-// decisions ask whether a gardenlet may read the Secret of a Shoot on its seed, 100 a second.
-func (g *gate) decisions() client {
-	var bodies [][]byte
-	for i := range g.Shoots {
-		namespace, name := g.ShootName(i)
-		bodies = append(bodies, access(gardenletOf(g.SeedOf(i)), seeds, "get", "", "secrets", namespace, name+".ca-cluster"))
-	}
-	return func(ctx context.Context, t *tally) {
-		t.paced(ctx, 10*time.Millisecond, func(ctx context.Context, i int) error {
-			return g.allowed(ctx, rules.SeedPath, bodies[i%len(bodies)])
-		})
-	}
 }

@@ -60,7 +60,6 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{"T3-6", "aliases", "YAML of 40 KiB whose aliases expand to 130 MiB, for four webhooks", "small reviews, 100/s", aliases},
 	{"PSL-3", "labels", "a Secret with 16,000 provider labels, whose client hangs up after 200 ms", "Secrets of 80 KiB, 20/s", labels},
 	{"CW-2", "writers", "64 writers of reviews of 2 MB, on the same connection", "small reviews, 100/s", writers},
 	{"CW-2", "large", "16 writers of reviews of 2 MB, on the same connection", "reviews of 100 KiB, 10/s", large},
@@ -68,12 +67,8 @@ var scenarios = []scenario{
 	{"T3-1", "creations", "40 extensions of another seed that create as fast as they can", "a gardenlet that creates at its limits: 100/s, 130 at once", creations},
 	{"T3-1", "deletions", "40 extensions of another seed that ask about invented names", "a gardenlet that deletes what is gone, at its limits", deletions},
 	{"T3-2", "invented", "150 ServiceAccounts of self-hosted shoots that do not exist", "a gardenlet that updates Shoots which are new, 10/s", invented},
-	{"AUT-3", "expressions", "4 Shoots whose authentication configuration has 8,000 CEL expressions, hanging up after 1 s", "small reviews, 100/s", expressions},
-	{"DBG-1", "pages", "40 debug pages at once", "decisions, 100/s", pages},
 	{"CW-2", "unread", "200 streams on one connection whose answers are never read", "small reviews, 100/s", unread},
 	{"TR-24", "stripped", "a webhook of the target that strips the token from its Secret", "another Secret that asks for a token", stripped},
-	{"LIM-3", "headers", "1,500 requests on 6 connections with headers of a megabyte, whose bodies never come", "small reviews, 100/s", headers},
-	{"LIM-4", "guesses", "120 strangers that guess tokens", "a scrape of the metrics each 100 ms", guesses},
 	{"T3-6", "target", "80 KiB of aliases in a Secret of the target", "another Secret that asks for a token", target},
 }
 

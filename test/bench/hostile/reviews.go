@@ -70,11 +70,6 @@ const member = "somebody@example.com"
 
 var people = []string{"system:authenticated"}
 
-// configMap is an update of a ConfigMap by a member of a project.
-func configMap(namespace, name, key, value string) []byte {
-	return review("UPDATE", member, people, object{apiVersion: "v1", kind: "ConfigMap", resource: "configmaps", namespace: namespace, name: name, content: fields{"data": fields{key: value}}}, fields{"data": fields{key: "before"}})
-}
-
 // secret is the creation of a Secret by a member of a project.
 func secret(namespace, name string, content fields) []byte {
 	return review("CREATE", member, people, object{apiVersion: "v1", kind: "Secret", resource: "secrets", namespace: namespace, name: name, content: content}, nil)
@@ -82,13 +77,9 @@ func secret(namespace, name string, content fields) []byte {
 
 // shoot is the creation of a Shoot of a size whose API server has a configuration.
 func shoot(namespace, name string, size int, server fields) []byte {
-	return review("CREATE", member, people, shootObject(namespace, name, size, server), nil)
-}
-
-func shootObject(namespace, name string, size int, server fields) object {
-	return object{apiVersion: core, kind: "Shoot", resource: "shoots", namespace: namespace, name: name, content: fields{
+	return review("CREATE", member, people, object{apiVersion: core, kind: "Shoot", resource: "shoots", namespace: namespace, name: name, content: fields{
 		"metadata": fields{"annotations": fields{"size": strings.Repeat("x", size)}}, "spec": fields{"kubernetes": fields{"version": "1.34.1", "kubeAPIServer": server}},
-	}}
+	}}, nil)
 }
 
 const core = "core.gardener.cloud/v1beta1"
