@@ -118,7 +118,7 @@ func (p *treePrinter) print(branches []inspect.Branch, now time.Time) error {
 		}
 		return nil
 	}
-	rows := []row{{columns: [4]string{"NAME", "STATE", "AGE", "LAST DRIFT"}, level: -1}}
+	rows := []row{{columns: [4]string{"NAME", "STATE", "AGE", "LAST DRIFT"}, level: heading}}
 	if p.again {
 		rows = nil
 	}
@@ -127,14 +127,17 @@ func (p *treePrinter) print(branches []inspect.Branch, now time.Time) error {
 	for i := range branches {
 		if p.byClass && branches[i].Class != class {
 			class = branches[i].Class
-			rows = append(rows, row{columns: [4]string{"CLASS " + class}, level: -1})
+			rows = append(rows, row{columns: [4]string{"CLASS " + class}, level: heading})
 		}
 		rows = append(rows, p.branch(&branches[i], now)...)
 	}
 	return p.table(rows)
 }
 
-// row is a line of the table, and how urgent it is; -1 is a heading.
+// heading is the level of rows that are no objects.
+const heading inspect.Level = ""
+
+// row is a line of the table, and how urgent it is.
 type row struct {
 	columns [4]string
 	level   inspect.Level
@@ -211,7 +214,7 @@ func (p *treePrinter) table(rows []row) error {
 		for i, text := range r.columns {
 			b.WriteString(text + strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(text))+3))
 		}
-		colour := map[inspect.Level]string{-1: bold, inspect.Problem: red, inspect.Underway: yellow}[r.level]
+		colour := map[inspect.Level]string{heading: bold, inspect.Problem: red, inspect.Underway: yellow}[r.level]
 		line := strings.TrimRight(b.String(), " ")
 		if colour != "" {
 			line = p.in(colour, line)

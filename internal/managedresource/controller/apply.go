@@ -133,7 +133,7 @@ func (a *applier) run(ctx context.Context) error {
 	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)
 	}
-	a.recordEvents(ctx)
+	a.warn(ctx, a.mr, reasonDrift, a.events)
 	if a.replan && len(a.errs) == 0 {
 		return errSuperseded
 	}

@@ -50,13 +50,8 @@ func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured)
 	if h.own.State != hold.None && !a.allowsHolds(a.mr) {
 		h.own, h.forbidden = hold.Hold{}, true
 	}
-	h.effect = hold.Together(h.own, holdOf(a.mr, now))
+	h.effect = hold.Together(h.own, hold.Of(a.mr.Annotations, now))
 	return h
-}
-
-// holdOf returns the hold of a ManagedResource on its objects.
-func holdOf(mr *resourcesv1alpha1.ManagedResource, now time.Time) hold.Hold {
-	return hold.Of(mr.Annotations, now)
 }
 
 // allowsHolds reports whether the writers of a ManagedResource's objects may set holds on them.
@@ -70,12 +65,12 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 // staysMissing reports whether an object that is gone stays gone, because its ManagedResource has a hold: a user may
 // have deleted the object on purpose. An object that no inventory had is created.
 func (a *applier) staysMissing(desired *plan.Desired) bool {
-	return desired.Old != nil && !meta.Tentative(desired.Old) && holdOf(a.mr, a.Clock.Now()).State == hold.InForce
+	return desired.Old != nil && !meta.Tentative(desired.Old) && hold.Of(a.mr.Annotations, a.Clock.Now()).State == hold.InForce
 }
 
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *applier) waitForHold(desired *plan.Desired) {
-	until := holdOf(a.mr, a.Clock.Now()).Until
+	until := hold.Of(a.mr.Annotations, a.Clock.Now()).Until
 	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.ID)
 	a.holds.are(ownerOf(a.mr), desired.Ref.ID, holdEntry{look: until})
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
@@ -149,7 +144,7 @@ func (r *Reconciler) tellHold(ctx context.Context, mr *resourcesv1alpha1.Managed
 // or that is refused. It returns nil if the ManagedResource is gone.
 func (r *Reconciler) completeHold(ctx context.Context,
 	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
-	owner, h := ownerOf(mr), holdOf(mr, r.Clock.Now())
+	owner, h := ownerOf(mr), hold.Of(mr.Annotations, r.Clock.Now())
 	switch h.State {
 	case hold.None:
 		if before := r.holds.end(owner, noObject); !before.own.IsZero() {

@@ -135,12 +135,6 @@ func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (miss
 	return missing
 }
 
-// recordEvents records one Event for all that a run noticed, so that a storm of changes is not followed by one of
-// Events.
-func (a *applier) recordEvents(ctx context.Context) {
-	a.warn(ctx, a.mr, reasonDrift, a.events)
-}
-
 // warn records one Event about several objects, with the reports about the first few. Without reports there is none.
 func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, events []string) {
 	const named = 3

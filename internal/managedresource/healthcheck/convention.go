@@ -1,6 +1,10 @@
 package healthcheck
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // assessByConvention judges a custom resource by the common conventions: status.observedGeneration and the conditions
 // Ready, Reconciling and Stalled. An object without them is healthy as soon as it exists.
@@ -11,7 +15,7 @@ func assessByConvention(object *unstructured.Unstructured) Verdict {
 		verdict.Unhealthy = verdict.Progressing
 	}
 	if reconciling := conditionOf(object, "Reconciling"); reconciling.status == "True" && verdict.Progressing == "" {
-		verdict.Progressing = orText(reconciling.message, `condition "Reconciling" is True`)
+		verdict.Progressing = cmp.Or(reconciling.message, `condition "Reconciling" is True`)
 	}
 	if verdict.Unhealthy != "" {
 		return verdict
@@ -20,11 +24,4 @@ func assessByConvention(object *unstructured.Unstructured) Verdict {
 		verdict.Unhealthy = err.Error()
 	}
 	return verdict
-}
-
-func orText(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
 }

@@ -218,11 +218,9 @@ func TestBranches(t *testing.T) {
 	forest.Events = append(forest.Events, drift)
 	var got []string
 	for _, b := range forest.Branches() {
-		level, _ := b.Level.MarshalText()
-		got = append(got, b.Class+" "+b.Name+" "+string(level)+" "+b.State)
+		got = append(got, b.Class+" "+b.Name+" "+string(b.Level)+" "+b.State)
 		for _, l := range b.Leaves {
-			level, _ := l.Level.MarshalText()
-			text := "  " + l.Name + " " + string(level) + " " + l.State
+			text := "  " + l.Name + " " + string(l.Level) + " " + l.State
 			if l.Drift != nil {
 				text += " drift by " + l.Drift.By
 			}
@@ -266,8 +264,8 @@ func TestTreeKnowsHolds(t *testing.T) {
 			tree.Live[f.Key()] = f.Live
 		}
 		leaf := tree.Branches()[0].Leaves[0]
-		if level, _ := leaf.Level.MarshalText(); string(level)+" "+leaf.State != tc.want {
-			t.Errorf("%s: got %s %s, want %s", name, level, leaf.State, tc.want)
+		if string(leaf.Level)+" "+leaf.State != tc.want {
+			t.Errorf("%s: got %s %s, want %s", name, leaf.Level, leaf.State, tc.want)
 		}
 	}
 }

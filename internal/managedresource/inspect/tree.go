@@ -19,30 +19,17 @@ import (
 )
 
 // Level is the urgency of a state: urgent states come first.
-type Level int
+type Level string
 
 // Levels, the most urgent first.
 const (
-	Problem Level = iota
-	Underway
-	Fine
+	Problem  Level = "problem"
+	Underway Level = "underway"
+	Fine     Level = "fine"
 )
 
-// MarshalText writes the level as a word.
-func (l Level) MarshalText() ([]byte, error) {
-	return []byte([]string{"problem", "underway", "fine"}[l]), nil
-}
-
-// UnmarshalText reads the word of a level.
-func (l *Level) UnmarshalText(text []byte) error {
-	for _, level := range []Level{Problem, Underway, Fine} {
-		if word, _ := level.MarshalText(); string(word) == string(text) {
-			*l = level
-			return nil
-		}
-	}
-	return fmt.Errorf("unknown level %q", text)
-}
+// urgency returns the place of a level among the levels.
+func (l Level) urgency() int { return slices.Index([]Level{Problem, Underway, Fine}, l) }
 
 // Branch is a ManagedResource with its objects.
 type Branch struct {
@@ -89,8 +76,8 @@ func (f *TreeFacts) Branches() []Branch {
 		branches = append(branches, f.branch(mr))
 	}
 	slices.SortStableFunc(branches, func(a, b Branch) int {
-		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Namespace, b.Namespace),
-			cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Level.urgency(), b.Level.urgency()),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return branches
 }
@@ -102,13 +89,13 @@ func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 	rest := repairsOf(f.Events, keyOf(mr))
 	for i := range mr.Status.Resources {
 		leaf := f.leaf(mr, &mr.Status.Resources[i], rest)
-		if len(b.Ignored) == 0 {
-			b.Level = min(b.Level, leaf.Level)
+		if len(b.Ignored) == 0 && leaf.Level.urgency() < b.Level.urgency() {
+			b.Level = leaf.Level
 		}
 		b.Leaves = append(b.Leaves, leaf)
 	}
 	slices.SortStableFunc(b.Leaves, func(a, b Leaf) int {
-		return cmp.Or(cmp.Compare(a.Level, b.Level), plan.Compare(a.Kind, a.Name, b.Kind, b.Name),
+		return cmp.Or(cmp.Compare(a.Level.urgency(), b.Level.urgency()), plan.Compare(a.Kind, a.Name, b.Kind, b.Name),
 			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return b

@@ -225,9 +225,6 @@ type Retry struct {
 const (
 	// firstRefused is the pause after the first refusal; it doubles, up to lastRefused (MRB-52).
 	firstRefused, lastRefused = 10 * time.Second, 10 * time.Minute
-)
-
-const (
 	// firstRetry is the pause after the first superseded run; it doubles up to 2^(mostRetries-1) times that, some two
 	// seconds, so that a cache that lags is not polled all the time.
 	firstRetry  = time.Millisecond

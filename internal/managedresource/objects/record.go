@@ -255,13 +255,6 @@ func (r *record) contradicts(s Observation) bool {
 	return another || newer(r.resourceVersion, s.ResourceVersion)
 }
 
-// foundLocked takes the answer to a request that was sent after a list had missed the object: the object exists.
-func (r *record) foundLocked(s Observation) {
-	if r.missingFromList && r.is(s.Since) {
-		r.resourceVersion = ""
-	}
-}
-
 // outdates reports whether the object may have changed after the version that was compared.
 func (r *record) outdates(s Observation) bool {
 	if r.resourceVersion == "" || s.ResourceVersion == "" {

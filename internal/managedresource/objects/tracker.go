@@ -244,7 +244,9 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 	if r.turnBackLocked(s, notify) {
 		return
 	}
-	r.foundLocked(s)
+	if r.missingFromList && r.is(s.Since) {
+		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
+	}
 	r.lastLocked(o)
 	if r.outdates(s) || s.Since.era != r.era || s.Since.asked != r.asked {
 		if r.certainty == verified && r.desired == s.Desired {

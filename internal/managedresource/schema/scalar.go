@@ -17,10 +17,11 @@ func sameScalar(t *Type, live, merged any) bool {
 	case Bytes:
 		return sameText(live, merged, withoutLineBreaks)
 	case Time:
+		layout := time.RFC3339Nano
 		if t.micro {
-			return sameText(live, merged, canonicalMicroTime)
+			layout = metav1.RFC3339Micro
 		}
-		return sameText(live, merged, canonicalTime)
+		return sameText(live, merged, func(text string) string { return canonicalTime(text, layout) })
 	case Duration:
 		return sameText(live, merged, canonicalDuration)
 	}
@@ -89,16 +90,9 @@ func withoutLineBreaks(text string) string {
 	return strings.NewReplacer("\r", "", "\n", "").Replace(text)
 }
 
-func canonicalTime(text string) string {
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t.UTC().Format(time.RFC3339Nano)
-	}
-	return text
-}
-
-func canonicalMicroTime(text string) string {
-	if t, err := time.Parse(metav1.RFC3339Micro, text); err == nil {
-		return t.UTC().Format(metav1.RFC3339Micro)
+func canonicalTime(text, layout string) string {
+	if t, err := time.Parse(layout, text); err == nil {
+		return t.UTC().Format(layout)
 	}
 	return text
 }

@@ -313,11 +313,8 @@ type Reconciled struct {
 	Checksum   string
 }
 
-// Errors of Update that callers branch on.
-var (
-	// ErrGone means that the ManagedResource does not exist any more, or is another one by the same name.
-	ErrGone = fmt.Errorf("the ManagedResource is gone")
-)
+// ErrGone means that the ManagedResource does not exist any more, or is another one by the same name.
+var ErrGone = fmt.Errorf("the ManagedResource is gone")
 
 // Update writes the change for the latest form of the ManagedResource with the given UID; change may be called several
 // times and returns nil for nothing to write. Update returns the resulting ManagedResource.
