@@ -6,9 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -121,42 +119,6 @@ func TestLeftThoughItsCreationIsNotOnRecord(t *testing.T) {
 				t.Error("it was left on purpose by the one that created it, and the other one has never written it; it was deleted")
 			}
 		})
-	}
-}
-
-// MRB-16: what a plan had no more that was made from an older Secret than the API server has, as the watch is behind, says nothing of what its
-// ManagedResource keeps: the run has ended for that reason.
-func TestPlanFromAnOldSecretDropsNothing(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.sharing("keeper", "giver")
-	uid := f.uid("a")
-	told := make(chan struct{}, 10)
-	f.Secrets.Subscribe(func(types.NamespacedName, string) { told <- struct{}{} }, nil)
-	go f.Secrets.Start(f.ctx) //nolint:errcheck // It ends with the test.
-	f.must(f.Secrets.WaitUntilWatching(f.ctx, time.Minute))
-	f.secret("giver", "2") // It is to run in a moment.
-	f.secret("keeper", "2", "b=1")
-	<-told
-	<-told
-	// The API server has another one by now, which the watch has not told of.
-	f.secrets.PrependReactor("get", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.(clienttesting.GetAction).GetName() != "keeper" {
-			return false, nil, nil
-		}
-		data := map[string][]byte{"x.yaml": []byte(configMap("a", "1", "labels: {}"))}
-		return true, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "keeper", UID: "keeper", ResourceVersion: "3"}, Data: data}, nil
-	})
-	result, err := f.run("keeper")
-	if err != nil || result.RequeueAfter != time.Millisecond || f.uid("a") != uid {
-		t.Fatalf("it was not overtaken: %v, %v", result, err)
-	}
-	inventory := f.inventory("keeper")
-	_, _ = f.run("giver") // Before keeper runs again.
-	f.complete("keeper")
-	f.complete("giver")
-	if f.uid("a") != uid {
-		t.Errorf("keeper's Secret and inventory (%s) had it when it was deleted (%d)", inventory, f.target.count(http.MethodDelete))
 	}
 }
 

@@ -80,7 +80,7 @@ func TestLawSecretsOfAReadingWereThereTogether(t *testing.T) {
 	confirmed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		state := map[string]*corev1.Secret{}
-		w := readWorld{&lateWorld{t: t, revision: 10, state: state, subscribers: map[string]int{}, returned: map[string]int{}, past: map[string][]int{}}}
+		w := readWorld{&lateWorld{t: t, revision: 10, state: state, past: map[string][]int{}}}
 		w.secrets = NewSecrets(&readServer{state: state, happens: w.happens}, nil, logr.Discard())
 		for _, name := range readNames {
 			w.write(name)

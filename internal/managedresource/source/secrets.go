@@ -21,19 +21,13 @@ const (
 	// requestTimeout limits one read or list: an API server that answers at all does so within its own minute, mostly
 	// within milliseconds, and the run that waits for the answer holds a worker.
 	requestTimeout = 10 * time.Second
-	// readAttempts limits how often a read is repeated during which the watch reported a newer Secret.
-	readAttempts = 4
 )
 
 // Secrets reads Secrets and reports their changes. It keeps none: a source cluster may hold any number of Secrets that
 // no ManagedResource names.
 //
-// The latest event of the watch decides the version of a Secret; a gap in the watch concerns all of them.
-// Invariant: the data that Get returns is never older than any event that counted when it returned, nor than the data
-// that a Get had returned when it began, as long as resource versions go forward. It holds because
-//   - reads ask for the latest state, so that only what comes while one is under way can be newer than its answer;
-//   - an answer that is older than such an event is thrown away, and requested again;
-//   - the subscriber is notified after an event counts, and of every event: it decides whether it is news to it.
+// Reads ask for the latest state, and every event of the watch is passed on: the subscriber decides whether it is news
+// about the data that a run has read.
 type Secrets struct {
 	client     corev1client.SecretsGetter
 	namespaces []string
@@ -44,28 +38,14 @@ type Secrets struct {
 	onChange func(types.NamespacedName, string)
 	onGap    func()
 
-	// answered is the highest resource version that Get returned since the last gap. One number does for all Secrets:
-	// versions count writes to all of them.
-	answered string
 	// positions are the resource versions that the watches have reached, by namespace: every event up to them has been
 	// reported.
 	positions map[string]string
-	// reads are the requests that are under way.
-	reads map[*read]struct{}
 	// faults has, for each namespace, the reason why it is not watched; started has the namespaces that have been
 	// watched.
 	faults  map[string]error
 	started map[string]bool
 	ready   chan struct{}
-}
-
-// read is a request under way, a resource version that there was before it, and the last event that came meanwhile;
-// overtaken without a version is a deletion or a gap.
-type read struct {
-	key       types.NamespacedName
-	known     string
-	overtaken bool
-	version   string
 }
 
 // NewSecrets returns Secrets of the given namespaces, all if there are none.
@@ -78,8 +58,8 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, log logr
 	return &Secrets{
 		client: client, namespaces: namespaces, log: log,
 		onChange: func(types.NamespacedName, string) {}, onGap: func() {},
-		positions: map[string]string{}, reads: map[*read]struct{}{},
-		faults: map[string]error{}, started: map[string]bool{}, ready: make(chan struct{}),
+		positions: map[string]string{},
+		faults:    map[string]error{}, started: map[string]bool{}, ready: make(chan struct{}),
 	}
 }
 
@@ -119,23 +99,15 @@ func (s *Secrets) reach(namespace, position string) {
 	s.positions[namespace] = position
 }
 
-// read is Get for a caller that knows a resource version of the source. It asks the API server until the answer is not
-// older than the last event. An answer is of a moment after the request was sent, so that any earlier resource version
-// is older.
+// read is Get for a caller that knows a resource version of the source. The answer is of a moment after the request was
+// sent, so that all resource versions that were known before are older.
 func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known string) (latestSecret, error) {
-	for range readAttempts {
-		under := s.begin(key)
-		secret, err := s.ask(ctx, key)
-		if s.end(under, secret, err) {
-			continue
-		}
-		if err != nil {
-			return latestSecret{}, err
-		}
-		return latestSecret{secret.Data, version(secret), secret.ResourceVersion,
-			latest(secret.ResourceVersion, known, under.known)}, nil
+	known = latest(known, s.position(key.Namespace))
+	secret, err := s.ask(ctx, key)
+	if err != nil {
+		return latestSecret{}, err
 	}
-	return latestSecret{}, fmt.Errorf("secret %s changes faster than it can be read", key)
+	return latestSecret{secret.Data, version(secret), secret.ResourceVersion, latest(secret.ResourceVersion, known)}, nil
 }
 
 // Version returns the version of a Secret as the API server has it now, regardless of the watch; empty if there is no
@@ -161,79 +133,34 @@ func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Se
 	return secret, err
 }
 
-// positionLocked returns the position up to which all changes in a namespace were reported.
-func (s *Secrets) positionLocked(namespace string) string {
+// position returns the resource version up to which all changes in a namespace were reported.
+func (s *Secrets) position(namespace string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.namespaces[0] == metav1.NamespaceAll {
 		namespace = metav1.NamespaceAll
 	}
 	return s.positions[namespace]
 }
 
-// begin records that a read begins.
-func (s *Secrets) begin(key types.NamespacedName) *read {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	under := &read{key: key, known: latest(s.positionLocked(key.Namespace), s.answered)}
-	s.reads[under] = struct{}{}
-	return under
-}
-
-// end takes the answer to a read, and reports whether it is older than an event that came meanwhile.
-func (s *Secrets) end(under *read, secret *corev1.Secret, err error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.reads, under)
-	switch {
-	case apierrors.IsNotFound(err):
-		return under.overtaken // An absence has no version: an event that came meanwhile may be newer.
-	case err != nil:
-		return false
-	case under.overtaken && (under.version == "" || older(secret.ResourceVersion, under.version)):
-		return true
-	}
-	if s.answered == "" || older(s.answered, secret.ResourceVersion) {
-		s.answered = secret.ResourceVersion
-	}
-	return false
-}
-
 func version(secret *corev1.Secret) string { return string(secret.UID) + "/" + secret.ResourceVersion }
 
-// written takes the event that a Secret was created or changed.
-func (s *Secrets) written(secret *corev1.Secret) {
-	s.changed(secret, secret.ResourceVersion, version(secret))
-}
-
-// deleted takes the event that a Secret was deleted.
-func (s *Secrets) deleted(secret *corev1.Secret) { s.changed(secret, "", "") }
-
-func (s *Secrets) changed(secret *corev1.Secret, overtaking, reported string) {
-	key := types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}
+// changed reports the version of a Secret that a watch delivered; empty if it was deleted.
+func (s *Secrets) changed(secret *corev1.Secret, version string) {
 	s.mu.Lock()
-	s.overtakeLocked(func(r *read) bool { return r.key == key }, overtaking)
 	onChange := s.onChange
 	s.mu.Unlock()
-	onChange(key, reported)
+	onChange(types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}, version)
 }
 
 // missed records that events may have been lost. Resource versions may have turned back meanwhile, with a restored
 // etcd.
 func (s *Secrets) missed() {
 	s.mu.Lock()
-	s.overtakeLocked(func(*read) bool { return true }, "")
-	s.answered, s.positions = "", map[string]string{}
+	s.positions = map[string]string{}
 	onGap := s.onGap
 	s.mu.Unlock()
 	onGap()
-}
-
-func (s *Secrets) overtakeLocked(concerned func(*read) bool, version string) {
-	for under := range s.reads {
-		if !concerned(under) || under.overtaken && under.version == "" {
-			continue // After a deletion or a gap no later version says enough.
-		}
-		under.overtaken, under.version = true, version
-	}
 }
 
 // notOlder reports whether a version is known to be at least as new as another one.

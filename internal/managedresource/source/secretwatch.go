@@ -125,10 +125,14 @@ type wordsOf struct {
 func (w *wordsOf) Add(object any) error { return w.Update(object) }
 
 // Update implements cache.ReflectorStore.
-func (w *wordsOf) Update(object any) error { w.written(object.(*corev1.Secret)); return nil }
+func (w *wordsOf) Update(object any) error {
+	secret := object.(*corev1.Secret)
+	w.changed(secret, version(secret))
+	return nil
+}
 
 // Delete implements cache.ReflectorStore.
-func (w *wordsOf) Delete(object any) error { w.deleted(object.(*corev1.Secret)); return nil }
+func (w *wordsOf) Delete(object any) error { w.changed(object.(*corev1.Secret), ""); return nil }
 
 // Replace implements cache.ReflectorStore: lists are empty.
 func (w *wordsOf) Replace([]any, string) error { return nil }

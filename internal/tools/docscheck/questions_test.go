@@ -22,15 +22,15 @@ func TestQuestions(t *testing.T) {
 		page, heading string
 		words         []string
 	}{
-		"A process is not ready: why?":                          {"troubleshooting", "a-process-is-not-ready", []string{"readyz?verbose", "Probe fails"}},
-		"How do I keep an edit for two hours?":                  {"troubleshooting", "how-do-i-stop-it", []string{"kubectl espalier hold", "--for 2h"}},
-		"What holds the deletion of a ManagedResource?":         {"troubleshooting", "a-managedresource-does-not-go", []string{"finalizers", "keepObjects"}},
-		"How much memory for admission-controller?":             {"sizing", "admission-controller", []string{"10,000 shoots", "MiB", "Request the memory"}},
-		"What would the first pass write?":                      {"migrate", "before", []string{"takeover", "--dry-run"}},
-		"How do I go back to Gardener's component?":             {"migrate", "back", []string{"imageVectorOverwrite", "Nothing has to be converted"}},
-		"What may a stolen gardenlet do?":                       {"security", "who-may-attack-what", []string{"a seed's gardenlet", "references to objects"}},
-		"Which ports must be open, and to whom?":                {"security", "who-can-reach-what", []string{"kube-apiserver", "kubelet", "Prometheus"}},
-		"How are certificates rotated?":                         {"security", "certificates", []string{"read again when they change", "caBundle"}},
+		"A process is not ready: why?":                  {"troubleshooting", "a-process-is-not-ready", []string{"readyz?verbose", "Probe fails"}},
+		"How do I keep an edit for two hours?":          {"troubleshooting", "how-do-i-stop-it", []string{"kubectl espalier hold", "--for 2h"}},
+		"What holds the deletion of a ManagedResource?": {"troubleshooting", "a-managedresource-does-not-go", []string{"finalizers", "keepObjects"}},
+		"How much memory for admission-controller?":     {"sizing", "admission-controller", []string{"10,000 shoots", "MiB", "Request the memory"}},
+		"What would the first pass write?":              {"migrate", "before", []string{"takeover", "--dry-run"}},
+		"How do I go back to Gardener's component?":     {"migrate", "back", []string{"imageVectorOverwrite", "Nothing has to be converted"}},
+		"What may a stolen gardenlet do?":               {"security", "who-may-attack-what", []string{"a seed's gardenlet", "references to objects"}},
+		"Which ports must be open, and to whom?":        {"security", "who-can-reach-what", []string{"kube-apiserver", "kubelet", "Prometheus"}},
+		"How are certificates rotated?":                 {"security", "certificates", []string{"read again when they change", "caBundle"}},
 	} {
 		path := "docs/operations/" + c.page + ".md"
 		if !near[path] {
