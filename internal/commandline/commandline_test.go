@@ -25,7 +25,7 @@ func TestVerbs(t *testing.T) {
 		{resourcemanager.Command(), "completion man rights takeover validate-config version webhooks"},
 		{admissioncontroller.Command(), "completion dump man replay rights takeover validate-config version webhooks"},
 		{nodeagentauthorizer.Command(), "completion man rights validate-config version"},
-		{kubectl.Command(), "check completion confirm diff hold manifests release rollout tree version why"},
+		{kubectl.Command(), "check completion confirm diff hold manifests release tree version why"},
 	} {
 		var got []string
 		for _, page := range tc.command.Pages() {

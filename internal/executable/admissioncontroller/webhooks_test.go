@@ -89,19 +89,3 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
-
-// TestExplanations: decisions are explained to nobody without a guard, and to nobody without a token with one, also without the debug pages.
-func TestExplanations(t *testing.T) {
-	for want, p := range map[int]*Process{
-		http.StatusNotFound: newProcess(t, func(*configuration) {}),
-		http.StatusUnauthorized: newProcess(t, func(cfg *configuration) {
-			cfg.Debugging = &shared.Debugging{Authentication: shared.Authentication{Enabled: true}}
-		}),
-	} {
-		recorder := httptest.NewRecorder()
-		p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/explain?user=u&verb=get&resource=seeds", nil))
-		if recorder.Code != want {
-			t.Errorf("OPB-25: got %d, want %d", recorder.Code, want)
-		}
-	}
-}
