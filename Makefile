@@ -131,11 +131,11 @@ exhaust: ## Ask everything in all small worlds: whether the rules decide as the 
 	go test ./internal/seedauthorizer/rules -run 'Small|Mutants' -count=1 -timeout 30m -v -exhaust
 
 .PHONY: lint
-lint: $(TOOLS)/.stamp ## Run the linters, and check the floors of the house and the documents.
+lint: $(TOOLS)/.stamp ## Run the linters, and check the layers of packages and the documents.
 	$(TOOLS)/golangci-lint run ./...
 	@for m in internal/tools internal/tools/release internal/tools/site test/env/controlplane; do echo "$$m:"; (cd $$m && $(TOOLS)/golangci-lint run ./...) || exit 1; done
 	@for m in $$(git ls-files '*go.mod'); do (cd "$$(dirname "$$m")" && go mod tidy -diff) || exit 1; done
-	@go run -C internal/tools ./floors ../..
+	@go run -C internal/tools ./layers ../..
 	@go run -C internal/tools ./docscheck ../..
 	@go run -C internal/tools ./shape -words ../..
 	@go run -C internal/tools ./shape -budget shape/budget.txt ../..

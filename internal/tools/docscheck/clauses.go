@@ -17,8 +17,8 @@ var clause = regexp.MustCompile(`\b(?:is what|are what|are those (?:that|who)|is
 func checkClauses(root string, most int) []error {
 	count := 0
 	err := eachFile(root, ".go", func(path, content string) {
-		room, _, _ := strings.Cut(path, "/")
-		if !slices.Contains([]string{"api", "cmd", "internal"}, room) || strings.HasSuffix(path, "_test.go") ||
+		folder, _, _ := strings.Cut(path, "/")
+		if !slices.Contains([]string{"api", "cmd", "internal"}, folder) || strings.HasSuffix(path, "_test.go") ||
 			strings.Contains(path, "zz_generated") || strings.HasPrefix(path, "internal/tools/") {
 			return
 		}

@@ -12,17 +12,17 @@ import (
 )
 
 // budgetHead begins the file of budgets.
-const budgetHead = `# Lines of code that each room may have, without comments, tests and generated files.
-# "make generate" lowers a budget that a room does not use up; a higher one is written by hand, with the reason in the commit.
+const budgetHead = `# Lines of code that each folder may have, without comments, tests and generated files.
+# "make generate" lowers a budget that a folder does not use up; a higher one is written by hand, with the reason in the commit.
 `
 
-// budgets are the lines of code that rooms may have, by folder.
+// budgets are the lines of code that folders may have, by folder.
 type budgets map[string]int
 
-// roomOf returns the room that a file belongs to: a folder of the top level, of internal, or of the engine. Generators, and what
-// only tests use, are no product code.
-func roomOf(file string) (room string, counts bool) {
-	folder := path.Dir(file)
+// folderOf returns the folder whose budget a file counts for: one of the top level, of internal, or of the engine. Generators and packages
+// that only tests use are no product code.
+func folderOf(file string) (folder string, counts bool) {
+	folder = path.Dir(file)
 	depth := 1
 	switch {
 	case strings.HasPrefix(folder, "internal/gen"), strings.HasSuffix(folder, "test"):
@@ -36,12 +36,12 @@ func roomOf(file string) (room string, counts bool) {
 	return strings.Join(parts[:min(depth, len(parts))], "/"), true
 }
 
-// rooms counts the lines of code of each room.
-func (h house) rooms() budgets {
+// folders counts the lines of code of each folder.
+func (c codeBase) folders() budgets {
 	lines := budgets{}
-	for _, f := range h {
-		if room, counts := roomOf(f.path); counts {
-			lines[room] += codeLines(f)
+	for _, f := range c {
+		if folder, counts := folderOf(f.path); counts {
+			lines[folder] += codeLines(f)
 		}
 	}
 	return lines
@@ -64,37 +64,37 @@ func readBudgets(name string) (budgets, error) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		var room string
+		var folder string
 		var lines int
-		if _, err := fmt.Sscan(line, &lines, &room); err != nil {
-			return nil, fmt.Errorf("%s: %q is no number and room: %w", name, line, err)
+		if _, err := fmt.Sscan(line, &lines, &folder); err != nil {
+			return nil, fmt.Errorf("%s: %q is not a number and a folder: %w", name, line, err)
 		}
-		b[room] = lines
+		b[folder] = lines
 	}
 	return b, nil
 }
 
-// check returns an error for each room that has more lines than its budget, or no budget.
-func (b budgets) check(rooms budgets) error {
+// check returns an error for each folder that has more lines than its budget, or no budget.
+func (b budgets) check(folders budgets) error {
 	var errs []error
-	for _, room := range slices.Sorted(maps.Keys(rooms)) {
-		switch budget, found := b[room]; {
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		switch budget, found := b[folder]; {
 		case !found:
-			errs = append(errs, fmt.Errorf("%s has %d lines of code and no budget", room, rooms[room]))
-		case rooms[room] > budget:
-			errs = append(errs, fmt.Errorf("%s has %d lines of code, and a budget of %d", room, rooms[room], budget))
+			errs = append(errs, fmt.Errorf("%s has %d lines of code and no budget", folder, folders[folder]))
+		case folders[folder] > budget:
+			errs = append(errs, fmt.Errorf("%s has %d lines of code, and a budget of %d", folder, folders[folder], budget))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// lower writes the budgets, none higher than what its room has now; rooms that are gone have none.
-func (b budgets) lower(rooms budgets, name string) error {
+// lower writes the budgets, none higher than the lines of its folder; folders that are gone have none.
+func (b budgets) lower(folders budgets, name string) error {
 	var out bytes.Buffer
 	out.WriteString(budgetHead)
-	for _, room := range slices.Sorted(maps.Keys(rooms)) {
-		if budget, found := b[room]; found {
-			_, _ = fmt.Fprintf(&out, "%6d %s\n", min(budget, rooms[room]), room)
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		if budget, found := b[folder]; found {
+			_, _ = fmt.Fprintf(&out, "%6d %s\n", min(budget, folders[folder]), folder)
 		}
 	}
 	return os.WriteFile(name, out.Bytes(), 0o600)

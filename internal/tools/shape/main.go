@@ -3,7 +3,7 @@
 //	shape [-words | -budget <file> [-lower]] <root of the repository>
 //
 // With -words it prints each identifier that has a word of our own where the field has a term, and fails if there is one. With -budget it
-// fails if a room has more lines of code than the file gives it; -lower writes budgets that are not used up.
+// fails if a folder has more lines of code than the file gives it; -lower writes budgets that are not used up.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 func main() {
 	words := flag.Bool("words", false, "print the identifiers that have a word of our own")
-	budget := flag.String("budget", "", "`file` of the lines of code that each room may have")
+	budget := flag.String("budget", "", "`file` of the lines of code that each folder may have")
 	lower := flag.Bool("lower", false, "lower the budgets that are not used up")
 	flag.Parse()
 	if flag.NArg() != 1 {
@@ -33,12 +33,12 @@ func main() {
 }
 
 func run(out io.Writer, root string, words bool, budget string, lower bool) error {
-	house, err := read(root)
+	codeBase, err := read(root)
 	switch {
 	case err != nil:
 		return err
 	case words:
-		if found := house.ownWords(); len(found) > 0 {
+		if found := codeBase.ownWords(); len(found) > 0 {
 			return errors.New(strings.Join(found, "\n"))
 		}
 		return nil
@@ -51,21 +51,21 @@ func run(out io.Writer, root string, words bool, budget string, lower bool) erro
 		if err != nil {
 			return err
 		}
-		return house.print(out, string(page), tests)
+		return codeBase.print(out, string(page), tests)
 	}
 	allowed, err := readBudgets(budget)
 	if err != nil {
 		return err
 	}
-	rooms := house.rooms()
+	folders := codeBase.folders()
 	if lower {
-		return allowed.lower(rooms, budget)
+		return allowed.lower(folders, budget)
 	}
-	_, _ = fmt.Fprintf(out, "lines of code of the product: %d of %d\n", rooms.total(), allowed.total())
-	return allowed.check(rooms)
+	_, _ = fmt.Fprintf(out, "lines of code of the product: %d of %d\n", folders.total(), allowed.total())
+	return allowed.check(folders)
 }
 
-// engine is the folder of the engine, core are its rooms that a changed Secret passes.
+// engine is the folder of the engine, core are its packages between a changed Secret and the target.
 const engine = "internal/managedresource"
 
 var core = []string{"apply", "controller", "lifecycle", "meta", "objects", "ownership", "resource", "source", "target"}
@@ -77,35 +77,40 @@ type row struct {
 }
 
 // rows returns the figures; page is docs/internals/engine.md, tests the number of lines of tests and their support.
-func (h house) rows(page string, tests int) []row {
+func (c codeBase) rows(page string, tests int) []row {
 	var inCore []file
-	for _, room := range core {
-		inCore = append(inCore, h.below(engine+"/"+room)...)
+	for _, folder := range core {
+		inCore = append(inCore, c.below(engine+"/"+folder)...)
 	}
-	below := h.below(engine)
+	below := c.below(engine)
 	secret := way(page, "How a changed manifest reaches the target")
 	return []row{
-		{"lines of code of the product", h.rooms().total(), 55000},
+		{"lines of code of the product", c.folders().total(), 55000},
 		{"lines of tests and test support", tests, 100000},
-		{"exported methods of the table of objects", methods(h.below(engine + "/objects")), 30},
+		{"exported methods of the table of objects", methods(c.below(engine + "/objects")), 30},
 		{"lines that convert one ID of an object into another", linesWith(below, converting), 0},
 		{"lines that make the ID of an object or of an entry", linesWith(below, making), 60},
 		{"lines of code of the engine core", sum(inCore, codeLines), 10000},
 		{"lines of code below " + engine, sum(below, codeLines), 16500},
+		{"fields of record", widest(c.below(engine+"/objects"), "record"), 14},
+		{"fields of applier", widest(below, "applier"), 14},
+		{"fields of activeWatch", widest(c.below(engine+"/target"), "activeWatch"), 14},
+		{"methods of the type that has most", receivers(below), 30},
+		{"sentinel errors", sum(below, sentinels), 14},
 		{"mutexes in structs", sum(below, fieldsOf(isMutex)), 18},
 		{"maps in structs", sum(below, fieldsOf(isMap)), 70},
 		{"lines wider than 120 columns", sum(below, wideLines), 50},
-		{"rooms that read a watch", h.watchers(), 1},
-		{"identifiers with a word of our own", len(h.ownWords()), 0},
+		{"packages that read a watch", c.watchers(), 1},
+		{"identifiers with a word of our own", len(c.ownWords()), 0},
 		{"functions from a changed Secret to the request for its object", len(between(secret, step{"source/secretwatch.go", "Update"}, step{"target/client.go", "Update"})), 25},
-		{"returns to a room before a run reads its Secrets", returns(between(secret, step{"controller/controller.go", "Reconcile"}, step{"controller/normal.go", "readSecrets"})), 2},
+		{"returns to a package before a run reads its Secrets", returns(between(secret, step{"controller/controller.go", "Reconcile"}, step{"controller/normal.go", "readSecrets"})), 2},
 	}
 }
 
-func (h house) print(out io.Writer, page string, tests int) error {
+func (c codeBase) print(out io.Writer, page string, tests int) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(table, "now\tgoal\t  what") // The flush returns the error.
-	for _, r := range h.rows(page, tests) {
+	for _, r := range c.rows(page, tests) {
 		_, _ = fmt.Fprintf(table, "%d\t%d\t  %s\n", r.now, r.goal, r.what)
 	}
 	return table.Flush()

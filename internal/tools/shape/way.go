@@ -38,15 +38,15 @@ func between(steps []step, first, last step) []step {
 	return steps[from : to+1]
 }
 
-// returns counts how often a way comes back to a room that it has left.
+// returns counts how often a way comes back to a folder that it has left.
 func returns(steps []step) (count int) {
 	visited, last := map[string]bool{}, ""
 	for _, s := range steps {
-		room := path.Dir(s.file)
-		if room != last && visited[room] {
+		folder := path.Dir(s.file)
+		if folder != last && visited[folder] {
 			count++
 		}
-		visited[room], last = true, room
+		visited[folder], last = true, folder
 	}
 	return count
 }

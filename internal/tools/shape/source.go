@@ -26,12 +26,12 @@ type file struct {
 	tree    *ast.File
 }
 
-// house has the source files of the product.
-type house []file
+// codeBase are the source files of the product.
+type codeBase []file
 
 // read parses the product's source files below a root.
-func read(root string) (house, error) {
-	var all house
+func read(root string) (codeBase, error) {
+	var all codeBase
 	positions := token.NewFileSet()
 	for _, top := range []string{"api", "cmd", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(name string, entry fs.DirEntry, err error) error {
@@ -90,8 +90,8 @@ func testLines(root string) (lines int, err error) {
 }
 
 // below returns the files of a folder and of the folders in it.
-func (h house) below(folder string) []file {
-	return slices.DeleteFunc(slices.Clone(h), func(f file) bool { return !strings.HasPrefix(f.path, folder+"/") })
+func (c codeBase) below(folder string) []file {
+	return slices.DeleteFunc(slices.Clone(c), func(f file) bool { return !strings.HasPrefix(f.path, folder+"/") })
 }
 
 func sum(files []file, count func(file) int) int {
@@ -180,6 +180,71 @@ func fieldsOf(is func(ast.Expr) bool) func(file) int {
 	}
 }
 
+// widest returns the number of fields of the struct with a name that has most.
+func widest(files []file, name string) (fields int) {
+	for _, f := range files {
+		ast.Inspect(f.tree, func(node ast.Node) bool {
+			if declared, is := node.(*ast.TypeSpec); is && declared.Name.Name == name {
+				if structure, is := declared.Type.(*ast.StructType); is {
+					fields = max(fields, structure.Fields.NumFields())
+				}
+			}
+			return true
+		})
+	}
+	return fields
+}
+
+// sentinels counts the variables of a file's package that are made by errors.New.
+func sentinels(f file) (count int) {
+	for _, declaration := range f.tree.Decls {
+		general, is := declaration.(*ast.GenDecl)
+		if !is || general.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range general.Specs {
+			for _, value := range spec.(*ast.ValueSpec).Values {
+				if call, is := value.(*ast.CallExpr); is && isSelector(call.Fun, "errors", "New") {
+					count++
+				}
+			}
+		}
+	}
+	return count
+}
+
+func isSelector(e ast.Expr, of, name string) bool {
+	selector, is := e.(*ast.SelectorExpr)
+	if !is || selector.Sel.Name != name {
+		return false
+	}
+	identifier, is := selector.X.(*ast.Ident)
+	return is && identifier.Name == of
+}
+
+// receivers returns the number of methods of the type that has most, in one package.
+func receivers(files []file) (most int) {
+	methods := map[[2]string]int{}
+	for _, f := range files {
+		for _, declaration := range f.tree.Decls {
+			function, is := declaration.(*ast.FuncDecl)
+			if !is || function.Recv == nil {
+				continue
+			}
+			of := function.Recv.List[0].Type
+			if pointer, is := of.(*ast.StarExpr); is {
+				of = pointer.X
+			}
+			if identifier, is := of.(*ast.Ident); is {
+				key := [2]string{path.Dir(f.path), identifier.Name}
+				methods[key]++
+				most = max(most, methods[key])
+			}
+		}
+	}
+	return most
+}
+
 func isMap(e ast.Expr) bool {
 	_, is := e.(*ast.MapType)
 	return is
@@ -193,15 +258,15 @@ func isMutex(e ast.Expr) bool {
 	return is && (selector.Sel.Name == "Mutex" || selector.Sel.Name == "RWMutex")
 }
 
-// watchers counts the rooms that read the events of a watch themselves.
-func (h house) watchers() int {
-	rooms := map[string]struct{}{}
-	for _, f := range h {
+// watchers counts the folders that read the events of a watch themselves.
+func (c codeBase) watchers() int {
+	folders := map[string]struct{}{}
+	for _, f := range c {
 		if bytes.Contains(f.content, []byte(".ResultChan()")) {
-			rooms[path.Dir(f.path)] = struct{}{}
+			folders[path.Dir(f.path)] = struct{}{}
 		}
 	}
-	return len(rooms)
+	return len(folders)
 }
 
 // own are the words for which the field has a term; a part of an identifier is compared without regard to case and to a plural.
@@ -215,9 +280,9 @@ var own = map[string]string{
 
 // ownWords returns "<file>:<line> <identifier>: <term of the field>" for the first declaration in a folder of each identifier with a word of
 // our own, sorted.
-func (h house) ownWords() []string {
+func (c codeBase) ownWords() []string {
 	found := map[[2]string]string{}
-	for _, f := range h.below("internal") { // api has the names of the contract.
+	for _, f := range c.below("internal") { // api has the names of the contract.
 		for _, identifier := range declared(f.tree) {
 			key := [2]string{path.Dir(f.path), identifier.Name}
 			if term := ownWord(identifier.Name); term != "" && found[key] == "" {

@@ -1,7 +1,7 @@
-// floors holds the house up: an import never goes up, nor sideways between two rooms of a floor, unless the table in floors.go says that
-// the room is shared. A package without a place in the table fails. Test files may import from above.
+// layers checks imports: a package may import packages of lower layers, and of its own layer only what the table in layers.go allows.
+// A package without a layer fails. Test files may import from higher layers.
 //
-//	floors <root of the repository>
+//	layers <root of the repository>
 package main
 
 import (
@@ -20,22 +20,22 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: floors <root of the repository>")
+		fmt.Fprintln(os.Stderr, "usage: layers <root of the repository>")
 		os.Exit(2)
 	}
-	if err := check(os.Args[1], house); err != nil {
+	if err := check(os.Args[1], layers); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// check returns an error for every import that goes where it must not, and for every room that there is not.
-func check(root string, house []floor) error {
+// check returns an error for every forbidden import, and for every folder of the table that does not exist.
+func check(root string, layers []layer) error {
 	var problems []error
-	for _, f := range house {
-		for _, room := range slices.Concat(f.rooms, f.shared) {
-			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(room, "/...")))); err != nil {
-				problems = append(problems, fmt.Errorf("the floor %s has no room %s: %w", f.name, room, err))
+	for _, f := range layers {
+		for _, folder := range slices.Concat(f.folders, f.shared) {
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(folder, "/...")))); err != nil {
+				problems = append(problems, fmt.Errorf("the layer %s has no folder %s: %w", f.name, folder, err))
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func check(root string, house []floor) error {
 		if err != nil {
 			return err
 		}
-		problems = append(problems, judge(house, filepath.ToSlash(relative), imports)...)
+		problems = append(problems, problemsOf(layers, filepath.ToSlash(relative), imports)...)
 		return nil
 	})
 	return errors.Join(append(problems, err)...)
@@ -82,41 +82,41 @@ func importsOf(file string) ([]string, error) {
 	return all, nil
 }
 
-// judge returns what is wrong with the imports of a file.
-func judge(house []floor, file string, imports []string) []error {
+// problemsOf returns what is wrong with the imports of a file.
+func problemsOf(layers []layer, file string, imports []string) []error {
 	from := path.Dir(file)
-	at := level(house, from)
+	at := level(layers, from)
 	if at < 0 {
-		return []error{fmt.Errorf("%s: %s has no place in the house; give it one in internal/tools/floors/floors.go", file, from)}
+		return []error{fmt.Errorf("%s: %s is in no layer; add it to internal/tools/layers/layers.go", file, from)}
 	}
 	var problems []error
 	for _, name := range imports {
-		if why := house[at].refuses(house, at, from, name); why != "" {
+		if why := layers[at].refuses(layers, at, from, name); why != "" {
 			problems = append(problems, fmt.Errorf("%s imports %s: %s", file, name, why))
 		}
 	}
 	return problems
 }
 
-// refuses says why what is on the floor may not import a package; empty means that it may.
-func (f *floor) refuses(house []floor, at int, from, name string) string {
+// refuses returns why a package of the layer may not import another one; empty means that it may.
+func (f *layer) refuses(layers []layer, at int, from, name string) string {
 	to, ours := strings.CutPrefix(name, module)
 	if !ours {
 		if slices.ContainsFunc(f.without, within(name)) && !slices.ContainsFunc(f.except, within(name)) {
-			return "it has no place on the floor " + f.name
+			return "the layer " + f.name + " may not import it"
 		}
 		return ""
 	}
-	there := level(house, to)
+	there := level(layers, to)
 	switch {
 	case there < 0:
-		return "it has no place in the house"
+		return "it is in no layer"
 	case there > at:
-		return fmt.Sprintf("an import never goes up, from %s to %s", f.name, house[there].name)
+		return fmt.Sprintf("the layer %s may not import from the higher layer %s", f.name, layers[there].name)
 	case there < at || f.together || slices.Contains(f.shared, to) || strings.HasPrefix(to, from+"/"):
 		return ""
 	}
-	return "what two rooms of the floor " + f.name + " need moves down"
+	return "packages of the layer " + f.name + " do not import each other; move what they share to a lower layer"
 }
 
 // within reports whether a package is the given one or below it.
@@ -124,11 +124,11 @@ func within(name string) func(string) bool {
 	return func(prefix string) bool { return name == prefix || strings.HasPrefix(name, prefix+"/") }
 }
 
-// level is the floor of a folder, -1 for none.
-func level(house []floor, folder string) int {
-	return slices.IndexFunc(house, func(f floor) bool {
-		return slices.ContainsFunc(f.rooms, func(room string) bool {
-			below, all := strings.CutSuffix(room, "/...")
+// level returns the index of the layer of a folder, -1 for none.
+func level(layers []layer, folder string) int {
+	return slices.IndexFunc(layers, func(f layer) bool {
+		return slices.ContainsFunc(f.folders, func(pattern string) bool {
+			below, all := strings.CutSuffix(pattern, "/...")
 			return folder == below || all && strings.HasPrefix(folder, below+"/")
 		})
 	})

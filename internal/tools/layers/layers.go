@@ -3,36 +3,38 @@ package main
 // module is the path of the project.
 const module = "github.com/espalier-project/espalier/"
 
-// floor is one of the house. Its packages may import packages of the floors below, and nothing above.
-type floor struct {
+// layer has packages that may import packages of lower layers, and of no higher one.
+type layer struct {
 	name string
-	// rooms are folders of packages; "/..." means with everything below.
-	rooms []string
-	// shared are rooms of the floor that the others on it may import. Otherwise an import never goes sideways, but from a folder to one below it.
+	// folders have the packages of the layer; "/..." means with everything below.
+	folders []string
+	// shared are packages that others of the layer may import. Otherwise a package imports nothing of its own layer, except
+	// from a folder below its own.
 	shared []string
-	// together says that all rooms of the floor may import each other.
+	// together is true if all packages of the layer may import each other.
 	together bool
-	// without are packages of others that have no place here, by prefix, but for those in except.
+	// without are prefixes of third-party packages that the layer may not import, except those in except.
 	without, except []string
 }
 
 var (
 	clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
 	outside = append([]string{"net/http", "os"}, clients...)
-	// schemes are types alone; so is the interface of all objects.
+	// Packages of clients that have types only.
 	types = []string{"k8s.io/client-go/kubernetes/scheme", "k8s.io/client-go/util/jsonpath"}
 )
 
-// house are the floors from the ground up. A package that is in no room fails the check, so that each new one is given its place.
-// A folder of internal may have rooms on several floors: the lowest that lists a room counts, so that the domain rooms of a controller stay pure.
-var house = []floor{
-	{name: "api", rooms: []string{"api/..."}, together: true, without: clients},
-	{name: "manifests", rooms: []string{"deploy/..."}},
-	{name: "external", rooms: []string{"internal/externalapi/..."}, together: true, without: clients},
-	{name: "graph", rooms: []string{"internal/graph"}, without: append([]string{"k8s.io"}, outside...)},
+// layers are ordered from the lowest. A package without a layer fails the check.
+// Packages of one folder may be in several layers: the first layer that lists a package counts, so that the domain packages of a controller
+// stay pure.
+var layers = []layer{
+	{name: "api", folders: []string{"api/..."}, together: true, without: clients},
+	{name: "manifests", folders: []string{"deploy/..."}},
+	{name: "external", folders: []string{"internal/externalapi/..."}, together: true, without: clients},
+	{name: "graph", folders: []string{"internal/graph"}, without: append([]string{"k8s.io"}, outside...)},
 	{
 		name: "domain", together: true, without: outside, except: types,
-		rooms: []string{
+		folders: []string{
 			"internal/ratelimit/...",
 			"internal/plaintext",
 			"internal/kinds",
@@ -60,10 +62,10 @@ var house = []floor{
 			"internal/webhook/zones",
 		},
 	},
-	{name: "vocabulary", rooms: []string{"internal/feature"}, without: []string{"net/http", "k8s.io/client-go"}},
+	{name: "vocabulary", folders: []string{"internal/feature"}, without: []string{"net/http", "k8s.io/client-go"}},
 	{
 		name: "access", together: true,
-		rooms: []string{
+		folders: []string{
 			"internal/cluster/...",
 			"internal/reflector",
 			"internal/cluster/readthrough",
@@ -78,10 +80,10 @@ var house = []floor{
 			"internal/nodeagentauthorizer/view",
 		},
 	},
-	{name: "endpoints", rooms: []string{"internal/endpoint/..."}, together: true},
+	{name: "endpoints", folders: []string{"internal/endpoint/..."}, together: true},
 	{
 		name: "decisions", shared: []string{"internal/controller/kit", "internal/webhook/configref"},
-		rooms: []string{
+		folders: []string{
 			"internal/managedresource/controller",
 			"internal/managedresource/health",
 			"internal/seedauthorizer/rules",
@@ -91,11 +93,11 @@ var house = []floor{
 			"internal/webhook/...",
 		},
 	},
-	{name: "engine", rooms: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/seedauthorizer/replay", "internal/nodeagentauthorizer/tenants"}},
-	{name: "process", rooms: []string{"internal/process"}},
-	{name: "verbs", rooms: []string{"internal/kubectl"}},
-	{name: "features", rooms: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/manifests"}},
-	{name: "command lines", rooms: []string{"internal/commandline/..."}},
-	{name: "executables", rooms: []string{"cmd/...", "internal/client/...", "internal/gen/..."}, shared: []string{"internal/gen/reference"}},
-	{name: "tests", rooms: []string{"test/..."}, together: true},
+	{name: "engine", folders: []string{"internal/managedresource/engine", "internal/seedauthorizer/debug", "internal/seedauthorizer/replay", "internal/nodeagentauthorizer/tenants"}},
+	{name: "process", folders: []string{"internal/process"}},
+	{name: "verbs", folders: []string{"internal/kubectl"}},
+	{name: "features", folders: []string{"internal/executable/..."}, shared: []string{"internal/executable/agents", "internal/executable/manifests"}},
+	{name: "command lines", folders: []string{"internal/commandline/..."}},
+	{name: "executables", folders: []string{"cmd/...", "internal/client/...", "internal/gen/..."}, shared: []string{"internal/gen/reference"}},
+	{name: "tests", folders: []string{"test/..."}, together: true},
 }
