@@ -50,7 +50,7 @@ cluster: controlplane ## Start an empty API server on this machine, with a Node 
 	@go run ./test/env/quickstart
 
 .PHONY: check
-check: $(TOOLS)/.stamp ## Run what belongs before every commit, in three minutes: lint of what changed, units, laws, 300 seeds of the simulation, defects in changed lines; SINCE (default: the merge base with the upstream branch) is the revision to compare with.
+check: $(TOOLS)/.stamp ## Run what belongs before every commit, in three minutes: lint of what changed, unit and property tests, 300 seeds of the simulation, defects in changed lines; SINCE (default: the merge base with the upstream branch) is the revision to compare with.
 	@TOOLS=$(TOOLS) bash .ci/check
 
 .PHONY: test
@@ -74,10 +74,10 @@ fuzz: ## Fuzz decoders and handlers, FUZZTIME (default 1m) for each target.
 	@for t in $$(grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9]+' internal | sed -E 's#^internal/(.*)/[^/]*:func #\1:#' | grep -v '^tools/' | sort); do \
 		go test ./internal/$${t%%:*} -run '^$$' -fuzz "^$${t##*:}$$" -fuzztime $(or $(FUZZTIME),1m); done
 
-.PHONY: laws
-laws: ## Check the laws of the graph with CHECKS (default 20000) sequences of events each, and those of decisions on TIMES (default 50) times as many gardens.
-	go test ./internal/graph ./internal/seedauthorizer/relation ./internal/managedresource/lifecycle ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Law -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
-	go test ./internal/seedauthorizer/rules -run Law -count=1 -timeout 60m -law-times=$(or $(TIMES),50)
+.PHONY: properties
+properties: ## Check the properties of the graph with CHECKS (default 20000) sequences of events each, and those of decisions on TIMES (default 50) times as many gardens.
+	go test ./internal/graph ./internal/seedauthorizer/relation ./internal/managedresource/lifecycle ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Property -count=1 -timeout 60m -rapid.checks=$(or $(CHECKS),20000)
+	go test ./internal/seedauthorizer/rules -run Property -count=1 -timeout 60m -property-times=$(or $(TIMES),50)
 
 SIMULATED := $(if $(filter 1,$(CONTROLLERS)),TestController,Test)
 HELD := $(if $(filter 1,$(HOLDS)),Hold)$(if $(filter 1,$(STORE)),StoreFault)
@@ -91,11 +91,11 @@ simulate: ## Run the engine, with HOLDS=1 in scenarios with holds, with STORE=1 
 	else $(CACHE)/simulation.test -test.v -test.timeout 0 -test.run '$(SIMULATED)$(HELD)Seeds$$' -simulate.runs=$(or $(RUNS),2000) -simulate.first=$(or $(FIRST),1); fi
 
 .PHONY: search
-search: ## Search for defects with the date's seeds, MINUTES (default 10) in all: the laws for a third of it, then the simulation.
-	@echo "the laws, with seed $(DATE), for $$(( $(or $(MINUTES),10) * 20 )) s at most"
-	@ended() { code=$$?; if [ $$code = 124 ]; then echo "the time for these laws is up"; else exit $$code; fi; }; \
-	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/graph ./internal/seedauthorizer/relation ./internal/managedresource/lifecycle ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Law -count=1 -timeout 60m -rapid.seed=$(DATE) -rapid.checks=2000 -rapid.nofailfile || ended; \
-	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/seedauthorizer/rules -run Law -count=1 -timeout 60m -law-first=$(DATE)000 -law-times=5 || ended
+search: ## Search for defects with the date's seeds, MINUTES (default 10) in all: property tests for a third of it, then the simulation.
+	@echo "property tests, with seed $(DATE), for $$(( $(or $(MINUTES),10) * 20 )) s at most"
+	@ended() { code=$$?; if [ $$code = 124 ]; then echo "the time for these tests is up"; else exit $$code; fi; }; \
+	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/graph ./internal/seedauthorizer/relation ./internal/managedresource/lifecycle ./internal/ratelimit ./internal/controller/networkpolicy/desired ./internal/controller/istioclusterconfiguration/envoyfilter -run Property -count=1 -timeout 60m -rapid.seed=$(DATE) -rapid.checks=2000 -rapid.nofailfile || ended; \
+	timeout $$(( $(or $(MINUTES),10) * 10 )) go test ./internal/seedauthorizer/rules -run Property -count=1 -timeout 60m -property-first=$(DATE)000 -property-times=5 || ended
 	@$(MAKE) --no-print-directory simulate MINUTES=$$(( $(or $(MINUTES),10) * 2 / 3 ))
 
 .PHONY: repeatable

@@ -75,8 +75,8 @@ func TestStrippedOnce(t *testing.T) {
 	}
 }
 
-// TestStrippingLaw: what is kept for several readers has for each of them what it would have kept, and nothing that none of them keeps.
-func TestStrippingLaw(t *testing.T) {
+// TestStrippingProperty: what is kept for several readers has for each of them what it would have kept, and nothing that none of them keeps.
+func TestStrippingProperty(t *testing.T) {
 	// A reader keeps at most one of each.
 	all := [][]string{{"labels", "a"}, {"c"}, {"deletion"}, {"taints", "x", "y"}, {"cordoned"}}
 	reader := rapid.Custom(func(t *rapid.T) (names []string) {

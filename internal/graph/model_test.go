@@ -226,8 +226,8 @@ func searchTransitive(out map[Vertex][]Edge, from, to Vertex) bool {
 	return search(with, before, to)
 }
 
-// TestLawOfCheckWith: CheckWith says of edges what Check and CheckManaged say once the object of the start contributes them.
-func TestLawOfCheckWith(t *testing.T) {
+// TestPropertyOfCheckWith: CheckWith says of edges what Check and CheckManaged say once the object of the start contributes them.
+func TestPropertyOfCheckWith(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(what string, start *Vertex) (edges []Edge) {
 			for range rapid.IntRange(0, 4).Draw(t, what) {
@@ -318,9 +318,9 @@ func drawVertex(t *rapid.T, what string) Vertex {
 	}
 }
 
-// TestLaw is BH-GR-1, BH-GR-2, BH-GR-4, BH-GR-5, GR-2, GR-3, GR-4, GR-5, GR-6, CT-G-6, CT-G-18, CT-G-20 and CT-G-21 in one: after any
+// TestProperty is BH-GR-1, BH-GR-2, BH-GR-4, BH-GR-5, GR-2, GR-3, GR-4, GR-5, GR-6, CT-G-6, CT-G-18, CT-G-20 and CT-G-21 in one: after any
 // sequence of events the graph equals the one built from what is there at the end, and its index equals a search; with any edges, cycles included.
-func TestLaw(t *testing.T) {
+func TestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		climb := rapid.Bool().Draw(t, "edges climb")
 		g, m := New(testSchema), model{}

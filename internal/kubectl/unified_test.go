@@ -40,7 +40,7 @@ func TestUnified(t *testing.T) {
 }
 
 // CLI-12: the printed difference, applied by git, turns one text into the other.
-func TestLawUnified(t *testing.T) {
+func TestPropertyUnified(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		line := rapid.SampledFrom([]string{"a", "b", "c", "d: e"})

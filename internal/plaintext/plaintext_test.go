@@ -89,8 +89,8 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-// TestLawOfWriter: a text is printed alike however it is cut, printable text stays as it is, and JSON has the same values afterwards.
-func TestLawOfWriter(t *testing.T) {
+// TestPropertyOfWriter: a text is printed alike however it is cut, printable text stays as it is, and JSON has the same values afterwards.
+func TestPropertyOfWriter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text") + string(rapid.SampledFrom(harmful()).Draw(t, "harmful"))
 		content, err := json.Marshal(map[string]string{text: text})

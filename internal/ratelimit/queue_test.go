@@ -32,13 +32,13 @@ func bubble(t *testing.T, rt *rapid.T, run func(ctx context.Context, fail func(f
 	}
 }
 
-// TestLawOfHonestClients: a client that keeps to the limits of its own side is never refused, alone or beside hostile ones, whatever kind of client
+// TestPropertyOfHonestClients: a client that keeps to the limits of its own side is never refused, alone or beside hostile ones, whatever kind of client
 // it is. Hostile clients ask as often as API servers let them, each of which has 600 requests under way by default, under as many names as they like, and
 // ask again when they are refused; and another client of the same seed may run wild.
 //
 // The arithmetic: with n parts that want more than they get each gets (at once ÷ latency) ÷ n look-ups a second, which must be what the client may
 // ask for, burst and all, within its deadline; and the queue has room for four such clients (Waiting).
-func TestLawOfHonestClients(t *testing.T) {
+func TestPropertyOfHonestClients(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		kind := rapid.SampledFrom([]struct {
 			perSecond, burst, reads int
@@ -111,9 +111,9 @@ func TestLawOfHonestClients(t *testing.T) {
 	})
 }
 
-// TestLawOfQueues: whatever clients ask, at most so many look-ups are under way and wait, none waits while there is a place, and afterwards nothing
+// TestPropertyOfQueues: whatever clients ask, at most so many look-ups are under way and wait, none waits while there is a place, and afterwards nothing
 // is kept.
-func TestLawOfQueues(t *testing.T) {
+func TestPropertyOfQueues(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		atOnce, waiting := rapid.IntRange(1, 5).Draw(rt, "at once"), rapid.IntRange(1, 20).Draw(rt, "waiting")
 		asked := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) (a struct {

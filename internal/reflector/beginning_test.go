@@ -91,9 +91,9 @@ func keep(temporary map[string]any, name string, object runtime.Object) {
 	}
 }
 
-// TestBeginningLaw: whatever streams break off where, and however late an event of one that was given up is taken, what is known after a
+// TestBeginningProperty: whatever streams break off where, and however late an event of one that was given up is taken, what is known after a
 // complete list is what there is.
-func TestBeginningLaw(t *testing.T) {
+func TestBeginningProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &Follower{}
 		var w world

@@ -58,7 +58,7 @@ type handOver struct {
 	created int
 }
 
-// MRV-22, MRV-81, MRA-6, DPL-25, OPB-2: the hand-over law. Either executable may end at any moment, and the other one goes on: no object gets
+// MRV-22, MRV-81, MRA-6, DPL-25, OPB-2: the hand-over property. Either executable may end at any moment, and the other one goes on: no object gets
 // another UID, nothing is deleted but what was taken away, and no write of ours changes nothing.
 func TestHandOver(t *testing.T) {
 	h := newHandOver(t)
@@ -86,7 +86,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// Audit logs, and nothing else, show what the law forbids.
+// Audit logs, and nothing else, show what the property forbids.
 func TestHandOverSees(t *testing.T) {
 	line := func(agent, verb, name, version, more string, code int) string {
 		return fmt.Sprintf(`{"stage":"ResponseComplete","verb":%q,"userAgent":"%s/v1","objectRef":{"resource":"configmaps","name":%q},"responseStatus":{"code":%d},"responseObject":{"metadata":{"uid":%q,"resourceVersion":%q%s}}}`,

@@ -27,7 +27,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-// TestEqualMeansNoChange is the law that a write is left out exactly if it would change nothing (MR-26, MRB-8), held against a
+// TestEqualMeansNoChange is the property that a write is left out exactly if it would change nothing (MR-26, MRB-8), held against a
 // real API server: the objects are created from manifests of real shape, and then
 //   - merging the manifest into what the API server made of it is Equal, whatever was filled in, and a PUT of it changes nothing;
 //   - after random changes of the manifest, Equal means that a PUT leaves the resource version alone, and for Kubernetes' own
@@ -187,7 +187,7 @@ func (e *equality) put(merged *unstructured.Unstructured) (*unstructured.Unstruc
 	return updated, e.seed.Update(context.Background(), updated)
 }
 
-// checkAsCreated is the first half of the law: what the API server made of a manifest needs no write.
+// checkAsCreated is the first half of the property: what the API server made of a manifest needs no write.
 func (e *equality) checkAsCreated(desired *plan.Desired) {
 	for range 5 { // Only CRDs and the like are changed by somebody else here, and soon no more.
 		live := e.get(e, desired)
@@ -224,7 +224,7 @@ func (e *equality) reset(t tester, desired *plan.Desired) {
 		}
 		_, err := e.put(merged)
 		if err == nil || !apierrors.IsConflict(err) {
-			return // What can't be taken back stays as it is: the law holds for any state.
+			return // What can't be taken back stays as it is: the property holds for any state.
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (e *equality) difference(live, merged *unstructured.Unstructured) string {
 	return at
 }
 
-// checkPut is the second half of the law.
+// checkPut is the second half of the property.
 func (e *equality) checkPut(t tester, desired *plan.Desired, live *unstructured.Unstructured) {
 	for range 5 {
 		merged := merge.Merge(desired, live, e.options())

@@ -40,7 +40,7 @@ func configuration(class string) *config.ResourceManagerConfiguration {
 	cfg.Controllers.ClusterID = ptr.To("simulated")
 	cfg.Controllers.ResourceClass = ptr.To(class)
 	config.SetDefaults(cfg)
-	cfg.Controllers.ManagedResource.MassDeletion.Wait.Duration = 0 // TestLawOfMassDeletion is about waiting; a scenario is shorter than the wait.
+	cfg.Controllers.ManagedResource.MassDeletion.Wait.Duration = 0 // TestPropertyOfMassDeletion is about waiting; a scenario is shorter than the wait.
 	return cfg
 }
 

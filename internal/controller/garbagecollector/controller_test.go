@@ -411,9 +411,9 @@ func TestNoCandidates(t *testing.T) {
 	}
 }
 
-// TestLawCollector: whatever there is and whatever happens during a run, nothing is deleted that is young, unmarked, changed since, or referred to
+// TestPropertyCollector: whatever there is and whatever happens during a run, nothing is deleted that is young, unmarked, changed since, or referred to
 // before the second look began; and all the rest is.
-func TestLawCollector(t *testing.T) {
+func TestPropertyCollector(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := []string{"a", "b", "c"}
 		var objects []client.Object

@@ -92,7 +92,7 @@ func TestUnreadableHolder(t *testing.T) {
 
 // T3-8: whatever an object of a tenant's CRD has, the run ends without an error, what the object refers to by annotation stays, and what is in
 // other namespaces is collected.
-func TestLawForeignHolders(t *testing.T) {
+func TestPropertyForeignHolders(t *testing.T) {
 	var value func(depth int) *rapid.Generator[any]
 	value = func(depth int) *rapid.Generator[any] {
 		return rapid.Custom(func(rt *rapid.T) any {

@@ -222,8 +222,8 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// TestLawDelays: delays do not depend on the order of what is listed, lie within the range, and are apart from each other evenly.
-func TestLawDelays(t *testing.T) {
+// TestPropertyDelays: delays do not depend on the order of what is listed, lie within the range, and are apart from each other evenly.
+func TestPropertyDelays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := rapid.SliceOfDistinct(rapid.StringMatching(`[a-z0-9]{1,4}`), func(s string) string { return s }).Draw(rt, "names")
 		minDelay := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(rt, "min"))

@@ -109,7 +109,7 @@ func (f *fixture) live(fatal func(args ...any), retries workqueue.TypedRateLimit
 
 // TR-24: whatever a target does to each of the tokens that are written there, in whatever order, an hour costs a bounded number of tokens and of
 // writes of the source; and once the target does nothing more, its token is there after one pause, and stays.
-func TestLawOfHostileTargets(t *testing.T) {
+func TestPropertyOfHostileTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f, retries := newFixture(t), kit.Retries()
 		f.web = rapid.Bool().Draw(rt, "web")

@@ -110,8 +110,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestKeysLaw: the keys that are found are those that a decoder finds.
-func TestKeysLaw(t *testing.T) {
+// TestKeysProperty: the keys that are found are those that a decoder finds.
+func TestKeysProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		raw, object, want := []byte(drawJSON(rt, 3)), map[string]json.RawMessage{}, map[string]bool{}
 		if json.Unmarshal(raw, &object) == nil {

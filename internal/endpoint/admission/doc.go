@@ -6,5 +6,5 @@
 // they are; the patch has only the changes of the function (patch.go).
 //
 // The endpoint bounds bodies, time and the number of requests at once, turns a panic into an answer, and counts by webhook. It knows no rule
-// and no cluster. Package admissiontest has the laws that every webhook keeps.
+// and no cluster. Package admissiontest has the properties that every webhook keeps.
 package admission

@@ -34,8 +34,8 @@ func drawJSON(rt *rapid.T, depth int) string {
 	return rapid.SampledFrom([]string{"null", "true", "-1.5e3", "{}", "[ ]", "0"}).Draw(rt, "value")
 }
 
-// TestFindLaw: what is found is what a decoder finds.
-func TestFindLaw(t *testing.T) {
+// TestFindProperty: what is found is what a decoder finds.
+func TestFindProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		raw := []byte(drawJSON(rt, 3))
 		var object map[string]json.RawMessage

@@ -202,9 +202,9 @@ func checkPatch(rt *rapid.T, raw []byte, before, after *thing) (result []byte) {
 	return result
 }
 
-// TestPatchLaw: whatever a function makes of an object, the patch makes it of the bytes that were sent, and what the type does not know of
+// TestPatchProperty: whatever a function makes of an object, the patch makes it of the bytes that were sent, and what the type does not know of
 // objects that stay is there afterwards.
-func TestPatchLaw(t *testing.T) {
+func TestPatchProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		raw, before := drawSent(rt)
 		wanted, after := mustJSON(drawThing(rt, 2, false)), &thing{}

@@ -74,8 +74,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestLawOfScanner: whatever values an event has, they are read as the library reads them.
-func TestLawOfScanner(t *testing.T) {
+// TestPropertyOfScanner: whatever values an event has, they are read as the library reads them.
+func TestPropertyOfScanner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nested any = rapid.String().Draw(t, "text")
 		for range rapid.IntRange(0, 4).Draw(t, "depth") {
@@ -174,8 +174,8 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestLawOfLines: whatever the lines are and however they come, each is read once, under its number.
-func TestLawOfLines(t *testing.T) {
+// TestPropertyOfLines: whatever the lines are and however they come, each is read once, under its number.
+func TestPropertyOfLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text strings.Builder
 		var want []int

@@ -57,7 +57,7 @@ func user(t *testing.T) *gardencorev1beta1.Shoot {
 	return shoot
 }
 
-// TestUnchanged is the law of all validating webhooks that are asked about updates: an object that is admitted already, however wrong, keeps the
+// TestUnchanged is the property of all validating webhooks that are asked about updates: an object that is admitted already, however wrong, keeps the
 // fields that are judged, and its finalizers and labels change (T4-4). Nothing is read: the garden does not answer.
 func TestUnchanged(t *testing.T) {
 	p := newProcess(t, func(cfg *configuration) {
@@ -84,7 +84,7 @@ func TestUnchanged(t *testing.T) {
 			}
 			kind, known := kinds[rule.Resources[0]]
 			if !known {
-				t.Fatalf("%s: the law draws no %s", row.Name, rule.Resources[0])
+				t.Fatalf("%s: the property draws no %s", row.Name, rule.Resources[0])
 			}
 			group := strings.ReplaceAll(rule.APIGroups[0], "*", "")
 			rapid.Check(t, func(rt *rapid.T) {
@@ -113,7 +113,7 @@ func TestUnchanged(t *testing.T) {
 	}
 	for name, once := range refused {
 		if !once {
-			t.Errorf("%s refused no object, so that the law proves nothing", name)
+			t.Errorf("%s refused no object, so that the property proves nothing", name)
 		}
 	}
 }

@@ -200,8 +200,8 @@ func FuzzToJSON(f *testing.F) {
 	})
 }
 
-// TestLawOfHonestDocuments: documents of a grammar, with and without aliases, become what the parser alone makes of them (T3-6).
-func TestLawOfHonestDocuments(t *testing.T) {
+// TestPropertyOfHonestDocuments: documents of a grammar, with and without aliases, become what the parser alone makes of them (T3-6).
+func TestPropertyOfHonestDocuments(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		content := hostileText(rt)
 		got, err := ToJSON([]byte(content))

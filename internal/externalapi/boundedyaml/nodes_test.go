@@ -59,7 +59,7 @@ func checkNodes(t rapid.TB, text string) {
 	}
 }
 
-func TestLawNodesAreNeverCountedTooLow(t *testing.T) {
+func TestPropertyNodesAreNeverCountedTooLow(t *testing.T) {
 	for range 50 { // Few of the texts are valid, and one takes microseconds.
 		rapid.Check(t, func(t *rapid.T) { checkNodes(t, hostileText(t)) })
 	}

@@ -289,9 +289,9 @@ func TestDeletionsThatNeverWait(t *testing.T) {
 	}
 }
 
-// TestLawOfMassDeletion: whatever happens to the manifests, and whenever a process restarts, no set of many objects is deleted that was neither confirmed nor
+// TestPropertyOfMassDeletion: whatever happens to the manifests, and whenever a process restarts, no set of many objects is deleted that was neither confirmed nor
 // waited for; and each set is deleted as soon as one of both holds.
-func TestLawOfMassDeletion(t *testing.T) {
+func TestPropertyOfMassDeletion(t *testing.T) {
 	t.Parallel()
 	const wait = 10 * time.Minute
 	rapid.Check(t, func(rt *rapid.T) {

@@ -179,7 +179,7 @@ func valuesOf(t testing.TB, registry *prometheus.Registry, family string) map[st
 }
 
 // MR-3: whatever a cache delivers, there are series of exactly the ManagedResources that are ignored, since their condition says so.
-func TestLawIgnoredSeries(t *testing.T) {
+func TestPropertyIgnoredSeries(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		registry := prometheus.NewRegistry()

@@ -49,8 +49,8 @@ func TestUnhealthyOf(t *testing.T) {
 	}
 }
 
-// TestLawUnhealthySeries: whatever a cache delivers, there are series of exactly what it has of the own class and is not as it should be.
-func TestLawUnhealthySeries(t *testing.T) {
+// TestPropertyUnhealthySeries: whatever a cache delivers, there are series of exactly what it has of the own class and is not as it should be.
+func TestPropertyUnhealthySeries(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		registry := prometheus.NewRegistry()

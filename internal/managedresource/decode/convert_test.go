@@ -39,7 +39,7 @@ func checkAsKubernetes(t rapid.TB, text string) {
 }
 
 // MRD-2: a document is what Kubernetes' own tools take it for.
-func TestLawDocumentsAreThoseOfKubernetes(t *testing.T) {
+func TestPropertyDocumentsAreThoseOfKubernetes(t *testing.T) {
 	scalars := []string{
 		"a", "'1'", "1", "-0", "1.0", "1e3", "0x1f", "0b11", "017", "1_000", "9007199254740993", "18446744073709551615", "123456789012345678901234567890", "1.5", "0.1", "1e300", "-0.0", "3.14159265358979",
 		"true", "on", "'on'", "No", "~", "null", "''", "2001-12-14", "!!str 1", "!!float 1", "!!binary YWJj", "!!timestamp 2001-12-14", "\"\\x01\\u2028<>&\\U0001F600\"", ".inf", "-.inf", ".nan", "{}", "[]", "<<", "é",

@@ -57,7 +57,7 @@ func TestOf(t *testing.T) {
 
 // MRF-11: whatever the annotations are, and whenever somebody looks, nothing is held for more than a day and a minute from then on, and nothing at all
 // from the time on that they name.
-func TestLawOfTime(t *testing.T) {
+func TestPropertyOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		until := now.Add(time.Duration(rapid.Int64Range(-int64(72*time.Hour), int64(72*time.Hour)).Draw(t, "until"))).Truncate(time.Second)
 		at := now.Add(time.Duration(rapid.Int64Range(-int64(72*time.Hour), int64(72*time.Hour)).Draw(t, "at")))

@@ -88,8 +88,8 @@ func TestMaskPairs(t *testing.T) {
 	}
 }
 
-// TestLawOfMask: a value that a Secret has anywhere but in fields of a known shape is not printed, whatever is around the Secret.
-func TestLawOfMask(t *testing.T) {
+// TestPropertyOfMask: a value that a Secret has anywhere but in fields of a known shape is not printed, whatever is around the Secret.
+func TestPropertyOfMask(t *testing.T) {
 	value := func(t *rapid.T) any {
 		var v any = "swordfish"
 		for range rapid.IntRange(0, 2).Draw(t, "depth") {

@@ -231,7 +231,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestMergeIsIdempotent is the law that merging a desired object into what merging it gave changes nothing, whatever the
+// TestMergeIsIdempotent is the property that merging a desired object into what merging it gave changes nothing, whatever the
 // live object was.
 func TestMergeIsIdempotent(t *testing.T) {
 	value := rapid.Deferred(func() *rapid.Generator[any] { return anyValue(3) })

@@ -11,7 +11,7 @@ import (
 )
 
 // A message has a bound, however much there is to tell.
-func TestLawShortenedMessages(t *testing.T) {
+func TestPropertyShortenedMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		unit := rapid.SampledFrom([]string{"a", "ä", "€", "\U0001f333", "\xff", "\xe2\x82"}).Draw(t, "unit")
 		message := rapid.StringN(0, 20, -1).Draw(t, "start") + strings.Repeat(unit, rapid.IntRange(0, 400).Draw(t, "length"))

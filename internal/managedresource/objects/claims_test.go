@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelRun is a run as the law sees it: which objects it applies and leaves, which of those another one has wanted since, or is being deleted.
+// modelRun is a run as the property sees it: which objects it applies and leaves, which of those another one has wanted since, or is being deleted.
 type modelRun struct {
 	under                               bool
 	applies, releases, wanted, deleting map[int]bool
@@ -21,10 +21,10 @@ type modelRun struct {
 	busy map[int]bool
 }
 
-// TestLawOfRuns holds the invariant of runs against a model, whatever runs begin and end in whatever order: a deletion is allowed if no other run applies
+// TestPropertyOfRuns holds the invariant of runs against a model, whatever runs begin and end in whatever order: a deletion is allowed if no other run applies
 // the object, or has claimed it since; a hand-over if no run of the next owner leaves the object; a run is busy for exactly the deletions and hand-overs that are
 // under way, and is woken by the first answer.
-func TestLawOfRuns(t *testing.T) {
+func TestPropertyOfRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const runs, things = 3, 2
 		owner := func(i int) Owner { return Owner{Name: fmt.Sprint(i)} }

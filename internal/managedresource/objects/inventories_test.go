@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLawOfClaimants: whatever is tracked, ignored, forgotten and seen in inventories, Claimants leaves out no owner of the objects, whatever
+// TestPropertyOfClaimants: whatever is tracked, ignored, forgotten and seen in inventories, Claimants leaves out no owner of the objects, whatever
 // namespace it knows them in if their kind is cluster-scoped.
-func TestLawOfClaimants(t *testing.T) {
+func TestPropertyOfClaimants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := New()
 		owners := []Owner{{Name: "a"}, {Name: "b"}, {Name: "c"}}

@@ -348,7 +348,7 @@ func TestDigestHasTheFlagsOfOwners(t *testing.T) {
 	}
 }
 
-// TestEndState is the law that whatever the order of a watch's and of the writes' reports, an object whose last version is
+// TestEndState is the property that whatever the order of a watch's and of the writes' reports, an object whose last version is
 // not the verified one is dirty, and one whose last version is verified is not.
 func TestEndState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -677,9 +677,9 @@ func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
 	}
 }
 
-// TestLawDoubtHasSomebody holds what a record says of doubts, whatever two ManagedResources that have an object do and leave to each other: one
+// TestPropertyDoubtHasSomebody holds what a record says of doubts, whatever two ManagedResources that have an object do and leave to each other: one
 // of them is to look at what is in doubt, was told of that, and any later change is told to somebody.
-func TestLawDoubtHasSomebody(t *testing.T) {
+func TestPropertyDoubtHasSomebody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		version := 100

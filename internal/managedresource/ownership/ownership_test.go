@@ -107,9 +107,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestLawOfDecisions: whatever is drawn, an object is deleted only if it is proven to be ours or foreign objects are deleted, and never while another
+// TestPropertyOfDecisions: whatever is drawn, an object is deleted only if it is proven to be ours or foreign objects are deleted, and never while another
 // ManagedResource keeps it; it is handed over only to one that keeps it; two that leave the same object never both delete it, unless both prove it.
-func TestLawOfDecisions(t *testing.T) {
+func TestPropertyOfDecisions(t *testing.T) {
 	names := []string{"a", "b", "m"}
 	rapid.Check(t, func(t *rapid.T) {
 		left := Left{By: mr("m"), Created: rapid.Bool().Draw(t, "created"), KeepObject: rapid.Bool().Draw(t, "keep"), Collected: rapid.Bool().Draw(t, "collected"),

@@ -349,7 +349,7 @@ func TestJoinErrors(t *testing.T) {
 	}
 }
 
-// TestPlanIsStable is the law that planning against the result of a plan changes nothing.
+// TestPlanIsStable is the property that planning against the result of a plan changes nothing.
 func TestPlanIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := []string{"ConfigMap", "Secret", "ClusterRole", "Namespace", "Unknown"}

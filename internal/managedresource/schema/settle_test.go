@@ -75,7 +75,7 @@ func kindOf(object map[string]any) runtimeschema.GroupVersionKind {
 }
 
 // KC-4: writing the settled object is writing the merged one, and it is the live one exactly if a write changes nothing.
-func TestLawSettle(t *testing.T) {
+func TestPropertySettle(t *testing.T) {
 	bases := []string{
 		"{apiVersion: v1, kind: Service, metadata: {labels: {a: b}}, spec: {type: ClusterIP, sessionAffinity: None, internalTrafficPolicy: Cluster, selector: {a: b}, ports: [{name: http, port: 80, protocol: TCP, targetPort: 80}]}}",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {}, spec: {replicas: 1, progressDeadlineSeconds: 600, revisionHistoryLimit: 10, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Always, dnsPolicy: ClusterFirst, containers: [{name: a, image: 'x:1', imagePullPolicy: IfNotPresent, terminationMessagePath: /dev/termination-log, resources: {limits: {cpu: 100m}}, env: [{name: A, value: b}]}]}}}}",

@@ -12,8 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// TestLawOfCompact: what is compacted equals what it was, and entries with equal maps share one.
-func TestLawOfCompact(t *testing.T) {
+// TestPropertyOfCompact: what is compacted equals what it was, and entries with equal maps share one.
+func TestPropertyOfCompact(t *testing.T) {
 	few := func(n int) *rapid.Generator[string] { return rapid.SampledFrom([]string{"", "a", "b", "c"}[:n]) }
 	maps := rapid.Custom(func(t *rapid.T) map[string]string {
 		if rapid.Bool().Draw(t, "none") {

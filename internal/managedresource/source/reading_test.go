@@ -76,7 +76,7 @@ func (w readWorld) lastChange(name string, to int) int {
 }
 
 // MR-9: what is confirmed was there at one moment, and not before the ManagedResource was as it is.
-func TestLawSecretsOfAReadingWereThereTogether(t *testing.T) {
+func TestPropertySecretsOfAReadingWereThereTogether(t *testing.T) {
 	confirmed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		state := map[string]*corev1.Secret{}

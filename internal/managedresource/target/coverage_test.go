@@ -11,9 +11,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// TestLawOnlyThePresentFollowerIsHeeded interleaves what followers of a scope tell, those that were given up included, with restores: the
+// TestPropertyOnlyThePresentFollowerIsHeeded interleaves what followers of a scope tell, those that were given up included, with restores: the
 // scope is as the present one said last.
-func TestLawOnlyThePresentFollowerIsHeeded(t *testing.T) {
+func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newActiveWatch()
 		followers := []watchSession{a.follows(func() {})}

@@ -62,8 +62,8 @@ func node(uid string, labels ...string) *kubernetes.Node {
 	return n
 }
 
-// TestLawOfTheFirstLabels: whatever an agent makes of the labels of its Node, what was there first counts until another Node has the name.
-func TestLawOfTheFirstLabels(t *testing.T) {
+// TestPropertyOfTheFirstLabels: whatever an agent makes of the labels of its Node, what was there first counts until another Node has the name.
+func TestPropertyOfTheFirstLabels(t *testing.T) {
 	values := rapid.SampledFrom([]string{"", "a", "b", "c"})
 	rapid.Check(t, func(rt *rapid.T) {
 		var known, want Node

@@ -480,8 +480,8 @@ func TestMachinesOfOneNode(t *testing.T) {
 	}
 }
 
-// TestLawOfLabels: with Machines, no label of any Node changes any answer.
-func TestLawOfLabels(t *testing.T) {
+// TestPropertyOfLabels: with Machines, no label of any Node changes any answer.
+func TestPropertyOfLabels(t *testing.T) {
 	questions := []string{}
 	for _, machine := range []string{"foo-machine", "bar-machine", "gone-machine", "new-machine"} {
 		for _, name := range []string{"foo-machine-secret", "new-machine-secret", "for-all", "for-foo", "for-bar", "for-none", "new-for-foo", "other"} {

@@ -61,8 +61,8 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// TestLawOfShadow: the shadow policy says what an authorizer with this policy says, and the answer is the one without a shadow policy.
-func TestLawOfShadow(t *testing.T) {
+// TestPropertyOfShadow: the shadow policy says what an authorizer with this policy says, and the answer is the one without a shadow policy.
+func TestPropertyOfShadow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		either := rapid.Bool()
 		watchAll, checked, shadowWatchAll, shadowLooked := either.Draw(t, "all"), either.Draw(t, "selectors"), either.Draw(t, "shadow all"), either.Draw(t, "shadow selectors")

@@ -4,7 +4,7 @@
 //
 // A dump has the slices of objects that the table of edges reads and nothing more: names, references, two annotations, times. Labels, other
 // annotations, the rest of a gardenlet's configuration, the data of Secrets and ConfigMaps are not in it (cut.go). A graph that is made from
-// a dump is the graph of the garden at that time; a law holds that.
+// a dump is the graph of the garden at that time; a property holds that.
 //
 // The package knows files and the table of edges, no clients.
 package dump

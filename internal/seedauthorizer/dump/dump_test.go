@@ -88,9 +88,9 @@ func all(g *graph.Graph) []graph.Neighbourhood {
 	return shown
 }
 
-// TestLawOfRoundTrip: the graphs that are made from a dump are those of the garden, whatever is in it; and the same objects make the same dump, in
+// TestPropertyOfRoundTrip: the graphs that are made from a dump are those of the garden, whatever is in it; and the same objects make the same dump, in
 // whatever order they come.
-func TestLawOfRoundTrip(t *testing.T) {
+func TestPropertyOfRoundTrip(t *testing.T) {
 	for seed := range uint64(150) {
 		g := gardengen.New(seed)
 		items := draw(g, 5+g.IntN(40))

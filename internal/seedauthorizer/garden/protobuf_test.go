@@ -103,8 +103,8 @@ func withoutForeign(value any) {
 	}
 }
 
-// TestProtobufLaw: an object contributes the same edges whether it came as JSON or as Protocol Buffers, and all that is read of it is the same.
-func TestProtobufLaw(t *testing.T) {
+// TestProtobufProperty: an object contributes the same edges whether it came as JSON or as Protocol Buffers, and all that is read of it is the same.
+func TestProtobufProperty(t *testing.T) {
 	encoder, err := gardenproto.New()
 	if err != nil {
 		t.Fatal(err)

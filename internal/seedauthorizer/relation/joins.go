@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// Which names the edges of a row can join. A law holds that no object contributes an edge that its row does not join.
+// Which names the edges of a row can join. A property holds that no object contributes an edge that its row does not join.
 
 func sameNamespace(from, to graph.Vertex) bool { return from.Namespace == to.Namespace }
 

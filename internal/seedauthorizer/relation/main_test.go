@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The law is checked with more sequences than rapid's default unless the command line says otherwise.
+// The property is checked with more sequences than rapid's default unless the command line says otherwise.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {

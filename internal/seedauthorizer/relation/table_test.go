@@ -155,8 +155,8 @@ func TestRowsKeepTheirWord(t *testing.T) {
 	}
 }
 
-// TestLawOfEvents is CT-G-18: after any events in any order the graph is that of the objects that are there.
-func TestLawOfEvents(t *testing.T) {
+// TestPropertyOfEvents is CT-G-18: after any events in any order the graph is that of the objects that are there.
+func TestPropertyOfEvents(t *testing.T) {
 	type object struct {
 		watch  *Watch
 		object runtime.Object

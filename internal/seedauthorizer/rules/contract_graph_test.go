@@ -15,7 +15,7 @@ import (
 )
 
 // This file is a second reading of the contract (sections 2 to 6 and 8, T4-1): tables over the JSON of objects, and a search. It shares no code with the
-// rules and the graph. The laws compare both.
+// rules and the graph. The properties compare both.
 
 // contractRules are sections 4.1 and 8.2: resource, kind, verbs always, verbs by path (R is get list watch), subresources, selector; g and e begin the
 // rules of gardenlets and extensions alone, S ends rules with open reads under readScope All, N ends those that are for the shoot's namespace.

@@ -16,11 +16,11 @@ import (
 // reviewsPerGarden are asked of each drawn garden.
 const reviewsPerGarden = 500
 
-// TestLawOfDifferential: on drawn gardens, whatever is asked by whomever, the decision is that of the contract's tables, read a second time
-// (contract_test.go). `make laws` asks a million times and more.
-func TestLawOfDifferential(t *testing.T) {
+// TestPropertyOfDifferential: on drawn gardens, whatever is asked by whomever, the decision is that of the contract's tables, read a second time
+// (contract_test.go). `make properties` asks a million times and more.
+func TestPropertyOfDifferential(t *testing.T) {
 	reviews, allowed, byPath := 0, 0, 0
-	for seed := range law(60) {
+	for seed := range property(60) {
 		g := gardengen.New(1_000_000 + seed)
 		objects := draw(g, 5+g.IntN(20))
 		w := newWorld(gardengen.Now)

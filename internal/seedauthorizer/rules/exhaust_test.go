@@ -270,9 +270,9 @@ func selectorForms() (result []selectorForm) {
 // TestSmallWrites: no client reaches more by writing an object of a small world with any one reference, but over the edges of ownHand.
 func TestSmallWrites(t *testing.T) {
 	for _, checked := range []bool{false, true} {
-		l := &ownHandLaw{t: t, checked: checked, used: map[string]bool{}, writes: map[string]int{}}
+		l := &ownHandProperty{t: t, checked: checked, used: map[string]bool{}, writes: map[string]int{}}
 		for row := range ownHand {
-			l.used[row] = true // TestLawOfOwnHand asks which of them are needed.
+			l.used[row] = true // TestPropertyOfOwnHand asks which of them are needed.
 		}
 		singles := sample((small{t}).singles(), 40)
 		for _, base := range (small{t}).bases() {

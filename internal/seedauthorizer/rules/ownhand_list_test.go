@@ -21,7 +21,7 @@ type excuse struct {
 	reason string
 }
 
-func (e excuse) excuses(who lawClient, part string, watch *relation.Watch, checked bool) bool {
+func (e excuse) excuses(who propertyClient, part string, watch *relation.Watch, checked bool) bool {
 	for _, kind := range e.of {
 		if kind == watch.Kind {
 			return strings.HasPrefix(who.user.Name, e.by) && (e.part == "" || e.part == part) && (!checked || !e.trusted)

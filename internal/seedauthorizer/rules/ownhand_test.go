@@ -24,14 +24,14 @@ import (
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
-// TestLawOfOwnHand: an identity of a cluster writes whatever authorizers and restrictions let it write, with any content, in any part of an
+// TestPropertyOfOwnHand: an identity of a cluster writes whatever authorizers and restrictions let it write, with any content, in any part of an
 // object. Afterwards no identity of the cluster reaches in either graph what none of them reached before, except over the edges that ownHand
 // lists. A self-hosted shoot and the seed that a ManagedSeed makes of it are one cluster.
-func TestLawOfOwnHand(t *testing.T) {
+func TestPropertyOfOwnHand(t *testing.T) {
 	for name, checked := range map[string]bool{"Trusted": false, "Checked": true} {
 		t.Run("references "+name, func(t *testing.T) {
-			l := &ownHandLaw{t: t, checked: checked, used: map[string]bool{}, writes: map[string]int{}}
-			for seed := range law(60) {
+			l := &ownHandProperty{t: t, checked: checked, used: map[string]bool{}, writes: map[string]int{}}
+			for seed := range property(60) {
 				l.seed, l.g = seed, gardengen.New(seed)
 				l.objects = drawCluster(l.g)
 				l.world = newWorld(gardengen.Now)
@@ -49,7 +49,7 @@ func TestLawOfOwnHand(t *testing.T) {
 					t.Errorf("no %s was written", part)
 				}
 			}
-			if *lawTimes < 50 {
+			if *propertyTimes < 50 {
 				return // Too few to say that nothing is reached over an edge.
 			}
 			for row, e := range ownHand {
@@ -78,8 +78,8 @@ func drawCluster(g gardengen.Gen) []present {
 	return first
 }
 
-// ownHandLaw is a run of the law, with the garden that it is at.
-type ownHandLaw struct {
+// ownHandProperty is a run of the property, with the garden that it is at.
+type ownHandProperty struct {
 	t       *testing.T
 	checked bool
 	used    map[string]bool
@@ -94,7 +94,7 @@ type ownHandLaw struct {
 // cluster is one or more seeds and self-hosted shoots that are the same cluster.
 type cluster struct {
 	sinks   []sink
-	clients []lawClient
+	clients []propertyClient
 	// before is what the cluster reaches before one of its identities writes; each write is taken back.
 	before map[graph.Vertex]bool
 }
@@ -106,7 +106,7 @@ type sink struct {
 }
 
 // clusters returns the clusters of the garden.
-func (l *ownHandLaw) clusters() []*cluster {
+func (l *ownHandProperty) clusters() []*cluster {
 	var result []*cluster
 	seeds := map[string]*cluster{}
 	for _, seed := range gardengen.Seeds {
@@ -167,7 +167,7 @@ const (
 var parts = []string{created, updated, status}
 
 // writeAll lets a client write an object of each kind, in each part.
-func (l *ownHandLaw) writeAll(c *cluster, who lawClient) {
+func (l *ownHandProperty) writeAll(c *cluster, who propertyClient) {
 	for _, watch := range relation.Watches {
 		drawn := l.g.Object(watch.Kind)
 		var present []runtime.Object
@@ -190,7 +190,7 @@ func (l *ownHandLaw) writeAll(c *cluster, who lawClient) {
 }
 
 // write lets a client write a part of an object if it may.
-func (l *ownHandLaw) write(c *cluster, who lawClient, watch *relation.Watch, part string, old, drawn runtime.Object) {
+func (l *ownHandProperty) write(c *cluster, who propertyClient, watch *relation.Watch, part string, old, drawn runtime.Object) {
 	l.t.Helper()
 	object := watch.New()
 	mustJSON(written(part, old, drawn), object)
@@ -221,7 +221,7 @@ func (l *ownHandLaw) write(c *cluster, who lawClient, watch *relation.Watch, par
 }
 
 // see lets both graphs see an object without some rows.
-func (l *ownHandLaw) see(kind graph.Kind, object runtime.Object, without []string) {
+func (l *ownHandProperty) see(kind graph.Kind, object runtime.Object, without []string) {
 	set := func(kind graph.Kind, object runtime.Object) {
 		for state, watch := range map[*relation.State]*relation.Watch{l.seedState: relation.Watches.Of(kind), l.shootState: relation.SelfHosted.Of(kind)} {
 			if watch != nil {
@@ -236,7 +236,7 @@ func (l *ownHandLaw) see(kind graph.Kind, object runtime.Object, without []strin
 }
 
 // forget restores the object as it was.
-func (l *ownHandLaw) forget(watch *relation.Watch, old runtime.Object, self graph.Vertex) {
+func (l *ownHandProperty) forget(watch *relation.Watch, old runtime.Object, self graph.Vertex) {
 	if old != nil {
 		l.set(watch.Kind, old)
 	} else {
@@ -252,7 +252,7 @@ func (l *ownHandLaw) forget(watch *relation.Watch, old runtime.Object, self grap
 }
 
 // dependents sets what depends on Seeds.
-func (l *ownHandLaw) dependents(set func(graph.Kind, runtime.Object)) {
+func (l *ownHandProperty) dependents(set func(graph.Kind, runtime.Object)) {
 	for _, o := range l.objects {
 		if o.kind == relation.ManagedSeed || o.kind == relation.Gardenlet {
 			set(o.kind, o.object)
@@ -261,7 +261,7 @@ func (l *ownHandLaw) dependents(set func(graph.Kind, runtime.Object)) {
 }
 
 // rowsTo names the rows of an object without which a vertex is not reached.
-func (l *ownHandLaw) rowsTo(c *cluster, kind graph.Kind, object runtime.Object, v graph.Vertex, excused []string) (result []string) {
+func (l *ownHandProperty) rowsTo(c *cluster, kind graph.Kind, object runtime.Object, v graph.Vertex, excused []string) (result []string) {
 	for _, table := range []relation.Table{relation.Watches, relation.SelfHosted} {
 		if watch := table.Of(kind); watch != nil {
 			for _, row := range watch.Rows {
@@ -281,7 +281,7 @@ func hasSelfHosted(kind graph.Kind, row string) bool {
 }
 
 // may reports whether the client's authorizer lets it write a part of an object.
-func (l *ownHandLaw) may(who lawClient, watch *relation.Watch, self graph.Vertex, part string) bool {
+func (l *ownHandProperty) may(who propertyClient, watch *relation.Watch, self graph.Vertex, part string) bool {
 	verbs, subresource, name := []string{"update", "patch"}, "", self.Name
 	switch part {
 	case created:
@@ -298,7 +298,7 @@ func (l *ownHandLaw) may(who lawClient, watch *relation.Watch, self graph.Vertex
 }
 
 // judge asks the restriction that the client's requests are sent to, if its registration has them.
-func (l *ownHandLaw) judge(who lawClient, watch *relation.Watch, self graph.Vertex, part string, old, object runtime.Object) error {
+func (l *ownHandProperty) judge(who propertyClient, watch *relation.Watch, self graph.Vertex, part string, old, object runtime.Object) error {
 	h := &restriction.Handler{
 		Reader: reader{l.objects}, Graph: l.seedState.Graph, Shoots: l.shootState.Graph, Checked: l.checked, Clock: clocktesting.NewFakePassiveClock(gardengen.Now), Log: logr.Discard(),
 	}
@@ -395,15 +395,15 @@ func mustJSON(from jsonMap, into runtime.Object) {
 	}
 }
 
-func (w *world) clientsOfSeed(seed string) []lawClient {
-	return []lawClient{
+func (w *world) clientsOfSeed(seed string) []propertyClient {
+	return []propertyClient{
 		{&user.DefaultInfo{Name: wellknown.SeedUserPrefix + seed, Groups: []string{wellknown.SeedsGroup}}, w.seeds},
 		{&user.DefaultInfo{Name: "system:serviceaccount:seed-" + seed + ":extension-x", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-" + seed}}, w.seeds},
 	}
 }
 
-func (w *world) clientsOfShoot(shoot graph.Vertex) []lawClient {
-	return []lawClient{
+func (w *world) clientsOfShoot(shoot graph.Vertex) []propertyClient {
+	return []propertyClient{
 		{&user.DefaultInfo{Name: wellknown.ShootUserPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{wellknown.ShootsGroup}}, w.shoots},
 		{&user.DefaultInfo{Name: gardenadmPrefix + shoot.Namespace + ":" + shoot.Name, Groups: []string{wellknown.ShootsGroup}}, w.shoots},
 		{&user.DefaultInfo{

@@ -160,16 +160,16 @@ func selects(t *testing.T, who, verb, selector, got string, want bool) {
 	}
 }
 
-// TestLawOfSelectors: what a selector shows is the client's, whichever requirements of whichever operators it has; and a requirement more, which only
+// TestPropertyOfSelectors: what a selector shows is the client's, whichever requirements of whichever operators it has; and a requirement more, which only
 // narrows the answer, takes nothing away.
-func TestLawOfSelectors(t *testing.T) {
+func TestPropertyOfSelectors(t *testing.T) {
 	allowed := 0
 	authorizers := map[string]*Authorizer{}
 	for id, rule := range labelRules {
 		authorizers[id] = authorizerFor(rule.question)
 	}
 	ids := slices.Sorted(maps.Keys(labelRules))
-	for seed := range law(10000) {
+	for seed := range property(10000) {
 		g := gardengen.New(4_000_000 + seed)
 		for _, id := range ids {
 			rule := labelRules[id]

@@ -89,11 +89,11 @@ func TestShadowOfLookedUp(t *testing.T) {
 	}
 }
 
-// TestLawOfShadow: on drawn gardens, whatever is asked by whomever, the shadow policy says what an authorizer with this policy says, or that it is
+// TestPropertyOfShadow: on drawn gardens, whatever is asked by whomever, the shadow policy says what an authorizer with this policy says, or that it is
 // undecided where that one refuses; and the answer is the one that is given without a shadow policy.
-func TestLawOfShadow(t *testing.T) {
+func TestPropertyOfShadow(t *testing.T) {
 	compared, different := 0, 0
-	for seed := range law(40) {
+	for seed := range property(40) {
 		g := gardengen.New(2_000_000 + seed)
 		objects := draw(g, 5+g.IntN(20))
 		policy := Policy{g.IntN(2) == 0, g.IntN(2) == 0}

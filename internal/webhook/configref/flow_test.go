@@ -148,8 +148,8 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestLaw: a Shoot that is created is judged like one that gets the reference, and both like the ConfigMap that gets the content.
-func TestLaw(t *testing.T) {
+// TestProperty: a Shoot that is created is judged like one that gets the reference, and both like the ConfigMap that gets the content.
+func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		content := rapid.SampledFrom([]string{"good", "bad", ""}).Draw(rt, "content")
 		reader := admissiontest.NewReader(t, builders.Documents(append(users, filled(content))...))

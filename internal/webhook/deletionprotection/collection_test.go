@@ -235,9 +235,9 @@ func TestRemembersFew(t *testing.T) {
 	})
 }
 
-// TestLawOfCollections: whatever an API server deletes as a collection, and whatever of it is confirmed, either all of it goes or, with an
+// TestPropertyOfCollections: whatever an API server deletes as a collection, and whatever of it is confirmed, either all of it goes or, with an
 // unconfirmed object in the namespace, nothing; and nothing unconfirmed goes even if it comes or changes in between.
-func TestLawOfCollections(t *testing.T) {
+func TestPropertyOfCollections(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newCluster(rapid.IntRange(1, 6).Draw(rt, "objects"))
 		c.took = 0

@@ -242,9 +242,9 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestLaw: whether an object may go depends on the annotation alone, in any company and in any order of fields, and a list is refused
+// TestProperty: whether an object may go depends on the annotation alone, in any company and in any order of fields, and a list is refused
 // if and only if one of its objects is.
-func TestLaw(t *testing.T) {
+func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		values := rapid.SliceOf(rapid.SampledFrom([]string{"true", "1", "T", "-", "", "false", "yes", " true"})).Draw(rt, "values")
 		pages := [][]string{}

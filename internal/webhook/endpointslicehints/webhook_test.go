@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-var laws = admissiontest.Objects{
+var properties = admissiontest.Objects{
 	Decide:  Decide(nil),
 	Kind:    discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 	Touches: []string{"/endpoints/*/hints"},
@@ -35,11 +35,11 @@ var laws = admissiontest.Objects{
 	},
 }
 
-func TestLaws(t *testing.T)    { laws.Check(t) }
-func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
 func BenchmarkSlice(b *testing.B) {
 	const endpoint = `{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":true,"terminating":false},"nodeName":"node-1","targetRef":{"kind":"Pod","namespace":"n","name":"x","uid":"u"},"zone":"a"}`
-	laws.Benchmark(b, []byte(`{"metadata":{"name":"x"},"addressType":"IPv4","endpoints":[`+strings.TrimSuffix(strings.Repeat(endpoint+",", 5), ",")+`]}`))
+	properties.Benchmark(b, []byte(`{"metadata":{"name":"x"},"addressType":"IPv4","endpoints":[`+strings.TrimSuffix(strings.Repeat(endpoint+",", 5), ",")+`]}`))
 }
 
 func TestHints(t *testing.T) {
@@ -56,7 +56,7 @@ func TestHints(t *testing.T) {
 		"ESH-3/conditions do not matter":      {`[{"zone":"a","conditions":{"ready":false,"serving":false,"terminating":true}}]`, `[` + hints("0", "a") + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admissiontest.Ask(laws.Decide, admissionv1.Update, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{},"endpoints":`+c.endpoints+`}`))
+			response := admissiontest.Ask(properties.Decide, admissionv1.Update, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{},"endpoints":`+c.endpoints+`}`))
 			if !response.Allowed || string(response.Patch) != c.want {
 				t.Errorf("allowed %v, patched with\n%s, want\n%s", response.Allowed, response.Patch, c.want)
 			}

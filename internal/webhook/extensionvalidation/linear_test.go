@@ -37,9 +37,9 @@ func TestWorkIsLinear(t *testing.T) {
 	})
 }
 
-// TestLawOfPlaces: a file is a duplicate exactly if an earlier one of its path is on all hosts, on the same host, or on any while it is on all
+// TestPropertyOfPlaces: a file is a duplicate exactly if an earlier one of its path is on all hosts, on the same host, or on any while it is on all
 // (WB-20, EV-31).
-func TestLawOfPlaces(t *testing.T) {
+func TestPropertyOfPlaces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hosts, seen := map[string][]*string{}, placed{}
 		for range rapid.IntRange(1, 12).Draw(rt, "files") {

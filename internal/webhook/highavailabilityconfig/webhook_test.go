@@ -58,8 +58,8 @@ func drawAutoscaler(rt *rapid.T) map[string]any {
 	return map[string]any{"metadata": metadata, "spec": spec}
 }
 
-// laws are those of the webhook in a namespace, for each kind.
-func laws() map[string]admissiontest.Objects {
+// properties are those of the webhook in a namespace, for each kind.
+func properties() map[string]admissiontest.Objects {
 	all := map[string]admissiontest.Objects{}
 	const pod = "/spec/template/spec"
 	touches := []string{"/spec/replicas", pod + "/affinity", pod + "/topologySpreadConstraints", pod + "/tolerations"}
@@ -77,28 +77,28 @@ func laws() map[string]admissiontest.Objects {
 	return all
 }
 
-// TestLaws: what is changed once stays (HA-T22, HA-33), and fields that the types do not know do (HA-T23, WB-1; HA-7 is what we do not copy).
-func TestLaws(t *testing.T) {
-	for name, law := range laws() {
+// TestProperties: what is changed once stays (HA-T22, HA-33), and fields that the types do not know do (HA-T23, WB-1; HA-7 is what we do not copy).
+func TestProperties(t *testing.T) {
+	for name, property := range properties() {
 		kind, _, _ := strings.Cut(name, "/")
-		t.Run(map[string]string{"Deployment": "HA-T22/HA-T23", "StatefulSet": "HA-33/WB-1", "HorizontalPodAutoscaler": "HA-24"}[kind]+" "+name, law.Check)
+		t.Run(map[string]string{"Deployment": "HA-T22/HA-T23", "StatefulSet": "HA-33/WB-1", "HorizontalPodAutoscaler": "HA-24"}[kind]+" "+name, property.Check)
 	}
 }
 
 func FuzzWebhook(f *testing.F) {
-	law := laws()["Deployment/zone"]
-	law.Bodies = []string{
+	property := properties()["Deployment/zone"]
+	property.Bodies = []string{
 		`{"spec":null}`, `{"spec":{"template":null}}`, `{"metadata":{"labels":{"` + Type + `":"controller"},"annotations":{"` + Replicas + `":"99999999999"}},"spec":{"replicas":2}}`,
 		`{"spec":{"replicas":2,"template":{"metadata":null,"spec":{"topologySpreadConstraints":[null],"tolerations":[null],"affinity":{"nodeAffinity":null}}}}}`,
 		`{"spec":{"replicas":3,"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[null,{"matchExpressions":[null]}]}}}}}}}`,
 	}
-	law.Fuzz(f)
+	property.Fuzz(f)
 }
 
 func BenchmarkDeployment(b *testing.B) {
 	object := fmt.Sprintf(`{"metadata":{"name":"x","labels":{%q:"controller"}},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[%s]}}}}`,
 		Type, strings.TrimSuffix(strings.Repeat(`{"name":"c","image":"registry.local/component:v1.2.3","args":["--config=/etc/config.yaml","--v=2"],"env":[{"name":"A","value":"b"}],"resources":{"requests":{"cpu":"50m","memory":"64Mi"}},"volumeMounts":[{"name":"config","mountPath":"/etc/component"}]},`, 5), ","))
-	laws()["Deployment/zone"].Benchmark(b, []byte(object))
+	properties()["Deployment/zone"].Benchmark(b, []byte(object))
 }
 
 // workloadOf is the JSON of a workload "x"; labels and annotations go without the prefix.

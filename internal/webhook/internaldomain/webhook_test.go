@@ -106,8 +106,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestLaw: every Secret can be written again as it is, and an update is judged like the creation of its result.
-func TestLaw(t *testing.T) {
+// TestProperty: every Secret can be written again as it is, and an update is judged like the creation of its result.
+func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(label string) string {
 			return rapid.SampledFrom([]string{labelled, domainIs("a"), domainIs("b"), "annotations: {}", "annotations: {dns.gardener.cloud/domain: a}", "x: y"}).Draw(rt, label)

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:  Decide("api.web.example"),
 	Touches: []string{"/spec/containers/*/env", "/spec/initContainers/*/env"},
 	Spares:  []string{"ephemeralContainers"},
@@ -23,9 +23,9 @@ var laws = admissiontest.Pods{
 	},
 }
 
-func TestLaws(t *testing.T)     { laws.Check(t) }
-func FuzzWebhook(f *testing.F)  { laws.Fuzz(f) }
-func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
+func BenchmarkPod(b *testing.B)   { properties.Benchmark(b, nil) }
 
 func TestHosts(t *testing.T) {
 	const first = `{"op":"add","path":"/spec/containers/0/env","value":[{"name":"KUBERNETES_SERVICE_HOST","value":"h"}]}`
@@ -54,6 +54,6 @@ func TestHosts(t *testing.T) {
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-5, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
-	admissiontest.Example(t, laws.Decide, blocks[0])
+	admissiontest.Example(t, properties.Decide, blocks[0])
 	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 }

@@ -53,7 +53,7 @@ var landscape = cluster{
 	addresses: map[string][]string{"istio-ingress": {"10.10.10.10", "3fff::2"}, "headless": {"None"}, "partly": {"None", "10.0.0.1"}, "none": nil, strings.Repeat("x", 40): {"10.0.0.1"}},
 }
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:  Decide(landscape),
 	Touches: []string{"/spec/hostAliases", "/metadata/labels"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
@@ -65,10 +65,10 @@ var laws = admissiontest.Pods{
 	},
 }
 
-func TestLaws(t *testing.T)    { laws.Check(t) }
-func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
 func BenchmarkPod(b *testing.B) {
-	laws.Benchmark(b, func(pod map[string]any) {
+	properties.Benchmark(b, func(pod map[string]any) {
 		pod["spec"].(map[string]any)["volumes"] = []any{map[string]any{"name": "k", "secret": map[string]any{"secretName": "generic-token-kubeconfig-1"}}}
 	})
 }

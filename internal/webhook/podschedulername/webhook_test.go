@@ -9,15 +9,15 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:  Decide("bin-packing-scheduler"),
 	Touches: []string{"/spec/schedulerName"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
 }
 
-func TestLaws(t *testing.T)     { laws.Check(t) }
-func FuzzWebhook(f *testing.F)  { laws.Fuzz(f) }
-func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
+func BenchmarkPod(b *testing.B)   { properties.Benchmark(b, nil) }
 
 func TestSchedulers(t *testing.T) {
 	for name, c := range map[string]struct{ configured, pod, want string }{
@@ -40,6 +40,6 @@ func TestSchedulers(t *testing.T) {
 // TestDocument: what the document shows is what the webhook does and how it is registered (WHC-3, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
-	admissiontest.Example(t, laws.Decide, blocks[0])
+	admissiontest.Example(t, properties.Decide, blocks[0])
 	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:  Decide(),
 	Touches: []string{"/spec/topologySpreadConstraints/*/labelSelector", "/spec/topologySpreadConstraints/*/matchLabelKeys"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
@@ -30,10 +30,10 @@ var laws = admissiontest.Pods{
 	},
 }
 
-func TestLaws(t *testing.T)    { laws.Check(t) }
-func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
 func BenchmarkPod(b *testing.B) {
-	laws.Benchmark(b, func(pod map[string]any) {
+	properties.Benchmark(b, func(pod map[string]any) {
 		pod["spec"].(map[string]any)["topologySpreadConstraints"] = []any{map[string]any{"topologyKey": "k", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}}
 	})
 }

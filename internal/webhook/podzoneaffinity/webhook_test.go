@@ -31,7 +31,7 @@ func (n namespace) Get(_ context.Context, key client.ObjectKey, object client.Ob
 
 func labelled(zone string) namespace { return namespace{labels: map[string]string{EnforceZone: zone}} }
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:     Decide(labelled("zone-a")),
 	Touches:    []string{"/spec/affinity"},
 	Spares:     []string{"containers", "initContainers", "ephemeralContainers"},
@@ -54,9 +54,9 @@ var laws = admissiontest.Pods{
 	},
 }
 
-func TestLaws(t *testing.T)     { laws.Check(t) }
-func FuzzWebhook(f *testing.F)  { laws.Fuzz(f) }
-func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
+func BenchmarkPod(b *testing.B)   { properties.Benchmark(b, nil) }
 
 func TestAffinity(t *testing.T) {
 	const (

@@ -38,7 +38,7 @@ func (a accounts) Get(_ context.Context, key client.ObjectKey, object client.Obj
 
 var target = accounts{"n/sa": ptr.To(false), "n/true": ptr.To(true), "n/unset": nil}
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:  Decide(target, 43200),
 	Touches: []string{"/spec/volumes", "/spec/containers/*/volumeMounts", "/spec/initContainers/*/volumeMounts"},
 	Spares:  []string{"ephemeralContainers"},
@@ -52,10 +52,10 @@ var laws = admissiontest.Pods{
 	},
 }
 
-func TestLaws(t *testing.T)    { laws.Check(t) }
-func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
 func BenchmarkPod(b *testing.B) {
-	laws.Benchmark(b, func(pod map[string]any) { pod["spec"].(map[string]any)["serviceAccountName"] = "sa" })
+	properties.Benchmark(b, func(pod map[string]any) { pod["spec"].(map[string]any)["serviceAccountName"] = "sa" })
 }
 
 // TestPods is the order of the decisions: which Pods are left alone, refused, or get a token of which lifetime.
@@ -96,7 +96,7 @@ func TestPods(t *testing.T) {
 		"PTM-3/before PTM-6":                            {pod(`"serviceAccountName":"true"`, "abc"), "unchanged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := admissiontest.Ask(laws.Decide, admissionv1.Create, []byte(c.pod))
+			response := admissiontest.Ask(properties.Decide, admissionv1.Create, []byte(c.pod))
 			got := "unchanged"
 			switch {
 			case !response.Allowed:
@@ -154,7 +154,7 @@ func TestMount(t *testing.T) {
 // TestNamespace: the ServiceAccount is looked up where the request says, as the object may leave that to it (PTM-T8, CW-9).
 func TestNamespace(t *testing.T) {
 	for _, pod := range []string{`{"spec":{"serviceAccountName":"sa"}}`, `{"metadata":{"namespace":""},"spec":{"serviceAccountName":"sa"}}`} {
-		if response := admissiontest.Ask(laws.Decide, admissionv1.Create, []byte(pod)); response.Patch == nil {
+		if response := admissiontest.Ask(properties.Decide, admissionv1.Create, []byte(pod)); response.Patch == nil {
 			t.Errorf("PTM-T8/CW-9: %s: %+v", pod, response.Result)
 		}
 	}

@@ -105,8 +105,8 @@ func TestEmptyTypes(t *testing.T) {
 	}
 }
 
-// TestLaws: twice is once; nothing but labels with the prefix changes; types are those of the bindings.
-func TestLaws(t *testing.T) {
+// TestProperties: twice is once; nothing but labels with the prefix changes; types are those of the bindings.
+func TestProperties(t *testing.T) {
 	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers()})
 	rapid.Check(t, func(rt *rapid.T) {
 		labels := rapid.MapOf(rapid.SampledFrom([]string{"a", "x/y", provider + "aws", provider + "old", provider + "openstack"}), rapid.SampledFrom([]string{"true", "", "false"})).Draw(rt, "labels")

@@ -95,8 +95,8 @@ func TestProviderTypes(t *testing.T) {
 	}
 }
 
-// TestLaw: after any sequence of events the index has what a search of all objects finds (WB-48).
-func TestLaw(t *testing.T) {
+// TestProperty: after any sequence of events the index has what a search of all objects finds (WB-48).
+func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var x Index
 		model := map[string]string{} // The ConfigMap of each Shoot.

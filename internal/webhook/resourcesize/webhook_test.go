@@ -174,8 +174,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestLaw: whatever the system writes, the size is that of the rest; and an object is judged by its size alone, created or updated.
-func TestLaw(t *testing.T) {
+// TestProperty: whatever the system writes, the size is that of the rest; and an object is judged by its size alone, created or updated.
+func TestProperty(t *testing.T) {
 	decide := Decide(Options{Config: limits("block"), Rejections: &rejections{}, Log: logr.Discard()})
 	rapid.Check(t, func(rt *rapid.T) {
 		spec := rapid.StringN(0, 30, 60).Draw(rt, "spec")

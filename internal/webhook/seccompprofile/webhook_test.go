@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:  Decide(),
 	Touches: []string{"/spec/securityContext/seccompProfile"},
 	Draw: func(rt *rapid.T, pod map[string]any) {
@@ -25,8 +25,8 @@ var laws = admissiontest.Pods{
 	},
 }
 
-func TestLaws(t *testing.T)    { laws.Check(t) }
-func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
 
 func TestProfiles(t *testing.T) {
 	const whole = `[{"op":"add","path":"/spec/securityContext","value":{"seccompProfile":{"type":"RuntimeDefault"}}}]`
@@ -61,4 +61,4 @@ func TestDocument(t *testing.T) {
 }
 
 // BenchmarkPod is a Pod of five containers.
-func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }
+func BenchmarkPod(b *testing.B) { properties.Benchmark(b, nil) }

@@ -61,7 +61,7 @@ var (
 	k3 = corev1.Taint{Key: "k3", Effect: "NoSchedule"}
 )
 
-var laws = admissiontest.Pods{
+var properties = admissiontest.Pods{
 	Decide:  Decide(settings, nodes{{taints: []corev1.Taint{k2, k1}}, {taints: []corev1.Taint{k3}}}),
 	Touches: []string{"/spec/tolerations", "/spec/nodeSelector"},
 	Spares:  []string{"containers", "initContainers", "ephemeralContainers"},
@@ -73,9 +73,9 @@ var laws = admissiontest.Pods{
 	},
 }
 
-func TestLaws(t *testing.T)     { laws.Check(t) }
-func FuzzWebhook(f *testing.F)  { laws.Fuzz(f) }
-func BenchmarkPod(b *testing.B) { laws.Benchmark(b, nil) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
+func BenchmarkPod(b *testing.B)   { properties.Benchmark(b, nil) }
 
 func TestPlaces(t *testing.T) {
 	const (

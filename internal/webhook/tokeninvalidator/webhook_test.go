@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-var laws = admissiontest.Objects{
+var properties = admissiontest.Objects{
 	Decide:  Decide(),
 	Kind:    corev1.SchemeGroupVersion.WithKind("Secret"),
 	Touches: []string{"/data/token"},
@@ -29,10 +29,10 @@ var laws = admissiontest.Objects{
 	},
 }
 
-func TestLaws(t *testing.T)    { laws.Check(t) }
-func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
 func BenchmarkSecret(b *testing.B) {
-	laws.Benchmark(b, []byte(`{"metadata":{"name":"x","labels":{"`+Consider+`":"true"}},"data":{"token":"`+strings.Repeat("dG9r", 300)+`","ca.crt":"`+strings.Repeat("Y2Ey", 400)+`","namespace":"bg=="},"type":"kubernetes.io/service-account-token"}`))
+	properties.Benchmark(b, []byte(`{"metadata":{"name":"x","labels":{"`+Consider+`":"true"}},"data":{"token":"`+strings.Repeat("dG9r", 300)+`","ca.crt":"`+strings.Repeat("Y2Ey", 400)+`","namespace":"bg=="},"type":"kubernetes.io/service-account-token"}`))
 }
 
 func TestTokens(t *testing.T) {

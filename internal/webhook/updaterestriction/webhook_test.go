@@ -41,8 +41,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestLaw: nobody is admitted but the four that the rules name, and no object is looked at.
-func TestLaw(t *testing.T) {
+// TestProperty: nobody is admitted but the four that the rules name, and no object is looked at.
+func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := request(rapid.SampledFrom([]admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect}).Draw(rt, "operation"),
 			rapid.SampledFrom([]string{garbageCollector, internal, "jane", "", internal + "2", "system:admin"}).Draw(rt, "user"),

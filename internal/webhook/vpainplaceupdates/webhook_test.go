@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-var laws = admissiontest.Objects{
+var properties = admissiontest.Objects{
 	Decide:  Decide(),
 	Kind:    Kind,
 	Touches: []string{"/metadata/labels/vpa-in-place-updates.resources.gardener.cloud~1mutated", "/spec/updatePolicy/updateMode"},
@@ -29,10 +29,10 @@ var laws = admissiontest.Objects{
 	},
 }
 
-func TestLaws(t *testing.T)    { laws.Check(t) }
-func FuzzWebhook(f *testing.F) { laws.Fuzz(f) }
+func TestProperties(t *testing.T) { properties.Check(t) }
+func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
 func BenchmarkVPA(b *testing.B) {
-	laws.Benchmark(b, []byte(`{"metadata":{"name":"x","labels":{"app":"x"}},"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"x"},"updatePolicy":{"updateMode":"Auto"}}}`))
+	properties.Benchmark(b, []byte(`{"metadata":{"name":"x","labels":{"app":"x"}},"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"x"},"updatePolicy":{"updateMode":"Auto"}}}`))
 }
 
 func TestModes(t *testing.T) {

@@ -4,7 +4,7 @@
 //	make versus REF_RM=<gardener-resource-manager> REF_AC=<gardener-admission-controller>
 //
 // Both sides get the same configuration, in the form that gardenlet and gardener-operator render, the same clusters and the same rights. The exit
-// code is 0 if the hand-over law holds, 1 if it does not or something could not be measured, and 2 if an executable of the reference is missing.
+// code is 0 if the hand-over property holds, 1 if it does not or something could not be measured, and 2 if an executable of the reference is missing.
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 type tools struct {
 	// bench returns the table of a scenario with the executables in a folder, as far as it was measured.
 	bench func(ctx context.Context, bin, scenario string) ([]row, error)
-	// handOver returns an error if the law does not hold.
+	// handOver returns an error if the property does not hold.
 	handOver func(context.Context, options) error
 }
 
@@ -73,7 +73,7 @@ func run(ctx context.Context, o options, do tools, out, progress io.Writer) int 
 	if o.turns > 0 {
 		_, _ = fmt.Fprintf(progress, "handing over, %d turns\n", o.turns)
 		if err := do.handOver(ctx, o); err != nil {
-			failed("the hand-over law", err)
+			failed("the hand-over property", err)
 		}
 	}
 	return code

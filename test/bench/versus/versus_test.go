@@ -88,7 +88,7 @@ func TestSideBySide(t *testing.T) {
 	if code := run(t.Context(), o, fake, &out, &progress); code != 1 || !strings.Contains(out.String(), "| a") {
 		t.Errorf("exit code %d: %s", code, out.String())
 	}
-	for _, want := range []string{"x of the reference: it does not start", "x of ours: it does not start", "the hand-over law: 3 UIDs changed"} {
+	for _, want := range []string{"x of the reference: it does not start", "x of ours: it does not start", "the hand-over property: 3 UIDs changed"} {
 		if !strings.Contains(progress.String(), want) {
 			t.Errorf("not said: %s in %s", want, progress.String())
 		}

@@ -1,4 +1,4 @@
-// Package gardengen draws objects of the garden at random, for laws: every field of the slices has a value from a small pool, so that
+// Package gardengen draws objects of the garden at random, for properties: every field of the slices has a value from a small pool, so that
 // objects meet each other often. A generator with the same seed draws the same objects.
 package gardengen
 

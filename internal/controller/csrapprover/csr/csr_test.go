@@ -288,8 +288,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestLawKubelet: a kubelet's request is approved if and only if its names are those of its Node, as sets (CSR-17, CSR-18, CSR-19).
-func TestLawKubelet(t *testing.T) {
+// TestPropertyKubelet: a kubelet's request is approved if and only if its names are those of its Node, as sets (CSR-17, CSR-18, CSR-19).
+func TestPropertyKubelet(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 4)
 		ips := rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1"}), 0, 4)
@@ -311,8 +311,8 @@ func TestLawKubelet(t *testing.T) {
 	})
 }
 
-// TestLawOwn: nobody gets a certificate of a node or machine other than the own one, but a bootstrap token that of a machine without a Node.
-func TestLawOwn(t *testing.T) {
+// TestPropertyOwn: nobody gets a certificate of a node or machine other than the own one, but a bootstrap token that of a machine without a Node.
+func TestPropertyOwn(t *testing.T) {
 	names := rapid.SampledFrom([]string{"n", "m", "o", "", "../x"})
 	users := rapid.Custom(func(rt *rapid.T) string {
 		prefix := rapid.SampledFrom([]string{"", nodePrefix, nodeAgentPrefix, gardenadmPrefix, bootstrapPrefix, "system:serviceaccount:kube-system:"}).Draw(rt, "prefix")

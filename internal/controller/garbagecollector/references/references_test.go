@@ -59,8 +59,8 @@ func TestHoldNamespace(t *testing.T) {
 	}
 }
 
-// TestLawInUse: whatever holders come, change and go, in whatever order, what is in use is what a search among them finds.
-func TestLawInUse(t *testing.T) {
+// TestPropertyInUse: whatever holders come, change and go, in whatever order, what is in use is what a search among them finds.
+func TestPropertyInUse(t *testing.T) {
 	type who struct{ kind, namespace, name string }
 	names := rapid.SampledFrom([]string{"a", "b", "c"})
 	kinds := rapid.SampledFrom([]references.Kind{references.ConfigMap, references.Secret})

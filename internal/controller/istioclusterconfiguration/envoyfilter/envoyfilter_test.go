@@ -368,8 +368,8 @@ func TestOwnership(t *testing.T) {
 	}
 }
 
-// Law: what is decided does not depend on the order of events, nor on what was there before.
-func TestLawFunctionOfInputs(t *testing.T) {
+// Property: what is decided does not depend on the order of events, nor on what was there before.
+func TestPropertyFunctionOfInputs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := world()
 		rules, services := map[string]*Rule{}, map[string]*corev1.Service{}

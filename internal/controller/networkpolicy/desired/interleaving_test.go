@@ -171,9 +171,9 @@ func (r *run) restart() {
 	}
 }
 
-// Law: whatever order events, answers, losses, lists, restores of etcd and restarts come in, the policies are in the end what is wanted
+// Property: whatever order events, answers, losses, lists, restores of etcd and restarts come in, the policies are in the end what is wanted
 // (NP-8, NP-9, NP-42).
-func TestLawAnswersAndEventsInAnyOrder(t *testing.T) {
+func TestPropertyAnswersAndEventsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := &run{t: rt, server: &server{policies: map[types.NamespacedName]*networkingv1.NetworkPolicy{}}, namespaces: map[string]bool{"a": true, "b": true}, ports: []string{"1:1"}}
 		r.restart()

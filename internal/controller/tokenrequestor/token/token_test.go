@@ -360,8 +360,8 @@ func TestKubeconfigErrors(t *testing.T) {
 	}
 }
 
-// TestLawKubeconfig: whatever a kubeconfig has, the token of the current user changes and nothing else does.
-func TestLawKubeconfig(t *testing.T) {
+// TestPropertyKubeconfig: whatever a kubeconfig has, the token of the current user changes and nothing else does.
+func TestPropertyKubeconfig(t *testing.T) {
 	names := rapid.SampledFrom([]string{"a", "b", "true", "1", ""})
 	values := rapid.SampledFrom([]any{"x", "true", "0777", "multi\nline", " lead", "é", "# no comment", float64(5), true, nil, map[string]any{"k": "v"}, []any{"e", nil}})
 	rapid.Check(t, func(rt *rapid.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// Pods are the laws of a webhook that changes Pods.
+// Pods are the properties of a webhook that changes Pods.
 type Pods struct {
 	Decide admission.Func
 	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. Values below them may change.
@@ -30,7 +30,7 @@ type Pods struct {
 // pod is the kind of Pods.
 var pod = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// objects are the laws for objects of any kind.
+// objects are the properties for objects of any kind.
 func (l Pods) objects() Objects {
 	return Objects{Decide: l.Decide, Kind: pod, Touches: l.Touches, OnlyCreate: l.OnlyCreate, Bodies: bodies, Draw: func(rt *rapid.T) map[string]any {
 		object := drawPod(rt)
@@ -48,13 +48,13 @@ var bodies = []string{
 	`{"metadata":{"labels":{"pod-template-hash":"h"}},"spec":{"volumes":[{"projected":null},{"secret":null},{"projected":{"sources":[null]}}],"topologySpreadConstraints":[null,{"labelSelector":null}],"affinity":{"podAffinity":null,"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[null]}}}}}`,
 }
 
-// Check checks the laws with drawn Pods.
+// Check checks the properties with drawn Pods.
 func (l Pods) Check(t *testing.T) {
 	t.Helper()
 	l.objects().check(t, l.alike)
 }
 
-// Fuzz is the law that no body makes a webhook panic, be it the body of the request or the object in a review.
+// Fuzz is the property that no body makes a webhook panic, be it the body of the request or the object in a review.
 func (l Pods) Fuzz(f *testing.F) {
 	f.Helper()
 	l.objects().Fuzz(f)
@@ -69,7 +69,7 @@ func (l Pods) Benchmark(b *testing.B, change func(pod map[string]any)) {
 // lists are all lists of containers that a Pod has.
 var lists = []string{"containers", "initContainers", "ephemeralContainers"}
 
-// alike is the law that the same container becomes the same in each list, or stays as it was where the rule spares the list.
+// alike is the property that the same container becomes the same in each list, or stays as it was where the rule spares the list.
 func (l Pods) alike(raw []byte, _ *int) error {
 	pod := map[string]any{}
 	if err := decode(raw, &pod); err != nil {

@@ -39,8 +39,8 @@ func each(pod *corev1.Pod, init, ephemeral bool, change func(*corev1.Container))
 
 func image(c *corev1.Container) { c.Image = "other" }
 
-// TestLawsHold: webhooks that keep the laws pass.
-func TestLawsHold(t *testing.T) {
+// TestPropertiesHold: webhooks that keep the properties pass.
+func TestPropertiesHold(t *testing.T) {
 	Pods{
 		Decide:  mutate(func(pod *corev1.Pod) { each(pod, true, true, image) }),
 		Touches: []string{"/spec/containers/*/image", "/spec/initContainers/*/image", "/spec/ephemeralContainers/*/image"},
@@ -51,14 +51,14 @@ func TestLawsHold(t *testing.T) {
 	}.Check(t)
 }
 
-// TestLawsTell (FM-2 is the law of symmetry): each law finds a webhook that breaks it.
-func TestLawsTell(t *testing.T) {
+// TestPropertiesTell (FM-2 is the property of symmetry): each property finds a webhook that breaks it.
+func TestPropertiesTell(t *testing.T) {
 	const sent = `{"spec":{"containers":[{"name":"a","image":"i"}],"nodeName":"x"}}`
 	everywhere := []string{"/spec"}
 	for name, c := range map[string]struct {
-		laws Pods
-		law  func(Pods) error
-		want string
+		properties Pods
+		property   func(Pods) error
+		want       string
 	}{
 		"a list grows with each call": {
 			Pods{Decide: mutate(func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{}) })},
@@ -98,7 +98,7 @@ func TestLawsTell(t *testing.T) {
 			func(l Pods) error { return l.alike([]byte(sent), new(int)) }, "the container of initContainers became",
 		},
 	} {
-		if err := c.law(c.laws); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := c.property(c.properties); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
-// FuzzReviews is the law that no review makes a webhook panic, whatever its objects are, and that each is answered.
+// FuzzReviews is the property that no review makes a webhook panic, whatever its objects are, and that each is answered.
 // The request is one that the webhook is registered for; objects that have a defect each are put into it. The
 // webhook's own seeds come first.
 func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.AdmissionRequest, seeds ...string) {
@@ -158,7 +158,7 @@ func Filled(name, key, content string) admissionv1.AdmissionRequest {
 	}
 }
 
-// FuzzContent is the law that no content of a ConfigMap makes a webhook panic, or costs more than any input may.
+// FuzzContent is the property that no content of a ConfigMap makes a webhook panic, or costs more than any input may.
 func FuzzContent(f *testing.F, decide admission.Func, name, key string) {
 	f.Helper()
 	for _, content := range []string{"", "{}", "null", "[", "apiVersion: v1", "kind: {}"} {

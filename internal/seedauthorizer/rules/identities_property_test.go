@@ -26,9 +26,9 @@ var members = map[string]string{"alice": "garden-n", "operator": wellknown.Garde
 // ways lead to a token of a ServiceAccount: its creation, a request for a token, and a Secret into which kube-controller-manager writes a token.
 var ways = []string{"serviceaccounts", "serviceaccounts/token", "secrets"}
 
-// TestLawOfIdentities: whoever may create an identity, or get a token for it, reaches all that the identity reaches. Identities are the ServiceAccounts of
+// TestPropertyOfIdentities: whoever may create an identity, or get a token for it, reaches all that the identity reaches. Identities are the ServiceAccounts of
 // all names that a role lets somebody create; other users of clients have certificates, whose names the restrictions compare with their requestor's.
-func TestLawOfIdentities(t *testing.T) {
+func TestPropertyOfIdentities(t *testing.T) {
 	var worlds []*smallWorld
 	var readers []reader
 	for _, base := range (small{t}).bases() {

@@ -1,4 +1,4 @@
-// Package admissiontest has the laws that every mutating webhook keeps, so that a webhook's own tests are about its rule:
+// Package admissiontest has the properties that every mutating webhook keeps, so that a webhook's own tests are about its rule:
 //
 //   - twice is once: what a webhook has changed it leaves as it is;
 //   - an object becomes the same whether it is created or changed (FM-2);
@@ -30,7 +30,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// Objects are the laws of a webhook that changes objects of a kind. For one that changes Pods there is more to say (Pods).
+// Objects are the properties of a webhook that changes objects of a kind. For one that changes Pods there is more to say (Pods).
 type Objects struct {
 	Decide admission.Func
 	Kind   schema.GroupVersionKind
@@ -46,7 +46,7 @@ type Objects struct {
 	Bodies []string
 }
 
-// Check checks the laws with drawn objects.
+// Check checks the properties with drawn objects.
 func (l Objects) Check(t *testing.T) {
 	t.Helper()
 	l.check(t)
@@ -62,8 +62,8 @@ func (l Objects) check(t *testing.T, more ...func([]byte, *int) error) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for _, law := range append([]func([]byte, *int) error{l.twice, l.symmetric, l.touched}, more...) {
-			if err := law(raw, &changed); err != nil {
+		for _, property := range append([]func([]byte, *int) error{l.twice, l.symmetric, l.touched}, more...) {
+			if err := property(raw, &changed); err != nil {
 				rt.Fatalf("%s: %v", raw, err)
 			}
 		}
@@ -76,7 +76,7 @@ func (l Objects) check(t *testing.T, more ...func([]byte, *int) error) {
 	}
 }
 
-// twice is the law that webhooks are idempotent.
+// twice is the property that webhooks are idempotent.
 func (l Objects) twice(raw []byte, changed *int) error {
 	once, admitted, err := l.apply(raw)
 	if err != nil || !admitted {
@@ -92,7 +92,7 @@ func (l Objects) twice(raw []byte, changed *int) error {
 	return nil
 }
 
-// symmetric is the law that an object becomes the same whether it is created or changed, or is left alone unless it is created.
+// symmetric is the property that an object becomes the same whether it is created or changed, or is left alone unless it is created.
 func (l Objects) symmetric(raw []byte, _ *int) error {
 	created, changed := l.ask(admissionv1.Create, raw), l.ask(admissionv1.Update, raw)
 	switch {
@@ -104,7 +104,7 @@ func (l Objects) symmetric(raw []byte, _ *int) error {
 	return nil
 }
 
-// touched is the law that only what the rule names changes.
+// touched is the property that only what the rule names changes.
 func (l Objects) touched(raw []byte, _ *int) error {
 	once, admitted, err := l.apply(raw)
 	if err != nil || !admitted {
@@ -155,7 +155,7 @@ func below(path, pattern string) bool {
 	return true
 }
 
-// Fuzz is the law that no body makes a webhook panic, be it the body of the request or the object in a review.
+// Fuzz is the property that no body makes a webhook panic, be it the body of the request or the object in a review.
 func (l Objects) Fuzz(f *testing.F) {
 	f.Helper()
 	for _, object := range append([]string{`{}`, `null`, `[]`, `{`, `{"metadata":null}`}, l.Bodies...) {

@@ -26,8 +26,8 @@ type inputs struct {
 
 // Names are such that they come to the same when they are joined.
 var (
-	lawNamespaces = []string{"a", "a-b", "b", "c", "b-from-c", "istio"}
-	lawServices   = []string{"s", "b-s", "s-from-a"}
+	propertyNamespaces = []string{"a", "a-b", "b", "c", "b-from-c", "istio"}
+	propertyServices   = []string{"s", "b-s", "s-from-a"}
 )
 
 // tell tells a fresh index of everything, in any order, and makes the policies.
@@ -95,15 +95,15 @@ func drawOptions(t *rapid.T) Options {
 		o.Handled = []labels.Selector{labels.SelectorFromSet(labels.Set{"handled": "yes"})}
 	}
 	if rapid.Bool().Draw(t, "ingress controller") {
-		o.IngressController = &IngressController{rapid.SampledFrom(lawNamespaces).Draw(t, "of the ingress controller"), metav1.LabelSelector{MatchLabels: map[string]string{"app": "nginx"}}}
+		o.IngressController = &IngressController{rapid.SampledFrom(propertyNamespaces).Draw(t, "of the ingress controller"), metav1.LabelSelector{MatchLabels: map[string]string{"app": "nginx"}}}
 	}
 	return o
 }
 
 // change makes one change and reports it.
 func (in *inputs) change(t *rapid.T, w *world) []Request {
-	namespace := rapid.SampledFrom(lawNamespaces).Draw(t, "namespace")
-	service := key(namespace, rapid.SampledFrom(lawServices).Draw(t, "service"))
+	namespace := rapid.SampledFrom(propertyNamespaces).Draw(t, "namespace")
+	service := key(namespace, rapid.SampledFrom(propertyServices).Draw(t, "service"))
 	switch rapid.IntRange(0, 9).Draw(t, "change") {
 	case 0, 1, 2:
 		in.services[service] = drawService(t, service.Namespace, service.Name)
@@ -121,13 +121,13 @@ func (in *inputs) change(t *rapid.T, w *world) []Request {
 		delete(in.namespaces, namespace)
 		return w.Remove(Namespaces, "", namespace)
 	case 7:
-		in.ingresses[service] = ingress(service.Namespace, service.Name, rapid.SampledFrom(lawServices).Draw(t, "backend")+":"+rapid.SampledFrom([]string{"80", "http", "99"}).Draw(t, "port"))
+		in.ingresses[service] = ingress(service.Namespace, service.Name, rapid.SampledFrom(propertyServices).Draw(t, "backend")+":"+rapid.SampledFrom([]string{"80", "http", "99"}).Draw(t, "port"))
 		return w.SetIngress(in.ingresses[service])
 	case 8:
 		delete(in.ingresses, service)
 		return w.Remove(Ingresses, service.Namespace, service.Name)
 	default:
-		of := rapid.SampledFrom(lawNamespaces).Draw(t, "namespace of the Service")
+		of := rapid.SampledFrom(propertyNamespaces).Draw(t, "namespace of the Service")
 		in.pods[service] = map[string]string{prefix + "to-" + rapid.SampledFrom([]string{"s-tcp-80", of + "-s-tcp-80", "x", of + "-x", "alias-s-tcp-80"}).Draw(t, "label"): rapid.SampledFrom([]string{"allowed", "denied"}).Draw(t, "value")}
 		return w.SetPod(service.Namespace, service.Name, in.pods[service])
 	}
@@ -143,9 +143,9 @@ func (w *world) in(namespace string) []types.NamespacedName {
 	return all
 }
 
-// Laws: whatever came before, in whatever order it was told and whatever somebody did to the policies, what is there is what the inputs
+// Properties: whatever came before, in whatever order it was told and whatever somebody did to the policies, what is there is what the inputs
 // ask for (NP-5, NP-8, NP-40 … NP-43), and what is wanted for one Service is the same without all others.
-func TestLawPoliciesAreAFunctionOfTheInputs(t *testing.T) {
+func TestPropertyPoliciesAreAFunctionOfTheInputs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		o := drawOptions(rt)
 		in := &inputs{map[string]*corev1.Namespace{}, map[types.NamespacedName]*corev1.Service{}, map[types.NamespacedName]*networkingv1.Ingress{}, map[types.NamespacedName]map[string]string{}}
@@ -172,7 +172,7 @@ func TestLawPoliciesAreAFunctionOfTheInputs(t *testing.T) {
 		w.agrees(rt, in)
 		// Nothing is left to do, and a look at one namespace comes to the same as a look at all.
 		for service := range in.services {
-			for _, peer := range append([]string{""}, lawNamespaces...) {
+			for _, peer := range append([]string{""}, propertyNamespaces...) {
 				d := w.Decide(Request{Service: service, Peer: peer})
 				if len(d.Write)+len(d.Delete) > 0 {
 					rt.Fatalf("%s, %q: left to do: %v, %v", service, peer, digests(d.Write), d.Delete)
@@ -245,16 +245,16 @@ func digests(all []*Policy) []string {
 	return texts
 }
 
-// Law: two Services have no wanted name in common, unless their namespaces and names are the same when they are joined.
-func TestLawNamesAreUnique(t *testing.T) {
+// Property: two Services have no wanted name in common, unless their namespaces and names are the same when they are joined.
+func TestPropertyNamesAreUnique(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, Options{})
-		for _, name := range lawNamespaces {
+		for _, name := range propertyNamespaces {
 			w.SetNamespace(namespaceObject(name, "x=1"))
 		}
 		owner := map[types.NamespacedName]types.NamespacedName{}
 		for range rapid.IntRange(1, 6).Draw(rt, "services") {
-			k := key(rapid.SampledFrom(lawNamespaces).Draw(rt, "namespace"), rapid.SampledFrom(lawServices).Draw(rt, "service"))
+			k := key(rapid.SampledFrom(propertyNamespaces).Draw(rt, "namespace"), rapid.SampledFrom(propertyServices).Draw(rt, "service"))
 			w.SetService(drawService(rt, k.Namespace, k.Name))
 			seen := map[types.NamespacedName]bool{}
 			for _, p := range w.Wanted(k) {

@@ -9,12 +9,12 @@ import (
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
-// TestLawOfNames: a request without the name of an object is about all objects of a namespace, or of the garden; so it changes nothing but by
+// TestPropertyOfNames: a request without the name of an object is about all objects of a namespace, or of the garden; so it changes nothing but by
 // create, whatever the resource and the client are. Excepted is the namespace of the client's seed, which has nothing of others: there extensions have all
 // verbs of Leases (SP-3), and gardenlets those of ServiceAccounts (SP-8). Events are anybody's in any case (SR-13).
-func TestLawOfNames(t *testing.T) {
+func TestPropertyOfNames(t *testing.T) {
 	asked, inSeedNamespace := 0, 0
-	for seed := range law(200) {
+	for seed := range property(200) {
 		g := gardengen.New(5_000_000 + seed)
 		objects := draw(g, 5+g.IntN(20))
 		w := newWorld(gardengen.Now)

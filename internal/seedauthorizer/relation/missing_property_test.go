@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
-// drawn is a drawn garden, and a law of each edge: its row joins what it joins.
+// drawn is a drawn garden, and a property of each edge: its row joins what it joins.
 func drawn(t *testing.T, seed uint64) (*relation.Garden, gardengen.Gen) {
 	t.Helper()
 	g := gardengen.New(seed)
@@ -29,8 +29,8 @@ func drawn(t *testing.T, seed uint64) (*relation.Garden, gardengen.Gen) {
 	return garden, g
 }
 
-// TestLawOfJoins: no object contributes an edge that no row joins. Rows are looked at one by one.
-func TestLawOfJoins(t *testing.T) {
+// TestPropertyOfJoins: no object contributes an edge that no row joins. Rows are looked at one by one.
+func TestPropertyOfJoins(t *testing.T) {
 	for seed := range uint64(300) {
 		garden, g := drawn(t, seed)
 		for table, facts := range map[*relation.Table]relation.Facts{&relation.Watches: garden.Seeds.Facts(), &relation.SelfHosted: garden.Shoots.Facts()} {
@@ -63,7 +63,7 @@ func reached(g *graph.Graph, from, sink graph.Vertex, managed bool) bool {
 
 // with adds links to a graph and returns how to take them away.
 func with(g *graph.Graph, links []relation.Link, without int) (undo func()) {
-	owner := graph.Vertex{Kind: relation.Bastion, Namespace: "law", Name: "law"}
+	owner := graph.Vertex{Kind: relation.Bastion, Namespace: "property", Name: "property"}
 	var edges []graph.Edge
 	for i, l := range links {
 		if i != without {
@@ -74,10 +74,10 @@ func with(g *graph.Graph, links []relation.Link, without int) (undo func()) {
 	return func() { g.Remove(owner) }
 }
 
-// TestLawOfMissingLinks: in a drawn garden, of each set of missing links: with all of them the object leads to the seed, or the self-hosted shoot;
+// TestPropertyOfMissingLinks: in a drawn garden, of each set of missing links: with all of them the object leads to the seed, or the self-hosted shoot;
 // with one of them less it does not. There is a set if it does not lead there, and none if it does. No set of less links does, for those of
 // two: no single link that a row can make between vertices of the garden is enough.
-func TestLawOfMissingLinks(t *testing.T) {
+func TestPropertyOfMissingLinks(t *testing.T) {
 	sets, byLinks := 0, map[int]int{}
 	for seed := range uint64(60) {
 		garden, g := drawn(t, 1000+seed)

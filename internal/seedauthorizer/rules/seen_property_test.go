@@ -17,13 +17,13 @@ import (
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
-// lawClient is a client of drawn gardens, and the authorizer that decides about it.
-type lawClient struct {
+// propertyClient is a client of drawn gardens, and the authorizer that decides about it.
+type propertyClient struct {
 	user *user.DefaultInfo
 	asks *Authorizer
 }
 
-func (w *world) lawClients() []lawClient {
+func (w *world) propertyClients() []propertyClient {
 	result := w.clientsOfShoot(graph.Vertex{Kind: relation.Shoot, Namespace: "garden-n", Name: "s"})
 	for _, seed := range gardengen.Seeds {
 		result = append(result, w.clientsOfSeed(seed)...)
@@ -71,12 +71,12 @@ func draw(g gardengen.Gen, n int) (objects []present) {
 	return objects
 }
 
-// TestLawOfUnseen: what a look-up finds is judged as it will be after its event, for any object, client and verb, whatever else has come
+// TestPropertyOfUnseen: what a look-up finds is judged as it will be after its event, for any object, client and verb, whatever else has come
 // before it and whatever comes after. For a client whose Seed has not come nothing is looked up but that Seed (T3-2), and for one whose self-hosted
 // Shoot has not come nothing at all (SHI-3).
-func TestLawOfUnseen(t *testing.T) {
+func TestPropertyOfUnseen(t *testing.T) {
 	checked, allowed := 0, 0
-	for seed := range law(1000) {
+	for seed := range property(1000) {
 		g := gardengen.New(seed)
 		objects := draw(g, 14)
 		if len(objects) == 0 {
@@ -114,8 +114,8 @@ func TestLawOfUnseen(t *testing.T) {
 }
 
 // known are the clients for which an object is looked up.
-func (w *world) known(v graph.Vertex) (clients []lawClient) {
-	for _, c := range w.lawClients() {
+func (w *world) known(v graph.Vertex) (clients []propertyClient) {
+	for _, c := range w.propertyClients() {
 		identified, counts := c.asks.identify(c.user)
 		sink := identified.sink
 		if c.asks == w.shoots && counts && sink != v || c.asks == w.seeds && (sink == v || c.asks.Graph.Check(sink, sink).Watched) {
@@ -126,7 +126,7 @@ func (w *world) known(v graph.Vertex) (clients []lawClient) {
 }
 
 // verdicts are what each client may do with an object.
-func verdicts(w *world, watch *relation.Watch, v graph.Vertex, clients []lawClient) map[string]bool {
+func verdicts(w *world, watch *relation.Watch, v graph.Vertex, clients []propertyClient) map[string]bool {
 	result := map[string]bool{}
 	for _, c := range clients {
 		for _, verb := range []string{"get", "update", "delete"} {
@@ -140,14 +140,14 @@ func verdicts(w *world, watch *relation.Watch, v graph.Vertex, clients []lawClie
 }
 
 var (
-	lawTimes = flag.Uint64("law-times", 1, "how many times as many gardens the laws draw")
-	lawFirst = flag.Uint64("law-first", 0, "the seed of the first garden")
+	propertyTimes = flag.Uint64("property-times", 1, "how many times as many gardens the properties draw")
+	propertyFirst = flag.Uint64("property-first", 0, "the seed of the first garden")
 )
 
-// law yields the seeds of the gardens of a law.
-func law(n uint64) iter.Seq[uint64] {
+// property yields the seeds of the gardens of a property.
+func property(n uint64) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		for seed := *lawFirst; seed < *lawFirst+n**lawTimes && yield(seed); seed++ {
+		for seed := *propertyFirst; seed < *propertyFirst+n**propertyTimes && yield(seed); seed++ {
 		}
 	}
 }

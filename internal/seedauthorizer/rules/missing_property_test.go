@@ -9,11 +9,11 @@ import (
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
-// TestLawOfMissing: of each refusal for want of a path (SA-14, B-6), in a drawn garden: each set of links that the explanation names makes it a
+// TestPropertyOfMissing: of each refusal for want of a path (SA-14, B-6), in a drawn garden: each set of links that the explanation names makes it a
 // permission, and no set with one link less does.
-func TestLawOfMissing(t *testing.T) {
+func TestPropertyOfMissing(t *testing.T) {
 	refusals, sets := 0, 0
-	for seed := range law(25) {
+	for seed := range property(25) {
 		g := gardengen.New(3_000_000 + seed)
 		objects := draw(g, 5+g.IntN(20))
 		w := newWorld(gardengen.Now)
@@ -35,7 +35,7 @@ func TestLawOfMissing(t *testing.T) {
 			refusals++
 			for _, c := range asked.missing(v, asked.clientOf(q)) {
 				sets++
-				owner := graph.Vertex{Kind: relation.Bastion, Namespace: "law", Name: "law"}
+				owner := graph.Vertex{Kind: relation.Bastion, Namespace: "property", Name: "property"}
 				for without := -1; without < len(c.Links); without++ {
 					var edges []graph.Edge
 					for i, l := range c.Links {

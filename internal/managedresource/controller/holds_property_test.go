@@ -13,7 +13,7 @@ import (
 
 // MRF-10, MRF-11, MRF-13: through edits, holds, releases, restarts and the time that passes, drift is repaired if no hold is in force and not otherwise, and
 // a hold ends to the nanosecond.
-func TestLawOfHolds(t *testing.T) {
+func TestPropertyOfHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFixture(t)

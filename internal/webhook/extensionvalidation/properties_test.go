@@ -78,8 +78,8 @@ func review(rt *rapid.T, kind string, metadata map[string]any, spec, old any) ad
 
 var anyKind = rapid.Custom(func(rt *rapid.T) Webhook { return rapid.SampledFrom(Webhooks()).Draw(rt, "kind") })
 
-// TestLaws: creations and updates of something else are judged alike; an update that changes nothing is admitted; an unknown field changes no judgement.
-func TestLaws(t *testing.T) {
+// TestProperties: creations and updates of something else are judged alike; an update that changes nothing is admitted; an unknown field changes no judgement.
+func TestProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := anyKind.Draw(rt, "webhook")
 		spec := drawSpec(rt, t, w.kind, "spec")
@@ -105,9 +105,9 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// TestDeletionLaw: while an object is being deleted an update is admitted if nothing that is wanted changes, and refused at "spec" if
+// TestDeletionProperty: while an object is being deleted an update is admitted if nothing that is wanted changes, and refused at "spec" if
 // anything does, whatever the spec says.
-func TestDeletionLaw(t *testing.T) {
+func TestDeletionProperty(t *testing.T) {
 	deletion := map[string]any{"deletionTimestamp": "2020-01-01T00:00:00Z"}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := anyKind.Draw(rt, "webhook")
@@ -177,8 +177,8 @@ func tree(t testing.TB, text string) (result any) {
 	return result
 }
 
-// TestChangesLaw: a spec is not changed if it is the same, and the comparison has no direction.
-func TestChangesLaw(t *testing.T) {
+// TestChangesProperty: a spec is not changed if it is the same, and the comparison has no direction.
+func TestChangesProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		now, old := drawSpec(rt, t, "OperatingSystemConfig", "now"), drawSpec(rt, t, "OperatingSystemConfig", "old")
 		of := reflect.TypeFor[specs.OperatingSystemConfigSpec]()

@@ -264,7 +264,7 @@ func (w *world) draw(t *rapid.T) Event {
 
 // MRT-4, MRB-21: whatever happens, and however runs end, everything that was told is in the Inbox, or in what the present run took over, or settled by a
 // run that began after it and ended well; nothing else is there; and every phase is left for Synced by runs that end well.
-func TestLawOfTheInbox(t *testing.T) {
+func TestPropertyOfTheInbox(t *testing.T) {
 	rows := map[*transition]bool{}
 	missed := func() (all []string) {
 		for i := range table {
