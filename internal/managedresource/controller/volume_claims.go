@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are
@@ -26,7 +26,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured
 	if len(templates) == 0 {
 		return nil
 	}
-	selector, err := target.SelectorOf(statefulSet)
+	selector, err := healthcheck.SelectorOf(statefulSet)
 	if err != nil {
 		return fmt.Errorf("could not convert object to StatefulSet: %w", err)
 	}

@@ -52,6 +52,8 @@ const (
 	// divided by unwatchedShare.
 	unwatchedDelay, unwatchedEach = time.Second, 50 * time.Millisecond
 	unwatchedSoon, unwatchedShare = 30 * time.Second, 10
+	// podsDelay is between two counts of the Pods of Deployments that have more than they want; it grows in the same way.
+	podsDelay = 3 * time.Second
 	// rarely is the number of periods between two checks of objects that watches keep up to date: a net below the net.
 	rarely = 10
 	// changeDelay gathers the changes that arrive together.
@@ -144,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	// The judgement may be about an outdated status, for longer than a period.
 	later = min(sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)), r.period())
-	later = sooner(later, r.nextLook(request.NamespacedName, assessment.UnlabelledLive))
+	later = sooner(later, r.nextLook(request.NamespacedName, assessment))
 	switch {
 	case later > 0:
 		return reconcile.Result{RequeueAfter: later}, nil
@@ -291,19 +293,23 @@ func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	return at
 }
 
-// nextLook returns the time until the next check of objects whose end no watch will report; zero if there are none. If
-// one of them is missing then, it is so since now: the next judgement begins to wait there.
-func (r *Reconciler) nextLook(owner objects.Owner, unwatched int) time.Duration {
+// nextLook returns the time until the next check of objects and Pods whose end no watch will report; zero if there are
+// none. If one of the objects is missing then, it is so since now: the next judgement begins to wait there.
+func (r *Reconciler) nextLook(owner objects.Owner, a target.Assessment) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, now := r.stateLocked(owner), r.Clock.Now()
-	if unwatched == 0 {
+	if a.UnlabelledLive+a.PodsLeft == 0 {
 		s.unwatched = time.Time{}
 		return 0
 	}
 	s.unwatched, s.changed = cmp.Or(s.unwatched, now), cmp.Or(s.changed, now)
 	rarer := min((now.Sub(s.unwatched)-unwatchedSoon)/unwatchedShare, r.Config.SyncPeriod.Duration)
-	return max(unwatchedDelay, time.Duration(unwatched)*unwatchedEach, rarer)
+	wait := max(unwatchedDelay, time.Duration(a.UnlabelledLive)*unwatchedEach, rarer)
+	if a.PodsLeft > 0 {
+		wait = max(wait, podsDelay)
+	}
+	return wait
 }
 
 func (r *Reconciler) complete(owner objects.Owner, judged resourcesv1alpha1.ConditionStatus) {

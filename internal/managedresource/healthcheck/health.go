@@ -58,10 +58,39 @@ type Verdict struct {
 	Unhealthy string
 	// Progressing names the condition that the object still waits for.
 	Progressing string
-	// CountPods is set for a Deployment that is rolled out if exactly Pods Pods of it are left.
-	CountPods bool
-	Pods      int64
+	// Pods is set for a Deployment that is rolled out once exactly Wanted Pods of those that Selector selects are its own.
+	Pods     Pods
+	Wanted   int64
+	Selector string
 }
+
+// Pods is the number of Pods of a Deployment, compared with the wanted number.
+type Pods uint8
+
+// The values of Pods.
+const (
+	PodsIrrelevant Pods = iota // The object is no Deployment, or its status reports a roll-out.
+	PodsUncounted              // They were not counted since the Deployment last changed.
+	PodsExact
+	PodsMissing
+	PodsLeft // There are more Pods than wanted.
+)
+
+// Counted returns the verdict after its Pods were counted.
+func (v Verdict) Counted(pods int64) Verdict {
+	switch {
+	case pods == v.Wanted:
+		v.Pods = PodsExact
+	case pods < v.Wanted:
+		v.Pods = PodsMissing
+	default:
+		v.Pods = PodsLeft
+	}
+	return v
+}
+
+// CountsPods reports whether the roll-out ends with a certain number of Pods.
+func (v Verdict) CountsPods() bool { return v.Pods != PodsIrrelevant }
 
 // NeedsWholeObject reports whether Assess needs more than the metadata of objects of a kind.
 func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
@@ -100,7 +129,8 @@ func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 	if progressKind != nil {
 		verdict.Progressing = progressKind(object)
 		if gvk.Kind == "Deployment" && verdict.Progressing == "" {
-			verdict.CountPods, verdict.Pods = true, integerOr(object, 1, "spec", "replicas")
+			verdict.Pods, verdict.Wanted = PodsUncounted, integerOr(object, 1, "spec", "replicas")
+			verdict.Selector, _ = SelectorOf(object) // The API server refuses an empty or invalid one.
 		}
 	}
 	return verdict

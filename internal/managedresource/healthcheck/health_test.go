@@ -139,10 +139,10 @@ func TestAssess(t *testing.T) {
 
 func TestDeploymentCountsPods(t *testing.T) {
 	rolledOut := "status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}"
-	if got := (Options{}).Assess(fromYAML(t, "apps/v1", "Deployment", rolledOut)); !got.CountPods || got.Pods != 1 {
+	if got := (Options{}).Assess(fromYAML(t, "apps/v1", "Deployment", "spec: {selector: {matchLabels: {app: d}}}\n"+rolledOut)); got.Pods != PodsUncounted || got.Wanted != 1 {
 		t.Errorf("MRP-10 unset replicas are one: got %+v", got)
 	}
-	if got := (Options{}).Assess(fromYAML(t, "apps/v1", "Deployment", "spec: {replicas: 3}\n"+rolledOut)); got.Pods != 3 {
+	if got := (Options{}).Assess(fromYAML(t, "apps/v1", "Deployment", "spec: {replicas: 3, selector: {matchLabels: {app: d}}}\n"+rolledOut)); got.Wanted != 3 {
 		t.Errorf("MRP-10: got %+v", got)
 	}
 }
@@ -231,11 +231,11 @@ func TestKindsWithRules(t *testing.T) {
 		})
 	}
 	outdated := fromYAML(t, "apps/v1", "Deployment", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}")
-	if got := (Options{}).Assess(outdated); got.CountPods {
+	if got := (Options{}).Assess(outdated); got.CountsPods() {
 		t.Errorf("MRP-10: the Pods of a Deployment that is being rolled out need not be counted: %+v", got)
 	}
 	statefulSet := fromYAML(t, "apps/v1", "StatefulSet", "status: {readyReplicas: 1, updatedReplicas: 1}")
-	if got := (Options{}).Assess(statefulSet); got.CountPods {
+	if got := (Options{}).Assess(statefulSet); got.CountsPods() {
 		t.Errorf("MRP-12: the Pods of a StatefulSet are not counted: %+v", got)
 	}
 }

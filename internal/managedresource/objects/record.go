@@ -282,6 +282,9 @@ func (r *record) setVerdict(s Observation) (changed bool) {
 	}
 	for i, was := range r.verdicts {
 		if was.version == next.version {
+			if r.resourceVersion == s.ResourceVersion && was.verdict != nil && was.verdict.CountsPods() {
+				return false // The Pods may have been counted since this version was observed first.
+			}
 			r.verdicts[i] = next
 			return (was.verdict == nil) != (next.verdict == nil) || next.verdict != nil && *was.verdict != *next.verdict
 		}

@@ -48,9 +48,7 @@ type Tracker struct {
 	// elsewhere counts, by kind, the records of objects in other namespaces than the default one.
 	elsewhere map[kind]int
 	owners    map[Owner]*ownerRecord
-	// deployments finds a Deployment by its UID.
-	deployments map[types.UID]*record
-	listings    uint32
+	listings  uint32
 	// rares are the records that have a rare part.
 	rares map[*record]struct{}
 	// repairDelay is managedResource.driftRepairDelay.
@@ -71,7 +69,6 @@ func New() *Tracker {
 		records:     map[kind]map[name]*record{},
 		elsewhere:   map[kind]int{},
 		owners:      map[Owner]*ownerRecord{},
-		deployments: map[types.UID]*record{},
 		rares:       map[*record]struct{}{},
 		handOvers:   map[handOver]int{},
 		waiting:     map[ID][]Owner{},
@@ -222,7 +219,6 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 		l.labelledLocked(r, notify)
 		return
 	}
-	l.setUIDLocked(r, "")
 	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
 	if isElsewhere(r.kind, r.name) {
@@ -255,7 +251,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 		if !ordered(r.resourceVersion, s.ResourceVersion) {
 			// It is not known which version is the later one. A second read that finds the same version decides.
 			r.resourceVersion, r.state, r.missingFromList = s.ResourceVersion, present, false
-			l.setUIDLocked(r, s.UID)
+			r.uid = s.UID
 		}
 		r.changedLocked(notify)
 		return
@@ -265,7 +261,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 		changed = r.setVerdict(s) || changed
 		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
 	}
-	l.setUIDLocked(r, s.UID)
+	r.uid = s.UID
 	l.setHoldLocked(r, s.Hold)
 	r.state, r.digest, r.desired, r.certainty = present, s.Digest, s.Desired, verified
 	r.missingFromList, r.unlabelledLive, r.passed, r.untold = false, false, 0, false
@@ -298,7 +294,7 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
 	known := r.state != unseen
 	r.unlabelledLive = s.Since != (Revision{}) && (r.unlabelledLive || r.state == missing)
-	l.setUIDLocked(r, s.UID)
+	r.uid = s.UID
 	r.state, r.resourceVersion, r.digest = present, s.ResourceVersion, s.Digest
 	r.terminating, r.missingFromList = s.Terminating, false
 	switch ended := l.setHoldLocked(r, s.Hold); {
@@ -371,31 +367,6 @@ func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
 			}
 		}
 	})
-}
-
-// PodsChanged reports that the Pods of Deployments changed: their ManagedResources are judged anew.
-func (l *Tracker) PodsChanged(deployments ...types.UID) {
-	l.update(func(notify *notices) {
-		for _, uid := range deployments {
-			if r := l.deployments[uid]; r != nil {
-				notify.judge(r)
-			}
-		}
-	})
-}
-
-// setUIDLocked records the identity of an object.
-func (l *Tracker) setUIDLocked(r *record, uid types.UID) {
-	if r.uid == uid {
-		return
-	}
-	if r.kind.Value().Kind == "Deployment" {
-		delete(l.deployments, r.uid)
-		if uid != "" {
-			l.deployments[uid] = r
-		}
-	}
-	r.uid = uid
 }
 
 // update changes records under the lock, and notifies subscribers once the lock is free.

@@ -304,16 +304,6 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// MRT-13/MRV-153: ManagedResources are judged anew when the Pods of their Deployments change.
-func TestPodsChanged(t *testing.T) {
-	r := newRecorder(map[Owner][]Ref{mr1: {deploy}, mr2: {cm}})
-	r.MarkInSync(mr1, sighting(deploy, "d", "1", 7))
-	r.verdicts = nil
-	if r.PodsChanged("d", "", "foreign"); len(r.verdicts) != 1 || r.verdicts[0] != mr1 {
-		t.Errorf("got %v", r.verdicts)
-	}
-}
-
 func TestDigests(t *testing.T) {
 	object := func(status, value string) map[string]any {
 		return map[string]any{"kind": "X", "metadata": map[string]any{"name": "x", "resourceVersion": status, "labels": map[string]any{"a": value}},

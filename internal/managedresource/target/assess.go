@@ -36,11 +36,13 @@ type Assessor struct {
 	tracker *objects.Tracker
 	watches *Watches
 	clock   clock.PassiveClock
+	pods    *podCounter
 }
 
 // NewAssessor returns an assessor.
 func NewAssessor(client *Client, l *objects.Tracker, watches *Watches, clock clock.PassiveClock) *Assessor {
-	return &Assessor{client, l, watches, clock}
+	pods := &podCounter{client: client, tracker: l, namespaces: map[string]*counting{}}
+	return &Assessor{client: client, tracker: l, watches: watches, clock: clock, pods: pods}
 }
 
 // Assessment is the judgement about a ManagedResource.
@@ -55,6 +57,9 @@ type Assessment struct {
 	// UnlabelledLive counts the objects that a request found although lists or watches had reported that they are gone,
 	// as if another writer replaced them by objects without the label: no watch will report their end.
 	UnlabelledLive int
+	// PodsLeft counts the Deployments that have more Pods than wanted, though their status reports the end of the
+	// roll-out: no watch reports the end of these Pods.
+	PodsLeft int
 }
 
 type problem struct {
@@ -71,7 +76,7 @@ func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (change
 		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
 		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync ||
 			recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
-			(recorded.Verdict.CountPods && !a.podsMatch(ref, recorded)) {
+			podsPending(recorded.Verdict) {
 			return nil, false
 		}
 	}
@@ -141,12 +146,16 @@ func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 // Progressing judges whether all objects are rolled out (MRP-2 … MRP-6).
 func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
 	var problems []problem
+	left := 0
 	for i := range refs {
 		ref := &refs[i]
 		if !a.watches.view.Health.Progresses(ref.GroupVersionKind()) {
 			continue
 		}
 		recorded, _, err := (judgement{Assessor: a}).find(ctx, ref)
+		if err == nil && recorded.Present && podsPending(recorded.Verdict) {
+			recorded, err = a.countPods(ctx, objects.RefOf(ref))
+		}
 		if err != nil {
 			return Assessment{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Namespace+"/"+ref.Name, err)
 		}
@@ -154,10 +163,11 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 			continue // The check of health reports it (MRP-3).
 		}
 		waitsFor := recorded.Verdict.Progressing
-		if waitsFor == "" && recorded.Verdict.CountPods {
-			if waitsFor, err = a.oldPods(ctx, ref, recorded); err != nil {
-				return Assessment{}, err
-			}
+		if waitsFor == "" && podsPending(recorded.Verdict) {
+			waitsFor = healthcheck.OldPods
+		}
+		if pods := recorded.Verdict.Pods; pods == healthcheck.PodsLeft || pods == healthcheck.PodsUncounted {
+			left++
 		}
 		if waitsFor != "" {
 			problems = append(problems, problem{reason: ref.Kind + "Progressing",
@@ -167,7 +177,7 @@ func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.Obj
 	if len(problems) == 0 {
 		return Assessment{Change: rolledOut(), Covered: a.covered(refs)}, nil
 	}
-	return Assessment{Covered: a.covered(refs), Problem: true, Change: meta.ConditionChange{
+	return Assessment{Covered: a.covered(refs), Problem: true, PodsLeft: left, Change: meta.ConditionChange{
 		Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionTrue,
 		Reason: problems[0].reason, Message: join(problems),
 	}}, nil
@@ -178,7 +188,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 		entry := objects.RefOf(&ref)
 		recorded, judged := a.known(entry)
 		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !judged ||
-			!a.watches.Covered(entry) || recorded.Verdict.CountPods && !a.podsMatch(entry, recorded)
+			!a.watches.Covered(entry) || podsPending(recorded.Verdict)
 	})
 }
 
@@ -199,44 +209,18 @@ func (a *Assessor) known(entry objects.Ref) (recorded objects.Object, judged boo
 	return recorded, recorded.Judged || !a.watches.view.Whole(entry.GVK())
 }
 
-func (a *Assessor) podsMatch(ref objects.Ref, recorded objects.Object) bool {
-	return a.watches.PodsCovered(ref) && a.watches.pods.of(podSourceOf(ref), recorded.UID) == recorded.Verdict.Pods
+// podsPending reports whether a Deployment may have other Pods than those that it wants.
+func podsPending(verdict healthcheck.Verdict) bool {
+	return verdict.CountsPods() && verdict.Pods != healthcheck.PodsExact
 }
 
-// oldPods reports whether a Deployment waits for Pods. If watches count more than it wants, nothing is read: it may
-// have thousands, that go one by one.
-func (a *Assessor) oldPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
-	recorded objects.Object) (waitsFor string, err error) {
-	if entry := objects.RefOf(ref); a.watches.AwaitPodsCovered(ctx, entry) {
-		switch counted := a.watches.pods.of(podSourceOf(entry), recorded.UID); {
-		case counted == recorded.Verdict.Pods:
-			return "", nil
-		case counted > recorded.Verdict.Pods:
-			return healthcheck.OldPods, nil
-		}
+// countPods counts the Pods of a Deployment, and returns the record of the Deployment then.
+func (a *Assessor) countPods(ctx context.Context, deployment objects.Ref) (objects.Object, error) {
+	if err := a.pods.count(ctx, deployment.Namespace); err != nil {
+		return objects.Object{}, fmt.Errorf("counting its Pods: %w", err)
 	}
-	return a.countPods(ctx, ref, recorded.Verdict.Pods)
-}
-
-func (a *Assessor) countPods(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
-	wanted int64) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	deployment, err := a.client.Get(ctx, ref.GroupVersionKind(), ref.Namespace, ref.Name)
-	if Gone(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	number, err := a.client.PodsOf(ctx, deployment, healthcheck.CountsForDeployment)
-	if err != nil {
-		return "", fmt.Errorf("counting the Pods of Deployment %q: %w", ref.Namespace+"/"+ref.Name, err)
-	}
-	if number != wanted {
-		return healthcheck.OldPods, nil
-	}
-	return "", nil
+	recorded, _ := a.known(deployment)
+	return recorded, nil
 }
 
 // judgement is one pass over the objects of a ManagedResource.

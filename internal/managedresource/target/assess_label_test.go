@@ -11,11 +11,7 @@ import (
 func (r *rollout) putUnlabelled(available string) { r.putLabelled(theirs, available) }
 
 func (r *rollout) putLabelled(labels map[string]any, available string) {
-	r.putAs(deploymentKind, "d", map[string]any{"labels": labels, "generation": 1}, map[string]any{
-		"spec": map[string]any{"replicas": 0, "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
-		"status": map[string]any{"observedGeneration": 1, "conditions": []any{map[string]any{"type": "Available", "status": available},
-			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}},
-	})
+	r.putLabelledWith(labels, available, 0)
 }
 
 // takeLabelOff changes the Deployment to one without the label. Watches that go by it are told what API servers tell then: that the object, as it was
@@ -39,6 +35,9 @@ func (r *rollout) judged(t *testing.T) (problem, covered bool) {
 	t.Helper()
 	assessment, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refTo(deploymentKind, "n", "d"))})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.assessor.Progressing(t.Context(), r.refs); err != nil { // It counts the Pods.
 		t.Fatal(err)
 	}
 	return assessment.Problem, assessment.Covered

@@ -171,7 +171,7 @@ func TestProgressingWithoutTheLabel(t *testing.T) {
 	r.put(configMaps, "n", "x", nil)
 	r.refuse("watch", false)
 	r.refuse("list", false)
-	eventually(t, "covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) })
+	eventually(t, "covered", func() bool { return r.Covered(ref) })
 	for range 2 {
 		health, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
 		if err != nil || health.Problem {

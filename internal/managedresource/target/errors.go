@@ -4,9 +4,6 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -19,24 +16,4 @@ func unserved(err error) bool {
 	var status apierrors.APIStatus
 	return isNotFound(err) && errors.As(err, &status) &&
 		(status.Status().Details == nil || status.Status().Details.Name == "")
-}
-
-// SelectorOf compiles spec.selector of a workload; an empty one would match everything and is an error.
-func SelectorOf(workload *unstructured.Unstructured) (string, error) {
-	fields, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
-	if err != nil {
-		return "", err
-	}
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
-		return "", err
-	}
-	compiled, err := metav1.LabelSelectorAsSelector(&selector)
-	if err != nil {
-		return "", err
-	}
-	if compiled.Empty() {
-		return "", errors.New("the selector of the object is empty and would match every object in the namespace")
-	}
-	return compiled.String(), nil
 }

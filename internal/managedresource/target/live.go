@@ -71,10 +71,9 @@ func newLive() *live {
 		lists: make(chan struct{}, wholeLists)}
 }
 
-// expect requests that the next list of a scope has whole objects. Pods and ReplicaSets are left out: there may be
-// many, and hardly any are managed.
+// expect requests that the next list of a scope has whole objects.
 func (l *live) expect(s scope) bool {
-	if s.gvk == podKind || s.gvk == replicaSetKind || s.name == allNames {
+	if s.name == allNames {
 		return false
 	}
 	l.mu.Lock()

@@ -2,89 +2,145 @@ package target
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-var (
-	podKind        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	replicaSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+const (
+	// countPause is the shortest time between two counts of the Pods of a namespace: after a start, and while many
+	// Deployments are rolled out, one count serves all of them.
+	countPause = time.Second
+	// countedBySelector is the number of Deployments whose Pods are listed one by one. For more, all Pods of the
+	// namespace are listed once.
+	countedBySelector = 3
 )
 
-// countedPods is the name in the scope of a watch that sees all Pods, or ReplicaSets, of a namespace, and only counts
-// them: those of a Deployment that is created only once have no managed-by label. Managed objects have another scope
-// that reports them.
-const countedPods = "#"
+// podCounter counts the Pods of Deployments whose status reports the end of a roll-out (MRP-10, MRT-13).
+type podCounter struct {
+	client  *Client
+	tracker *objects.Tracker
 
-// podScopes returns the scopes of the watches that count the Pods of a Deployment.
-func (w *Watches) podScopes(deployment objects.Ref) [2]scope {
-	var scopes [2]scope
-	for i, gvk := range []schema.GroupVersionKind{podKind, replicaSetKind} {
-		scopes[i] = scope{gvk: gvk, namespace: w.watchedIn(deployment.Namespace)}
-		if podSourceOf(deployment) == unfiltered {
-			scopes[i] = scope{gvk, deployment.Namespace, countedPods}
+	mu         sync.Mutex
+	namespaces map[string]*counting
+}
+
+// counting are the counts in a namespace; turn is held during a count.
+type counting struct {
+	turn  chan struct{}
+	began time.Time
+}
+
+func (c *podCounter) in(namespace string) *counting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.namespaces[namespace] == nil {
+		c.namespaces[namespace] = &counting{turn: make(chan struct{}, 1)}
+	}
+	return c.namespaces[namespace]
+}
+
+// count counts the Pods of all Deployments of a namespace that need it, and reports them to the tracker, unless
+// another caller has done so since the call.
+func (c *podCounter) count(ctx context.Context, namespace string) error {
+	called, n := time.Now(), c.in(namespace)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	select {
+	case n.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-n.turn }()
+	if n.began.After(called) {
+		return nil
+	}
+	select {
+	case <-time.After(time.Until(n.began.Add(countPause))):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	began := time.Now()
+	deployments := c.tracker.Deployments(namespace)
+	if len(deployments) > countedBySelector {
+		if err := c.countAll(ctx, namespace, "", deployments); err != nil {
+			return err
+		}
+	} else {
+		for _, deployment := range deployments {
+			if err := c.countAll(ctx, namespace, deployment.Verdict.Selector, []objects.Deployment{deployment}); err != nil {
+				return err
+			}
 		}
 	}
-	return scopes
+	n.began = began
+	return nil
 }
 
-// AwaitPodsCovered reports whether the Pods of a Deployment are counted by watches, and waits as AwaitCovered does.
-func (w *Watches) AwaitPodsCovered(ctx context.Context, deployment objects.Ref) bool {
-	for _, s := range w.podScopes(deployment) {
-		if !w.awaitScope(ctx, s) {
-			return false
+func anyVersion(string) error { return nil }
+
+// countAll counts the Pods of Deployments among those that a selector matches: the Pods of their ReplicaSets, and
+// those without a controller, which are about to be adopted (MRB-30).
+func (c *podCounter) countAll(ctx context.Context, namespace, selector string, deployments []objects.Deployment) error {
+	options := metav1.ListOptions{LabelSelector: selector}
+	bySet, orphans := map[types.UID]int64{}, []labels.Set{}
+	pods := paging{
+		start: func() { clear(bySet); orphans = nil },
+		begin: anyVersion,
+		each: func(object runtime.Object) error {
+			pod, isPod := object.(*corev1.Pod)
+			if !isPod || !healthcheck.CountsForDeployment(&pod.Status) {
+				return nil
+			}
+			if controller := metav1.GetControllerOf(pod); controller != nil {
+				bySet[controller.UID]++
+			} else {
+				orphans = append(orphans, pod.Labels)
+			}
+			return nil
+		},
+	}
+	// The Pods come first: one that is created later belongs to a later version of its Deployment.
+	if _, err := listPages(ctx, options, pagesOf(c.client.metrics, c.client.core.Pods(namespace).List), pods); err != nil {
+		return err
+	}
+	byDeployment := map[types.UID]int64{}
+	sets := paging{
+		start: func() { clear(byDeployment) },
+		begin: anyVersion,
+		each: func(object runtime.Object) error {
+			set, isSet := object.(*metav1.PartialObjectMetadata)
+			if !isSet {
+				return nil
+			}
+			if controller := metav1.GetControllerOf(set); controller != nil {
+				byDeployment[controller.UID] += bySet[set.UID]
+			}
+			return nil
+		},
+	}
+	list := c.client.metadata.Resource(replicaSets).Namespace(namespace).List
+	if _, err := listPages(ctx, options, pagesOf(c.client.metrics, list), sets); err != nil {
+		return err
+	}
+	for _, deployment := range deployments {
+		number := byDeployment[deployment.UID]
+		if matches, err := labels.Parse(deployment.Verdict.Selector); err == nil && !matches.Empty() {
+			for _, orphan := range orphans {
+				if matches.Matches(orphan) {
+					number++
+				}
+			}
 		}
+		c.tracker.PodsCounted(deployment, number)
 	}
-	return true
-}
-
-// PodsCovered reports whether the Pods of a Deployment are counted by watches.
-func (w *Watches) PodsCovered(deployment objects.Ref) bool {
-	for _, s := range w.podScopes(deployment) {
-		if !w.scopeCovered(s) {
-			return false
-		}
-	}
-	return true
-}
-
-// counts reports whether a watch of the scope counts Pods or ReplicaSets, and as which source of them.
-func (s scope) counts() (podSource, bool) {
-	switch {
-	case s.gvk != podKind && s.gvk != replicaSetKind:
-		return 0, false
-	case s.name == countedPods:
-		return unfiltered, true
-	}
-	return labelled, s.name == ""
-}
-
-// forgetPods removes the Pods that a complete list of the scope no longer has, all of them if listed is nil.
-func (s scope) forgetPods(pods *podCounts, listed map[types.UID]struct{}) {
-	source, counts := s.counts()
-	switch {
-	case !counts:
-	case s.gvk == podKind:
-		pods.forgetPods(source, s.namespace, listed)
-	default:
-		pods.forgetReplicaSets(source, s.namespace, listed)
-	}
-}
-
-// podObservation returns the observation of a Pod that is managed itself. It has no digest of the content, so that
-// every new resource version is checked.
-func (w *Watches) podObservation(pod *corev1.Pod) objects.Observation {
-	observation := observationOf(podKind, pod)
-	status := map[string]any{"phase": string(pod.Status.Phase)}
-	object := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	object.SetGroupVersionKind(podKind)
-	object.SetAnnotations(pod.Annotations)
-	verdict := w.view.Health.Assess(object)
-	observation.Verdict, observation.Version = &verdict, podKind.Version
-	return observation
+	return nil
 }

@@ -1,230 +1,128 @@
 package target
 
 import (
-	"context"
-	"net/http"
+	"fmt"
+	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-func unlabelledRef(name string) objects.Ref { return withoutLabel(refTo(deploymentKind, "n", name)) }
+var (
+	podKind        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	replicaSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+	theirs         = map[string]any{"app": "d"}
+)
 
-// createdOnly makes the Deployment of a rollout one that is created only once, so that nothing of it has the managed-by label.
-func (r *rollout) createdOnly(t *testing.T, replicas int) objects.Ref {
-	t.Helper()
-	r.putAs(deploymentKind, "d", map[string]any{"labels": theirs, "generation": 1}, map[string]any{
-		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
-		"status": map[string]any{"observedGeneration": 1, "conditions": []any{map[string]any{"type": "Available", "status": "True"},
-			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}},
-	})
-	r.set("rs", theirs, controlledBy("Deployment", "d"))
-	r.refs[0].Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-	return objects.RefOf(&r.refs[0])
-}
-
-var theirs = map[string]any{"app": "d"}
-
-// MR-30, MRT-13: a Deployment that is created only once, and its Pods, have no managed-by label. A Pod of it that goes is told of at once, and at rest
-// nothing is asked for.
-func TestPodsOfCreateOnlyDeployment(t *testing.T) {
-	r := newRollout(t, 1)
-	ref := r.createdOnly(t, 1)
-	r.pod("p", "rs", theirs, nil)
-	r.pod("old", "rs", theirs, nil)
-	run(t, r.Watches)
-	r.Watches.Track(owner, []objects.Ref{ref})
-	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.Progress(owner).AllKnown })
-	if got := r.progressing(t); got != "True" {
-		t.Fatalf("MRP-10: with an old Pod Progressing is %s", got)
-	}
-	reported := make(chan struct{}, 100)
-	r.Subscribe(objects.Subscriber{Verdict: func(objects.Owner) { reported <- struct{}{} }})
-	before := r.count("get") // Who counts Pods without watches begins with the Deployment.
-	r.delete(podKind, "n", "old")
-	eventually(t, "MRT-13: it is told that an old Pod has gone", func() bool { return len(reported) > 0 })
-	for range 3 {
-		if got := r.progressing(t); got != "False" {
-			t.Fatalf("without the old Pod Progressing is %s", got)
-		}
-	}
-	if !r.assessor.covered(r.refs) {
-		t.Error("MRT-14: it counts as something to look at each period")
-	}
-	if got := r.count("get") - before; got > 0 {
-		t.Errorf("three judgements at rest cost %d reads", got)
-	}
-}
-
-// MR-30, MRP-10: what is scaled down to nothing is not rolled out while its Pods are still there.
-func TestScaledToNothingWithoutLabels(t *testing.T) {
-	r := newRollout(t, 0)
-	ref := r.createdOnly(t, 0)
-	r.pod("p", "rs", theirs, map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})
-	run(t, r.Watches)
-	r.Watches.Track(owner, []objects.Ref{ref})
-	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.Progress(owner).AllKnown })
-	if got := r.progressing(t); got != "True" {
-		t.Errorf("while its Pod terminates Progressing is %s", got)
-	}
-	if _, ok := r.assessor.KnownHealth(r.refs); ok {
-		t.Error("the ledger takes it for rolled out")
-	}
-}
-
-// Only Deployments that are created only once need more watches than those of labelled objects, in their own namespaces.
-func TestWatchesOfPods(t *testing.T) {
-	labelled, unlabelled := refTo(deploymentKind, "n", "d"), unlabelledRef("u")
-	w := NewWatches(nil, objects.New(), WatchOptions{})
-	w.Track(owner, []objects.Ref{labelled})
-	for _, s := range []scope{{gvk: podKind}, {gvk: replicaSetKind}, {gvk: deploymentKind}} {
-		if w.active[s] == nil || len(w.active) != 3 {
-			t.Errorf("for a labelled Deployment: %v", w.active)
-		}
-	}
-	w = NewWatches(nil, objects.New(), WatchOptions{})
-	w.Track(owner, []objects.Ref{unlabelled})
-	for _, s := range []scope{{podKind, "n", countedPods}, {replicaSetKind, "n", countedPods}, {deploymentKind, "n", "u"}} {
-		if w.active[s] == nil || len(w.active) != 3 {
-			t.Errorf("for one without the label: %v", w.active)
-		}
-	}
-	if w.wide.has(podKind) {
-		t.Error("Pods that are managed themselves would have a watch of all Pods")
-	}
-}
-
-// bothCounts has a labelled Pod that both watches of a namespace report, one that only the wider one reports, and the sinks of both.
-type bothCounts struct {
-	*Watches
-	*objects.Tracker
-	labelled, all *sink
-}
-
-func newBothCounts(w *Watches, l *objects.Tracker) *bothCounts {
-	sinkOf := func(s scope) *sink {
-		return &sink{watches: w, scope: s, active: watchSession{activeWatch: newActiveWatch()}}
-	}
-	b := &bothCounts{w, l, sinkOf(scope{gvk: podKind}), sinkOf(scope{podKind, "n", countedPods})}
-	for _, from := range []podSource{labelled, unfiltered} {
-		w.pods.setReplicaSet(from, "n", "rs", "d")
-	}
-	return b
-}
-
-func podOf(name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name),
-		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", UID: "rs", Controller: ptr.To(true)}}}}
-}
-
-func (b *bothCounts) relist(t *testing.T, s *sink, names ...string) {
-	t.Helper()
-	_, err := s.list(t.Context(), scopeRequests{list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-		pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
-		for _, name := range names {
-			pods.Items = append(pods.Items, *podOf(name))
-		}
-		return pods, nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (b *bothCounts) want(t *testing.T, when string, wanted, wantedOfAll int64) {
-	t.Helper()
-	if got, gotAll := b.pods.of(labelled, "d"), b.pods.of(unfiltered, "d"); got != wanted || gotAll != wantedOfAll {
-		t.Errorf("%s: %d labelled Pods and %d in all are counted, want %d and %d", when, got, gotAll, wanted, wantedOfAll)
-	}
-}
-
-// MRB-30: where labelled and other Pods are watched, what one of the watches does not have says nothing of what the other one reports, and what is gone
-// goes from the count of each that tells so.
-func TestWatchesOfPodsDoNotContradict(t *testing.T) {
-	l := objects.New()
-	b := newBothCounts(NewWatches(nil, l, WatchOptions{Log: logr.Discard()}), l)
-	b.relist(t, b.labelled, "both")
-	b.relist(t, b.all, "both", "bare")
-	b.want(t, "after the first lists", 1, 2)
-	b.relist(t, b.labelled, "both")
-	b.want(t, "after a gap of the labelled ones", 1, 2)
-	b.relist(t, b.all, "bare")
-	b.want(t, "after a gap of all", 1, 1)
-	b.relist(t, b.labelled)
-	b.want(t, "after a gap of the labelled ones in which one has gone", 0, 1)
-
-	for _, s := range []*sink{b.labelled, b.all} {
-		if err := s.Add(podOf("both")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.want(t, "with a new one", 1, 2)
-	if err := b.labelled.Delete(podOf("both")); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.all.Update(podOf("both")); err != nil {
-		t.Fatal(err)
-	}
-	b.want(t, "when it has lost its label", 0, 2)
-	if err := b.all.Delete(podOf("both")); err != nil {
-		t.Fatal(err)
-	}
-	b.want(t, "when it is gone", 0, 1)
-}
-
-// MRB-38: the watch that only counts says nothing of a Pod that is managed itself: another one reports it.
-func TestCountedPodIsNotTakenForManaged(t *testing.T) {
-	l := objects.New()
-	w := NewWatches(nil, l, WatchOptions{Log: logr.Discard()})
-	b := newBothCounts(w, l)
-	pod := refTo(podKind, "n", "both")
-	w.Track(owner, []objects.Ref{pod})
-	b.relist(t, b.labelled, "both")
-	if err := b.all.Delete(podOf("both")); err != nil {
-		t.Fatal(err)
-	}
-	if !l.Get(pod.ID).Present {
-		t.Error("it is taken for gone")
-	}
-}
-
-// Pods of which one watch tells no more stay in the count of the other one.
-func TestOneOfTwoWatchesOfPodsEnds(t *testing.T) {
+// MRP-10, MRP-11, MRB-30: the Pods of a Deployment are those of its ReplicaSets, and those without a controller that its selector matches.
+func TestPodsOfADeployment(t *testing.T) {
 	for name, c := range map[string]struct {
-		end           objects.Owner
-		labelled, all int64
-	}{"labelled": {owner, 0, 2}, "all": {objects.Owner{Name: "other"}, 1, 0}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: hanging{}}, NewMetrics(prometheus.NewRegistry()))
-				if err != nil {
-					t.Fatal(err)
+		prepare func(r *rollout)
+		want    string
+	}{
+		"as many as wanted":     {func(*rollout) {}, "False"},
+		"one more":              {func(r *rollout) { r.pod("q", "rs", theirs, nil) }, "True"},
+		"one less":              {func(r *rollout) { r.delete(podKind, "n", "p") }, "True"},
+		"of another Deployment": {func(r *rollout) { r.pod("q", "rs-other", theirs, nil) }, "False"},
+		"a released ReplicaSet": {func(r *rollout) { r.set("rs-free", theirs, nil); r.pod("q", "rs-free", theirs, nil) }, "False"},
+		"about to be adopted":   {func(r *rollout) { r.pod("q", "rs", theirs, map[string]any{"ownerReferences": nil}) }, "True"},
+		"of another app":        {func(r *rollout) { r.pod("q", "rs", map[string]any{"app": "e"}, map[string]any{"ownerReferences": nil}) }, "False"},
+		"terminating": {func(r *rollout) {
+			r.pod("q", "rs", theirs, map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})
+		}, "True"},
+		"finished": {func(r *rollout) {
+			r.putAs(podKind, "q", map[string]any{"labels": theirs, "ownerReferences": controlledBy("ReplicaSet", "rs")}, map[string]any{"status": map[string]any{"phase": "Succeeded"}})
+		}, "False"},
+	} {
+		for once, label := range map[string]map[string]any{"created once": theirs, "labelled": managedLabel} {
+			t.Run(name+", "+once, func(t *testing.T) {
+				t.Parallel()
+				r := newRollout(t, 1)
+				r.putLabelledWith(label, "True", 1)
+				r.set("rs", theirs, controlledBy("Deployment", "d"))
+				r.set("rs-other", theirs, controlledBy("Deployment", "other"))
+				r.pod("p", "rs", theirs, nil)
+				c.prepare(r)
+				if once == "created once" {
+					r.refs[0].Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 				}
-				l := objects.New()
-				w := NewWatches(client, l, WatchOptions{})
-				b := newBothCounts(w, l)
-				w.Track(owner, []objects.Ref{refTo(deploymentKind, "n", "d")})
-				w.Track(objects.Owner{Name: "other"}, []objects.Ref{unlabelledRef("u")})
-				b.relist(t, b.labelled, "both")
-				b.relist(t, b.all, "both", "bare")
-				w.Track(c.end, nil)
-				b.want(t, "while it lingers", 1, 2)
-				time.Sleep(2 * linger)
-				synctest.Wait()
-				b.want(t, "after its end", c.labelled, c.all)
+				r.follow(t)
+				if got := r.progressing(t); got != c.want {
+					t.Errorf("MRB-30: Progressing is %s, want %s", got, c.want)
+				}
 			})
-		})
+		}
+	}
+}
+
+// MRT-13: Pods are counted once after the status of their Deployment has changed, and again while there are more than wanted.
+func TestPodsAreCountedOnChanges(t *testing.T) {
+	r := newRollout(t, 1)
+	r.set("rs", managedLabel, controlledBy("Deployment", "d"))
+	r.pod("p", "rs", managedLabel, nil)
+	r.pod("old", "rs", managedLabel, nil)
+	r.follow(t)
+	assessment, err := r.assessor.Progressing(t.Context(), r.refs)
+	if err != nil || !assessment.Problem || assessment.PodsLeft != 1 {
+		t.Fatalf("BH-MR-20/MRP-10: with an old Pod the assessment is %+v, %v", assessment, err)
+	}
+	if _, known := r.assessor.KnownHealth(r.refs); known || r.assessor.covered(r.refs) {
+		t.Error("MRT-14: the Deployment counts as rolled out")
+	}
+	r.delete(podKind, "n", "old")
+	if got := r.progressing(t); got != "False" {
+		t.Fatalf("without the old Pod Progressing is %s", got)
+	}
+	before := r.count("list", "get")
+	for range 3 {
+		if got := r.progressing(t); got != "False" || !r.assessor.covered(r.refs) {
+			t.Fatalf("at rest Progressing is %s", got)
+		}
+	}
+	if _, known := r.assessor.KnownHealth(r.refs); !known || r.count("list", "get") != before {
+		t.Errorf("MRT-13: at rest %d requests were sent", r.count("list", "get")-before)
+	}
+	judged := make(chan struct{}, 100)
+	r.Subscribe(objects.Subscriber{Verdict: func(objects.Owner) { judged <- struct{}{} }})
+	r.pod("surge", "rs", managedLabel, nil)
+	r.putLabelledWith(managedLabel, "True", 1) // Any change of the status gives it another version.
+	eventually(t, "MRV-153: the ManagedResource is judged anew", func() bool { return len(judged) > 0 })
+	if got := r.progressing(t); got != "True" {
+		t.Errorf("with a Pod more Progressing is %s", got)
+	}
+}
+
+// MRT-13: the Pods of many Deployments of a namespace are counted together, at most once a second.
+func TestPodsOfManyDeployments(t *testing.T) {
+	const n = 50
+	r := newRollout(t, 0)
+	var refs []objects.Ref
+	for i := range n {
+		r.put(deploymentKind, "n", fmt.Sprint("d", i), rolledOutDeployment("True", 0))
+		refs = append(refs, refTo(deploymentKind, "n", fmt.Sprint("d", i)))
+	}
+	r.Watches.Track(owner, refs)
+	run(t, r.Watches)
+	eventually(t, "all are known", func() bool { return r.Progress(owner).AllKnown && r.Covered(refs[0]) })
+	before, began := r.count("list", "get"), time.Now()
+	a := NewAssessor(r.client, r.Tracker, r.Watches, clocktesting.NewFakePassiveClock(began))
+	for ref := range slices.Values(refs) {
+		assessment, err := a.Progressing(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
+		if err != nil || assessment.Problem || !assessment.Covered {
+			t.Fatalf("%+v, %v", assessment, err)
+		}
+	}
+	if sent := r.count("list", "get") - before; sent != 2 {
+		t.Errorf("%d requests for the Pods of %d Deployments", sent, n)
+	}
+	r.put(deploymentKind, "n", "d0", rolledOutDeployment("True", 1))
+	eventually(t, "the change is known", func() bool { return !a.covered([]resourcesv1alpha1.ObjectReference{entryOf(refs[0])}) })
+	if _, err := a.Progressing(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refs[0])}); err != nil || time.Since(began) < countPause {
+		t.Errorf("counted again after %s: %v", time.Since(began), err)
 	}
 }

@@ -208,7 +208,7 @@ func TestHealthAfterARestartCostsKinds(t *testing.T) {
 	}
 	close(gate)
 	<-done
-	if asked := s.count("get", "list") - before; asked > 1 { // The second page.
+	if asked := s.count("get", "list") - before; asked > 3 { // The second page, the Pods and the ReplicaSets.
 		t.Errorf("%d requests while the lists were under way", asked)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -64,21 +63,32 @@ func newRollout(t *testing.T, replicas int) *rollout {
 	s.serve(replicaSetKind, "replicasets", true)
 	l := objects.New()
 	w := started(t, client, l)
-	s.putAs(deploymentKind, "d", map[string]any{"labels": managedLabel, "generation": 1}, map[string]any{
-		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
-		"status": map[string]any{"observedGeneration": 1, "conditions": []any{map[string]any{"type": "Available", "status": "True"},
-			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}},
-	})
-	return &rollout{s, w, l, NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now())), []resourcesv1alpha1.ObjectReference{{
+	r := &rollout{s, w, l, NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now())), []resourcesv1alpha1.ObjectReference{{
 		ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "n", Name: "d"}}}}
+	r.putLabelledWith(managedLabel, "True", replicas)
+	return r
+}
+
+// rolledOutDeployment is one whose status reports the end of the roll-out.
+
+func rolledOutDeployment(available string, replicas int) map[string]any {
+	return map[string]any{
+		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": "d"}}},
+		"status": map[string]any{"observedGeneration": 1, "conditions": []any{map[string]any{"type": "Available", "status": available},
+			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}},
+	}
+}
+
+func (r *rollout) putLabelledWith(labels map[string]any, available string, replicas int) {
+	r.putAs(deploymentKind, "d", map[string]any{"labels": labels, "generation": 1}, rolledOutDeployment(available, replicas))
 }
 
 func (r *rollout) follow(t *testing.T) {
 	t.Helper()
 	run(t, r.Watches)
-	ref := refTo(deploymentKind, "n", "d")
+	ref := objects.RefOf(&r.refs[0])
 	r.Watches.Track(owner, []objects.Ref{ref})
-	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.PodsCovered(ref) && r.Progress(owner).AllKnown })
+	eventually(t, "all is covered", func() bool { return r.Covered(ref) && r.Progress(owner).AllKnown })
 }
 
 func (r *rollout) set(name string, labels map[string]any, owners []any) {
@@ -98,29 +108,6 @@ func (r *rollout) progressing(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(assessment.Change.Status)
-}
-
-// MRB-30: a ReplicaSet that its Deployment has released is none of it any more.
-func TestReleasedReplicaSet(t *testing.T) {
-	r := newRollout(t, 2)
-	r.set("rs", managedLabel, controlledBy("Deployment", "d"))
-	r.set("rs-other", managedLabel, controlledBy("Deployment", "d"))
-	r.pod("p", "rs", managedLabel, nil)
-	r.pod("p-other", "rs-other", managedLabel, nil)
-	r.follow(t)
-	eventually(t, "both are counted", func() bool { return r.pods.of(labelled, "d") == 2 })
-	// Its labels are edited, so that the selector does not match, and the Deployment lets it go.
-	r.set("rs-other", map[string]any{"managed": "yes", "app": "other"}, nil)
-	r.put(configMaps, "n", "later", nil)
-	eventually(t, "MRB-30: only the one is counted whose ReplicaSet is the Deployment's", func() bool { return r.pods.of(labelled, "d") == 1 })
-	reading := NewAssessor(r.client, objects.New(), NewWatches(r.client, objects.New(), WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
-	assessment, err := reading.Progressing(t.Context(), r.refs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := r.progressing(t); got != string(assessment.Change.Status) {
-		t.Errorf("MRP-10: with one Pod of two Progressing is %s by watches, and %s by reading", got, assessment.Change.Status)
-	}
 }
 
 // hanging answers nothing for Widgets, as an aggregated API server that does not answer, and all else at once.
@@ -201,55 +188,5 @@ func TestVersionOfAVerdict(t *testing.T) {
 	}
 	if got := judge(vpaBeta); got != "True" {
 		t.Errorf("MRH-8: in v1beta2, which is not checked: %s", got)
-	}
-}
-
-// Pods of which no watch tells any more are not remembered for ever.
-func TestPodsOfAnEndedWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: hanging{}}, NewMetrics(prometheus.NewRegistry()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := objects.New()
-		w := NewWatches(client, l, WatchOptions{Namespaces: []string{"n"}})
-		w.Track(owner, []objects.Ref{refTo(deploymentKind, "n", "d")})
-		w.pods.setReplicaSet(labelled, "n", "rs", "d")
-		for i := range 5 {
-			w.pods.setPod(labelled, "n", types.UID(fmt.Sprint(i)), "rs", true)
-		}
-		w.Track(owner, nil)
-		time.Sleep(2 * linger)
-		synctest.Wait()
-		w.mu.Lock()
-		active := len(w.active)
-		w.mu.Unlock()
-		if got := w.pods.of(labelled, "d"); active == 0 && got != 0 {
-			t.Errorf("%d Pods are remembered of a namespace that nobody watches", got)
-		}
-	})
-}
-
-// MRB-30: Pods that go one after the other, as when a large Deployment is scaled down, are counted by watches, and not listed
-// with each of them. A judgement follows each piece of news after a tenth of a second.
-func TestScaledDown(t *testing.T) {
-	const pods, left = 60, 10
-	r := newRollout(t, left)
-	r.set("rs", managedLabel, controlledBy("Deployment", "d"))
-	for i := range pods {
-		r.pod(fmt.Sprint("p", i), "rs", managedLabel, nil)
-	}
-	r.follow(t)
-	eventually(t, "all are counted", func() bool { return r.pods.of(labelled, "d") == pods })
-	lists, gets := r.count("list"), r.count("get")
-	for i := range pods - left - 1 {
-		r.delete(podKind, "n", fmt.Sprint("p", i))
-		eventually(t, "one less", func() bool { return r.pods.of(labelled, "d") == int64(pods-i-1) })
-		if got := r.progressing(t); got != "True" {
-			t.Fatalf("BH-MR-20: Progressing is %s with %d Pods", got, r.pods.of(labelled, "d"))
-		}
-	}
-	if lists, gets := r.count("list")-lists, r.count("get")-gets; lists > 20 {
-		t.Errorf("%d Pods went, in some five seconds: %d lists of all Pods and ReplicaSets, %d reads", pods-left-1, lists, gets)
 	}
 }

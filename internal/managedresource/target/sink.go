@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
@@ -40,7 +37,7 @@ func (s *sink) Update(object any) error {
 		return nil
 	}
 	observation, err := s.observation(object)
-	if err == nil && s.scope.name != countedPods {
+	if err == nil {
 		s.watches.tracker.ObservePresent(observation)
 	}
 	return err
@@ -69,16 +66,6 @@ func (s *sink) Delete(object any) error {
 		return fmt.Errorf("unexpected object %T", object)
 	}
 	if !s.active.isCurrent() {
-		return nil
-	}
-	if source, counts := s.scope.counts(); counts {
-		if s.scope.gvk == podKind {
-			s.watches.pods.setPod(source, accessor.GetNamespace(), accessor.GetUID(), "", false)
-		} else {
-			s.watches.pods.setReplicaSet(source, accessor.GetNamespace(), accessor.GetUID(), "")
-		}
-	}
-	if s.scope.name == countedPods {
 		return nil
 	}
 	if definition, ok := object.(*unstructured.Unstructured); ok && s.scope.gvk.GroupKind() == customResourceDefinitions {
@@ -135,7 +122,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	}
 	options := metav1.ListOptions{}
 	s.watches.selector(s.scope)(&options)
-	l := &scopeList{sink: s, whole: whole, uids: map[types.UID]struct{}{}}
+	l := &scopeList{sink: s, whole: whole}
 	version, err := listPages(ctx, options, page, paging{start: l.start, begin: l.begin, each: l.each})
 	if err != nil {
 		return "", err
@@ -149,14 +136,11 @@ type scopeList struct {
 	*sink
 	whole   bool
 	session *objects.ListSession
-	// uids are the UIDs of Pods and ReplicaSets only.
-	uids map[types.UID]struct{}
 	// reported is true if the list has already reported that versions were turned back.
 	reported bool
 }
 
 func (l *scopeList) start() {
-	clear(l.uids)
 	l.session = l.watches.tracker.StartListSession(l.scope.gvk.GroupKind(), l.active.version(), l.covers)
 }
 
@@ -187,9 +171,6 @@ func (l *scopeList) each(object runtime.Object) error {
 	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && recorded.Tracked && !recorded.InSync {
 		l.watches.live.hold(l.scope, u, recorded.Revision.Era())
 	}
-	if _, counts := l.scope.counts(); counts {
-		l.uids[observation.UID] = struct{}{}
-	}
 	return nil
 }
 
@@ -199,7 +180,6 @@ func (l *scopeList) end() {
 	if l.session.VersionsWentBackwards() && !l.reported {
 		l.watches.versionsWentBackwards(nil) // Other objects of the scope may look the same as before the restore.
 	}
-	l.scope.forgetPods(l.watches.pods, l.uids)
 }
 
 // covers reports whether the sink's scope reports an object.
@@ -208,41 +188,10 @@ func (s *sink) covers(ref objects.Ref) bool { return s.watches.scopeOf(ref) == s
 func (s *sink) observation(object any) (objects.Observation, error) {
 	switch object := object.(type) {
 	case *unstructured.Unstructured:
-		s.setReplicaSet(object)
 		s.watches.Defines(object)
 		return s.watches.view.Observation(object), nil
-	case *corev1.Pod:
-		// Typed objects carry no kind; the rest is the same as for any other.
-		s.setPod(object)
-		return s.watches.podObservation(object), nil
 	case *metav1.PartialObjectMetadata:
-		s.setReplicaSet(object)
 		return observationOf(s.scope.gvk, object), nil
 	}
 	return objects.Observation{}, fmt.Errorf("unexpected object %T", object)
-}
-
-func (s *sink) setPod(object *corev1.Pod) {
-	source, counts := s.scope.counts()
-	if !counts {
-		return
-	}
-	var owner types.UID
-	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "ReplicaSet" {
-		owner = controller.UID
-	}
-	s.watches.pods.setPod(source, object.Namespace, object.UID, owner, owner != "" &&
-		healthcheck.CountsForDeployment(&object.Status))
-}
-
-func (s *sink) setReplicaSet(object metav1.Object) {
-	source, counts := s.scope.counts()
-	if !counts || s.scope.gvk != replicaSetKind {
-		return
-	}
-	var owner types.UID // None, once its Deployment has released it.
-	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Deployment" {
-		owner = controller.UID
-	}
-	s.watches.pods.setReplicaSet(source, object.GetNamespace(), object.GetUID(), owner)
 }

@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,14 +27,9 @@ func (w *Watches) requestsFor(s scope, served *mapping) scopeRequests {
 	}
 	objects := w.client.dynamic.Resource(served.resource).Namespace(namespace)
 	requests := scopeRequests{whole: pagesOf(w.metrics, w.client.listInPieces(served, namespace))}
-	switch {
-	case s.gvk == podKind && (s.name == "" || s.name == countedPods):
-		// Typed Pods: there may be many, and Protocol Buffers cost a fifth of what JSON costs.
-		pods := w.client.core.Pods(namespace)
-		requests.list, requests.watch, requests.expected = pagesOf(w.metrics, pods.List), pods.Watch, &corev1.Pod{}
-	case w.view.Whole(s.gvk):
+	if w.view.Whole(s.gvk) {
 		requests.list, requests.watch = requests.whole, objects.Watch
-	default:
+	} else {
 		metadata := w.client.metadata.Resource(served.resource).Namespace(namespace)
 		requests.list, requests.watch, requests.expected = pagesOf(w.metrics,
 			metadata.List), metadata.Watch, &metav1.PartialObjectMetadata{}
@@ -80,7 +74,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		Failed: failed,
 		Resumed: func(ctx context.Context) (ended func(atTimeout bool)) {
 			doubtful, ended := watchSession.resumed()
-			if doubtful && s.name != countedPods {
+			if doubtful {
 				go w.recheck(ctx, s, a, a.version())
 			}
 			return ended
@@ -102,7 +96,7 @@ func (w *Watches) selector(s scope) func(*metav1.ListOptions) {
 		switch s.name {
 		case "":
 			options.LabelSelector = w.labelSelector
-		case allNames, countedPods:
+		case allNames:
 		default:
 			options.FieldSelector = "metadata.name=" + s.name
 		}

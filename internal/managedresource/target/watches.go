@@ -28,7 +28,7 @@ const (
 const allNames = "*"
 
 // scope is the range of one watch: the labelled objects of a kind in all namespaces or in one, a single object, or all
-// objects (allNames, countedPods).
+// objects (allNames).
 type scope struct {
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -39,7 +39,6 @@ type scope struct {
 type Watches struct {
 	client  *Client
 	tracker *objects.Tracker
-	pods    *podCounts
 	view    View
 	// namespaces restrict watches of namespaced kinds; empty means one watch for all of them.
 	namespaces    []string
@@ -81,7 +80,7 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 		options.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
 	w := &Watches{
-		client: client, tracker: l, pods: newPodCounts(l.PodsChanged), view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
+		client: client, tracker: l, view: options.View, namespaces: options.Namespaces, labelSelector: options.LabelSelector,
 		disabled: options.Disabled, metrics: options.Metrics, log: options.Log,
 		active: map[scope]*activeWatch{}, byOwner: map[objects.Owner]map[scope]struct{}{}, live: newLive(),
 		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
@@ -108,7 +107,6 @@ func (w *Watches) TakeLocks() {
 	w.Covered(objects.Ref{})
 	w.autoscalers.Scales([]objects.ID{{}})
 	w.live.take("", 0)
-	w.pods.of(0, "")
 }
 
 // View returns the View that decides about drift and health.
@@ -142,16 +140,11 @@ func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
 	}
 }
 
-// scopesOf returns the scopes that report objects, and the Pods of Deployments among them.
+// scopesOf returns the scopes that report objects.
 func (w *Watches) scopesOf(refs []objects.Ref) map[scope]struct{} {
 	wanted := map[scope]struct{}{}
 	for _, ref := range refs {
 		wanted[w.scopeOf(ref)] = struct{}{}
-		if ref.Group == "apps" && ref.Kind == "Deployment" {
-			for _, s := range w.podScopes(ref) {
-				wanted[s] = struct{}{}
-			}
-		}
 	}
 	return wanted
 }
@@ -247,7 +240,6 @@ func (w *Watches) releaseLocked(s scope) {
 			return
 		}
 		delete(w.active, s)
-		s.forgetPods(w.pods, nil)
 		w.narrowLocked(s)
 		if a.cancel != nil {
 			a.cancel()

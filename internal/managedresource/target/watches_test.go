@@ -1,19 +1,13 @@
 package target
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
@@ -191,41 +185,5 @@ func TestCreateOnlyObjectsShareWatches(t *testing.T) {
 	w.Track(objects.Owner{Name: "other"}, nil)
 	if got := used(); got != 0 {
 		t.Errorf("got %d", got)
-	}
-}
-
-// TestPodsOfANamespaceAreForgotten is MRB-30 with target namespaces: what went during a gap of a namespace's watch is gone, and
-// other namespaces stay.
-func TestPodsOfANamespaceAreForgotten(t *testing.T) {
-	l := objects.New()
-	w := NewWatches(nil, l, WatchOptions{Namespaces: []string{"one", "two"}, Log: logr.Discard()})
-	w.pods.setReplicaSet(labelled, "one", "rs-one", "d-one")
-	w.pods.setReplicaSet(labelled, "two", "rs-two", "d-two")
-	list := func(namespace string, names ...string) {
-		s := &sink{watches: w, scope: scope{gvk: podKind, namespace: namespace}, active: watchSession{activeWatch: newActiveWatch()}}
-		_, err := s.list(t.Context(), scopeRequests{list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
-			for _, name := range names {
-				pods.Items = append(pods.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name),
-					OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", UID: types.UID("rs-" + namespace), Controller: ptr.To(true)}}}})
-			}
-			return pods, nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	list("one", "a", "b")
-	list("two", "c")
-	for gap := range 100 {
-		list("one", fmt.Sprint(gap))
-	}
-	if one, two := w.pods.of(labelled, "d-one"), w.pods.of(labelled, "d-two"); one != 1 || two != 1 {
-		t.Errorf("got %d and %d, want 1 and 1", one, two)
-	}
-	s := &sink{watches: w, scope: scope{gvk: replicaSetKind, namespace: "one"}, active: watchSession{activeWatch: newActiveWatch()}}
-	s.scope.forgetPods(s.watches.pods, nil)
-	if one, two := w.pods.of(labelled, "d-one"), w.pods.of(labelled, "d-two"); one != 0 || two != 1 {
-		t.Errorf("ReplicaSets: got %d and %d, want 0 and 1", one, two)
 	}
 }

@@ -1,0 +1,56 @@
+package objects
+
+import (
+	"unique"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+)
+
+// Deployment is a Deployment whose Pods decide whether it is rolled out, at a resource version.
+type Deployment struct {
+	ID              ID
+	UID             types.UID
+	ResourceVersion string
+	Verdict         healthcheck.Verdict
+
+	version unique.Handle[string]
+}
+
+// Deployments returns the Deployments of a namespace whose Pods must be counted, or counted again.
+func (l *Tracker) Deployments(namespace string) (deployments []Deployment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k, records := range l.records {
+		if k.Value().Kind != "Deployment" {
+			continue
+		}
+		for n, r := range records {
+			if n.namespace.Value() != namespace || r.state != present {
+				continue
+			}
+			for _, v := range r.verdicts {
+				if v.verdict != nil && v.verdict.CountsPods() && v.verdict.Pods != healthcheck.PodsExact {
+					deployments = append(deployments, Deployment{r.key(), r.uid, r.resourceVersion, *v.verdict, v.version})
+				}
+			}
+		}
+	}
+	return deployments
+}
+
+// PodsCounted records the number of Pods of a Deployment, unless it has changed since.
+func (l *Tracker) PodsCounted(d Deployment, pods int64) {
+	l.updateObject(d.ID, func(r *record, _ *notices) {
+		if r.uid != d.UID || r.resourceVersion != d.ResourceVersion {
+			return
+		}
+		for i, v := range r.verdicts {
+			if v.version == d.version && v.verdict != nil && v.verdict.CountsPods() {
+				counted := v.verdict.Counted(pods)
+				r.verdicts[i].verdict = &counted
+			}
+		}
+	})
+}
