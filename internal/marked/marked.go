@@ -1,4 +1,4 @@
-// Package marked knows which ConfigMaps and Secrets of the target the garbage collector has marked, and acquits those to which something
+// Package marked knows which ConfigMaps and Secrets of the target the garbage collector has marked, and unmarks those to which something
 // refers that passes this process: an object that the engine applies, or one that a webhook admits.
 //
 // Where the collector runs, it passes its lists and marks to the Set, so that references cost no request. A replica
@@ -31,7 +31,7 @@ import (
 const (
 	// budget bounds a reference's wait for acquittals. Webhooks have ten seconds in all.
 	budget = 2 * time.Second
-	// atOnce is the number of objects that one referrer acquits: a Pod refers to a few. The collector's own lists find
+	// atOnce is the number of objects that one referrer unmarks: a Pod refers to a few. The collector's own lists find
 	// the reference to others.
 	atOnce = 64
 	// retryReads is the pause after a failed list, so that a slow API server delays one reference and not all.
@@ -40,7 +40,7 @@ const (
 	page = 500
 )
 
-// Names of those that acquit, in metrics.
+// Names of those that unmark, in metrics.
 const (
 	ByCollector = "collector"
 	ByEngine    = "managedresource"
@@ -160,8 +160,8 @@ func (s *Set) Count() int {
 	return n
 }
 
-// Refers acquits what an object refers to, before the object is written or admitted. It costs no request if nothing in the namespace is
-// marked. An acquittal that fails is logged, and does not keep anybody from writing: the collector of this process spares the object.
+// Refers unmarks what an object refers to, before the object is written or admitted. It costs no request if nothing in the namespace is
+// marked. A failure to remove a mark is logged, and does not keep anybody from writing: the collector of this process spares the object.
 func (s *Set) Refers(ctx context.Context, by, namespace string, refers func() []references.Reference) {
 	if s == nil {
 		return
@@ -173,7 +173,7 @@ func (s *Set) Refers(ctx context.Context, by, namespace string, refers func() []
 		return
 	}
 	for _, key := range s.spare(namespace, refers()) {
-		if err := s.Acquit(ctx, by, key); err != nil {
+		if err := s.Unmark(ctx, by, key); err != nil {
 			s.Log.Info("Could not remove the mark of an object that is referenced again", "kind", KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
 		}
 	}
@@ -200,8 +200,8 @@ func (s *Set) spare(namespace string, refers []references.Reference) []Key {
 	return found
 }
 
-// Acquit removes the mark of an object. The write makes each deletion fail that was decided before it, of whatever process.
-func (s *Set) Acquit(ctx context.Context, by string, key Key) error {
+// Unmark removes the mark of an object. The write makes each deletion fail that was decided before it, of whatever process.
+func (s *Set) Unmark(ctx context.Context, by string, key Key) error {
 	gone := map[string]any{resourcesv1alpha1.AnnotationCondemnedAt: nil, resourcesv1alpha1.AnnotationCondemnedAs: nil}
 	err := Patch(ctx, s.Target, key, map[string]any{"labels": map[string]any{resourcesv1alpha1.LabelCondemned: nil}, "annotations": gone})
 	if client.IgnoreNotFound(err) != nil {

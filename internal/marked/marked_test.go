@@ -93,14 +93,14 @@ func TestCost(t *testing.T) {
 		do   func(context.Context, *world)
 		want requests
 	}{
-		"GC-20/nothing where the collector runs and nothing is condemned": {func(ctx context.Context, w *world) {
+		"GC-20/nothing where the collector runs and nothing is marked for deletion": {func(ctx context.Context, w *world) {
 			w.Replace(nil)
 			for range 100 {
 				w.Refers(ctx, ByEngine, "a", one(references.ConfigMap, "c"))
 				w.clock.SetTime(w.clock.Now().Add(time.Hour))
 			}
 		}, requests{}},
-		"GC-20/nothing where what is condemned is elsewhere": {func(ctx context.Context, w *world) {
+		"GC-20/nothing where what is marked is elsewhere": {func(ctx context.Context, w *world) {
 			w.Replace([]Key{{references.ConfigMap, "b", "c"}, {references.ConfigMap, "a", "other"}, {references.Secret, "a", "c"}})
 			w.Refers(ctx, ByEngine, "a", one(references.ConfigMap, "c"))
 		}, requests{}},
@@ -155,7 +155,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// GC-20: an acquittal that fails keeps nobody waiting, and the object is spared until it was unmarked or marked anew.
+// GC-20: an unmarking that fails keeps nobody waiting, and the object is spared until it was unmarked or marked anew.
 func TestSpared(t *testing.T) {
 	object := doomed(references.ConfigMap, "a", "c")
 	key := Key{references.ConfigMap, "a", "c"}
@@ -167,13 +167,13 @@ func TestSpared(t *testing.T) {
 	if !w.Unmarked(key) {
 		t.Error("GC-20: the next run of the collector forgets who referred to it")
 	}
-	if err := w.Acquit(t.Context(), ByEngine, key); err == nil || !w.Unmarked(key) {
-		t.Errorf("GC-20: an acquittal that fails returns %v, and spared is %v", err, w.Unmarked(key))
+	if err := w.Unmark(t.Context(), ByEngine, key); err == nil || !w.Unmarked(key) {
+		t.Errorf("GC-20: an unmarking that fails returns %v, and spared is %v", err, w.Unmarked(key))
 	}
 	w.refuse = nil
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
 	if w.Unmarked(key) || w.Count() != 0 || w.marked(t, object) {
-		t.Errorf("GC-20: it is acquitted, and spared is %v, known are %d", w.Unmarked(key), w.Count())
+		t.Errorf("GC-20: it is unmarked, and spared is %v, known are %d", w.Unmarked(key), w.Count())
 	}
 	w.Mark(key)
 	w.refuse = errors.New("no")
@@ -199,11 +199,11 @@ func TestReplace(t *testing.T) {
 		t.Errorf("GC-20: before the second run %v were known, after it %d; a is spared: %v", before, w.Count(), w.Unmarked(a))
 	}
 	if w.Replace([]Key{a}); w.Unmarked(a) {
-		t.Error("GC-20: a is spared, though it was not condemned when something referred to it")
+		t.Error("GC-20: a is spared, though it was not marked when something referred to it")
 	}
 }
 
-// GC-20: each kind of referrer acquits, as an object that the engine writes and as one that a webhook admits.
+// GC-20: each kind of referrer unmarks, as an object that the engine writes and as one that a webhook admits.
 func TestReferrers(t *testing.T) {
 	m := metav1.ObjectMeta{Namespace: "a", Name: "h"}
 	volumes := corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}}
@@ -262,7 +262,7 @@ func TestReferrers(t *testing.T) {
 			w := newWorld(t, secret, other)
 			tc.pass(t.Context(), w)
 			if unmarked := !w.marked(t, secret); unmarked != tc.want || !w.marked(t, other) {
-				t.Errorf("GC-20: %s, %s: acquitted is %v", kind.Kind, name, unmarked)
+				t.Errorf("GC-20: %s, %s: unmarked is %v", kind.Kind, name, unmarked)
 			}
 		}
 	}
@@ -277,6 +277,6 @@ func TestUnreadableReferrer(t *testing.T) {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "a", "name": "d", "annotations": annotations}, "spec": "none",
 	}})
 	if w.marked(t, secret) {
-		t.Error("GC-20: it is not acquitted")
+		t.Error("GC-20: it is not unmarked")
 	}
 }

@@ -32,7 +32,7 @@ var referrers = map[schema.GroupKind]func() runtime.Object{
 	resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind(): func() runtime.Object { return &unstructured.Unstructured{} },
 }
 
-// Writes acquits what an object refers to that is about to be written.
+// Writes unmarks what an object refers to that is about to be written.
 func (s *Set) Writes(ctx context.Context, object *unstructured.Unstructured) {
 	if s == nil {
 		return
@@ -52,7 +52,7 @@ func (s *Set) Writes(ctx context.Context, object *unstructured.Unstructured) {
 	})
 }
 
-// Admits acquits what the object of a request refers to that is about to be admitted. A dry run changes nothing.
+// Admits unmarks what the object of a request refers to that is about to be admitted. A dry run changes nothing.
 func (s *Set) Admits(ctx context.Context, request *admissionv1.AdmissionRequest) {
 	if s == nil || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update || ptr.Deref(request.DryRun, false) {
 		return

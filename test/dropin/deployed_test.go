@@ -142,7 +142,7 @@ func fresh(t *testing.T, target *audited) {
 }
 
 // TestDeployedSeed: under profile gardener, with exactly what gardenlet renders for a seed, everything stays as rendered, and works
-// (DPL-20 … DPL-51, DPL-60 … DPL-88, DPL-100, WHC-1 … WHC-16). The garbage collector condemns a configuration of before, which it
+// (DPL-20 … DPL-51, DPL-60 … DPL-88, DPL-100, WHC-1 … WHC-16). The garbage collector marks a configuration of before, which it
 // deletes half a day later, and nothing that the deployer refers to.
 func TestDeployedSeed(t *testing.T) {
 	s := get(t, seed)
@@ -160,7 +160,7 @@ func TestDeployedSeed(t *testing.T) {
 			return err
 		}
 		if got.Labels[resourcesv1alpha1.LabelCondemned] != "true" {
-			return fmt.Errorf("GC-5/GC-17: the configuration of before is not condemned")
+			return fmt.Errorf("GC-5/GC-17: the configuration of before is not marked for deletion")
 		}
 		return nil
 	})

@@ -107,9 +107,9 @@ func TestGarbageCollector(t *testing.T) {
 	}
 }
 
-// TestCondemned: the first run condemns and deletes nothing (GC-17), a selector shows what is condemned (GC-21), and an object that the
-// engine applies and one that a webhook admits acquit what they refer to (GC-20).
-func TestCondemned(t *testing.T) {
+// TestMarkedForDeletion: the first run marks and deletes nothing (GC-17), a selector shows what is marked (GC-21), and an object that the
+// engine applies and one that a webhook admits unmark what they refer to (GC-20).
+func TestMarkedForDeletion(t *testing.T) {
 	f := newFixture(t)
 	f.collectable("by-engine", "by-webhook", "unused")
 	process := f.controllersAndWebhooks(
@@ -117,7 +117,7 @@ func TestCondemned(t *testing.T) {
 		map[string]any{"seccompProfile": map[string]any{"enabled": true}},
 	)
 	f.registers(process, seccompprofile.Registration(feature.Installation{}), seccompprofile.Path)
-	condemned := func(want string) func() error {
+	marked := func(want string) func() error {
 		return func() error {
 			list := &corev1.ConfigMapList{}
 			f.must(f.shoot.List(f.ctx, list, client.InNamespace(f.ns), client.MatchingLabels{resourcesv1alpha1.LabelCondemned: "true"}))
@@ -126,24 +126,24 @@ func TestCondemned(t *testing.T) {
 				names = append(names, list.Items[i].Name)
 			}
 			if got := strings.Join(names, " "); got != want {
-				return fmt.Errorf("GC-17/GC-20/GC-21: condemned are %q, want %q: %s", got, want, lastLog(process))
+				return fmt.Errorf("GC-17/GC-20/GC-21: marked are %q, want %q: %s", got, want, lastLog(process))
 			}
 			return nil
 		}
 	}
-	f.eventually(condemned("by-engine by-webhook unused"))
+	f.eventually(marked("by-engine by-webhook unused"))
 	f.managed("applied", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: applied, namespace: $NS}, spec: {replicas: 0, selector: {matchLabels: {app: a}}, template: {
 metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: c, envFrom: [{configMapRef: {name: by-engine}}]}]}}}}`, func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = &f.ns })
-	f.eventually(condemned("by-webhook unused"))
+	f.eventually(marked("by-webhook unused"))
 	spec := mounting("by-webhook")
 	spec.Containers = []corev1.Container{{Name: "c", Image: "c"}}
 	pod := func(name string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: name}, Spec: spec}
 	}
 	f.must(f.shoot.Create(f.ctx, pod("tried"), client.DryRunAll))
-	f.must(condemned("by-webhook unused")())
+	f.must(marked("by-webhook unused")())
 	f.must(f.shoot.Create(f.ctx, pod("admitted")))
-	f.must(condemned("unused")())
+	f.must(marked("unused")())
 	_, metrics := process.Get(process.Metrics, "/metrics")
 	for _, series := range []string{`espalier_garbage_collector_acquittals_total{by="managedresource"} 1`, `espalier_garbage_collector_acquittals_total{by="webhook"} 1`} {
 		if !strings.Contains(metrics, series) {

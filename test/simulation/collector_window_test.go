@@ -30,7 +30,7 @@ const (
 	byOthers referrer = "an object that passes nobody"
 )
 
-// window is one life of an object that is condemned and deleted, with a referrer at one point: before or after the n-th request of the collector
+// window is one life of an object that is marked for deletion and deleted, with a referrer at one point: before or after the n-th request of the collector
 // was carried out.
 type window struct {
 	*collector
@@ -78,7 +78,7 @@ func (w *window) come(at string) {
 	w.put(w.target, holder, referring(holder, wanted, 1))
 }
 
-// newReplica is what a process without the collector knows of condemned objects.
+// newReplica is what a process without the collector knows of objects marked for deletion.
 func (w *window) newReplica(t *testing.T) *marked.Set {
 	connection := clusterOf(w.target, &network{world: w.world, instance: &instance{name: "replica"}, cluster: "target"})
 	target, err := client.New(connection.REST, client.Options{HTTPClient: connection.HTTP, Scheme: scheme.Scheme})
@@ -111,7 +111,7 @@ func (w *window) live(t *testing.T) (left bool, result Result) {
 	return left, result
 }
 
-// TestCollectorWindow: a referrer comes at every point of the life of a condemned object, before and after each request of the collector. GC-20: nothing
+// TestCollectorWindow: a referrer comes at every point of the life of an object marked for deletion, before and after each request of the collector. GC-20: nothing
 // is lost that was there when a referrer passed one of our processes. Where it passes none of them the object can be lost between the
 // last list of the referrer's kind and the deletion, and nowhere else: that is the window that is left (GC-18).
 func TestCollectorWindow(t *testing.T) {

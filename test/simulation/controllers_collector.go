@@ -22,11 +22,11 @@ const (
 	collectsMarked   = "nothing is collected that is not marked"
 	collectsAll      = "an incomplete view collects nothing"
 	becomesCollected = "garbage is collected"
-	condemnsFirst    = "nothing is collected that was not condemned for long enough"
-	leavesTouched    = "nothing is collected that was touched after it was condemned"
+	marksFirst       = "nothing is collected that was not marked for long enough"
+	leavesTouched    = "nothing is collected that was touched after it was marked for deletion"
 	marksOnly        = "a mark changes nothing else"
 	keepsPassed      = "nothing is collected to which a referrer refers that passed an instance"
-	endsUnmarked     = "what is referred to is not condemned in the end"
+	endsUnmarked     = "what is referred to is not marked for deletion in the end"
 )
 
 const (
@@ -40,7 +40,7 @@ const (
 type collector struct {
 	*stage
 	referred since
-	// marks are the versions of objects that instances condemned; passed are the referrers that passed an instance, by reference.
+	// marks are the versions of objects that instances marked; passed are the referrers that passed an instance, by reference.
 	marks  map[fake.Key]string
 	passed map[fake.Key]bool
 }
@@ -97,7 +97,7 @@ func (c *collector) do(step Step) {
 }
 
 // pass lets a referrer pass the leader before it is written, as an object that the engine applies does, or one that a webhook admits. It counts as
-// passed if what it refers to is there then, and is not condemned.
+// passed if what it refers to is there then, and is not marked for deletion.
 func (c *collector) pass(holder, key fake.Key, way int) {
 	key.Namespace = holder.Namespace
 	c.mu.Lock()
@@ -120,7 +120,7 @@ func (c *collector) pass(holder, key fake.Key, way int) {
 	}
 }
 
-// passThrough reports whether what a referrer refers to is there and not condemned once it has passed.
+// passThrough reports whether what a referrer refers to is there and not marked once it has passed.
 func (c *collector) passThrough(set *marked.Set, key fake.Key) bool {
 	kind := references.ConfigMap
 	if key.Resource == "secrets" {
@@ -248,11 +248,11 @@ func (c *collector) marked(change fake.Change) {
 func (c *collector) deleted(change fake.Change) {
 	at, err := time.Parse(time.RFC3339Nano, fake.Text(change.Before, "metadata", "annotations", condemnedAt))
 	if grace := internalreferences.Grace(collectorPeriod); err != nil || time.Since(at) < grace {
-		c.violateLocked(condemnsFirst, "%s deleted %s, which was condemned at %v (%v)", change.By, change.Key, at, err)
+		c.violateLocked(marksFirst, "%s deleted %s, which was marked for deletion at %v (%v)", change.By, change.Key, at, err)
 	}
 	version := fake.Text(change.Before, "metadata", "resourceVersion")
 	if mark := c.marks[change.Key]; mark != "" && mark != version {
-		c.violateLocked(leavesTouched, "%s deleted version %s of %s, which was condemned in version %s", change.By, version, change.Key, mark)
+		c.violateLocked(leavesTouched, "%s deleted version %s of %s, which was marked for deletion in version %s", change.By, version, change.Key, mark)
 	}
 	for _, holder := range c.holdersOf(change.Key) {
 		if c.passed[heldKey(holder, change.Key)] {
@@ -295,7 +295,7 @@ func (c *collector) settled() {
 			c.violateLocked(becomesCollected, "%s is still there", key)
 		}
 		if len(c.holdersOf(key)) > 0 && fake.Text(o, "metadata", "labels", condemnedLabel) != "" {
-			c.violateLocked(endsUnmarked, "%s is condemned", key)
+			c.violateLocked(endsUnmarked, "%s is marked for deletion", key)
 		}
 	}
 }

@@ -112,7 +112,7 @@ const (
 	LabelGarbageCollectableReference = "resources.gardener.cloud/garbage-collectable-reference"
 	// LabelCondemned has the value "true" on objects that the garbage collector deletes in a later run, unless something refers to them before.
 	LabelCondemned = "resources.gardener.cloud/condemned"
-	// AnnotationCondemnedAt is the time at which the garbage collector condemned the object, in RFC 3339 with
+	// AnnotationCondemnedAt is the time at which the garbage collector marked the object for deletion, in RFC 3339 with
 	// nanoseconds.
 	AnnotationCondemnedAt = "resources.gardener.cloud/condemned-at"
 	// AnnotationCondemnedAs is a digest of the metadata that the object had then. A mark has no effect once the object has changed.

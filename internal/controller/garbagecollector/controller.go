@@ -1,6 +1,6 @@
 // Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more: a run
-// condemns them by a mark, and a later one deletes those that still are (phases.go). Package references knows the references, and
-// package marked acquits those to which something refers that passes this process.
+// marks them for deletion, and a later one deletes those that still are (phases.go). Package references knows the references, and
+// package marked unmarks those to which something refers that passes this process.
 package garbagecollector
 
 import (
@@ -90,13 +90,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	failed = append(failed, r.each(ctx, withMark(used), r.acquit)...)
+	failed = append(failed, r.each(ctx, withMark(used), r.unmark)...)
 	free, doomed := r.judge(unused)
-	failed = append(failed, r.each(ctx, free, r.condemn)...)
+	failed = append(failed, r.each(ctx, free, r.mark)...)
 	if doomed, used, err = r.look(ctx, doomed); err != nil {
 		return reconcile.Result{}, err
 	}
-	failed = append(failed, r.each(ctx, withMark(used), r.acquit)...)
+	failed = append(failed, r.each(ctx, withMark(used), r.unmark)...)
 	failed = append(failed, r.each(ctx, doomed, r.delete)...)
 	if len(failed) > 0 {
 		r.retries.later.Store(int64(r.later()))

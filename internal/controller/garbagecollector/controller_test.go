@@ -159,8 +159,8 @@ func (f *fixture) run() {
 	}
 }
 
-// condemn lets a run condemn what nothing refers to; the next one is a period later (GC-17, GC-18).
-func (f *fixture) condemn() {
+// mark lets a run mark what nothing refers to; the next one is a period later (GC-17, GC-18).
+func (f *fixture) mark() {
 	f.Helper()
 	onList := f.onList
 	f.onList = nil
@@ -169,10 +169,10 @@ func (f *fixture) condemn() {
 	f.onList, f.lists = onList, map[string]int{}
 }
 
-// collect lets a run condemn, and the next one delete.
+// collect lets a run mark, and the next one delete.
 func (f *fixture) collect() {
 	f.Helper()
-	f.condemn()
+	f.mark()
 	f.run()
 }
 
@@ -325,7 +325,7 @@ func TestIncompleteView(t *testing.T) {
 					continue // They are listed once.
 				}
 				f := newFixture(t, garbage(references.Secret, "a", "x", time.Hour))
-				f.condemn()
+				f.mark()
 				f.onList = func(k string, n int) error {
 					if k == kind && n == number {
 						return failure
@@ -387,7 +387,7 @@ func TestDeletions(t *testing.T) {
 		objects = append(objects, garbage(references.Secret, "a", fmt.Sprintf("s%02d", i), time.Hour))
 	}
 	f := newFixture(t, objects...)
-	f.condemn()
+	f.mark()
 	failing := map[string]error{"s07": errors.New("no"), "s11": apierrors.NewNotFound(schema.GroupResource{}, "s11")}
 	f.onDelete = func(object client.Object) error { return failing[object.GetName()] }
 	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || err.Error() != "Could not delete all unused resources: 1 error occurred: Secret a/s07: no" {
@@ -438,7 +438,7 @@ func TestPropertyCollector(t *testing.T) {
 		}
 		f := newFixture(t, objects...)
 		f.every(time.Second)
-		f.condemn()
+		f.mark()
 		if rapid.Bool().Draw(rt, "holder meanwhile") {
 			late, kind := draw("late"), rapid.SampledFrom([]string{"Secret", "ConfigMap", "Deployment", "Pod", "Prometheus"}).Draw(rt, "when")
 			f.onList = func(k string, n int) error {

@@ -31,7 +31,7 @@ func (r *Reconciler) learn(ctx context.Context, all []candidate) {
 		if candidates[key] {
 			continue
 		}
-		if err := r.Marked.Acquit(ctx, marked.ByCollector, key); err != nil {
+		if err := r.Marked.Unmark(ctx, marked.ByCollector, key); err != nil {
 			log.FromContext(ctx).Info("Could not remove the mark of an object that is referenced again",
 				"kind", marked.KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
 		}
@@ -106,13 +106,13 @@ func (r *Reconciler) each(ctx context.Context, all []candidate, write func(conte
 	return failed
 }
 
-// acquit removes the mark of a referenced object (GC-19).
-func (r *Reconciler) acquit(ctx context.Context, c candidate) error {
-	return r.Marked.Acquit(ctx, marked.ByCollector, c.Key)
+// unmark removes the mark of a referenced object (GC-19).
+func (r *Reconciler) unmark(ctx context.Context, c candidate) error {
+	return r.Marked.Unmark(ctx, marked.ByCollector, c.Key)
 }
 
-// condemn marks the version of an object that was judged (GC-17).
-func (r *Reconciler) condemn(ctx context.Context, c candidate) error {
+// mark marks the version of an object that was judged (GC-17).
+func (r *Reconciler) mark(ctx context.Context, c candidate) error {
 	labels, annotations := internalreferences.Mark(c.content, r.Clock.Now())
 	err := marked.Patch(ctx, r.Target, c.Key, map[string]any{
 		"uid": c.uid, "resourceVersion": c.version, "labels": labels, "annotations": annotations,

@@ -124,7 +124,7 @@ func (f *fixture) restart() {
 func TestSpared(t *testing.T) {
 	for _, works := range []bool{true, false} {
 		f := newFixture(t, garbage(references.ConfigMap, "a", "old", time.Hour))
-		f.condemn()
+		f.mark()
 		ends, end := context.WithCancel(t.Context())
 		f.onList = func(kind string, number int) error {
 			if kind == "Pod" && number == 2 { // Deployments were listed for the last time.

@@ -67,7 +67,7 @@ func TestUnreadableHolder(t *testing.T) {
 				defer writing.Unlock()
 				output.WriteString(args)
 			}, funcr.Options{}))
-			f.condemn()
+			f.mark()
 			if _, err := f.Reconcile(ctx, reconcile.Request{}); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestPropertyForeignHolders(t *testing.T) {
 			rt.Fatal(err)
 		}
 		f := newFixture(t, holder, garbage(references.ConfigMap, "tenant", "kept", time.Hour), garbage(references.Secret, "elsewhere", "kept", time.Hour))
-		f.condemn()
+		f.mark()
 		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 			rt.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestRefusedDeletion(t *testing.T) {
 		}
 		return nil
 	}
-	f.condemn()
+	f.mark()
 	f.onDelete = refused
 	queue := f.retries
 	lists := func(long time.Duration) map[string]int {
@@ -184,7 +184,7 @@ func TestRefusedDeletion(t *testing.T) {
 // GC-2, COM-4: an incomplete view is repeated as before, also after a refusal.
 func TestRetriesOfRuns(t *testing.T) {
 	f := newFixture(t, garbage(references.ConfigMap, "a", "x", time.Hour))
-	f.condemn()
+	f.mark()
 	f.onDelete = func(client.Object) error { return fmt.Errorf("no") }
 	wait := func(want time.Duration) {
 		t.Helper()

@@ -19,7 +19,7 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 		if err != nil {
 			return err
 		}
-		does = acquitting(p.Marked, does)
+		does = unmarking(p.Marked, does)
 		p.Manager.GetWebhookServer().Register(row.Path, admission.New(admission.Options{
 			Name: row.Name, Decide: does, Ready: p.kept[row.Path].Synced, OnlyReport: p.onlyReports(&row), Bodies: p.bodies, Metrics: p.hooks,
 			Log: p.Log.WithName("webhook." + row.Name),
@@ -38,8 +38,8 @@ func (p *Process) onlyReports(row *Row) bool {
 	return only
 }
 
-// acquitting is a webhook that acquits what an object refers to that it admits (GC-20).
-func acquitting(set *marked.Set, does admission.Func) admission.Func {
+// unmarking is a webhook that unmarks what an object refers to that it admits (GC-20).
+func unmarking(set *marked.Set, does admission.Func) admission.Func {
 	if set == nil {
 		return does
 	}

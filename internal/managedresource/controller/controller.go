@@ -42,7 +42,7 @@ type Options struct {
 	Identity string
 	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
 	GarbageCollector bool
-	// Marked acquits the objects that a written object refers to (GC-20). Nil means that nothing is collected.
+	// Marked unmarks the objects that a written object refers to (GC-20). Nil means that nothing is collected.
 	Marked *marked.Set
 	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise
 	// (MRF-15).

@@ -42,7 +42,7 @@ type Options struct {
 	// Source is the client of the source for built-in kinds.
 	Source kubernetes.Interface
 	Target cluster.Connection
-	// Marked acquits what applied objects refer to; nil if the garbage collector is off.
+	// Marked unmarks what applied objects refer to; nil if the garbage collector is off.
 	Marked *marked.Set
 	// SameCluster is true if the target is the source.
 	SameCluster bool

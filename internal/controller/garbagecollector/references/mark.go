@@ -66,7 +66,7 @@ func StandingOf(object *metav1.ObjectMeta, grace time.Duration, now time.Time) S
 	return Due
 }
 
-// Mark returns the label and the annotations that condemn an object of a content.
+// Mark returns the label and the annotations that mark an object of a content.
 func Mark(content string, now time.Time) (labels, annotations map[string]string) {
 	at := now.UTC().Format(time.RFC3339Nano)
 	return map[string]string{resourcesv1alpha1.LabelCondemned: "true"}, map[string]string{

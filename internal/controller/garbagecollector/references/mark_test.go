@@ -10,7 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// TestStandingOf: only a whole mark that was made of the object as it is condemns the object, and it is due after the grace (GC-18, GC-19).
+// TestStandingOf: only a whole mark that was made of the object as it is marks the object, and it is due after the grace (GC-18, GC-19).
 func TestStandingOf(t *testing.T) {
 	const grace = time.Hour
 	marked := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
