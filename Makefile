@@ -27,8 +27,6 @@ CONTENT       = -architectures '$(ARCHITECTURES)' $(if $(PROFILE),-profile $(PRO
 STAMP         = -version '$(VERSION)' -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
 DATE         := $(shell date -u +%Y%m%d)
 
-COMMA        := ,
-
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -111,12 +109,14 @@ mutate: ## Put small defects into packages PKG, or into the functions, with LINE
 	@$(CACHE)/mutate $(if $(filter 1,$(ENGINE)),-tests ./test/simulation -run '^Test(Hold)?Seeds$$' -arguments '-simulate.runs=150 -simulate.until -simulate.first=$(or $(FIRST),1)') $(if $(MUTATED),,-since $(or $(SINCE),HEAD~1)) $(if $(filter 1,$(ALL)),-each $(or $(EACH),1m) -page docs/internals/mutation.md) $(if $(filter 1,$(UPDATE)),-page docs/internals/mutation.md) $(if $(LIMIT),-limit $(LIMIT)) $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(MOST),-most $(MOST)) $(if $(filter 1,$(LINES)),-lines) . $(MUTATED)
 
 .PHONY: bench
-bench: build controlplane ## Run the benchmarks and print a table; ONLY selects scenarios, UPDATE=1 writes the tables into docs/internals/performance.md.
-	@go run ./test/bench -bin bin -only '$(ONLY)' $(if $(filter 1,$(UPDATE)),-update docs/internals/performance.md$(COMMA)docs/internals/performance-garden.md)
+bench: build controlplane ## Run the benchmarks and print tables; ONLY selects scenarios; REF_RM and REF_AC are executables of the reference, with which ours take turns against Kubernetes 1.36; RESULTS=<folder> keeps the figures of each turn, so that LIMIT=10m runs a piece; UPDATE=1 writes the tables of the pages.
+	@export KUBEBUILDER_ASSETS="$(if $(REF_RM),$$(go run -C test/env/controlplane ./build -kubernetes 1.36),$$KUBEBUILDER_ASSETS)"; \
+	go run ./test/bench -bin bin -only '$(ONLY)' -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(TURNS),-turns=$(TURNS)) $(if $(RESULTS),-results=$(RESULTS)) $(if $(LIMIT),-limit=$(LIMIT)) $(if $(filter 1,$(UPDATE)),-update)
 
-.PHONY: versus
-versus: $(if $(and $(REF_RM),$(REF_AC)),build controlplane) ## Run the head-to-head with the reference's executables REF_RM and REF_AC: benchmarks side by side (ONLY selects scenarios), and TURNS (default 100) turns of the hand-over.
-	@go build -o $(CACHE)/versus ./test/bench/versus && $(CACHE)/versus -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(ONLY),-only='$(ONLY)') $(if $(TURNS),-turns=$(TURNS)) $(if $(DRAW),-draw=$(DRAW)) $(if $(ALWAYS_UPDATE),-always-update=$(ALWAYS_UPDATE))
+.PHONY: handover
+handover: build controlplane ## Have the reference's resource-manager REF_RM and ours take TURNS (default 100) turns under gardenlet's manifests, drawn from DRAW (default any), with ALWAYS_UPDATE (default true).
+	@go test ./test/dropin -run='^TestHandOver$$' -count=1 -v -timeout=6h -args -own-rm='$(CURDIR)/bin/resource-manager' \
+		-reference-rm='$(abspath $(or $(REF_RM),$(error want REF_RM=<gardener-resource-manager>)))' -turns=$(or $(TURNS),100) -draw=$(or $(DRAW),0) -always-update=$(or $(ALWAYS_UPDATE),true)
 
 .PHONY: follow
 follow: ## List what changed in the reference, by a clone of it (REF), each with its answer in docs/internals/reference-log.md; fails on a change without one.

@@ -2,87 +2,58 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
+// side has the executables that are compared: ours, or the reference's.
+type side struct {
+	reference bool
+	// binaries are paths by the names of our executables.
+	binaries map[string]string
+}
+
 type bench struct {
 	*harness.Landscape
-	dir, binary, scenario string
-	profile               string
-	seconds               int
-	asAdmin               bool
-	rows                  []row
-	// running is the scenario that adds rows, and finished are those that have ended.
-	running  string
-	finished []string
-	// goroutines are those of the process that was idle last.
-	goroutines float64
-	processes  int
-	// costOfLargest is the CPU time that an object of the largest landscape takes at the start, in µs.
-	costOfLargest float64
+	// dir is a folder for all files of the processes, folder the part of it for the side and the turn that run now.
+	dir, folder string
+	profile     string
+	seconds     int
+	// sides are ours and, if there is one, the reference; side is the one that is measured now.
+	sides []*side
+	side  *side
+	turns int
+	limit time.Duration
+	// results is a folder with finished turns; current is the one that runs now.
+	results  string
+	finished []*turn
+	current  *turn
+	// gate is the garden that both sides of a turn share.
+	gate      *gate
+	processes int
 }
 
-type row struct {
-	what, value, unit, spread, compared, scenario string
-}
-
-func (b *bench) add(what string, value float64, unit, spread, compared string) {
-	format := "%.0f"
-	switch {
-	case value < 10:
-		format = "%.2f"
-	case value < 100:
-		format = "%.1f"
-	}
-	b.rows = append(b.rows, row{what, fmt.Sprintf(format, value), unit, spread, compared, b.running})
-}
-
-// reference says how a value compares with the reference's.
-func reference(value, reference float64) string {
-	return fmt.Sprintf("%.2f × the reference's %g", value/reference, reference)
-}
-
-func (b *bench) print(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 4, 1, ' ', 0)
-	_, _ = fmt.Fprintln(w, "| what\t| value\t| unit\t| spread\t| compared\t|")
-	_, _ = fmt.Fprintln(w, "|---\t|---\t|---\t|---\t|---\t|")
-	for _, r := range b.rows {
-		_, _ = fmt.Fprintf(w, "| %s\t| %s\t| %s\t| %s\t| %s\t|\n", r.what, r.value, r.unit, r.spread, r.compared)
-	}
-	_ = w.Flush()
-}
-
-// writeJSON writes the table for programs.
-func (b *bench) writeJSON(file string) error {
-	table := []map[string]string{}
-	for _, r := range b.rows {
-		table = append(table, map[string]string{"what": r.what, "value": r.value, "unit": r.unit, "spread": r.spread})
-	}
-	content, err := json.Marshal(table)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, content, 0o600)
-}
+// asAdmin reports whether the processes may do everything: the reference does not print the rights that it needs, and both sides get the same.
+func (b *bench) asAdmin() bool { return len(b.sides) > 1 }
 
 // start starts a resource-manager between the clusters.
 func (b *bench) start(config map[string]any) (*harness.Process, error) {
 	b.processes++
 	return harness.Run(harness.ProcessOptions{
-		Binary: b.binary, Dir: filepath.Join(b.dir, b.scenario, fmt.Sprintf("process-%d", b.processes)), Source: b.Seed, Target: b.Shoot, Config: config, AsAdmin: b.asAdmin,
+		Binary: b.side.binaries["resource-manager"], Dir: filepath.Join(b.folder, fmt.Sprintf("process-%d", b.processes)),
+		Source: b.Seed, Target: b.Shoot, Config: config, AsAdmin: b.asAdmin(),
 	})
 }
 
@@ -100,9 +71,7 @@ func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness
 		return nil, err
 	}
 	if b.profile != "" {
-		if b.scenario != "many" { // Its steady state is profiled instead.
-			go b.saveProfile(p, filepath.Join(b.profile, fmt.Sprintf("%s-%d.pprof", b.scenario, b.processes)))
-		}
+		go b.saveProfile(p, filepath.Join(b.profile, fmt.Sprintf("%s-%d.pprof", b.current.Scenario, b.processes)))
 	}
 	return p, nil
 }
@@ -138,17 +107,7 @@ func (b *bench) saveProfile(p *harness.Process, file string) {
 func usageOf(p *harness.Process) (harness.Usage, error) { return harness.UsageOf(p.PID()) }
 
 // requests is the number of requests that a process has sent to both clusters, leases aside.
-func requests(p *harness.Process) float64 {
-	_, body := p.Get(p.Metrics, "/metrics")
-	total := 0.0
-	for _, line := range strings.Split(body, "\n") {
-		if strings.HasPrefix(line, "rest_client_requests_total{") {
-			value, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-			total += value
-		}
-	}
-	return total
-}
+func requests(p *harness.Process) float64 { return metric(p, "rest_client_requests_total{") }
 
 // settle waits until a process neither uses the processor nor grows.
 func settle(ctx context.Context, p *harness.Process) error {
@@ -180,13 +139,26 @@ func quantile(values []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func spreadOf(values []float64) string {
-	return fmt.Sprintf("%.3g … %.3g (n=%d)", slices.Min(values), slices.Max(values), len(values))
+// noteVersion keeps the version of the API server with the figures of the turn.
+func (b *bench) noteVersion(config *rest.Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	version, err := client.ServerVersion()
+	if err == nil {
+		b.current.Run.Kubernetes = version.GitVersion
+	}
+	return err
 }
 
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// median is not a number if there are no values.
 func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,180 +10,158 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-const drifting = 500
+const (
+	// drifting is how many ConfigMaps there are, ten for each ManagedResource.
+	drifting = 500
+	// drifts is how many of them are changed one after the other.
+	drifts = 40
+	// syncPeriod is the shortest time in which the reference compares all objects; its default.
+	syncPeriod = time.Minute
+)
 
-type driftKind struct {
-	name     string
-	resource schema.GroupVersionResource
-	manifest func(i int) string
-	edit     string
-	repaired func(*unstructured.Unstructured) bool
-}
-
-var driftKinds = []driftKind{
-	{
-		"ConfigMap (no generation)", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		func(i int) string {
-			return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: drift-%d, namespace: default}\ndata: {key: value}\n", i)
-		},
-		`{"data":{"key":"changed"}}`,
-		func(o *unstructured.Unstructured) bool {
-			value, _, _ := unstructured.NestedString(o.Object, "data", "key")
-			return value == "value"
-		},
-	},
-	{
-		"Ingress (generation)", schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
-		func(i int) string {
-			return fmt.Sprintf("---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: drift-%d, namespace: default}\nspec: {ingressClassName: value, defaultBackend: {service: {name: a, port: {number: 80}}}}\n", i)
-		},
-		`{"spec":{"ingressClassName":"changed"}}`,
-		func(o *unstructured.Unstructured) bool {
-			value, _, _ := unstructured.NestedString(o.Object, "spec", "ingressClassName")
-			return value == "value"
-		},
-	},
-}
-
+// driftRepair changes single objects. The edits of the reference's objects are spread over a sync period, as the time until the end of the period
+// decides when it repairs them.
 func driftRepair(ctx context.Context, b *bench) error {
-	p, err := b.startReady(ctx, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"syncPeriod": "1h"}}})
+	d, err := startDrift(ctx, b)
 	if err != nil {
 		return err
 	}
-	defer p.Stop()
-	client, err := dynamic.NewForConfig(b.ShootREST)
+	defer d.process.Stop()
+	pace := 100 * time.Millisecond
+	if b.side.reference {
+		pace = syncPeriod / drifts
+	}
+	edited, err := d.change(ctx, drifts, 1, pace, d.edit)
 	if err != nil {
 		return err
 	}
-	for k, kind := range driftKinds {
-		// Fifty ManagedResources with ten objects each.
-		for m := range drifting / 10 {
-			manifests := ""
-			for i := range 10 {
-				manifests += kind.manifest(m*10 + i)
-			}
-			if err := b.create(ctx, b.SeedClient, "default", fmt.Sprintf("drift-%d-%d", k, m), map[string][]byte{"data.yaml": []byte(manifests)}); err != nil {
-				return err
-			}
-		}
-		if err := b.await(ctx, (k+1)*drifting/10, harness.Settled); err != nil {
-			return err
-		}
-		if err := settle(ctx, p); err != nil {
-			return err
-		}
-		d := &driftBench{bench: b, kind: kind, resource: client.Resource(kind.resource).Namespace("default")}
-		if err := d.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", kind.name, err)
-		}
+	deleted, err := d.change(ctx, drifts, 1, 100*time.Millisecond, d.delete)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		what, target string
+		took         []time.Duration
+	}{{"an edited object is repaired", "≤ 250", edited}, {"a deleted object is created again", "", deleted}} {
+		b.add(c.what+": median", milliseconds(quantile(c.took, 0.5)), "ms", "")
+		b.add(c.what+": 95 %", milliseconds(quantile(c.took, 0.95)), "ms", c.target)
 	}
 	return nil
 }
 
-type driftBench struct {
-	*bench
-	kind     driftKind
+// burst changes all objects at once. Only ours runs it: the reference repairs edited objects at the end of the sync period, however many there are.
+func burst(ctx context.Context, b *bench) error {
+	d, err := startDrift(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer d.process.Stop()
+	for _, c := range []struct {
+		what   string
+		change func(context.Context, string) error
+	}{{"edited", d.edit}, {"deleted", d.delete}} {
+		started := time.Now()
+		if _, err := d.change(ctx, drifting, writer, 0, c.change); err != nil {
+			return err
+		}
+		b.add(fmt.Sprintf("%d objects %s at once, all repaired after", drifting, c.what), time.Since(started).Seconds(), "s", "")
+	}
+	return nil
+}
+
+type drift struct {
+	process  *harness.Process
 	resource dynamic.ResourceInterface
 }
 
-func (d *driftBench) run(ctx context.Context) error {
-	for _, action := range []struct {
-		name      string
-		do        func(context.Context, int) (types.UID, error)
-		reference string
-	}{
-		{"edited", d.edit, "the reference: p50 21 s, p95 54 s; target p95 ≤ 250"},
-		{"deleted", d.delete, "the reference: p50 14"},
-	} {
-		var times []time.Duration
-		for i := range 40 {
-			took, err := d.one(ctx, i, action.do)
-			if err != nil {
-				return err
-			}
-			times = append(times, took)
-		}
-		d.add(fmt.Sprintf("%s %s, repaired, p50", d.kind.name, action.name), milliseconds(quantile(times, 0.5)), "ms",
-			fmt.Sprintf("p95 %.1f ms (n=%d)", milliseconds(quantile(times, 0.95)), len(times)), action.reference)
-
-		started := time.Now()
-		uids := make([]types.UID, drifting)
-		if err := parallel(drifting, writer, func(i int) (err error) { uids[i], err = action.do(ctx, i); return err }); err != nil {
-			return err
-		}
-		changed := time.Since(started)
-		if err := parallel(drifting, writer, func(i int) error { return d.awaitRepair(ctx, i, uids[i]) }); err != nil {
-			return err
-		}
-		d.add(fmt.Sprintf("… %d at once, all repaired", drifting), milliseconds(time.Since(started)), "ms",
-			fmt.Sprintf("the changes alone took %.0f ms", milliseconds(changed)), "")
-	}
-	return nil
-}
-
-func (d *driftBench) one(ctx context.Context, i int, do func(context.Context, int) (types.UID, error)) (time.Duration, error) {
-	started := time.Now()
-	uid, err := do(ctx, i)
+func startDrift(ctx context.Context, b *bench) (*drift, error) {
+	p, err := b.startReady(ctx, manyWorkers())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	err = d.awaitRepair(ctx, i, uid)
-	return time.Since(started), err
-}
-
-func name(i int) string { return fmt.Sprintf("drift-%d", i) }
-
-// edit changes an object; the empty UID says that the same object is expected again.
-func (d *driftBench) edit(ctx context.Context, i int) (types.UID, error) {
-	_, err := d.resource.Patch(ctx, name(i), types.MergePatchType, []byte(d.kind.edit), metav1.PatchOptions{})
-	return "", err
-}
-
-func (d *driftBench) delete(ctx context.Context, i int) (types.UID, error) {
-	object, err := d.resource.Get(ctx, name(i), metav1.GetOptions{})
+	if _, err := b.managedResources(ctx, "drift", drifting/10, drifting/10, func(name string) string { return configMaps(10, name) }); err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(b.ShootREST)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return object.GetUID(), d.resource.Delete(ctx, name(i), metav1.DeleteOptions{})
+	return &drift{p, client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")}, settle(ctx, p)
 }
 
-func (d *driftBench) awaitRepair(ctx context.Context, i int, deleted types.UID) error {
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		object, err := d.resource.Get(ctx, name(i), metav1.GetOptions{})
-		if err == nil && object.GetUID() != deleted && d.kind.repaired(object) {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is not repaired: %v", name(i), err)
-		}
+func driftName(i int) string { return fmt.Sprintf("drift-%d-%d", i%(drifting/10), i/(drifting/10)) }
+
+// change changes n objects, some at a time and at a pace, and returns how long each is not as in its manifest, from just before the change until a
+// watch reports the repaired object.
+func (d *drift) change(ctx context.Context, n, workers int, pace time.Duration, do func(context.Context, string) error) ([]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+2*syncPeriod)
+	defer cancel()
+	list, err := d.resource.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	events, err := d.resource.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		return nil, err
+	}
+	defer events.Stop()
+	began := make([]time.Time, n)
+	done := make(chan error, 1)
+	go func() {
+		done <- parallel(n, workers, func(i int) error {
+			began[i] = time.Now()
+			err := do(ctx, driftName(i))
+			time.Sleep(pace - time.Since(began[i]))
+			return err
+		})
+	}()
+	repaired := map[string]time.Time{}
+	for len(repaired) < n {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-// updates is the number of writes that a process has sent to the target.
-func updates(p *harness.Process) float64 {
-	_, body := p.Get(p.Metrics, "/metrics")
-	total := 0.0
-	for _, line := range strings.Split(body, "\n") {
-		for _, verb := range []string{"create", "update", "patch", "delete"} {
-			if strings.HasPrefix(line, `espalier_target_requests_total{verb="`+verb+`"}`) {
-				value, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-				total += value
+		case err := <-done:
+			if err != nil {
+				return nil, err
+			}
+			done = nil
+		case event, open := <-events.ResultChan():
+			if !open {
+				return nil, fmt.Errorf("%d of %d objects are repaired: %w", len(repaired), n, ctx.Err())
+			}
+			object, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			if value, _, _ := unstructured.NestedString(object.Object, "data", "key"); event.Type != watch.Deleted && value == "value" {
+				repaired[object.GetName()] = time.Now()
 			}
 		}
 	}
-	return total
+	if done != nil {
+		if err := <-done; err != nil {
+			return nil, err
+		}
+	}
+	var took []time.Duration
+	for i := range began {
+		took = append(took, repaired[driftName(i)].Sub(began[i]))
+	}
+	return took, nil
+}
+
+func (d *drift) edit(ctx context.Context, name string) error {
+	_, err := d.resource.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"key":"changed"}}`), metav1.PatchOptions{})
+	return err
+}
+
+func (d *drift) delete(ctx context.Context, name string) error {
+	return d.resource.Delete(ctx, name, metav1.DeleteOptions{})
 }
 
 func decodeYAML(manifests string) ([]*unstructured.Unstructured, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,19 +14,66 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
+// manyWorkers are those of both sides when there are many ManagedResources.
+func manyWorkers() map[string]any {
+	workers := map[string]any{"concurrentSyncs": 20, "syncPeriod": syncPeriod.String()}
+	return map[string]any{"controllers": map[string]any{"managedResource": workers, "health": workers}}
+}
+
 func manyManagedResources(ctx context.Context, b *bench) error {
-	const n = 200
-	p, err := b.startReady(ctx, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"concurrentSyncs": 20}}})
+	const n, size = 200, 10
+	p, err := b.startReady(ctx, manyWorkers())
 	if err != nil {
 		return err
 	}
 	defer p.Stop()
+	if err := b.apply(ctx, p, "200 ManagedResources × 10 ConfigMaps", n, size, [3]string{"≤ 3", "≤ 3000", "≤ 1.5"}); err != nil {
+		return err
+	}
+	u, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	b.add("200 × 10: memory", u.RSS, "MiB", "≤ 60")
+	b.add("200 × 10: memory, anonymous", u.Anonymous, "MiB", "")
+	sent := requests(p)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Minute):
+	}
+	after, err := usageOf(p)
+	if err != nil {
+		return err
+	}
+	b.add("requests a minute while nothing changes, 200 × 10", requests(p)-sent, "", "0")
+	b.add("CPU time a minute while nothing changes, 200 × 10", after.CPU-u.CPU, "s", "≤ 0.05")
+	return b.bare(ctx, "200 ManagedResources × 10 ConfigMaps", n, size)
+}
+
+func largeManagedResource(ctx context.Context, b *bench) error {
+	const size = 2000
+	p, err := b.startReady(ctx, manyWorkers())
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	if err := b.apply(ctx, p, "one ManagedResource × 2000 ConfigMaps", 1, size, [3]string{"≤ 2", "", "≤ 1.2"}); err != nil {
+		return err
+	}
+	return b.bare(ctx, "one ManagedResource × 2000 ConfigMaps", 1, size)
+}
+
+// apply measures how a process applies number ManagedResources of size ConfigMaps each, and waits until it rests. The targets are those of time,
+// requests and CPU time.
+func (b *bench) apply(ctx context.Context, p *harness.Process, what string, number, size int, targets [3]string) error {
+	short := fmt.Sprintf("%d × %d: ", number, size)
 	before, err := usageOf(p)
 	if err != nil {
 		return err
 	}
 	sent := requests(p)
-	took, err := b.managedResources(ctx, "mr", n, n, func(name string) string { return configMaps(10, name) })
+	took, err := b.managedResources(ctx, "mr", number, number, func(name string) string { return configMaps(size, name) })
 	if err != nil {
 		return err
 	}
@@ -35,104 +81,22 @@ func manyManagedResources(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	total := requests(p) - sent
-	b.add("200 ManagedResources × 10 ConfigMaps, all conditions", took, "s", "", reference(took, 6.4)+"; target ≤ 3")
-	b.add("… requests", total, "", "", reference(total, 3217)+"; target ≤ 2900")
-	b.add("… CPU time", after.CPU-before.CPU, "s", "", reference(after.CPU-before.CPU, 2.3)+"; target ≤ 1.5")
-	if err := settle(ctx, p); err != nil {
-		return err
-	}
-	if after, err = usageOf(p); err != nil {
-		return err
-	}
-	b.add("… resident memory then", after.RSS, "MiB", fmt.Sprintf("%.1f anonymous", after.Anonymous), reference(after.RSS, 90)+"; target ≤ 60")
-	sent = requests(p)
-	if b.profile != "" {
-		go b.saveProfile(p, filepath.Join(b.profile, "steady.pprof"))
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(2 * time.Minute):
-	}
-	u, err := usageOf(p)
-	if err != nil {
-		return err
-	}
-	b.add("steady state, sync period 1 min: requests", (requests(p)-sent)/2, "/min", "over 2 min", "the reference: 406; target 0")
-	b.add("… CPU time", (u.CPU-after.CPU)/2, "s/min", "", "the reference: 1.4; target ≤ 0.05")
-	return nil
+	b.add(what+" applied", took, "s", targets[0])
+	b.add(short+"requests", requests(p)-sent, "", targets[1])
+	b.add(short+"CPU time", after.CPU-before.CPU, "s", targets[2])
+	return settle(ctx, p)
 }
 
-func largeManagedResource(ctx context.Context, b *bench) error {
-	const n = 2000
-	var times, cpus []float64
-	p, err := b.startReady(ctx, nil)
-	if err != nil {
-		return err
+// bare measures a bare client that makes the same writes, those in the source included, 16 at a time. It takes its turn after ours.
+func (b *bench) bare(ctx context.Context, what string, number, size int) error {
+	if b.side.reference {
+		return nil
 	}
-	defer p.Stop()
-	for round := range 3 {
-		name := fmt.Sprintf("large-%d", round)
-		before, err := usageOf(p)
-		if err != nil {
-			return err
-		}
-		took, err := b.managedResources(ctx, name, 1, round+1, func(name string) string { return configMaps(n, name) })
-		if err != nil {
-			return err
-		}
-		times = append(times, took)
-		after, err := usageOf(p)
-		if err != nil {
-			return err
-		}
-		cpus = append(cpus, after.CPU-before.CPU)
+	took, err := b.bareManagedResources(ctx, "bare", number, size)
+	if err == nil {
+		b.add(what+": the same writes by a bare client", took, "s", "")
 	}
-	b.add("one ManagedResource × 2000 ConfigMaps", median(times), "s", spreadOf(times), reference(median(times), 5.6)+"; target ≤ 2.0")
-	b.add("… CPU time", median(cpus), "s", spreadOf(cpus), reference(median(cpus), 2.0)+"; target ≤ 1.2")
-	return nil
-}
-
-// bulk measures bulk work in turns with a bare client, so that both find the servers in like states.
-func bulk(ctx context.Context, b *bench) error {
-	const turns = 5
-	p, err := b.startReady(ctx, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"concurrentSyncs": 20}}})
-	if err != nil {
-		return err
-	}
-	defer p.Stop()
-	all := 0
-	for _, shape := range []struct {
-		number, size int
-		target       float64
-	}{{200, 10, 1.5}, {1, 2000, 1.3}} {
-		what := fmt.Sprintf("%d × %d", shape.number, shape.size)
-		var times, bares []float64
-		for turn := range turns {
-			name := fmt.Sprintf("bulk-%d-%d", shape.number, turn)
-			all += shape.number
-			took, err := b.managedResources(ctx, name, shape.number, all, func(name string) string { return configMaps(shape.size, name) })
-			if err != nil {
-				return err
-			}
-			if err := settle(ctx, p); err != nil {
-				return err
-			}
-			bare, err := b.bareManagedResources(ctx, "bare-"+name, shape.number, shape.size)
-			if err != nil {
-				return err
-			}
-			if err := settle(ctx, p); err != nil {
-				return err
-			}
-			times, bares = append(times, took), append(bares, bare)
-		}
-		b.add(what+" in turns with a bare client", median(times), "s", spreadOf(times),
-			fmt.Sprintf("%.2f × the bare client's %.2f; target ≤ %.1f", median(times)/median(bares), median(bares), shape.target))
-		b.add("… the bare client, which makes the same writes, those in the source included, 16 at a time", median(bares), "s", spreadOf(bares), "")
-	}
-	return nil
+	return err
 }
 
 // managedResources creates number ManagedResources, and returns how many seconds it takes until all, those that were there before

@@ -24,7 +24,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-// Flags of the hand-over; make versus sets them.
+// Flags of the hand-over; make handover sets them.
 var (
 	referenceFile = flag.String("reference-rm", "", "executable of the reference's resource-manager; the hand-over is between two of ours without it")
 	ownFile       = flag.String("own-rm", "", "executable of our resource-manager; it is built without it")

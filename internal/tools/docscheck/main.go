@@ -10,8 +10,7 @@
 // A sentence whose subject is a clause ("What others have is left alone.") counts in pages and in comments of Go: a list says how many each file has
 // still.
 //
-// And it fails if a figure that pages repeat is not the one of docs/internals/performance.md, if a page names the
-// version of the reference in another way than all others, or if a version on the page about versions is not the one of go.mod. It fails if a module has one version in go.mod
+// And it fails if a page names the version of the reference in another way than all others, or if a version on the page about versions is not the one of go.mod. It fails if a module has one version in go.mod
 // and another in that of the control plane. And it fails if a message of the log at level
 // error or info is not constant, or not on the page about logs.
 //
@@ -57,7 +56,6 @@ func check(root string) error {
 	}
 	problems = append(problems, checkWords(pages, mostWords)...)
 	problems = append(problems, checkClauses(root, mostClauses)...)
-	problems = append(problems, checkFigures(root)...)
 	problems = append(problems, checkVersions(root)...)
 	problems = append(problems, checkShared(root)...)
 	problems = append(problems, checkHeadless(root, pages)...)
