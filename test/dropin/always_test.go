@@ -57,7 +57,7 @@ func takeOverAlwaysUpdate(t *testing.T, profile, defaults string) {
 	p := source.startImage(t, namespace, "gardener-resource-manager", defaults)
 	p.ready()
 	source.leads(t, namespace, "")
-	p.looked(map[string]int{"managedresource": 3, "health": 3, "health-progressing": 3, "token-requestor": 3, "garbage-collector": 1})
+	p.looked(map[string]int{"managedresource": 3, "health|health-progressing": 3, "token-requestor": 3, "garbage-collector": 1})
 	after := source.versions(t, namespace)
 	for key := range before {
 		if profile == "contract" && strings.HasPrefix(key, "resources.gardener.cloud/") {

@@ -3,7 +3,9 @@ package kit
 
 import (
 	"fmt"
+	"sync"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -15,16 +17,28 @@ import (
 // runs already, the controller begins with the first of them alone and holds its lock until that is synced, for which
 // the others wait.
 func Add[R comparable](mgr manager.Manager, name string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
+	return AddSharing(mgr, []string{name}, options, sources...)
+}
+
+// AddSharing is Add for several controllers that take requests from one queue, which the first one fills.
+func AddSharing[R comparable](mgr manager.Manager, names []string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
 	options.DefaultFromConfig(mgr.GetControllerOptions())
-	options.NewQueue = newTurns[R]
-	c, err := controller.NewTypedUnmanaged(name, options)
-	if err != nil {
-		return fmt.Errorf("controller %s: %w", name, err)
-	}
-	for _, s := range sources {
-		if err := c.Watch(s); err != nil {
+	queue := sync.OnceValue(func() workqueue.TypedRateLimitingInterface[R] { return newTurns(names[0], options.RateLimiter) })
+	options.NewQueue = func(string, workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] { return queue() }
+	for _, name := range names {
+		c, err := controller.NewTypedUnmanaged(name, options)
+		if err != nil {
 			return fmt.Errorf("controller %s: %w", name, err)
 		}
+		for _, s := range sources {
+			if err := c.Watch(s); err != nil {
+				return fmt.Errorf("controller %s: %w", name, err)
+			}
+		}
+		sources = nil
+		if err := mgr.Add(c); err != nil {
+			return err
+		}
 	}
-	return mgr.Add(c)
+	return nil
 }

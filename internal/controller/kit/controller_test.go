@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -76,6 +77,40 @@ func TestFailingOnesLeaveTurns(t *testing.T) {
 	}
 	if err := mgr.Start(ctx); err != nil || !looked {
 		t.Errorf("after %d failures of others it was looked at: %v, error %v", failures, looked, err)
+	}
+}
+
+// MRC-11: a request that one controller handles leaves the queue to the other one.
+func TestAddSharing(t *testing.T) {
+	mgr := newManager(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	other := make(chan struct{})
+	reconciler := reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		if request.Name == "waits" {
+			select {
+			case <-other:
+				cancel()
+			case <-ctx.Done():
+			}
+			return reconcile.Result{}, nil
+		}
+		close(other)
+		return reconcile.Result{}, nil
+	})
+	requests := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		for _, name := range []string{"waits", "other"} {
+			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		}
+		return nil
+	})
+	options := controller.Options{Reconciler: reconciler, RateLimiter: Retries(), MaxConcurrentReconciles: 1}
+	if err := AddSharing(mgr, []string{"one", "two"}, options, requests); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(time.Minute, cancel)
+	if err := mgr.Start(ctx); err != nil || !limit.Stop() {
+		t.Errorf("the second controller handled no request: %v", err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package kit
 
 import (
+	"sync"
+
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
@@ -12,11 +14,16 @@ import (
 // as it does.
 type turns[R comparable] struct {
 	priorityqueue.PriorityQueue[R]
+	shutDown func()
 }
 
 func newTurns[R comparable](name string, limiter workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] {
-	return turns[R]{priorityqueue.New(name, func(o *priorityqueue.Opts[R]) { o.RateLimiter = limiter })}
+	queue := priorityqueue.New(name, func(o *priorityqueue.Opts[R]) { o.RateLimiter = limiter })
+	return turns[R]{queue, sync.OnceFunc(queue.ShutDown)}
 }
+
+// ShutDown implements workqueue.TypedInterface; each controller of a shared queue calls it.
+func (t turns[R]) ShutDown() { t.shutDown() }
 
 // AddWithOpts implements priorityqueue.PriorityQueue.
 func (t turns[R]) AddWithOpts(options priorityqueue.AddOpts, items ...R) {

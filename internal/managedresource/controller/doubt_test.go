@@ -35,13 +35,13 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 		if applied := f.condition("mr"); !strings.HasPrefix(applied, "True/") {
 			f.Fatalf("it is not judged: %s", applied)
 		}
-		assessment, err := f.Assessor.Health(f.ctx, f.get("mr").Status.Resources)
+		assessment, err := f.Assessor.Assess(f.ctx, f.get("mr").Status.Resources)
 		f.must(err)
 		if assessment.Unsettled { // It stays so.
-			assessment, err = f.Assessor.ConfirmedHealth(f.ctx, f.get("mr").Status.Resources)
+			assessment, err = f.Assessor.Confirm(f.ctx, f.get("mr").Status.Resources)
 			f.must(err)
 		}
-		return string(assessment.Change.Status) + " " + assessment.Change.Message
+		return string(assessment.Health.Status) + " " + assessment.Health.Message
 	}
 	for how, do := range leave {
 		t.Run("missing, no watch/"+how, func(t *testing.T) {

@@ -104,9 +104,6 @@ func New(options Options) (*Engine, error) {
 	}, nil
 }
 
-// judgement is the assessment of a ManagedResource's objects.
-type judgement = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
-
 // TakeLocks takes and releases the locks of the engine, which all runs need (PRC-59).
 func (e *Engine) TakeLocks() {
 	e.tracker.Get(objects.ID{})
@@ -143,7 +140,7 @@ func (e *Engine) start(group *kit.Group) error {
 	if _, err := informer.AddEventHandler(e.metrics.Follow(class)); err != nil {
 		return err
 	}
-	reconciler, judges := e.reconcilers(class, identity)
+	reconciler, health := e.reconcilers(class, identity)
 	// ^No change of a Secret is missed from here on, and the watches know their Secrets before they begin.
 	e.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
 	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
@@ -153,7 +150,7 @@ func (e *Engine) start(group *kit.Group) error {
 		return err
 	}
 	e.expect(ctx, reconciler, timeout)
-	if err := e.addAll(group, reconciler, judges, timeout); err != nil {
+	if err := e.addAll(group, reconciler, health, timeout); err != nil {
 		return err
 	}
 	if e.Begun != nil {
@@ -164,45 +161,27 @@ func (e *Engine) start(group *kit.Group) error {
 
 // reconcilers returns the controllers, which hear of objects and Secrets from now on.
 func (e *Engine) reconcilers(class meta.Class,
-	identity string) (*controller.Reconciler, []*healthcontroller.Reconciler) {
+	identity string) (*controller.Reconciler, *healthcontroller.Reconciler) {
 	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock,
 		e.events)
 	statuses.Readiness = ptr.Deref(e.Config.Controllers.ManagedResource.ReadyCondition, false)
 	assessor := target.NewAssessor(e.client, e.tracker, e.watches, e.Clock)
-	var judges []*healthcontroller.Reconciler
-	changed := func(owner objects.Owner) {
-		for _, judge := range judges {
-			judge.Enqueue(owner)
-		}
-	}
+	health := healthcontroller.New(healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class,
+		Statuses: statuses, Clock: e.Clock, Assess: assessor.Assess, Confirm: assessor.Confirm})
 	reconciler := controller.New(controller.Options{
 		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
 		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Marked: e.Marked,
 		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: changed,
+		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: health.Enqueue,
 		AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
 	})
-	health := healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class, Statuses: statuses,
-		Clock: e.Clock, Await: reconciler.FirstRunPending}
-	for name, judge := range map[string]struct {
-		condition              resourcesv1alpha1.ConditionType
-		assess, confirm, other judgement
-	}{
-		healthcontroller.NameHealth: {resourcesv1alpha1.ResourcesHealthy, assessor.Health, assessor.ConfirmedHealth,
-			assessor.Progressing},
-		healthcontroller.NameProgressing: {resourcesv1alpha1.ResourcesProgressing, assessor.Progressing, assessor.Progressing,
-			assessor.Health},
-	} {
-		health.Name, health.Condition, health.Assess = name, judge.condition, judge.assess
-		health.Confirm, health.Other = judge.confirm, judge.other
-		judges = append(judges, healthcontroller.New(health))
-	}
-	e.tracker.Subscribe(objects.Subscriber{Drift: reconciler.Triggers.Drift, Verdict: changed})
-	return reconciler, judges
+	health.Await = reconciler.FirstRunPending
+	e.tracker.Subscribe(objects.Subscriber{Drift: reconciler.Triggers.Drift, Verdict: health.Enqueue})
+	return reconciler, health
 }
 
 // addAll adds what the leader runs: the watches of the target, their audit, the sweep, and the controllers.
-func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, judges []*healthcontroller.Reconciler,
+func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, health *healthcontroller.Reconciler,
 	timeout time.Duration) error {
 	for _, run := range []func(context.Context) error{e.watches.Start, reconciler.Triggers.Sweep, e.audit(reconciler)} {
 		if err := group.Add(leaderOnly{run}); err != nil {
@@ -212,12 +191,7 @@ func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, jud
 	if err := reconciler.AddToManager(group, timeout); err != nil {
 		return err
 	}
-	for _, judge := range judges {
-		if err := judge.AddToManager(group, timeout); err != nil {
-			return err
-		}
-	}
-	return nil
+	return health.AddToManager(group, timeout)
 }
 
 // expect gives the watches the existing objects. If that fails, the objects are read one by one, which takes longer

@@ -1,6 +1,6 @@
-// Package health holds the two controllers that judge applied ManagedResources: health keeps ResourcesHealthy,
-// health-progressing keeps ResourcesProgressing. They read the tracker, which the watches keep up to date, and write a
-// condition only where it changes.
+// Package health assesses applied ManagedResources, and keeps their conditions ResourcesHealthy and
+// ResourcesProgressing. It reads the tracker, which the watches keep up to date, and writes a condition only if it
+// changes. The workers of the controllers health and health-progressing share one queue and do the same.
 package health
 
 import (
@@ -8,11 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -65,26 +65,19 @@ const (
 
 // Options are all that a reconciler needs; each is required.
 type Options struct {
-	Name string
-	// Condition is the type of the condition that is kept.
-	Condition resourcesv1alpha1.ConditionType
-	Config    config.HealthControllerConfig
-	Class     meta.Class
-	Statuses  *source.Statuses
-	Clock     clock.PassiveClock
+	Config   config.HealthControllerConfig
+	Class    meta.Class
+	Statuses *source.Statuses
+	Clock    clock.PassiveClock
 	// Await reports whether the first check of the objects since the start is still to come: it finds more, at less
 	// cost.
 	Await func(*resourcesv1alpha1.ManagedResource) bool
-	// Assess judges the objects of the inventory.
-	Assess func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
-	// Confirm judges objects once more that are reported though they seemed to be about to change.
-	Confirm func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
-	// Other is the judgement of the other controller. A change of one of the conditions mostly changes both, and
-	// whichever controller comes first writes both at once.
-	Other func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
+	// Assess assesses the objects of the inventory; Confirm does so once more for objects that are reported though they
+	// seemed to be about to change.
+	Assess, Confirm func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
 }
 
-// Reconciler keeps one condition of applied ManagedResources.
+// Reconciler keeps the conditions of health of applied ManagedResources.
 type Reconciler struct {
 	Options
 
@@ -98,9 +91,9 @@ type state struct {
 	// unsettled is the time since which an object is missing that may be on its way back; unwatched the time since which
 	// there are objects whose end no watch will report; changed the time of the first event since the last judgement.
 	unsettled, unwatched, changed time.Time
-	// judged is the status that the last judgement gave the condition. It is set before the status is written, so that a
-	// different status afterwards is from another writer.
-	judged resourcesv1alpha1.ConditionStatus
+	// judged has the conditions of the last judgement. It is set before the status is written, so that a different
+	// status afterwards is from another writer.
+	judged []meta.ConditionChange
 }
 
 // New returns a reconciler.
@@ -136,13 +129,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: r.period()}, nil // Content that is not applied has no health yet (MRH-2).
 	}
 	assessment, wait, err := r.assess(ctx, mr, heard)
-	if err != nil || wait > 0 {
-		return reconcile.Result{RequeueAfter: min(wait, completeDelay)}, err
-	}
-	r.complete(request.NamespacedName, assessment.Change.Status)
-	later, err := r.write(ctx, mr, r.changes(ctx, mr, assessment))
-	if err != nil {
+	changes := assessment.Changes()
+	r.complete(request.NamespacedName, changes, wait > 0)
+	later, writeErr := r.write(ctx, mr, changes)
+	if err = errors.Join(err, writeErr); err != nil {
 		return reconcile.Result{}, err
+	}
+	if wait > 0 {
+		return reconcile.Result{RequeueAfter: sooner(later, min(wait, completeDelay))}, nil
 	}
 	// The judgement may be about an outdated status, for longer than a period.
 	later = min(sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)), r.period())
@@ -156,31 +150,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.period()}, nil
 }
 
-// assess judges the objects. If something is about to be put back, it returns how long to wait for that.
+// assess assesses the objects. If one is about to be put back, it returns how long to wait for that, and no change of
+// ResourcesHealthy.
 func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	heard time.Time) (target.Assessment, time.Duration, error) {
 	assessment, err := r.Assess(ctx, mr.Status.Resources)
-	if err != nil || !assessment.Unsettled {
+	if !assessment.Unsettled {
 		return assessment, 0, err
 	}
-	if wait := r.wait(types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}, heard); wait > 0 {
-		return assessment, wait, nil
+	if wait := r.wait(client.ObjectKeyFromObject(mr), heard); wait > 0 {
+		assessment.Health = meta.ConditionChange{}
+		return assessment, wait, err
 	}
 	assessment, err = r.Confirm(ctx, mr.Status.Resources)
 	return assessment, 0, err
-}
-
-// changes returns the condition of a judgement, and the other controller's condition if that costs no request.
-func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	assessment target.Assessment) []meta.ConditionChange {
-	changes := []meta.ConditionChange{assessment.Change}
-	if !assessment.Covered {
-		return changes
-	}
-	if other, err := r.Other(ctx, mr.Status.Resources); err == nil && other.Covered && !other.Unsettled {
-		changes = append(changes, other.Change)
-	}
-	return changes
 }
 
 // write sets the conditions unless the content was exchanged since it was judged. Statuses writes a change of yes and
@@ -188,6 +171,9 @@ func (r *Reconciler) changes(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 // is due.
 func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource,
 	changes []meta.ConditionChange) (later time.Duration, err error) {
+	if len(changes) == 0 {
+		return 0, nil
+	}
 	key := client.ObjectKeyFromObject(judged)
 	var made *source.Change
 	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
@@ -306,17 +292,20 @@ func (r *Reconciler) nextLook(owner objects.Owner, a target.Assessment) time.Dur
 	s.unwatched, s.changed = cmp.Or(s.unwatched, now), cmp.Or(s.changed, now)
 	rarer := min((now.Sub(s.unwatched)-unwatchedSoon)/unwatchedShare, r.Config.SyncPeriod.Duration)
 	wait := max(unwatchedDelay, time.Duration(a.UnlabelledLive)*unwatchedEach, rarer)
-	if a.PodsLeft > 0 {
+	if a.UnlabelledLive == 0 {
 		wait = max(wait, podsDelay)
 	}
 	return wait
 }
 
-func (r *Reconciler) complete(owner objects.Owner, judged resourcesv1alpha1.ConditionStatus) {
+func (r *Reconciler) complete(owner objects.Owner, judged []meta.ConditionChange, waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stateLocked(owner)
-	s.unsettled, s.judged = time.Time{}, judged
+	s.judged = judged
+	if len(judged) > 0 && !waits {
+		s.unsettled = time.Time{}
+	}
 }
 
 func (r *Reconciler) dropState(owner objects.Owner) {
@@ -325,14 +314,15 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 	delete(r.known, owner)
 }
 
-// contradicts reports whether the condition says something else than the last judgement, such as one of a process that
-// was the leader before.
+// contradicts reports whether a condition differs from the last judgement, as after a write of a process that was the
+// leader before.
 func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.known[client.ObjectKeyFromObject(mr)]
-	return s != nil && s.judged != "" && isApplied(mr) &&
-		meta.Conditions(mr.Status.Conditions).Status(r.Condition) != s.judged
+	return s != nil && isApplied(mr) && slices.ContainsFunc(s.judged, func(judged meta.ConditionChange) bool {
+		return meta.Conditions(mr.Status.Conditions).Status(judged.Type) != judged.Status
+	})
 }
 
 // period is the sync period with up to a tenth more or less.
@@ -349,14 +339,15 @@ func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
 }
 
-// AddToManager adds the controller.
+// AddToManager adds both controllers. One worker at a time judges a ManagedResource.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
-	return kit.Add(mgr, r.Name, controller.Options{
+	return kit.AddSharing(mgr, []string{NameHealth, NameProgressing}, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
 		RateLimiter:             kit.RetriesUpTo(lastRetry),
-	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.queue)
+	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{},
+		&handler.EnqueueRequestForObject{}, r.predicate()), &r.queue)
 }
 
 // predicate passes the events of MRT-8.

@@ -79,23 +79,24 @@ func newFixture(t *testing.T) *fixture {
 			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 		},
 	}).Build()
-	judge := func(condition resourcesv1alpha1.ConditionType, yes, no resourcesv1alpha1.ConditionStatus, problem *string) func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
-		return func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
-			if *problem == "" {
-				return target.Assessment{Covered: true, Change: meta.ConditionChange{Type: condition, Status: yes, Reason: "Fine", Message: "Fine."}}, nil
-			}
-			return target.Assessment{Covered: true, Problem: true, Change: meta.ConditionChange{Type: condition, Status: no, Reason: "DaemonSetProblem", Message: *problem}}, nil
+	assess := func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
+		a := fine()
+		if f.unhealthy != "" {
+			a.Problem, a.Health.Status, a.Health.Reason, a.Health.Message = true, resourcesv1alpha1.ConditionFalse, "DaemonSetProblem", f.unhealthy
 		}
+		if f.rolling != "" {
+			a.Problem, a.Progressing.Status, a.Progressing.Reason, a.Progressing.Message = true, resourcesv1alpha1.ConditionTrue, "DaemonSetProblem", f.rolling
+		}
+		return a, nil
 	}
 	f.Reconciler = New(Options{
-		Name: NameProgressing, Condition: resourcesv1alpha1.ResourcesProgressing, Config: config.HealthControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}, Class: meta.NewClass(""), Clock: f.clock,
+		Config: config.HealthControllerConfig{SyncPeriod: &metav1.Duration{Duration: time.Minute}}, Class: meta.NewClass(""), Clock: f.clock,
 		Statuses: source.NewStatuses(f.source, f.source, f.source, f.clock, nil),
 		Await:    func(*resourcesv1alpha1.ManagedResource) bool { return f.awaited },
-		Assess:   judge(resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ConditionTrue, &f.rolling),
+		Assess:   assess,
 		Confirm: func(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
 			return f.Assess(ctx, refs)
 		},
-		Other: judge(resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ConditionFalse, &f.unhealthy),
 	})
 	return f
 }

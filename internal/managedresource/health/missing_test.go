@@ -14,22 +14,18 @@ import (
 const told = 3 * time.Second
 
 func fine() target.Assessment {
-	return target.Assessment{Covered: true, Change: meta.ConditionChange{
-		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionTrue, Reason: "Fine", Message: "Fine."}}
+	return target.Assessment{
+		Covered:     true,
+		Health:      meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionTrue, Reason: "Fine", Message: "Fine."},
+		Progressing: meta.ConditionChange{Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionFalse, Reason: "Fine", Message: "Fine."},
+	}
 }
 
 func missing(unsettled bool) target.Assessment {
-	return target.Assessment{Covered: true, Problem: true, Unsettled: unsettled, Change: meta.ConditionChange{
-		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
-		Reason: "ConfigMapMissing", Message: "missing"}}
-}
-
-// newHealthFixture is newFixture for the controller that judges health.
-func newHealthFixture(t *testing.T) *fixture {
-	f := newFixture(t)
-	f.Reconciler.Name, f.Condition = NameHealth, resourcesv1alpha1.ResourcesHealthy
-	f.Assess, f.Other = f.Other, f.Assess
-	return f
+	a := fine()
+	a.Problem, a.Unsettled = true, unsettled
+	a.Health.Status, a.Health.Reason, a.Health.Message = resourcesv1alpha1.ConditionFalse, "ConfigMapMissing", "missing"
+	return a
 }
 
 // until runs the judgements that a reconciler asks for, and those of news that come each 200 ms, until a condition is
@@ -87,7 +83,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newHealthFixture(t)
+			f := newFixture(t)
 			gone := f.clock.Now()
 			tc.begin(f)
 			if name != "MRB-40/the judgement of the news comes late" {
@@ -107,7 +103,7 @@ func TestMissingIsToldInTime(t *testing.T) {
 // MRB-40: an object whose end no watch will tell is looked at each second, and more rarely the longer that lasts and
 // the more of them there are.
 func TestLooksAtWhatNoWatchSees(t *testing.T) {
-	f := newHealthFixture(t)
+	f := newFixture(t)
 	unwatched := 1
 	f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
 		a := fine()
@@ -144,7 +140,7 @@ func TestLooksAtWhatNoWatchSees(t *testing.T) {
 
 // MRB-40: news of a time at which nothing was judged do not shorten the wait for an object that is missing later.
 func TestOldNewsShortenNoWait(t *testing.T) {
-	f := newHealthFixture(t)
+	f := newFixture(t)
 	f.awaited = true
 	f.Enqueue(key)
 	f.run()
@@ -153,7 +149,7 @@ func TestOldNewsShortenNoWait(t *testing.T) {
 	f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
 		return missing(true), nil
 	}
-	if f.run(); f.writes != 0 {
+	if f.run(); f.condition(resourcesv1alpha1.ResourcesHealthy) != "" {
 		t.Error("it is reported at once")
 	}
 }

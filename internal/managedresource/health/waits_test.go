@@ -17,11 +17,11 @@ import (
 func TestNewsShortenTheWait(t *testing.T) {
 	f := newFixture(t)
 	f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
-		return target.Assessment{Covered: true, Problem: true, Unsettled: true, Change: meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse, Reason: "ConfigMapMissing", Message: "missing"}}, nil
+		return missing(true), nil
 	}
 	for changed := range 10 { // One after each changeDelay.
 		f.run()
-		if waited := time.Duration(changed) * changeDelay; f.writes > 0 {
+		if waited := time.Duration(changed) * changeDelay; f.condition(resourcesv1alpha1.ResourcesHealthy) != "" {
 			t.Fatalf("reported after %s", waited)
 		}
 		f.clock.SetTime(f.clock.Now().Add(changeDelay))

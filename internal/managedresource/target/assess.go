@@ -45,14 +45,16 @@ func NewAssessor(client *Client, l *objects.Tracker, watches *Watches, clock clo
 	return &Assessor{client: client, tracker: l, watches: watches, clock: clock, pods: pods}
 }
 
-// Assessment is the judgement about a ManagedResource.
+// Assessment is the health status of a ManagedResource's objects.
 type Assessment struct {
-	Change meta.ConditionChange
-	// Problem is true if Change reports a problem.
+	// Health is the change of ResourcesHealthy, Progressing that of ResourcesProgressing; it has no type if the objects
+	// could not be assessed.
+	Health, Progressing meta.ConditionChange
+	// Problem is true if one of them reports a problem.
 	Problem bool
 	// Covered is true if watches report every change, so that no object needs a check in the meantime.
 	Covered bool
-	// Unsettled is true if a missing object is about to be put back, so that the judgement is about to change.
+	// Unsettled is true if a missing object is about to be put back, so that Health is about to change.
 	Unsettled bool
 	// UnlabelledLive counts the objects that a request found although lists or watches had reported that they are gone,
 	// as if another writer replaced them by objects without the label: no watch will report their end.
@@ -60,6 +62,16 @@ type Assessment struct {
 	// PodsLeft counts the Deployments that have more Pods than wanted, though their status reports the end of the
 	// roll-out: no watch reports the end of these Pods.
 	PodsLeft int
+}
+
+// Changes returns the changes of the conditions that were assessed.
+func (a *Assessment) Changes() (changes []meta.ConditionChange) {
+	for _, change := range []meta.ConditionChange{a.Health, a.Progressing} {
+		if change.Type != "" {
+			changes = append(changes, change)
+		}
+	}
+	return changes
 }
 
 type problem struct {
@@ -93,94 +105,110 @@ func rolledOut() meta.ConditionChange {
 		Reason: resourcesv1alpha1.ReasonResourcesRolledOut, Message: meta.MessageRolledOut}
 }
 
-// Health judges whether all objects are there and healthy (MRH-3 … MRH-10); all problems are found, and the first ones
-// are named (MRB-29).
-func (a *Assessor) Health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
-	return a.health(ctx, refs, judgement{Assessor: a, timedOut: map[schema.GroupKind]error{}})
+// Assess determines whether all objects exist and are healthy (MRH-3 … MRH-10), and whether they are rolled out (MRP-2
+// … MRP-6). It finds all problems; the conditions name the first ones (MRB-29). If an error is returned, the assessment
+// has the conditions that could be assessed.
+func (a *Assessor) Assess(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	return a.assess(ctx, refs, false)
 }
 
-// ConfirmedHealth is Health that also reads missing objects that are about to be put back (MRB-38).
-func (a *Assessor) ConfirmedHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
-	return a.health(ctx, refs, judgement{Assessor: a, timedOut: map[schema.GroupKind]error{}, confirms: true})
+// Confirm is Assess that also reads missing objects that are about to be put back (MRB-38).
+func (a *Assessor) Confirm(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+	return a.assess(ctx, refs, true)
 }
 
-func (a *Assessor) health(ctx context.Context, refs []resourcesv1alpha1.ObjectReference,
-	j judgement) (Assessment, error) {
+func (a *Assessor) assess(ctx context.Context, refs []resourcesv1alpha1.ObjectReference,
+	confirms bool) (result Assessment, _ error) {
+	pass := assessing{Assessor: a, timedOut: map[schema.GroupKind]error{}}
 	var problems []problem
-	unsettled, missed, began := false, 0, a.clock.Now()
+	var workloads []workload
+	missed, began := 0, a.clock.Now()
 	for i := range refs {
 		ref := &refs[i]
 		// The first missing objects make the condition False, whatever the others are.
-		j.confirms = j.confirms && (missed == 0 || missed < namedProblems && a.clock.Since(began) < confirmTime)
-		recorded, noMatch, err := j.find(ctx, ref)
-		if err != nil {
-			if ctx.Err() != nil {
-				return Assessment{}, err
-			}
-			problems = append(problems, problem{reason: resourcesv1alpha1.ReasonHealthCheckError,
-				message: fmt.Sprintf("Error executing health check for %s %q: %v", ref.Kind, ref.Namespace+"/"+ref.Name, err)})
-			continue
+		pass.confirms = confirms && (missed == 0 || missed < namedProblems && a.clock.Since(began) < confirmTime)
+		recorded, noMatch, err := pass.find(ctx, ref)
+		if err != nil && ctx.Err() != nil {
+			return Assessment{}, err
 		}
 		switch {
+		case err != nil:
+			problems = append(problems, problem{reason: resourcesv1alpha1.ReasonHealthCheckError,
+				message: fmt.Sprintf("Error executing health check for %s %q: %v", ref.Kind, ref.Namespace+"/"+ref.Name, err)})
 		case !recorded.Present:
-			unsettled = unsettled || recorded.OutOfSync
+			result.Unsettled = result.Unsettled || recorded.OutOfSync
 			missed++
 			problems = append(problems, missing(ref, noMatch))
 		case recorded.Verdict.Unhealthy != "":
 			problems = append(problems, unhealthy(ref, recorded.Verdict.Unhealthy))
 		}
-	}
-	if len(problems) == 0 {
-		return Assessment{Change: healthy(), Covered: a.covered(refs), UnlabelledLive: a.unwatched(refs)}, nil
+		if a.watches.view.Health.Progresses(ref.GroupVersionKind()) {
+			workloads = append(workloads, workload{ref, recorded, err})
+		}
 	}
 	a.addEvents(ctx, problems[:min(len(problems), namedProblems)])
-	change := meta.ConditionChange{
-		Type: resourcesv1alpha1.ResourcesHealthy, Status: resourcesv1alpha1.ConditionFalse,
-		Reason: problems[0].reason, Message: join(problems),
-	}
-	return Assessment{
-		Change: change, Problem: true, Unsettled: unsettled, Covered: a.covered(refs), UnlabelledLive: a.unwatched(refs),
-	}, nil
+	result.Health = conditionOf(healthy(), resourcesv1alpha1.ConditionFalse, problems)
+	err := a.addRollouts(ctx, workloads, missed > 0, &result)
+	result.Problem = result.Problem || len(problems) > 0
+	result.Covered, result.UnlabelledLive = a.covered(refs), a.unwatched(refs)
+	return result, err
 }
 
-// Progressing judges whether all objects are rolled out (MRP-2 … MRP-6).
-func (a *Assessor) Progressing(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
+// workload is an object that is rolled out; err is the error of reading it.
+type workload struct {
+	ref      *resourcesv1alpha1.ObjectReference
+	recorded objects.Object
+	err      error
+}
+
+// addRollouts adds the status of roll-outs to an assessment. If the result is urgent, a count of Pods that takes long is
+// left to the next assessment (MRB-40).
+func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent bool, result *Assessment) error {
+	counting := ctx
+	if urgent {
+		var cancel context.CancelFunc
+		counting, cancel = context.WithTimeout(ctx, confirmTime)
+		defer cancel()
+	}
 	var problems []problem
-	left := 0
-	for i := range refs {
-		ref := &refs[i]
-		if !a.watches.view.Health.Progresses(ref.GroupVersionKind()) {
-			continue
-		}
-		recorded, _, err := (judgement{Assessor: a}).find(ctx, ref)
+	for _, w := range workloads {
+		recorded, err := w.recorded, w.err
 		if err == nil && recorded.Present && podsPending(recorded.Verdict) {
-			recorded, err = a.countPods(ctx, objects.RefOf(ref))
+			if recorded, err = a.countPods(counting, objects.RefOf(w.ref)); err != nil && counting.Err() != nil && ctx.Err() == nil {
+				result.PodsLeft++
+				return nil
+			}
 		}
 		if err != nil {
-			return Assessment{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Namespace+"/"+ref.Name, err)
+			return fmt.Errorf("reading %s %q: %w", w.ref.Kind, w.ref.Namespace+"/"+w.ref.Name, err)
 		}
 		if !recorded.Present {
-			continue // The check of health reports it (MRP-3).
+			continue // It is a problem of the health (MRP-3).
 		}
 		waitsFor := recorded.Verdict.Progressing
 		if waitsFor == "" && podsPending(recorded.Verdict) {
 			waitsFor = healthcheck.OldPods
 		}
 		if pods := recorded.Verdict.Pods; pods == healthcheck.PodsLeft || pods == healthcheck.PodsUncounted {
-			left++
+			result.PodsLeft++
 		}
 		if waitsFor != "" {
-			problems = append(problems, problem{reason: ref.Kind + "Progressing",
-				message: fmt.Sprintf("%s %q is progressing: %s", ref.Kind, ref.Namespace+"/"+ref.Name, waitsFor)})
+			problems = append(problems, problem{reason: w.ref.Kind + "Progressing", message: fmt.Sprintf(
+				"%s %q is progressing: %s", w.ref.Kind, w.ref.Namespace+"/"+w.ref.Name, waitsFor)})
 		}
 	}
+	result.Progressing = conditionOf(rolledOut(), resourcesv1alpha1.ConditionTrue, problems)
+	result.Problem = len(problems) > 0
+	return nil
+}
+
+// conditionOf returns the change that reports problems with a status; ok if there are none.
+func conditionOf(ok meta.ConditionChange, status resourcesv1alpha1.ConditionStatus,
+	problems []problem) meta.ConditionChange {
 	if len(problems) == 0 {
-		return Assessment{Change: rolledOut(), Covered: a.covered(refs)}, nil
+		return ok
 	}
-	return Assessment{Covered: a.covered(refs), Problem: true, PodsLeft: left, Change: meta.ConditionChange{
-		Type: resourcesv1alpha1.ResourcesProgressing, Status: resourcesv1alpha1.ConditionTrue,
-		Reason: problems[0].reason, Message: join(problems),
-	}}, nil
+	return meta.ConditionChange{Type: ok.Type, Status: status, Reason: problems[0].reason, Message: join(problems)}
 }
 
 func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
@@ -223,8 +251,8 @@ func (a *Assessor) countPods(ctx context.Context, deployment objects.Ref) (objec
 	return recorded, nil
 }
 
-// judgement is one pass over the objects of a ManagedResource.
-type judgement struct {
+// assessing is one pass over the objects of a ManagedResource.
+type assessing struct {
 	*Assessor
 	// confirms is true if missing objects are read, though they are about to be put back.
 	confirms bool
@@ -236,7 +264,7 @@ type judgement struct {
 // find returns the record of an object, after a read if the tracker does not know it or no watch keeps it up to date.
 // An object that is on record as missing is read again before that is reported (MRB-38); an object that lists and
 // watches by label do not have is always read.
-func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
+func (a assessing) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := objects.RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
 	recorded, judged := a.known(entry)
@@ -251,13 +279,13 @@ func (a judgement) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 }
 
 // read is find for an object that has to be read; recorded is its record from before.
-func (a judgement) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
 	recorded objects.Object) (objects.Object, error, error) {
 	key := objects.IDOfEntry(ref)
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)
-	if a.timedOut != nil && reading.Err() != nil {
+	if reading.Err() != nil {
 		a.timedOut[key.GroupKind()] = err
 	}
 	switch {

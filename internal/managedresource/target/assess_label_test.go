@@ -33,14 +33,11 @@ func (r *rollout) takeLabelOff() (version string) {
 // judged is what health says of the Deployment.
 func (r *rollout) judged(t *testing.T) (problem, covered bool) {
 	t.Helper()
-	assessment, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refTo(deploymentKind, "n", "d"))})
+	assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refTo(deploymentKind, "n", "d"))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.assessor.Progressing(t.Context(), r.refs); err != nil { // It counts the Pods.
-		t.Fatal(err)
-	}
-	return assessment.Problem, assessment.Covered
+	return assessment.Health.Status != resourcesv1alpha1.ConditionTrue, assessment.Covered
 }
 
 // MRT-14: an object whose label somebody takes off, and whose repair is delayed, no watch sees: it is read each period until it has the label again,

@@ -19,7 +19,7 @@ func TestUnwatchedObjectsAreCounted(t *testing.T) {
 	verify(r.Tracker, owner, ref)
 	assess := func() Assessment {
 		t.Helper()
-		assessment, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
+		assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +71,8 @@ func TestFewMissingObjectsAreConfirmed(t *testing.T) {
 	s.mu.Unlock()
 	before := s.count("get")
 	assessor := NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now()))
-	assessment, err := assessor.ConfirmedHealth(t.Context(), entries)
-	if err != nil || !assessment.Problem || assessment.Change.Reason != "ConfigMapMissing" {
+	assessment, err := assessor.Confirm(t.Context(), entries)
+	if err != nil || !assessment.Problem || assessment.Health.Reason != "ConfigMapMissing" {
 		t.Fatalf("%+v, %v", assessment, err)
 	}
 	if reads := s.count("get") - before; reads > namedProblems {

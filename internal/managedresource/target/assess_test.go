@@ -62,14 +62,14 @@ func TestUnreadableObjects(t *testing.T) {
 	l := objects.New()
 	a := NewAssessor(client, l, NewWatches(client, l, WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
 	refs := []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "n", Name: "d"}}}
-	assessment, err := a.Health(t.Context(), refs)
-	if err != nil || assessment.Change.Status != resourcesv1alpha1.ConditionFalse || assessment.Change.Reason != "HealthCheckError" {
-		t.Errorf("MRH-5/MRB-28: got %+v, %v", assessment.Change, err)
+	assessment, err := a.Assess(t.Context(), refs)
+	if assessment.Health.Status != resourcesv1alpha1.ConditionFalse || assessment.Health.Reason != "HealthCheckError" {
+		t.Errorf("MRH-5/MRB-28: got %+v", assessment.Health)
 	}
-	if want := `Error executing health check for Deployment "n/d": `; !strings.HasPrefix(assessment.Change.Message, want) || strings.Contains(assessment.Change.Message, "missing") {
-		t.Errorf("MRH-7: got %q, want it to begin with %q", assessment.Change.Message, want)
+	if want := `Error executing health check for Deployment "n/d": `; !strings.HasPrefix(assessment.Health.Message, want) || strings.Contains(assessment.Health.Message, "missing") {
+		t.Errorf("MRH-7: got %q, want it to begin with %q", assessment.Health.Message, want)
 	}
-	if assessment, err := a.Progressing(t.Context(), refs); err == nil {
-		t.Errorf("MRP-3: what can't be read is %+v", assessment.Change)
+	if err == nil || len(assessment.Changes()) != 1 {
+		t.Errorf("MRP-3: the roll-out of an unreadable object is %+v, %v", assessment.Progressing, err)
 	}
 }

@@ -144,7 +144,7 @@ func TestCoveredWithoutTheLabel(t *testing.T) {
 	r.refuse("watch", false)
 	r.refuse("list", false)
 	eventually(t, "covered", func() bool { return r.Covered(ref) })
-	assessment, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
+	assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
 	if err != nil || assessment.Problem {
 		t.Fatalf("%+v %v", assessment, err)
 	}
@@ -173,8 +173,8 @@ func TestProgressingWithoutTheLabel(t *testing.T) {
 	r.refuse("list", false)
 	eventually(t, "covered", func() bool { return r.Covered(ref) })
 	for range 2 {
-		health, err := r.assessor.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
-		if err != nil || health.Problem {
+		health, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
+		if err != nil || health.Health.Status != resourcesv1alpha1.ConditionTrue {
 			t.Fatalf("it is there, and healthy: %+v %v", health, err)
 		}
 		if got := r.progressing(t); got != "True" {

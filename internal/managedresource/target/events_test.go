@@ -73,9 +73,9 @@ func TestProgressingLooksAtItsKinds(t *testing.T) {
 				refs := []resourcesv1alpha1.ObjectReference{inventoryEntry("apps/v1", "DaemonSet", "d"), inventoryEntry("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "v")}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				assessment, err := a.Progressing(ctx, refs)
-				if err != nil || assessment.Change.Message != `DaemonSet "n/d" is progressing: 1 of 3 replica(s) have been updated` {
-					t.Errorf("MRP-2: a VerticalPodAutoscaler, whose roll-out nobody judges, hides that of a DaemonSet: got %q, %v", assessment.Change.Message, err)
+				assessment, err := a.Assess(ctx, refs)
+				if err != nil || assessment.Progressing.Message != `DaemonSet "n/d" is progressing: 1 of 3 replica(s) have been updated` {
+					t.Errorf("MRP-2: a VerticalPodAutoscaler, whose roll-out nobody judges, hides that of a DaemonSet: got %q, %v", assessment.Progressing.Message, err)
 				}
 			})
 		})
@@ -109,9 +109,9 @@ func TestEventsThatHang(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)       // What the controllers of health take: the sync period.
 				defer cancel()
 				began := time.Now()
-				assessment, err := a.Health(ctx, refs)
-				if err != nil || !strings.HasPrefix(assessment.Change.Message, `Service "n/lb0" is unhealthy: service is missing ingress status`) {
-					t.Errorf("MRX-13: after %s got %q, %v (late: %t)", time.Since(began), assessment.Change.Message, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
+				assessment, err := a.Assess(ctx, refs)
+				if err != nil || !strings.HasPrefix(assessment.Health.Message, `Service "n/lb0" is unhealthy: service is missing ingress status`) {
+					t.Errorf("MRX-13: after %s got %q, %v (late: %t)", time.Since(began), assessment.Health.Message, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
 				}
 			})
 		})
@@ -139,7 +139,7 @@ func TestEventsOfNamedServices(t *testing.T) {
 	eventually(t, "covered", func() bool { return w.Covered(entries[0]) && l.Progress(owner).AllKnown })
 	a := NewAssessor(client, l, w, clocktesting.NewFakePassiveClock(time.Now()))
 	lists := s.count("list")
-	assessment, err := a.Health(t.Context(), refs)
+	assessment, err := a.Assess(t.Context(), refs)
 	if err != nil || !assessment.Problem {
 		t.Fatalf("%v, %v", assessment, err)
 	}

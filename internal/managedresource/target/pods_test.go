@@ -67,7 +67,7 @@ func TestPodsAreCountedOnChanges(t *testing.T) {
 	r.pod("p", "rs", managedLabel, nil)
 	r.pod("old", "rs", managedLabel, nil)
 	r.follow(t)
-	assessment, err := r.assessor.Progressing(t.Context(), r.refs)
+	assessment, err := r.assessor.Assess(t.Context(), r.refs)
 	if err != nil || !assessment.Problem || assessment.PodsLeft != 1 {
 		t.Fatalf("BH-MR-20/MRP-10: with an old Pod the assessment is %+v, %v", assessment, err)
 	}
@@ -112,7 +112,7 @@ func TestPodsOfManyDeployments(t *testing.T) {
 	before, began := r.count("list", "get"), time.Now()
 	a := NewAssessor(r.client, r.Tracker, r.Watches, clocktesting.NewFakePassiveClock(began))
 	for ref := range slices.Values(refs) {
-		assessment, err := a.Progressing(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
+		assessment, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
 		if err != nil || assessment.Problem || !assessment.Covered {
 			t.Fatalf("%+v, %v", assessment, err)
 		}
@@ -122,7 +122,7 @@ func TestPodsOfManyDeployments(t *testing.T) {
 	}
 	r.put(deploymentKind, "n", "d0", rolledOutDeployment("True", 1))
 	eventually(t, "the change is known", func() bool { return !a.covered([]resourcesv1alpha1.ObjectReference{entryOf(refs[0])}) })
-	if _, err := a.Progressing(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refs[0])}); err != nil || time.Since(began) < countPause {
+	if _, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refs[0])}); err != nil || time.Since(began) < countPause {
 		t.Errorf("counted again after %s: %v", time.Since(began), err)
 	}
 }

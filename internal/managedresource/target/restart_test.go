@@ -1,7 +1,6 @@
 package target
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"runtime"
@@ -196,10 +195,8 @@ func TestHealthAfterARestartCostsKinds(t *testing.T) {
 	before, done := s.count("get", "list"), make(chan struct{})
 	go func() {
 		defer close(done)
-		for _, judge := range []func(context.Context, []resourcesv1alpha1.ObjectReference) (Assessment, error){a.Health, a.Progressing} {
-			if assessment, err := judge(t.Context(), inventory); err != nil || assessment.Problem {
-				t.Errorf("got %+v, %v", assessment, err)
-			}
+		if assessment, err := a.Assess(t.Context(), inventory); err != nil || assessment.Problem {
+			t.Errorf("got %+v, %v", assessment, err)
 		}
 	}()
 	select {

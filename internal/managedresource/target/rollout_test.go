@@ -103,11 +103,11 @@ func (r *rollout) pod(name, set string, labels, more map[string]any) {
 
 func (r *rollout) progressing(t *testing.T) string {
 	t.Helper()
-	assessment, err := r.assessor.Progressing(t.Context(), r.refs)
+	assessment, err := r.assessor.Assess(t.Context(), r.refs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(assessment.Change.Status)
+	return string(assessment.Progressing.Status)
 }
 
 // hanging answers nothing for Widgets, as an aggregated API server that does not answer, and all else at once.
@@ -147,9 +147,9 @@ func TestReadsThatHang(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // What the controllers of health take: the sync period.
 				defer cancel()
-				assessment, err := a.Health(ctx, refs)
-				if err != nil || !strings.HasPrefix(assessment.Change.Message, `StatefulSet "n/s" is unhealthy`) {
-					t.Errorf("MRB-35: got %q, %v (late: %t)", assessment.Change.Message, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
+				assessment, err := a.Assess(ctx, refs)
+				if err != nil || !strings.HasPrefix(assessment.Health.Message, `StatefulSet "n/s" is unhealthy`) {
+					t.Errorf("MRB-35: got %q, %v (late: %t)", assessment.Health.Message, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
 				}
 			})
 		})
@@ -177,11 +177,11 @@ func TestVersionOfAVerdict(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.MarkInSync(owner, w.View().Observation(object))
-		assessment, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
+		assessment, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(assessment.Change.Status)
+		return string(assessment.Health.Status)
 	}
 	if got := judge(vpaV1); got != "False" {
 		t.Fatalf("in v1: %s", got)

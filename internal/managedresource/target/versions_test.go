@@ -43,8 +43,8 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 	lists := s.count("list")
 	a := NewAssessor(client, l, w, clock.RealClock{})
 	for range 3 {
-		assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(mine)})
-		if err != nil || assessment.Change.Status != "True" {
+		assessment, err := a.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(mine)})
+		if err != nil || assessment.Health.Status != "True" {
 			t.Fatalf("it is there, and healthy: %+v, %v", assessment, err)
 		}
 		w.eras.mu.Lock()
@@ -177,11 +177,11 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 	l.MarkInSync(owner, w.View().Observation(object))
 	judge := func(when string) {
 		t.Helper()
-		assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
+		assessment, err := a.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := assessment.Change.Status; got != "False" {
+		if got := assessment.Health.Status; got != "False" {
 			t.Errorf("%s: ResourcesHealthy is %s of an unhealthy object, and that is covered (%t)", when, got, assessment.Covered)
 		}
 	}
@@ -216,11 +216,11 @@ func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
 	}
 	l.MarkInSync(owner, w.View().Observation(object))
 	w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
-	assessment, err := a.ConfirmedHealth(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
+	assessment, err := a.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := assessment.Change.Status; got != "False" {
+	if got := assessment.Health.Status; got != "False" {
 		t.Errorf("ResourcesHealthy is %s of an unhealthy object, and that is covered (%t)", got, assessment.Covered)
 	}
 }
@@ -242,12 +242,12 @@ func TestVerdictOfAnotherVersionIsNone(t *testing.T) {
 	w.Track(objects.Owner{Name: "another"}, []objects.Ref{old})
 	eventually(t, "it is on record in the other version", func() bool { return w.Covered(old) && l.Get(old.ID).Present })
 	w.Track(owner, []objects.Ref{now})
-	assessment, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)})
-	if err != nil || assessment.Change.Status != "False" {
-		t.Errorf("ResourcesHealthy is %s of an unhealthy object, and that is covered (%t): %v", assessment.Change.Status, assessment.Covered, err)
+	assessment, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)})
+	if err != nil || assessment.Health.Status != "False" {
+		t.Errorf("ResourcesHealthy is %s of an unhealthy object, and that is covered (%t): %v", assessment.Health.Status, assessment.Covered, err)
 	}
 	reads := s.count("get")
-	if _, err := a.Health(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)}); err != nil || s.count("get") > reads {
+	if _, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(now)}); err != nil || s.count("get") > reads {
 		t.Errorf("it is read again, though it is known by now: %v", err)
 	}
 }
