@@ -36,7 +36,7 @@ func (k *allObjectsKinds) set(gvk schema.GroupVersionKind, wide bool) {
 }
 
 // byName reports whether the scope is a single object.
-func (s scope) byName() bool { return s.name != "" && s.name != allNames }
+func (s scope) byName() bool { return s.name != "" && s.name != allNames && s != allAutoscalers }
 
 // widenLocked gives a kind one watch for all its objects if too many are watched one by one.
 func (w *Watches) widenLocked(refs []objects.Ref) {

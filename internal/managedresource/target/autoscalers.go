@@ -2,24 +2,17 @@ package target
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
-	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
@@ -31,36 +24,23 @@ const (
 	// autoscaler that is deleted and created again, to change an immutable field or by a tool that replaces it, must
 	// not cost the replicas that it had asked for.
 	autoscalerGrace = time.Minute
-	// refusalCounts is the time for which a failed list of autoscalers fails for all callers: each of them would
-	// request it, and wait for it, anew.
-	refusalCounts = 5 * time.Second
 )
 
-// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). From the first call of Ready on it
-// watches all autoscalers, regardless of who manages them, and keeps their targets only.
+// allAutoscalers is the scope of all autoscalers, regardless of who manages them. The tracker gets no report of it:
+// managed autoscalers have another scope.
+var allAutoscalers = scope{gvk: autoscalerKind, name: "#"}
+
+// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). From the first call of Ready on all
+// autoscalers are watched, and only their targets are kept.
 //
-// Invariant: an object that any autoscaler on record names is scaled, and so is an object whose last autoscaler went
-// less than autoscalerGrace ago. Ready reports whether the record is complete. Autoscalers that went before the first
-// list of this process are not on record: see Inherits. A list changes nothing if the watch reported an event since it
-// began: it is not known which of the two is later.
+// Invariant: an object that any reported autoscaler names is scaled, and so is an object whose last autoscaler went
+// less than autoscalerGrace ago. Autoscalers that went before the first list of this process were not reported: see
+// Inherits.
 type Autoscalers struct {
 	watches *Watches
-	active  *activeWatch
+	used    sync.Once
 
-	// listed is the start of the last list that a call of Ready requested; it is changed during lists only.
-	listed time.Time
-
-	// telling is held while an event or a list is recorded; reported counts the events.
-	telling  sync.Mutex
-	reported uint64
-
-	mu      sync.Mutex
-	started bool
-	// refused is the error of the last caller that did not get the autoscalers, and its time.
-	refused struct {
-		err error
-		at  time.Time
-	}
+	mu sync.Mutex
 	// since is the time at which all of them were known first; zero before.
 	since    time.Time
 	targetOf map[types.UID]objects.ID
@@ -70,7 +50,7 @@ type Autoscalers struct {
 }
 
 func newAutoscalers(w *Watches) *Autoscalers {
-	return &Autoscalers{watches: w, active: newActiveWatch(), targetOf: map[types.UID]objects.ID{},
+	return &Autoscalers{watches: w, targetOf: map[types.UID]objects.ID{},
 		count: map[objects.ID]int{}, leaving: map[objects.ID]*time.Timer{}}
 }
 
@@ -92,69 +72,12 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	resource := a.watches.client.dynamic.Resource(served.resource)
 	if a.watches.disabled {
-		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
+		sink := &sink{watches: a.watches, scope: allAutoscalers, active: newActiveWatch().follows(func() {})}
+		_, err := sink.list(ctx, a.watches.requestsFor(allAutoscalers, served))
 		return err
 	}
-	a.start(resource)
-	return a.known(ctx, resource)
-}
-
-// known waits until the watch covers the autoscalers, as long as the first list is under way. If that has failed, or
-// the watch has ended, it asks the API server: the reflector may pause for long before its next attempt.
-func (a *Autoscalers) known(ctx context.Context, resource dynamic.ResourceInterface) error {
-	for {
-		if a.active.await(ctx) {
-			return nil
-		}
-		if err := a.asked(ctx, resource); !errors.Is(err, errOvertaken) {
-			return err
-		}
-	}
-}
-
-// asked lists the autoscalers from the API server, unless another caller did so a moment ago.
-func (a *Autoscalers) asked(ctx context.Context, resource dynamic.ResourceInterface) error {
-	began := time.Now()
-	if err := a.refusal(began); err != nil {
-		return err
-	}
-	return a.active.list(ctx, func() error {
-		if a.listed.After(began) {
-			return nil // Another caller has asked since.
-		}
-		if err := a.refusal(began); err != nil {
-			return err
-		}
-		now := time.Now()
-		_, err := a.list(ctx, pagesOf(a.watches.metrics, resource.List), func() bool { return true })
-		switch {
-		case err == nil:
-			a.listed = now
-		case errors.Is(err, errOvertaken):
-		case ctx.Err() == nil || time.Since(now) >= refusalCounts:
-			a.refuse(err) // A caller whose time ends just after its request proves nothing about the API server.
-		}
-		return err
-	})
-}
-
-// refuse records the error of a caller that does not get the autoscalers.
-func (a *Autoscalers) refuse(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refused.err, a.refused.at = err, time.Now()
-}
-
-// refusal returns the error that another caller that needed the autoscalers had a moment ago.
-func (a *Autoscalers) refusal(now time.Time) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now.Sub(a.refused.at) < refusalCounts {
-		return a.refused.err
-	}
-	return nil
+	return a.watches.use(allAutoscalers, &a.used).awaitCovered(ctx)
 }
 
 // Scales reports whether an autoscaler has the replicas of the object under one of the keys.
@@ -169,119 +92,8 @@ func (a *Autoscalers) Scales(keys []objects.ID) bool {
 	return false
 }
 
-func (a *Autoscalers) start(resource dynamic.ResourceInterface) {
-	a.watches.mu.Lock()
-	ctx := a.watches.ctx
-	a.watches.mu.Unlock()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.started || ctx == nil {
-		return
-	}
-	a.started = true
-	a.watches.metrics.watching.Inc()
-	go a.run(ctx, resource)
-}
-
-// run follows the autoscalers until the context ends, and begins anew whenever it is asked to.
-func (a *Autoscalers) run(ctx context.Context, resource dynamic.ResourceInterface) {
-	log := a.watches.log.WithValues("groupVersionKind", autoscalerKind.String())
-	for ctx.Err() == nil {
-		following, cancel := context.WithCancel(ctx)
-		sink := &autoscalerSink{a, a.active.follows(cancel)}
-		follower := cache.NewReflectorWithOptions(sink.requests(resource), nil, sink,
-			cache.ReflectorOptions{
-				Name: "autoscalers", MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(),
-				TypeDescription: autoscalerKind.String(),
-			})
-		follower.RunWithContext(following)
-		sink.active.end()
-		cancel()
-	}
-}
-
-// autoscalerSink records the results of lists and a watch of autoscalers, as long as its session is current.
-type autoscalerSink struct {
-	*Autoscalers
-	active watchSession
-}
-
-func (s *autoscalerSink) requests(resource dynamic.ResourceInterface) cache.ListerWatcher {
-	return reflector.Requests{
-		List: func(ctx context.Context) (string, error) {
-			version := ""
-			// A session that was given up ends before the next one begins: its reports are older.
-			err := s.active.list(ctx, func() (err error) {
-				version, err = s.list(ctx, pagesOf(s.watches.metrics, resource.List), s.active.isCurrent)
-				return err
-			})
-			if err == nil && !s.active.listed(version) {
-				err = errRenewed
-			}
-			return version, err
-		},
-		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
-			s.watches.metrics.count("watch")
-			return resource.Watch(ctx, *options)
-		},
-		Limit:  requestTimeout,
-		Failed: s.failed,
-		Resumed: func(context.Context) (ended func(bool)) {
-			_, ended = s.active.resumed()
-			return ended
-		},
-	}.ListWatch()
-}
-
-func (s *autoscalerSink) failed(_ string, err error) {
-	s.active.lost()
-	if unserved(err) {
-		s.watches.client.mappings.forgetKind(autoscalerKind.GroupKind())
-	}
-}
-
-// errOvertaken ends a list of autoscalers during which the watch went on.
-var errOvertaken = errors.New("a watch has reported newer data")
-
-// list reports all autoscalers, as long as heeded returns true.
-func (a *Autoscalers) list(ctx context.Context, page pageFunc, heeded func() bool) (string, error) {
-	targets := map[types.UID]objects.ID{}
-	var reported uint64
-	version, err := listPages(ctx, metav1.ListOptions{}, page, paging{
-		start: func() {
-			clear(targets)
-			a.telling.Lock()
-			defer a.telling.Unlock()
-			reported = a.reported
-		},
-		begin: func(string) error {
-			if !heeded() {
-				return errRenewed
-			}
-			return nil
-		},
-		each: func(object runtime.Object) error {
-			autoscaler, ok := object.(*unstructured.Unstructured)
-			if !ok {
-				return fmt.Errorf("unexpected object %T", object)
-			}
-			targets[autoscaler.GetUID()] = a.target(autoscaler)
-			return nil
-		},
-	})
-	if err != nil {
-		return version, err
-	}
-	return version, a.listedAll(targets, reported)
-}
-
-// listedAll records a complete list; reported is the count of events when the list began.
-func (a *Autoscalers) listedAll(targets map[types.UID]objects.ID, reported uint64) error {
-	a.telling.Lock()
-	defer a.telling.Unlock()
-	if a.reported != reported {
-		return errOvertaken
-	}
+// listed records a complete list.
+func (a *Autoscalers) listed(targets map[types.UID]objects.ID) {
 	for uid, target := range targets {
 		a.set(uid, target)
 	}
@@ -301,51 +113,15 @@ func (a *Autoscalers) listedAll(targets map[types.UID]objects.ID, reported uint6
 	if a.since.IsZero() {
 		a.since = time.Now()
 	}
-	return nil
 }
-
-// Add implements cache.ReflectorStore.
-func (s *autoscalerSink) Add(object any) error { return s.Update(object) }
-
-// Update implements cache.ReflectorStore.
-func (s *autoscalerSink) Update(object any) error {
-	autoscaler, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("unexpected object %T", object)
-	}
-	s.apply(autoscaler.GetUID(), s.target(autoscaler))
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (s *autoscalerSink) Delete(object any) error {
-	accessor, ok := object.(metav1.Object)
-	if !ok {
-		return fmt.Errorf("unexpected object %T", object)
-	}
-	s.apply(accessor.GetUID(), objects.ID{})
-	return nil
-}
-
-// apply records an event, if the session of the sink is current.
-func (s *autoscalerSink) apply(uid types.UID, target objects.ID) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if s.active.isCurrent() {
-		s.reported++
-		s.set(uid, target)
-	}
-}
-
-// Replace implements cache.ReflectorStore. The list was reported page by page before.
-func (s *autoscalerSink) Replace([]any, string) error { return nil }
-
-// Resync implements cache.ReflectorStore.
-func (s *autoscalerSink) Resync() error { return nil }
 
 // target returns the object that an autoscaler scales; empty for a malformed one, which must not keep everything else
 // from being applied (MRB-12).
-func (a *Autoscalers) target(autoscaler *unstructured.Unstructured) objects.ID {
+func (a *Autoscalers) target(object any) objects.ID {
+	autoscaler, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return objects.ID{}
+	}
 	target, err := targetOfAutoscaler(autoscaler)
 	if err != nil {
 		a.watches.log.Info("Ignoring a HorizontalPodAutoscaler", "object", plan.NameOf(autoscaler), "reason", err.Error())

@@ -2,7 +2,6 @@ package target
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,10 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
@@ -43,44 +39,20 @@ func lists(objects ...*unstructured.Unstructured) pageFunc {
 	}
 }
 
-func sinkOf(a *Autoscalers) *autoscalerSink {
-	return &autoscalerSink{a, a.active.follows(func() {})}
-}
-
-// TestAutoscalersAreFollowedAnew holds that a list that was given up, and fails or ends late, changes nothing: what is applied waits for
-// the autoscalers, and would wait until their watch ends.
-func TestAutoscalersAreFollowedAnew(t *testing.T) {
-	a := newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()}))
-	former := sinkOf(a)
-	a.active.renew()
-	if a.active.covers() {
-		t.Error("what was known counts after a restore")
-	}
-	present := sinkOf(a)
-	if !present.active.listed("7") {
-		t.Error("the present list does not count")
-	}
-	former.failed("list", context.Canceled)
-	former.active.end()
-	if _, err := former.list(t.Context(), lists(autoscaler("old", "apps/v1", "Deployment", "d")), former.active.isCurrent); err == nil || former.active.listed("9") {
-		t.Error("a list that was given up counts")
-	}
-	if err := former.Add(autoscaler("old", "apps/v1", "Deployment", "d")); err != nil || len(a.targetOf) != 0 {
-		t.Errorf("an event of a watch that was given up counts: %v", err)
-	}
-	if !a.active.covers() || a.active.version() != "7" {
-		t.Errorf("covers %t at version %q", a.active.covers(), a.active.version())
-	}
+// autoscalersOf returns a sink of all autoscalers.
+func autoscalersOf(l *objects.Tracker) *sink {
+	w := NewWatches(nil, l, WatchOptions{Log: logr.Discard()})
+	return &sink{watches: w, scope: allAutoscalers, active: newActiveWatch().follows(func() {})}
 }
 
 func TestAutoscalers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := sinkOf(newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})))
+		a := autoscalersOf(objects.New())
 		scales := func(group string) bool {
-			return a.Scales(plan.NewEquivalences(nil).Keys(objects.ID{Group: group, Kind: "Deployment", Namespace: "ns", Name: "d"}))
+			return a.watches.autoscalers.Scales(plan.NewEquivalences(nil).Keys(objects.ID{Group: group, Kind: "Deployment", Namespace: "ns", Name: "d"}))
 		}
 		list := func(objects ...*unstructured.Unstructured) error {
-			_, err := a.list(t.Context(), lists(objects...), a.active.isCurrent)
+			_, err := a.list(t.Context(), scopeRequests{list: lists(objects...)})
 			return err
 		}
 		pass := func(d time.Duration) error {
@@ -125,7 +97,7 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 		var suspected atomic.Int32
 		l.Subscribe(objects.Subscriber{Drift: func(objects.Owner, objects.ID) { suspected.Add(1) }})
 		l.Track(objects.Owner{Name: "mr"}, []objects.Ref{{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}, Version: "v1"}})
-		a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
+		a := autoscalersOf(l)
 		for i, step := range []struct {
 			do   func() error
 			want int
@@ -146,204 +118,38 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 	})
 }
 
-// brief serves lists, and watches that end at once, as behind a proxy that does not stream.
-type brief struct {
-	dynamic.ResourceInterface
-	objects []*unstructured.Unstructured
-	lists   int
-	refuses error
-}
-
-func (b *brief) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	b.lists++
-	time.Sleep(time.Millisecond)
-	if b.refuses != nil {
-		return nil, b.refuses
+// MR-20: all autoscalers are known before a workload is applied, with the label or without, and are not reported to the tracker.
+func TestAutoscalersAreWatched(t *testing.T) {
+	s, client := newServer(t)
+	s.selective = true
+	l := objects.New()
+	w := started(t, client, l)
+	run(t, w)
+	d := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "d"}
+	if err := w.autoscalers.Ready(t.Context()); err != nil || w.autoscalers.Scales([]objects.ID{d}) {
+		t.Fatalf("MR-20: a kind that is not served has no objects: %v", err)
 	}
-	list, err := lists(b.objects...)(ctx, options)
-	return list.(*unstructured.UnstructuredList), err
-}
-
-func (*brief) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	w := watch.NewFake()
-	w.Stop()
-	return w, nil
-}
-
-// MR-20: where watches end at once, and their client pauses before it opens the next one, whoever needs the autoscalers asks for them; those who
-// ask at the same time share the answer.
-func TestAutoscalersAreKnownBetweenWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()}))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
-		server := &brief{}
-		go a.run(ctx, server)
-		time.Sleep(10 * time.Minute) // By now it pauses for a minute.
-		synctest.Wait()
-		server.objects = []*unstructured.Unstructured{autoscaler("u", "apps/v1", "Deployment", "d")}
-		before, began := server.lists, time.Now()
-		var asking sync.WaitGroup
-		for range 20 {
-			asking.Go(func() {
-				if err := a.known(ctx, server); err != nil {
-					t.Error(err)
-				}
-				if !a.Scales([]objects.ID{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}}) {
-					t.Error("what was created meanwhile is not known")
-				}
-			})
-		}
-		asking.Wait()
-		if asked, took := server.lists-before, time.Since(began); asked > 2 || took > time.Second {
-			t.Errorf("%d lists in %s", asked, took)
-		}
-	})
-}
-
-// MR-20: a list of autoscalers that is refused fails those who need it at once, and one answer is for all who ask within moments: none of them
-// holds a worker. They know them as soon as the API server answers again, however long its client pauses.
-func TestRefusedAutoscalersHoldNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()}))
-		server := &brief{refuses: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}
-		sinkOf(a).failed("watch", server.refuses)
-		known := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), autoscalersWithin)
-			defer cancel()
-			return a.known(ctx, server)
-		}
-		began := time.Now()
-		var asking sync.WaitGroup
-		for range 20 {
-			asking.Go(func() {
-				if err := known(); !apierrors.IsForbidden(err) {
-					t.Errorf("got %v", err)
-				}
-			})
-		}
-		asking.Wait()
-		if err := known(); !apierrors.IsForbidden(err) {
-			t.Errorf("a moment later: %v", err)
-		}
-		if took := time.Since(began); server.lists != 1 || took > time.Second {
-			t.Errorf("%d lists in %s", server.lists, took)
-		}
-		server.refuses = nil
-		time.Sleep(refusalCounts)
-		if err := known(); err != nil {
+	s.serve(autoscalerKind, "horizontalpodautoscalers", true)
+	s.refuse("list", true)
+	eventually(t, "MR-20: refused", func() bool { return apierrors.IsForbidden(w.autoscalers.Ready(t.Context())) })
+	s.refuse("list", false)
+	s.putAs(autoscalerKind, "foreign", map[string]any{"labels": theirs}, map[string]any{"spec": map[string]any{
+		"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}})
+	eventually(t, "MR-20: they can be listed", func() bool { return w.autoscalers.Ready(t.Context()) == nil })
+	if !w.autoscalers.Scales([]objects.ID{d}) || l.Get(objects.NewID(autoscalerKind.GroupKind(), "n", "foreign")).Known {
+		t.Error("MR-21: the autoscaler without the label is not known, or the tracker knows it")
+	}
+	before := s.count("list")
+	for range 5 {
+		if err := w.autoscalers.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// MRB-35: a run whose own time is over says nothing about whether the API server lists autoscalers.
-func TestOwnDeadlineIsNoRefusal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()}))
-		server := &brief{}
-		sinkOf(a).failed("watch", context.DeadlineExceeded) // The watch has failed a while ago.
-		free := make(chan struct{})
-		go func() { _ = a.active.list(t.Context(), func() error { <-free; return nil }) }() // A list of some seconds, that is all.
-		synctest.Wait()
-		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // The sync period of this run ends.
-		defer cancel()
-		_ = a.known(short, server)
-		close(free)
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), autoscalersWithin)
-		defer cancel()
-		if err := a.known(ctx, server); err != nil {
-			t.Errorf("the API server answers (%d lists asked), and yet: %v", server.lists, err)
-		}
-	})
-}
-
-// slowLists serves some autoscalers. A list is of the moment at which it was asked for, and its answer may be on its way for long; a watch may take its
-// time to be opened.
-type slowLists struct {
-	dynamic.ResourceInterface
-	present []*unstructured.Unstructured
-	// answers and opens, if set, hold back answers to lists, and the opening of watches.
-	answers, opens chan struct{}
-	open           *watch.FakeWatcher
-	lists, watches int
-}
-
-func (s *slowLists) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	s.lists++
-	list, err := lists(s.present...)(ctx, options)
-	if s.answers != nil {
-		<-s.answers
 	}
-	return list.(*unstructured.UnstructuredList), err
-}
-
-func (s *slowLists) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	s.watches++
-	if s.opens != nil {
-		<-s.opens
+	s.cut()
+	if err := w.autoscalers.Ready(t.Context()); err != nil {
+		t.Errorf("between two watches: %v", err)
 	}
-	s.open = watch.NewFake()
-	return s.open, nil
-}
-
-// MR-20: what the next watch told while somebody listed the autoscalers between two watches is later than that list.
-func TestListOfAutoscalersIsOlderThanTheNextWatch(t *testing.T) {
-	one := autoscaler("u", "apps/v1", "StatefulSet", "d")
-	one.SetResourceVersion("5")
-	later := one.DeepCopy()
-	later.SetResourceVersion("7")
-	for name, tc := range map[string]struct {
-		before []*unstructured.Unstructured
-		tell   func(*watch.FakeWatcher)
-		want   bool
-	}{
-		"one is deleted meanwhile": {[]*unstructured.Unstructured{one}, func(w *watch.FakeWatcher) { w.Delete(later) }, false},
-		"one is created meanwhile": {nil, func(w *watch.FakeWatcher) { w.Add(later) }, true},
-		"nothing happens":          {[]*unstructured.Unstructured{one}, func(*watch.FakeWatcher) {}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := newAutoscalers(NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()}))
-				ctx, cancel := context.WithCancel(t.Context())
-				server := &slowLists{present: tc.before}
-				go a.run(ctx, server)
-				defer synctest.Wait()
-				defer cancel()
-				time.Sleep(time.Hour)
-				synctest.Wait()
-				if !a.active.covers() || server.lists != 1 || server.watches != 1 {
-					t.Fatalf("covers %t, %d lists, %d watches", a.active.covers(), server.lists, server.watches)
-				}
-				// The watch ends as its time is over. While the next one is being opened, a run needs the autoscalers.
-				server.opens, server.answers = make(chan struct{}), make(chan struct{})
-				server.open.Stop()
-				synctest.Wait()
-				known := make(chan error, 1)
-				go func() {
-					ctx, cancel := context.WithTimeout(ctx, autoscalersWithin)
-					defer cancel()
-					known <- a.known(ctx, server)
-				}()
-				synctest.Wait()
-				close(server.opens)
-				synctest.Wait()
-				if server.lists != 2 || !a.active.covers() {
-					t.Fatalf("%d lists, covers %t", server.lists, a.active.covers())
-				}
-				tc.tell(server.open)
-				synctest.Wait()
-				close(server.answers)
-				if err := <-known; err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(24 * time.Hour)
-				if got := a.Scales([]objects.ID{{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "d"}}); got != tc.want {
-					t.Errorf("a day later it counts as scaled: %t", got)
-				}
-			})
-		})
+	if sent := s.count("list") - before; sent != 0 {
+		t.Errorf("%d lists although the watch covers the autoscalers", sent)
 	}
 }

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,8 +39,8 @@ type activeWatch struct {
 	opened int
 	// latest is the latest resource version that a list or the watch reported.
 	latest string
-	// failed is true if nothing was reported completely yet, and the last attempt failed.
-	failed bool
+	// failure is the error of the last attempt; nil while the watch covers the scope, or is about to.
+	failure error
 	// doubtful is true if the next watch must be rechecked: it is the first one after a list, or the last one ended
 	// before its timeout.
 	doubtful bool
@@ -74,15 +75,35 @@ func (a *activeWatch) tellLocked() {
 func (a *activeWatch) await(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
-		covered, failed, ended, changed := a.covered, a.failed, a.endedLocked(), a.changed
+		covered, failure, ended, changed := a.covered, a.failure, a.endedLocked(), a.changed
 		a.mu.Unlock()
-		if covered || ended || failed {
+		if covered || ended || failure != nil {
 			return covered
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return false
+		}
+	}
+}
+
+// awaitCovered waits until the watch covers the scope; it returns the error of the last attempt if that has failed.
+func (a *activeWatch) awaitCovered(ctx context.Context) error {
+	for {
+		a.mu.Lock()
+		covered, failure, changed := a.covered, a.failure, a.changed
+		a.mu.Unlock()
+		if covered {
+			return nil
+		}
+		if failure != nil && !errors.Is(failure, errRenewed) {
+			return failure
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
@@ -108,17 +129,17 @@ func (a *activeWatch) covers() bool {
 
 // endedLocked reports whether everything was reported up to the end of a watch, and the next one has not been opened
 // yet.
-func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && !a.failed }
+func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && a.failure == nil }
 
 // lost records that the scope cannot be followed.
-func (a *activeWatch) lost() {
+func (a *activeWatch) lost(failure error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lostLocked()
+	a.lostLocked(failure)
 }
 
-func (a *activeWatch) lostLocked() {
-	a.covered, a.failed, a.doubtful = false, true, true
+func (a *activeWatch) lostLocked(failure error) {
+	a.covered, a.failure, a.doubtful = false, failure, true
 	a.tellLocked()
 }
 
@@ -159,12 +180,14 @@ func (s watchSession) apply(change func()) (heeded bool) {
 // listed reports a complete list, and returns whether it counts.
 func (s watchSession) listed(resourceVersion string) bool {
 	return s.apply(func() {
-		s.complete, s.covered, s.failed, s.doubtful, s.latest = true, true, false, true, resourceVersion
+		s.complete, s.covered, s.failure, s.doubtful, s.latest = true, true, nil, true, resourceVersion
 	})
 }
 
 // lost records that a request failed.
-func (s watchSession) lost() { s.apply(func() { s.covered, s.failed, s.doubtful = false, true, true }) }
+func (s watchSession) lost(failure error) {
+	s.apply(func() { s.covered, s.failure, s.doubtful = false, failure, true })
+}
 
 // resumed records that a watch resumes from the last report, and returns whether the watch must be rechecked, and a
 // function to call when the watch has ended. The follower mostly opens the next watch at once, but a client may retry
@@ -174,7 +197,9 @@ func (s watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 	s.apply(func() {
 		s.opened++
 		number = s.opened
-		s.covered, s.failed = s.complete, s.failed && !s.complete
+		if s.covered = s.complete; s.complete {
+			s.failure = nil
+		}
 		doubtful, s.doubtful = s.doubtful, false
 	})
 	return doubtful, func(atTimeout bool) {
@@ -186,7 +211,9 @@ func (s watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 }
 
 // end records that the scope is no longer followed.
-func (s watchSession) end() { s.apply(func() { s.complete, s.covered, s.failed = false, false, true }) }
+func (s watchSession) end() {
+	s.apply(func() { s.complete, s.covered, s.failure = false, false, errRenewed })
+}
 
 // reached reports an event or a bookmark.
 func (s watchSession) reached(resourceVersion string) {
@@ -210,7 +237,7 @@ func (a *activeWatch) giveUp() {
 	a.session++
 	a.latest = ""
 	a.complete = false
-	a.lostLocked()
+	a.lostLocked(errRenewed)
 }
 
 // beginAnew ends the follower of the scope, if there ever was one, and makes it begin at once.

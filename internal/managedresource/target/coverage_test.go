@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -39,7 +40,7 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 					complete, covered, doubtful, version = true, true, true, "5"
 				}
 			case "lost":
-				f.lost()
+				f.lost(errors.New("refused"))
 				covered, doubtful = covered && !heeded, doubtful || heeded
 			case "resumed":
 				recheck, ended := f.resumed()

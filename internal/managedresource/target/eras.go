@@ -73,7 +73,7 @@ func (e *eras) beginLocked() {
 // lists report the new era.
 func (w *Watches) renew(prover *scope) {
 	w.log.Info("Resource versions of the target went backwards; listing all kinds again")
-	followed := []*activeWatch{w.autoscalers.active}
+	var followed []*activeWatch
 	w.mu.Lock()
 	for s, a := range w.active {
 		if prover != nil && s == *prover {

@@ -73,7 +73,7 @@ func newLive() *live {
 
 // expect requests that the next list of a scope has whole objects.
 func (l *live) expect(s scope) bool {
-	if s.name == allNames {
+	if s.name == allNames || s == allAutoscalers {
 		return false
 	}
 	l.mu.Lock()

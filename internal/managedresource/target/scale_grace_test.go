@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -39,11 +38,12 @@ func TestGraceIsInherited(t *testing.T) {
 				object := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
 				l.Track(owner, []objects.Ref{{ID: object, Version: "v1"}})
 				l.MarkInSync(owner, objects.Observation{ID: object, UID: "d", ResourceVersion: "1", Desired: 1})
-				a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
+				s := autoscalersOf(l)
+				a := s.watches.autoscalers
 				if a.InStartupGrace() || a.Inherits(key, tc.live) {
 					t.Error("it is inherited before the autoscalers are known")
 				}
-				if _, err := a.list(t.Context(), lists(), a.active.isCurrent); err != nil {
+				if _, err := s.list(t.Context(), scopeRequests{list: lists()}); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(tc.after)

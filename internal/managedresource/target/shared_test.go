@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -157,12 +156,12 @@ func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
 				l := objects.New()
 				key := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
 				l.Track(owner, []objects.Ref{{ID: key, Version: "v1"}})
-				a := sinkOf(newAutoscalers(NewWatches(nil, l, WatchOptions{Log: logr.Discard()})))
+				a := autoscalersOf(l)
 				if err := a.Add(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
 					t.Fatal(err)
 				}
 				keys := plan.NewEquivalences(nil).Keys(objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"})
-				if !a.Scales(keys) {
+				if !a.watches.autoscalers.Scales(keys) {
 					t.Fatal("it does not count")
 				}
 				l.MarkInSync(owner, objects.Observation{ID: key, UID: "d", ResourceVersion: "1", Desired: 1})
@@ -171,8 +170,8 @@ func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
 				}
 				time.Sleep(2 * autoscalerGrace)
 				synctest.Wait()
-				if a.Scales(keys) || len(l.Progress(owner).OutOfSync) != 1 {
-					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.Scales(keys), l.Progress(owner).OutOfSync)
+				if a.watches.autoscalers.Scales(keys) || len(l.Progress(owner).OutOfSync) != 1 {
+					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.watches.autoscalers.Scales(keys), l.Progress(owner).OutOfSync)
 				}
 			})
 		})

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -35,6 +37,13 @@ func (s *sink) Add(object any) error { return s.Update(object) }
 func (s *sink) Update(object any) error {
 	if !s.active.isCurrent() {
 		return nil
+	}
+	if s.scope == allAutoscalers {
+		autoscaler, err := apimeta.Accessor(object)
+		if err == nil {
+			s.watches.autoscalers.set(autoscaler.GetUID(), s.watches.autoscalers.target(object))
+		}
+		return err
 	}
 	observation, err := s.observation(object)
 	if err == nil {
@@ -66,6 +75,10 @@ func (s *sink) Delete(object any) error {
 		return fmt.Errorf("unexpected object %T", object)
 	}
 	if !s.active.isCurrent() {
+		return nil
+	}
+	if s.scope == allAutoscalers {
+		s.watches.autoscalers.set(accessor.GetUID(), objects.ID{})
 		return nil
 	}
 	if definition, ok := object.(*unstructured.Unstructured); ok && s.scope.gvk.GroupKind() == customResourceDefinitions {
@@ -122,7 +135,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	}
 	options := metav1.ListOptions{}
 	s.watches.selector(s.scope)(&options)
-	l := &scopeList{sink: s, whole: whole}
+	l := &scopeList{sink: s, whole: whole, autoscalers: map[types.UID]objects.ID{}}
 	version, err := listPages(ctx, options, page, paging{start: l.start, begin: l.begin, each: l.each})
 	if err != nil {
 		return "", err
@@ -136,11 +149,14 @@ type scopeList struct {
 	*sink
 	whole   bool
 	session *objects.ListSession
+	// autoscalers are the targets of listed autoscalers.
+	autoscalers map[types.UID]objects.ID
 	// reported is true if the list has already reported that versions were turned back.
 	reported bool
 }
 
 func (l *scopeList) start() {
+	clear(l.autoscalers)
 	l.session = l.watches.tracker.StartListSession(l.scope.gvk.GroupKind(), l.active.version(), l.covers)
 }
 
@@ -163,6 +179,13 @@ func (l *scopeList) begin(version string) error {
 }
 
 func (l *scopeList) each(object runtime.Object) error {
+	if l.scope == allAutoscalers {
+		autoscaler, err := apimeta.Accessor(object)
+		if err == nil {
+			l.autoscalers[autoscaler.GetUID()] = l.watches.autoscalers.target(object)
+		}
+		return err
+	}
 	observation, err := l.observation(object)
 	if err != nil {
 		return err
@@ -176,6 +199,10 @@ func (l *scopeList) each(object runtime.Object) error {
 
 // end reports that the list is complete.
 func (l *scopeList) end() {
+	if l.scope == allAutoscalers {
+		l.watches.autoscalers.listed(l.autoscalers)
+		return
+	}
 	l.session.End()
 	if l.session.VersionsWentBackwards() && !l.reported {
 		l.watches.versionsWentBackwards(nil) // Other objects of the scope may look the same as before the restore.

@@ -52,7 +52,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	watchSession := a.follows(cancel)
 	sink := &sink{watches: w, scope: s, active: watchSession}
 	failed := func(_ string, err error) {
-		watchSession.lost()
+		watchSession.lost(err)
 		if unserved(err) || apimeta.IsNoMatchError(err) {
 			// The context of the watch has ended.
 			w.client.mappings.forget(s.gvk, served)
@@ -74,7 +74,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 		Failed: failed,
 		Resumed: func(ctx context.Context) (ended func(atTimeout bool)) {
 			doubtful, ended := watchSession.resumed()
-			if doubtful {
+			if doubtful && s != allAutoscalers {
 				go w.recheck(ctx, s, a, a.version())
 			}
 			return ended
@@ -96,7 +96,7 @@ func (w *Watches) selector(s scope) func(*metav1.ListOptions) {
 		switch s.name {
 		case "":
 			options.LabelSelector = w.labelSelector
-		case allNames:
+		case allNames, allAutoscalers.name:
 		default:
 			options.FieldSelector = "metadata.name=" + s.name
 		}

@@ -209,6 +209,14 @@ func (w *Watches) watchedIn(namespace string) string {
 	return ""
 }
 
+// use begins to watch a scope that is watched until the process ends.
+func (w *Watches) use(s scope, once *sync.Once) *activeWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	once.Do(func() { w.useLocked(s) })
+	return w.active[s]
+}
+
 func (w *Watches) useLocked(s scope) {
 	a := w.active[s]
 	if a == nil {
@@ -265,10 +273,10 @@ func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 		served, err := w.client.mappings.of(ctx, s.gvk)
 		switch {
 		case err != nil:
-			a.lost()
+			a.lost(err)
 			log.V(1).Info("Kind cannot be watched yet", "reason", err.Error())
 		case served.unreadable:
-			a.lost()
+			a.lost(served.readable(""))
 			log.V(1).Info("Kind cannot be watched")
 		default:
 			w.follow(ctx, s, a, served)
