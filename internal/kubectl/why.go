@@ -157,7 +157,7 @@ func (p *whyPrinter) owner(r *inspect.Report) []string {
 		return []string{"nobody: " + r.Says}
 	}
 	o := r.Owner
-	lines := []string{fmt.Sprintf("ManagedResource %s/%s of class %s, by %s", o.Namespace, o.Name, o.Class, o.Proof)}
+	lines := []string{fmt.Sprintf("kept by ManagedResource %s/%s of class %s, by %s", o.Namespace, o.Name, o.Class, o.Proof)}
 	if o.Deleting {
 		lines = append(lines, p.in(yellow, "it is being deleted"))
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
@@ -59,14 +57,12 @@ func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.ID) {
 	owner := objects.Owner{Name: "0"}
 	tracker.Track(owner, refs)
 	tracker.Claim(owner, keys[1:], refs[:1])
-	tracker.Claimants(keys, func(schema.GroupKind) bool { return false })
 	if ticket, mayDelete := tracker.Begin(objects.ToDelete, owner, keys[0]); mayDelete {
 		ticket.Record(objects.Deleting)
 		tracker.UpdatePending(owner, func(_ objects.ID, p objects.PendingDeletion) objects.PendingDeletion { return p })
 		ticket.Record(objects.Refused)
 		ticket.End()
 	}
-	tracker.PassAllOutOfSync(owner, func(objects.ID) bool { return true })
 	tracker.EndRun(owner)
 }
 

@@ -46,7 +46,7 @@ func (w *world) checkReport(c fake.Change) {
 			if sum(f.refs, versions) != checksum {
 				continue
 			}
-			missing := w.missing(c.Key, f, versions)
+			missing := w.missing(c, f, versions)
 			if missing == "" {
 				return
 			}
@@ -80,12 +80,14 @@ func summaryOf(mr object) string {
 	return text
 }
 
-func condition(mr object, name string) string {
+func condition(mr object, name string) string { return conditionField(mr, name, "status") }
+
+func conditionField(mr object, name, field string) string {
 	status, _ := mr["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, entry := range conditions {
 		if c := entry.(map[string]any); c["type"] == name {
-			return fake.Text(c, "status")
+			return fake.Text(c, field)
 		}
 	}
 	return ""
@@ -165,8 +167,30 @@ func (w *world) mayBeHeld(key fake.Key, until time.Time) bool {
 	return (delay > 0 || w.restored["target"]) && time.Since(until) <= delay+patience+w.lag
 }
 
+// isKept reports whether a status says of an object that another ManagedResource keeps it, and that one has it in its inventory, or had it lately (MRB-16).
+func (w *world) isKept(mr object, name, key fake.Key) bool {
+	keeper, found := keeperIn(mr, name, key)
+	lately := time.Since(w.stirred[unscoped(key)]) < patience+w.lag
+	return found && keeper != name && (lately || contains(w.inventoryLocked(keeper), key))
+}
+
+// keeperIn is the ManagedResource that keeps an object, as the status of another one says.
+func keeperIn(mr object, name, key fake.Key) (keeper fake.Key, found bool) {
+	message, after := conditionField(mr, "ResourcesApplied", "message"), ""
+	for _, scope := range []bool{true, false} { // Its kind may have changed its scope since the plan.
+		at := thingAt(key).key(scope)
+		if !found {
+			_, after, found = strings.Cut(message, fmt.Sprintf("%s %s/%s by %s/", thingAt(key).kind, at.Namespace, at.Name, name.Namespace))
+		}
+	}
+	if keeper = name; found {
+		keeper.Name = after[:strings.IndexAny(after, ",. ")]
+	}
+	return keeper, found
+}
+
 // missing names an object that never was as a content says since the content is there; "" if there is none.
-func (w *world) missing(mr fake.Key, f form, versions []version) string {
+func (w *world) missing(c fake.Change, f form, versions []version) string {
 	wishes, since := map[*thing]string{}, f.since
 	described := map[*thing]bool{}
 	for _, v := range versions {
@@ -196,10 +220,13 @@ func (w *world) missing(mr fake.Key, f form, versions []version) string {
 		if w.lately(key)&held != 0 {
 			continue
 		}
-		shared := w.contested[unscoped(key)] || w.inInventoryLocked(key, mr)
+		if w.isKept(c.After, c.Key, key) {
+			continue
+		}
+		shared := w.contested[unscoped(key)] || w.inInventoryLocked(key, c.Key)
 		o := w.target.GetLocked(key)
 		if at, found := w.fought[unscoped(key)]; w.isFoughtOver(key) || found && time.Since(at) < patience+w.lag {
-			continue // Those who want it differently take turns.
+			continue // Instances of two classes take turns.
 		}
 		if o != nil && (value == anything || valueOf(t, o) == value || shared && unlabelled(valueOf(t, o)) == unlabelled(value)) {
 			continue

@@ -89,7 +89,7 @@ func (w *world) checkStatus(key fake.Key, mr object, wishes map[fake.Key]string)
 		w.violateLocked(becomesWanted, "%s has generation %s and observed %s, ResourcesApplied is %s: %s", key.Name, generation, observed, applied, marshal(mr["status"]))
 		return true
 	}
-	// Two that want a Deployment differently take turns, and one that was written a moment ago is not rolled out.
+	// Instances of two classes that want a Deployment take turns, and one that was written a moment ago is not rolled out.
 	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at fake.Key) bool {
 		return w.isFoughtOver(at) && at.GroupResource == deploymentResource
 	}) {
@@ -99,6 +99,12 @@ func (w *world) checkStatus(key fake.Key, mr object, wishes map[fake.Key]string)
 		return w.lately(at)&heldAway != 0 && w.target.GetLocked(at) == nil
 	}) {
 		return false // It is missing, and is not created as long as all is left alone.
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Keys(wishes)), func(at fake.Key) bool {
+		keeper, found := keeperIn(mr, key, at)
+		return found && condition(w.source.GetLocked(keeper), "ResourcesApplied") != "True"
+	}) {
+		return false // An object stays as it is until its owner recovers (MRB-16).
 	}
 	if healthy := condition(mr, "ResourcesHealthy"); healthy != "True" {
 		w.violateLocked(conditionTrue, "ResourcesHealthy of %s is %s: %s", key.Name, healthy, marshal(mr["status"]))
@@ -172,6 +178,9 @@ func (w *world) checkObject(key fake.Key, wishes []wish) {
 			values[i] = unlabelled(values[i])
 		}
 	}
+	if owner := slices.Index(names, origin(o)); owner >= 0 && !w.isFoughtOver(key) && wishes[owner].value != anything {
+		values = values[owner : owner+1] // It alone writes the object (MRB-16).
+	}
 	if left&held == 0 && !slices.Contains(values, is) {
 		w.violateLocked(becomesWanted, "%s is %s, and %v want %v", key, is, names, values)
 	}
@@ -211,14 +220,10 @@ func (w *world) checkLeftovers() {
 	}
 }
 
-// isFoughtOver reports whether there are some that want an object differently, or that do not look after each other's.
+// isFoughtOver reports whether ManagedResources of two classes want an object: their instances take it from each other.
 func (w *world) isFoughtOver(key fake.Key) bool {
 	wishes := w.wanted[unscoped(key)]
-	return slices.ContainsFunc(wishes, func(one wish) bool {
-		return slices.ContainsFunc(wishes, func(another wish) bool {
-			return one.class != another.class || one.value != another.value && one.value != anything && another.value != anything
-		})
-	})
+	return slices.ContainsFunc(wishes, func(one wish) bool { return one.class != wishes[0].class })
 }
 
 // countFrom begins to count requests.

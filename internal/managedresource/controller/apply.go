@@ -16,7 +16,6 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
-	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -60,9 +59,6 @@ type applier struct {
 	missing map[dependency]*missing
 	// replan is true if an object was left to the next run, which plans it at its present place.
 	replan bool
-	// failing are the objects that could not be applied, or were skipped. They are kept for other ManagedResources, which
-	// may be able to apply them.
-	failing map[objects.ID]struct{}
 	// written has the outcome of each object that is in sync now; held is the time until the first of the delayed
 	// repairs; events are the reports about drift.
 	written map[objects.ID]outcome
@@ -74,12 +70,15 @@ type applier struct {
 // seen.
 const skipped = "skipped"
 
+// kept is the result for an object that another ManagedResource owns: it was not written.
+const kept = "kept"
+
 // leftAway is the result for an object that is gone and is not created while its ManagedResource is left alone.
 const leftAway = "left away"
 
 // outcome is the result of a run for one object.
 type outcome struct {
-	// result is created, updated, unchanged or skipped.
+	// result is created, updated, unchanged, skipped or kept.
 	result      string
 	observation objects.Observation
 	// before is the object as it was found, nil if it did not exist.
@@ -89,8 +88,8 @@ type outcome struct {
 	// desired is the digest of the desired state that the object was compared with, if it differs from the one at the
 	// start of the run.
 	desired uint64
-	// keptBy is the other ManagedResource whose origin it keeps; anothers is true if its origin named another
-	// ManagedResource, of whatever source.
+	// keptBy is the other ManagedResource that owns it; anothers is true if its origin named another ManagedResource, of
+	// whatever source.
 	keptBy   objects.Owner
 	anothers bool
 }
@@ -114,7 +113,7 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 		equivalences:  plan.NewEquivalences(mr.Spec.Equivalences),
 		definedKinds:  map[schema.GroupKind]bool{},
 		scales:        map[schema.GroupVersionKind]bool{}, missing: map[dependency]*missing{},
-		failing: map[objects.ID]struct{}{}, written: map[objects.ID]outcome{},
+		written: map[objects.ID]outcome{},
 	}
 }
 
@@ -155,77 +154,40 @@ type piece struct {
 func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 	var work []piece
 	a.findScalable(ctx, tier)
-	others := a.claimsOfOthers(ctx, tier)
 	for _, desired := range tier {
-		if do := a.workFor(ctx, desired, others); do != nil {
+		if do := a.workFor(ctx, desired); do != nil {
 			work = append(work, piece{desired, do})
 		}
 	}
 	panicked := func(i int, err error) { a.failed(ctx, work[i].desired, err) }
 	if begun := a.parallel(ctx, len(work), func(i int) { work[i].do() }, panicked); begun < len(work) {
-		for _, left := range work[begun:] {
-			a.skip(left.desired)
-		}
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(),
 			ctx.Err()))
 	}
 }
 
-// claimsOfOthers returns the claims of other ManagedResources on the objects of a tier that this one has, too; none if
-// they cannot be told, or this run is to read each object.
-func (a *applier) claimsOfOthers(ctx context.Context, tier []*plan.Desired) claims {
-	var shared []objects.Entry
-	for _, desired := range tier {
-		if !a.all && !desired.CreateOnly && desired.Old != nil && !meta.Tentative(desired.Old) &&
-			a.Tracker.Get(desired.Ref.ID).Shared {
-			shared = append(shared, entryOf(desired))
-		}
+// keptBy returns the other ManagedResource that is known to keep an object, and to have verified it (MRB-16); zero if an
+// object is to be read.
+func (a *applier) keptBy(desired *plan.Desired, recorded objects.Object) objects.Owner {
+	if !recorded.InSync || desired.IsNew() && !desired.CreateOnly || recorded.Writer == ownerOf(a.mr) {
+		return objects.Owner{}
 	}
-	others, err := a.claimsOn(ctx, ownerOf(a.mr), shared)
-	if err != nil {
-		return claims{}
-	}
-	return others
-}
-
-// inSync reports whether an object is known to be in sync with the digest of this ManagedResource's desired state, or
-// with the same state and the origin of another owner.
-func (a *applier) inSync(desired *plan.Desired, options merge.Options, digest uint64,
-	others claims) (as uint64, inSync bool) {
-	recorded := a.Tracker.Get(desired.Ref.ID)
-	if as, inSync = digest, inSyncWith(recorded, digest); !inSync {
-		for _, as = range a.digestsOfOwners(desired, options, others) {
-			if inSync = inSyncWith(recorded, as); inSync {
-				break
-			}
-		}
-	}
-	return as, inSync && a.Watches.Covered(desired.Ref)
-}
-
-// digestsOfOwners returns the digests of the desired state of an object with the origins of other ManagedResources
-// that keep the object.
-func (a *applier) digestsOfOwners(desired *plan.Desired, options merge.Options, others claims) (digests []uint64) {
-	claims, _ := others.on(desired.Ref.ID) // The scope in the plan is known.
-	for _, claim := range claims {
-		if claim.Keeps {
-			options.Origin = meta.Origin{ClusterID: a.Identity, Key: claim.Owner}.String()
-			digests = append(digests, desiredDigest(desired, options))
-		}
-	}
-	return digests
+	return recorded.Writer
 }
 
 // workFor returns the work for an object; nil if the object is known to be in sync, needs something that is missing,
 // or is not to be repaired yet.
-func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others claims) func() {
+func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	options := a.options(desired)
 	digest := desiredDigest(desired, options)
 	_, visited := a.visitedBefore[desired.Ref.ID]
-	if as, inSync := a.inSync(desired, options, digest, others); inSync && (!a.all || visited) {
+	recorded := a.Tracker.Get(desired.Ref.ID)
+	keptBy := a.keptBy(desired, recorded)
+	inSync := (keptBy != objects.Owner{} || inSyncWith(recorded, digest)) && a.Watches.Covered(desired.Ref)
+	if inSync && (!a.all || visited) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
-		a.written[desired.Ref.ID] = outcome{result: skipped,
-			observation: objects.Observation{ID: desired.Ref.ID, Desired: as}}
+		a.written[desired.Ref.ID] = outcome{result: skipped, keptBy: keptBy,
+			observation: objects.Observation{ID: desired.Ref.ID, Desired: recorded.Desired}}
 		return nil
 	}
 	if a.skippedFor(desired) {
@@ -233,11 +195,10 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired, others cla
 	}
 	drift := a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now())
 	// A requested run takes part in no fight either: it may be unable to complete.
-	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !a.drifted(ctx, desired, options, digest) ||
-		a.Tracker.Get(desired.Ref.ID).BeingDeleted {
+	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !driftedFrom(recorded, digest) ||
+		recorded.BeingDeleted {
 		return func() { a.applyOne(ctx, desired, options, digest) }
 	}
-	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.ID)
 	if drift.Untold {
 		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
 	}
@@ -274,36 +235,6 @@ func describes(planned *plan.Plan, key objects.ID) bool {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// drifted reports whether another writer has changed an object since it was compared with the same manifest. This
-// ManagedResource compared it, or another one that has the object, too: then the object carries the origin of the
-// other one, and this ManagedResource acts in its place.
-func (a *applier) drifted(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) bool {
-	if driftedFrom(a.Tracker.Get(desired.Ref.ID), digest) {
-		return true
-	}
-	if desired.Old == nil || meta.Tentative(desired.Old) {
-		return false // The run takes the object over.
-	}
-	others, err := a.claimsOn(ctx, ownerOf(a.mr), []objects.Entry{entryOf(desired)})
-	return err == nil && slices.ContainsFunc(a.digestsOfOwners(desired, options, others),
-		func(as uint64) bool { return driftedFrom(a.Tracker.Get(desired.Ref.ID), as) })
-}
-
-// skip records an object that is not checked.
-func (a *applier) skip(desired *plan.Desired) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.failing[desired.Ref.ID] = struct{}{}
-}
-
-// passOn leaves the objects that the run did not check, or could not, to other ManagedResources that have them.
-func (a *applier) passOn() {
-	a.Tracker.PassAllOutOfSync(ownerOf(a.mr), func(key objects.ID) bool {
-		_, failing := a.failing[key]
-		return failing || !describes(a.plan, key)
-	})
-}
-
 // latest returns the present inputs of the merge of an object, which may have changed while others of its tier were
 // applied. Inputs that change after the object's ticket was issued leave the object stale.
 func (a *applier) latest(desired *plan.Desired, options merge.Options, digest uint64) (merge.Options, uint64) {
@@ -322,10 +253,7 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 	defer ticket.End()
 	options, digest = a.latest(desired, options, digest)
 	compared := inSyncWith(ticket.Object, digest) || driftedFrom(ticket.Object, digest)
-	standsIn := !compared && a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now()).Open &&
-		a.drifted(ctx, desired, options, digest)
 	done, err := a.write(ctx, desired, options, ticket)
-	compared = compared || standsIn && done.keptBy != (objects.Owner{})
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
 		a.planAnew()
 		return
@@ -387,7 +315,6 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
-	a.failing[desired.Ref.ID] = struct{}{}
 }
 
 // completeError is an error that already names its object.

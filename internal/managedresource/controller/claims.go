@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,9 +28,6 @@ type scopes struct {
 	failed map[schema.GroupKind]error
 }
 
-// noneIsClusterScoped compares namespaces as entries name them.
-func noneIsClusterScoped(schema.GroupKind) bool { return false }
-
 // mayBeClusterScoped reports whether entries for objects of a kind may be about one object though they name different
 // namespaces.
 func (s scopes) mayBeClusterScoped(kind schema.GroupKind) bool {
@@ -41,23 +37,17 @@ func (s scopes) mayBeClusterScoped(kind schema.GroupKind) bool {
 // at returns the ID by which claims on an object are found.
 func (s scopes) at(id objects.ID) objects.ID { return id.Scoped(s.mayBeClusterScoped(id.GroupKind())) }
 
-// claimsOn finds objects in the inventories of other ManagedResources that this instance has to do with. The tracker
-// names these ManagedResources, so that the cost is in proportion to the objects, and not to all ManagedResources.
+// claimsOn finds objects in the inventories of other ManagedResources that this instance has to do with.
 func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, entries []objects.Entry) (claims, error) {
 	if len(entries) == 0 {
 		return claims{}, nil
 	}
 	all := claims{tracker: r.Tracker, scopes: r.scopesOf(ctx, entries), byID: map[objects.ID][]ownership.Claim{}}
-	ids, wanted := make([]objects.ID, len(entries)), make(map[objects.ID]struct{}, len(entries))
-	for i, entry := range entries {
-		ids[i] = entry.ID
+	wanted := make(map[objects.ID]struct{}, len(entries))
+	for _, entry := range entries {
 		wanted[all.scopes.at(entry.ID)] = struct{}{}
 	}
-	var owners []objects.Owner
-	for _, claimant := range r.Tracker.Claimants(ids, all.scopes.mayBeClusterScoped) {
-		owners = append(owners, claimant.Owner)
-	}
-	err := r.Statuses.ForEachOther(ctx, except, owners, func(other *resourcesv1alpha1.ManagedResource) {
+	err := r.Statuses.All(ctx, except, func(other *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Handles(other) {
 			return // Its objects may be in another cluster.
 		}
@@ -67,7 +57,7 @@ func (r *Reconciler) claimsOn(ctx context.Context, except objects.Owner, entries
 			at := all.scopes.at(id)
 			if _, found := wanted[at]; found {
 				all.byID[at] = append(all.byID[at], ownership.Claim{
-					Owner: ownerOf(other), ID: id, Keeps: r.keepsObject(other, id),
+					Owner: ownerOf(other), ID: id, Keeps: r.keeps(other),
 					CreateOnly: createdOnce(entry), Ignored: meta.Ignored(other),
 				})
 			}
@@ -96,7 +86,7 @@ func (r *Reconciler) scopesOf(ctx context.Context, entries []objects.Entry) scop
 	return all
 }
 
-// on returns the claims on an object, with the present value of Releases. err is not nil if another ManagedResource has
+// on returns the claims on an object; a run that is under way at present may end some of them. err is not nil if another ManagedResource has
 // an object of that name in another namespace, and the scope of the kind cannot be told: it may be the same object, which
 // must not be deleted then.
 func (c claims) on(id objects.ID) (all []ownership.Claim, err error) {
@@ -105,7 +95,7 @@ func (c claims) on(id objects.ID) (all []ownership.Claim, err error) {
 			err = failed
 			continue
 		}
-		claim.Releases = c.tracker.ClaimOf(claim.Owner, claim.ID).Releases
+		claim.Keeps = claim.Keeps && !c.tracker.Releases(claim.Owner, claim.ID)
 		all = append(all, claim)
 	}
 	return all, err
@@ -119,27 +109,5 @@ func (r *Reconciler) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // keepsObject reports whether a ManagedResource that has an object in its inventory goes on having it.
 func (r *Reconciler) keepsObject(mr *resourcesv1alpha1.ManagedResource, id objects.ID) bool {
-	claim := r.Tracker.ClaimOf(ownerOf(mr), id)
-	return r.keeps(mr) && !claim.Releases && claim.Dropped != formOf(mr)
-}
-
-// othersHave reports whether another ManagedResource has an object on record, or in its inventory.
-func (r *Reconciler) othersHave(owner objects.Owner, id objects.ID) bool {
-	return slices.ContainsFunc(r.Tracker.Claimants([]objects.ID{id}, noneIsClusterScoped),
-		func(claimant objects.Claimant) bool { return claimant.Has && claimant.Owner != owner })
-}
-
-// seeInventory passes the inventory of a ManagedResource to the tracker. That of another class is empty for this one:
-// its objects may be in another cluster.
-func (r *Reconciler) seeInventory(mr *resourcesv1alpha1.ManagedResource) {
-	var ids []objects.ID
-	if r.Class.Handles(mr) {
-		ids = idsOf(mr.Status.Resources)
-	}
-	r.Tracker.SeeInventory(ownerOf(mr), ids, meta.Ignored(mr))
-}
-
-// entryOf returns the entry that an object gets in the inventory.
-func entryOf(desired *plan.Desired) objects.Entry {
-	return objects.Entry{Ref: desired.Ref, Reference: &desired.Reference}
+	return r.keeps(mr) && !r.Tracker.Releases(ownerOf(mr), id)
 }

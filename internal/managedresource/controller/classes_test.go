@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // ofAnotherClass has the object a in its inventory, in another cluster.
@@ -28,14 +27,14 @@ func (f *fixture) ofAnotherClass() *resourcesv1alpha1.ManagedResource {
 // MRK-2: the objects of another class may be in another cluster: they are no claims on the objects of this one.
 func TestInventoryOfAnotherClass(t *testing.T) {
 	f := newFixture(t)
-	f.predicate().Create(event.CreateEvent{Object: f.ofAnotherClass()})
-	f.refuse(http.MethodPost, "a", http.StatusServiceUnavailable)
+	f.ofAnotherClass()
 	f.managed("m", "a=1")
-	if _, err := f.Reconcile(f.ctx, reconcile.Request{NamespacedName: ownerOf(f.get("m"))}); err == nil {
-		t.Fatal("the creation was not refused")
-	}
-	if entries := f.get("m").Status.Resources; len(entries) != 1 || meta.Tentative(&entries[0]) {
-		t.Errorf("MRK-2: an object in another cluster counts: %+v", entries)
+	f.complete("m")
+	entries := objects.EntriesOf(f.get("m").Status.Resources)
+	others, err := f.claimsOn(f.ctx, ownerOf(f.get("m")), entries)
+	f.must(err)
+	if claims, err := others.on(entries[0].ID); err != nil || len(claims) > 0 {
+		t.Errorf("MRK-2: an object in another cluster counts: %+v, %v", claims, err)
 	}
 }
 

@@ -32,8 +32,12 @@ import (
 // Name is the controller's name, in logs and metrics (MRC-11).
 const Name = "managedresource"
 
-// pendingRetry is the interval between checks of a pending deletion whose end nothing reports (MRT-5).
-const pendingRetry = 5 * time.Second
+const (
+	// pendingRetry is the interval between checks of a pending deletion whose end nothing reports (MRT-5).
+	pendingRetry = 5 * time.Second
+	// busyRetry is the pause of a run while another run waits for the answer to a request about one of its objects.
+	busyRetry = time.Second
+)
 
 // Options has the dependencies of a reconciler; each is required, unless its comment says otherwise.
 type Options struct {
@@ -82,7 +86,6 @@ func New(o Options) *Reconciler {
 		holds: newHolds(o.Metrics)}
 	r.Triggers = &Triggers{reconciler: r}
 	r.Tracker.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
-	r.Tracker.Subscribe(objects.Subscriber{Ready: func(owner objects.Owner) { r.Triggers.add(owner, 0) }})
 	return r
 }
 
@@ -119,14 +122,10 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetPrevious) {
 		// No run of the former ManagedResource finds the next owners of its objects: the others that have them check
 		// them.
-		r.Tracker.SeeInventory(ownerOf(mr), idsOf(mr.Status.Resources), true) // Others must find these at any time.
 		r.forgetObjects(ownerOf(mr))
-		r.seeInventory(mr)
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
-		// Other ManagedResources may repair the objects that they have, too.
-		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 		// Nothing is done, not even deletion (MRT-7), until the next check (MRB-22).
 		return reconcile.Result{RequeueAfter: r.period()}, nil
 	}
@@ -167,8 +166,6 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 	return r.reconcileNormal(ctx, mr)
 }
 
-func everything(objects.ID) bool { return true }
-
 // FirstRunPending reports whether a run that checks the objects is still to come, so that the tracker does not know
 // them yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
@@ -205,14 +202,10 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // ignore leaves the objects alone and says so (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	r.seeInventory(mr) // Before its objects are off the record: others must find it at any time.
 	r.dropState(ownerOf(mr))
-	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+	_, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		return &source.Change{Conditions: meta.IgnoredChanges()}
 	})
-	if err == nil && next == nil {
-		r.Tracker.SeeInventory(ownerOf(mr), nil, false) // The event of its end may have come before.
-	}
 	return err
 }
 
@@ -287,10 +280,6 @@ func idsOf(refs []resourcesv1alpha1.ObjectReference) []objects.ID {
 		keys[i] = objects.IDOfEntry(&refs[i])
 	}
 	return keys
-}
-
-func formOf(mr *resourcesv1alpha1.ManagedResource) objects.Form {
-	return objects.Form{UID: mr.UID, Generation: mr.Generation}
 }
 
 func ownerOf(mr *resourcesv1alpha1.ManagedResource) objects.Owner {

@@ -389,36 +389,6 @@ func TestSecretIsGone(t *testing.T) {
 	}
 }
 
-// MRB-16: of two that have an object the last one is told of drift; the other puts it right if that one lacks its Secret.
-func TestDriftIsLeftToWhoHasASecret(t *testing.T) {
-	t.Parallel()
-	testDriftIsLeft(t, func(f *fixture) {
-		f.withoutSecret("two")
-	})
-}
-
-// MRB-16: the same holds if the last one describes the object twice, so that it does not try it.
-func TestDriftIsLeftToWhoDescribesItOnce(t *testing.T) {
-	t.Parallel()
-	testDriftIsLeft(t, func(f *fixture) { f.secret("two", "2", "a=1", "a=2") })
-}
-
-func testDriftIsLeft(t *testing.T, disable func(*fixture)) {
-	f := newFixture(t)
-	f.sharing("one", "two")
-	disable(f)
-	f.target.remove("a")
-	f.Tracker.ObserveDeleted(objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, "", "")
-	_, _ = f.run("two")
-	if dirty := f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "one"}).OutOfSync; len(dirty) != 1 {
-		t.Errorf("%v is left to the other, want the object", dirty)
-	}
-	f.complete("one")
-	if got, found := f.target.value("a"); !found {
-		t.Errorf("the object is %q, found %t: nobody put it right", got, found)
-	}
-}
-
 // MRX-18: an entry that no API server can have is no reason to keep a finalizer.
 func TestImpossibleEntries(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool
 	case err != nil:
 		return false, err
 	case verdict.Action != ownership.Delete:
-		return p.leave(ctx, at, live, verdict)
+		return p.leave(ctx, entry, at, live, verdict)
 	}
 	if left, err := p.leftToAnotherEntry(ctx, at.ID); left || err != nil {
 		return left, err
@@ -110,15 +110,23 @@ func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool
 }
 
 // leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next
-// owner.
-func (p *pruner) leave(ctx context.Context, at *objects.Entry, live *unstructured.Unstructured,
+// owner. at is the entry at the object's present place.
+func (p *pruner) leave(ctx context.Context, entry, at *objects.Entry, live *unstructured.Unstructured,
 	verdict ownership.Verdict) (gone bool, err error) {
 	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason",
 		verdict.Why)
 	if verdict.Action == ownership.HandOver {
-		err = p.handOver(ctx, p.owner, at.ID, live, verdict.To)
+		err = p.handOver(ctx, at.ID, live, verdict.To)
 	}
-	return err == nil || target.Gone(err), err
+	if err != nil {
+		return target.Gone(err), err
+	}
+	if verdict.Action == ownership.HandOver {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.handedOver = append(p.handedOver, entry.ID)
+	}
+	return true, nil
 }
 
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses

@@ -75,7 +75,6 @@ func (a *applier) skippedFor(desired *plan.Desired) bool {
 	for _, needed := range needs {
 		if missing := a.missing[needed]; missing != nil {
 			missing.skipped = append(missing.skipped, desired.Name())
-			a.failing[desired.Ref.ID] = struct{}{}
 			return true
 		}
 	}

@@ -260,15 +260,6 @@ func (f *fixture) edit(name string, change func(*resourcesv1alpha1.ManagedResour
 	f.must(f.source.Update(f.ctx, mr))
 }
 
-// seeInventories takes the inventories of all ManagedResources, as the events of a watch do.
-func (f *fixture) seeInventories() {
-	all := &resourcesv1alpha1.ManagedResourceList{}
-	f.must(f.source.List(f.ctx, all))
-	for i := range all.Items {
-		f.seeInventory(&all.Items[i])
-	}
-}
-
 // setIgnored annotates a ManagedResource as one to be ignored, and lets it be run.
 func (f *fixture) setIgnored(name string) {
 	f.Helper()
@@ -279,7 +270,6 @@ func (f *fixture) setIgnored(name string) {
 }
 
 func (f *fixture) run(name string) (reconcile.Result, error) {
-	f.seeInventories()
 	return f.Reconcile(f.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}})
 }
 

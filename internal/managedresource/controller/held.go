@@ -65,13 +65,12 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 // staysMissing reports whether an object that is gone stays gone, because its ManagedResource has a hold: a user may
 // have deleted the object on purpose. An object that no inventory had is created.
 func (a *applier) staysMissing(desired *plan.Desired) bool {
-	return desired.Old != nil && !meta.Tentative(desired.Old) && hold.Of(a.mr.Annotations, a.Clock.Now()).State == hold.InForce
+	return !desired.IsNew() && hold.Of(a.mr.Annotations, a.Clock.Now()).State == hold.InForce
 }
 
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *applier) waitForHold(desired *plan.Desired) {
 	until := hold.Of(a.mr.Annotations, a.Clock.Now()).Until
-	a.Tracker.KeepOutOfSync(ownerOf(a.mr), desired.Ref.ID)
 	a.holds.are(ownerOf(a.mr), desired.Ref.ID, holdEntry{look: until})
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }

@@ -12,7 +12,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
@@ -89,9 +88,8 @@ func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
 	f.managed("giver", "a=1")
 	f.complete("giver")
 	uid := f.uid("a")
-	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("keeper", "2", "b=1")
-	_, _ = f.run("keeper")
+	f.complete("keeper")
 	f.secret("giver", "2")
 	read, deleted, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var once, onceRead sync.Once
@@ -128,48 +126,6 @@ func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
 			t.Errorf("keeper's run had begun, with it in manifest and inventory, and had read it, when it was deleted")
 		default:
 		}
-	}
-}
-
-// MRB-16: a doubt that is left to a keeper that is not on record, as it is to be ignored, is nobody's.
-func TestDoubtsWithAnIgnoredKeeper(t *testing.T) {
-	t.Parallel()
-	for _, when := range []string{"after", "before"} { // The former is put right.
-		t.Run(when+" the answer", func(t *testing.T) { keeperIsIgnored(t, when == "before") })
-	}
-}
-
-func keeperIsIgnored(t *testing.T, before bool) {
-	f := newFixture(t)
-	f.tellOfWrites()
-	drain := f.woken()
-	f.sharing("one", "two")
-	mr := f.get("two")
-	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
-	f.must(f.source.Update(f.ctx, mr))
-	_, _ = f.run("two")
-	drain()
-	edits := 0
-	f.target.mu.Lock()
-	f.target.after = func(method, name string) int {
-		if before && method == http.MethodPut && name == "a" && edits == 0 {
-			edits++
-			f.edited("a", setValue("7")) // Before the answer is there.
-		}
-		return 0
-	}
-	f.target.mu.Unlock()
-	f.secret("one", "2", "a=2")
-	_, _ = f.run("one")
-	drain()
-	if !before {
-		edits++
-		f.edited("a", setValue("7"))
-		drain()
-	}
-	key := objects.Owner{Namespace: "n", Name: "one"}
-	if value, _ := f.target.value("a"); value != "2" || edits != 1 {
-		t.Errorf("a is %s after %d edits, and one says %s; dirty: %v; nothing in doubt: %t", value, edits, f.condition("one"), f.Tracker.Progress(key).OutOfSync, !f.states.of(key).IsOutOfSync())
 	}
 }
 
@@ -255,47 +211,6 @@ func givenUpLate(t *testing.T, late bool) {
 	f.complete("m")
 	if _, there := f.target.value("a"); there {
 		t.Errorf("a was created for m, and is left behind: %s", f.condition("m"))
-	}
-}
-
-// MRB-16: while the keeper cannot look, what changes between a write for another one and its answer is put right, too.
-func TestKeeperCannotLookBeforeTheAnswer(t *testing.T) {
-	t.Parallel()
-	for _, before := range []bool{false, true} { // The former is put right.
-		t.Run(map[bool]string{false: "after the answer", true: "before the answer"}[before], func(t *testing.T) {
-			f := newFixture(t)
-			f.tellOfWrites()
-			f.sharing("one", "two")
-			drain := f.woken()
-			f.withoutSecret("two")
-			_, _ = f.run("two")
-			told, edits := f.target.after, 0
-			f.target.mu.Lock()
-			f.target.after = func(method, name string) int {
-				told(method, name)
-				if before && method == http.MethodPut && name == "a" && edits == 0 {
-					edits++
-					f.edited("a", setValue("second"))
-				}
-				return 0
-			}
-			f.target.mu.Unlock()
-			f.edited("a", setValue("first"))
-			drain()
-			if !before {
-				edits++
-				f.edited("a", setValue("second"))
-				drain()
-			}
-			for range 3 {
-				_, _ = f.run("two") // It is tried again and again.
-				drain()
-			}
-			if value, _ := f.target.value("a"); value != "1" || edits != 1 {
-				t.Errorf("a is %s after %d edits; one says %s; dirty: %v %v", value, edits, f.condition("one"),
-					f.Tracker.Progress(ownerOf(f.get("one"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("two"))).OutOfSync)
-			}
-		})
 	}
 }
 

@@ -25,6 +25,7 @@ const reasonMassDeletion = "MassDeletion"
 // condition all the time, so that a user could see it, too: a restart or an outage of the source begins it anew.
 func (r *normalRun) holdDeletion(ctx context.Context) error {
 	if len(r.planned.Delete) == 0 {
+		r.states.seesHeld(r.mr, "", 0)
 		if r.confirmsReplacement(r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]) {
 			return nil // The end of the run removes it.
 		}
@@ -47,8 +48,8 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
-		// It is news to this process.
-		if !r.hasDropped(r.planned.Delete) {
+		known := r.states.get(r.mr).Held.Message == deletion.String() // By an earlier run that did not succeed.
+		if r.states.seesHeld(r.mr, deletion.String(), 0); !known {
 			r.Metrics.massDeletions.WithLabelValues("observed").Inc()
 			r.Events.Warn(ctx, r.mr, reasonMassDeletion, "Deleting "+deletion.String())
 		}
@@ -68,7 +69,6 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		r.Metrics.massDeletions.WithLabelValues("held").Inc()
 		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
 	}
-	r.Tracker.PassAllOutOfSync(ownerOf(r.mr), everything)
 	r.result.RequeueAfter = min(wait-waited, seeEvery(wait))
 	if err := r.report(ctx, r.mr, change); err != nil {
 		return err

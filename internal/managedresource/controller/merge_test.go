@@ -58,9 +58,9 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 
 			desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
 			a := &applier{Reconciler: f.Reconciler}
-			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), merge.Options{}, objects.Owner{}, "")
+			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), merge.Options{})
 			f.must(err)
-			merged := a.merge(desired, deployment(5, true), options, objects.Owner{}, "")
+			merged := merge.Merge(desired, deployment(5, true), options)
 			if kept := options.HorizontallyScaled; kept && digest != desiredDigest(desired, options) || !kept && digest != 0 {
 				t.Errorf("it is concluded with %d: the end of the grace would be drift", digest)
 			}
@@ -68,7 +68,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 				t.Errorf("%d replicas, paused %t, want %d and false", replicasOf(merged), paused, want)
 			}
 			before := asked
-			if _, _, err := a.inherit(f.ctx, desired, deployment(1, true), merge.Options{}, objects.Owner{}, ""); err != nil || asked != before {
+			if _, _, err := a.inherit(f.ctx, desired, deployment(1, true), merge.Options{}); err != nil || asked != before {
 				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
 			}
 		})

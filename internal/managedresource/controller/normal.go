@@ -99,14 +99,12 @@ func (r *normalRun) close() {
 func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Run, reconcile.Result) {
 	if wait := r.states.waitForSource(mr); wait > 0 {
 		r.Metrics.sourceRunsDelayed.Inc()
-		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: wait}
 	}
 	rests, pending := r.nothingToDo(mr), r.states.get(mr).Pending
 	event := lifecycle.RunBegins{Reported: rests, InSync: rests, Held: pending != nil && r.stillHeld(mr, pending)}
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
-		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
 	}
 	return taken, reconcile.Result{} // Without a run, the sweep finds the next reason for one.
@@ -142,60 +140,26 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 }
 
 // confirmLost makes sure, if the plan leaves objects out, that the manifests had the planned objects at one moment:
-// other ManagedResources rely on the objects that this one keeps. Only objects that were not left out before are
-// confirmed with the API server.
+// other ManagedResources rely on the objects that this one keeps.
 func (r *normalRun) confirmLost(ctx context.Context) error {
-	owner, drops := ownerOf(r.mr), withoutPreviousPlaces(r.mr, r.planned, r.lost)
 	if len(r.lost) > 0 {
 		if err := r.lease.together(); err != nil {
 			return err
 		}
-		if !r.hasDropped(drops) {
-			if err := r.lease.confirmOwner(ctx); err != nil {
-				return err
-			}
+		if err := r.lease.confirmOwner(ctx); err != nil {
+			return err
 		}
 	}
-	r.track(owner, r.planned, r.mr.Status.Resources)
-	r.Tracker.Drop(owner, formOf(r.mr), idsOf(drops)...)
+	r.track(ownerOf(r.mr), r.planned, r.mr.Status.Resources)
 	return nil
 }
 
-// hasDropped reports whether an earlier plan for the same form left out all of the objects, too, and is still valid.
-func (r *normalRun) hasDropped(drops []resourcesv1alpha1.ObjectReference) bool {
-	return !slices.ContainsFunc(idsOf(drops), func(id objects.ID) bool {
-		return r.Tracker.ClaimOf(ownerOf(r.mr), id).Dropped != formOf(r.mr)
-	})
-}
-
-// withoutPreviousPlaces leaves out the entries for objects that the plan has as cluster-scoped: these entries keep the
-// objects until the plan is on record.
-func withoutPreviousPlaces(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan,
-	lost []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
-	if len(lost) == 0 {
-		return nil
-	}
-	places := map[objects.ID]struct{}{}
-	for _, desired := range planned.Apply {
-		if desired.GetNamespace() == "" {
-			places[desired.Ref.ID] = struct{}{}
-		}
-	}
-	equivalences := plan.NewEquivalences(mr.Spec.Equivalences)
-	return slices.DeleteFunc(slices.Clone(lost), func(ref resourcesv1alpha1.ObjectReference) bool {
-		return slices.ContainsFunc(equivalences.Keys(objects.IDOfEntry(&ref).Scoped(true)), func(key objects.ID) bool {
-			_, found := places[key]
-			return found
-		})
-	})
-}
-
 // claimObjects claims the objects of the plan, and leaves the lost ones. While the answer to a deletion of one of them
-// is under way, the run ends here: that answer wakes it.
+// is under way, the run ends here, and is tried again.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := ownerOf(r.mr)
 	if r.Tracker.Claim(owner, r.keys, refsOf(r.lost)) {
-		r.result.RequeueAfter = pendingRetry
+		r.result.RequeueAfter = busyRetry
 		return errDone
 	}
 	r.closing = func() { r.Tracker.EndRun(owner) }
@@ -206,7 +170,12 @@ func (r *normalRun) claimObjects(context.Context) error {
 // it at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	r.forgetDeletions(r.mr, idsOf(r.planned.Delete))
-	if r.pending, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys); err != nil || r.pending == nil {
+	var handedOver []objects.ID
+	r.pending, handedOver, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys)
+	if err == nil && len(handedOver) > 0 {
+		err = r.forget(ctx, handedOver)
+	}
+	if err != nil || r.pending == nil {
 		return err
 	}
 	if *r.Config.ApplyWhileDeletionPending {
@@ -217,11 +186,33 @@ func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	}
 	change := pendingChange(r.pending, r.mr)
 	r.awaitDeletion(change, meta.InventoryDigest(r.mr.Status.Resources))
-	r.Tracker.PassAllOutOfSync(ownerOf(r.mr), everything)
 	if err := r.report(ctx, r.mr, change); err != nil {
 		return err
 	}
 	return errDone
+}
+
+// forget removes objects that were handed over from the inventory at once. Otherwise two ManagedResources that both
+// left an object, and whose runs fail, would hand it to each other for ever.
+func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
+	without := func(refs []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+		return slices.DeleteFunc(slices.Clone(refs), func(ref resourcesv1alpha1.ObjectReference) bool {
+			return slices.Contains(handedOver, objects.IDOfEntry(&ref))
+		})
+	}
+	next, err := r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		inventory := without(current.Status.Resources)
+		return &source.Change{Resources: &inventory}
+	})
+	if err != nil {
+		return err
+	}
+	if next == nil {
+		return errDone // It is gone.
+	}
+	r.mr, r.planned.Delete = next, without(r.planned.Delete)
+	r.lease.announced(next)
+	return nil
 }
 
 // awaitDeletion ends the run, with its results for the status, until the old objects may be gone, which no watch need
@@ -270,7 +261,6 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 		r.awaitDeletion(completed.Applied, completed.Inventory)
 		return nil
 	}
-	r.Tracker.Drop(ownerOf(r.mr), formOf(r.mr)) // The inventory has no object that the plan does not have.
 	r.result.RequeueAfter = r.applier.held
 	return r.endConfirmation(ctx)
 }
@@ -296,12 +286,6 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	}
 	refused := !ends && reason == resourcesv1alpha1.ReasonApplyFailed && isRefusal(cause)
 	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation), Refused: refused})
-	// Another ManagedResource that has the objects which were not tried may be able to repair them.
-	if done == nil {
-		r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
-	} else {
-		done.passOn()
-	}
 	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		change := &source.Change{Stalled: refused}
 		if !ends {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -44,9 +42,18 @@ func (r *Reconciler) Orphans() target.Orphans {
 // found adds the orphans of a kind.
 func (o *orphans) found(ctx context.Context, all []target.Orphan) {
 	r := o.reconciler
+	owners := map[objects.ID]*resourcesv1alpha1.ManagedResource{}
 	for _, orphan := range all {
-		mr := r.ownerOfOrphan(ctx, orphan)
-		if mr == nil || r.isInInventory(mr, orphan.ID) {
+		if mr := r.ownerOfOrphan(ctx, orphan); mr != nil {
+			owners[orphan.ID] = mr
+		}
+	}
+	if err := r.dropRecorded(ctx, owners); err != nil {
+		return // The next audit finds them again.
+	}
+	for _, orphan := range all {
+		mr := owners[orphan.ID]
+		if mr == nil {
 			continue
 		}
 		r.Metrics.orphans.WithLabelValues(orphan.ID.Kind).Inc()
@@ -99,10 +106,25 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) *r
 	return mr
 }
 
-// isInInventory reports whether an inventory names an object, perhaps by a kind that is equivalent for the
-// ManagedResource of its origin (MRD-13).
-func (r *Reconciler) isInInventory(mr *resourcesv1alpha1.ManagedResource, id objects.ID) bool {
-	claimants := r.Tracker.Claimants(plan.NewEquivalences(mr.Spec.Equivalences).Keys(id),
-		func(schema.GroupKind) bool { return id.Namespace == "" })
-	return slices.ContainsFunc(claimants, func(c objects.Claimant) bool { return c.Has })
+// dropRecorded removes the objects that a run has, or an inventory names, perhaps by a kind that is equivalent for the ManagedResource
+// of the origin (MRD-13).
+func (r *Reconciler) dropRecorded(ctx context.Context,
+	owners map[objects.ID]*resourcesv1alpha1.ManagedResource) error {
+	if len(owners) == 0 {
+		return nil
+	}
+	names := map[objects.ID]objects.ID{} // Each name of each object.
+	for id, mr := range owners {
+		for _, name := range plan.NewEquivalences(mr.Spec.Equivalences).Keys(id) {
+			names[name] = id
+			if r.Tracker.Get(name).Tracked {
+				delete(owners, id)
+			}
+		}
+	}
+	return r.Statuses.All(ctx, objects.Owner{}, func(mr *resourcesv1alpha1.ManagedResource) {
+		for i := range mr.Status.Resources {
+			delete(owners, names[objects.IDOfEntry(&mr.Status.Resources[i])])
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -16,8 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// errOwnershipPending is the error of an object that another ManagedResource is about to release: it is decided in a
-// moment which of the two deletes the object, or whether a third one gets it.
+// errOwnershipPending is the error of an object about which another run is sending a request: it is decided in a moment
+// which ManagedResource has the object.
 var errOwnershipPending = errors.New("another ManagedResource also manages this object and is releasing it; retrying")
 
 // judge returns the verdict about an object that a ManagedResource leaves.
@@ -28,17 +29,13 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, entry *objects
 		return ownership.Verdict{}, err
 	}
 	origin := ownership.OriginOf(live, r.isOfThisSource)
-	verdict := ownership.Decide(ownership.Left{
+	return ownership.Decide(ownership.Left{
 		By: ownerOf(mr), Claims: claims, Origin: origin,
 		Created:       r.isCreation(mr, entry, live, origin.Source != ownership.NoOrigin),
 		KeepObject:    meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
 		Collected:     r.GarbageCollector && ownership.IsCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
 		DeleteForeign: *r.Config.DeleteForeignObjects,
-	})
-	if verdict.Action == ownership.Wait {
-		return verdict, errOwnershipPending
-	}
-	return verdict, nil
+	}), nil
 }
 
 // isCreation reports whether an object whose origin names no owner was created for a ManagedResource that has this
@@ -70,8 +67,8 @@ func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that
 // ManagedResource still keeps it. The new owner reconciles the object from then on: its manifest may differ.
-func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, id objects.ID,
-	live *unstructured.Unstructured, to ownership.Claim) error {
+func (r *Reconciler) handOver(ctx context.Context, id objects.ID, live *unstructured.Unstructured,
+	to ownership.Claim) error {
 	next := to.Owner
 	ticket, mayHandOver := r.Tracker.Begin(objects.ToHandOver, next, to.ID)
 	if !mayHandOver {
@@ -93,7 +90,6 @@ func (r *Reconciler) handOver(ctx context.Context, owner objects.Owner, id objec
 	}
 	wrote(ctx, plan.HandedOver, plan.NameOf(live))
 	r.Tracker.TakenOver(next, id, live.GetUID())
-	r.Tracker.Transfer(owner, next, objects.Observation{ID: id})
 	r.Tracker.MarkOutOfSync(id)
 	return nil
 }
@@ -107,24 +103,6 @@ func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, id objects.ID,
 		}
 	}
 	return nil
-}
-
-// leave leaves an object, as it was seen, to the ManagedResource that keeps it, unless that ManagedResource has
-// released the object meanwhile.
-func (a *applier) leave(ctx context.Context, next objects.Owner, desired *plan.Desired, seen objects.Observation) {
-	owner := ownerOf(a.mr)
-	if desired.CreateOnly && a.Tracker.PassOutOfSync(owner, next, seen.ID) {
-		return // The other ManagedResource would not repair it.
-	}
-	a.Tracker.Transfer(owner, next, seen)
-	if latest, err := a.Statuses.Get(ctx, next); err == nil {
-		entry := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == "")
-		if entry != nil && !createdOnce(entry) {
-			return
-		}
-	}
-	a.Tracker.Transfer(next, owner, objects.Observation{ID: seen.ID})
-	a.Tracker.MarkOutOfSync(seen.ID)
 }
 
 func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstructured, next objects.Owner) error {
@@ -155,62 +133,41 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
 }
 
-// ownerOfOrigin returns the other ManagedResource that keeps an object though this one has it, too: the one whose
-// inventory got the object last, which the origin names. The object is written as this manifest says, but its origin
-// stays. Without this rule a restart would give the object back to its former owner, which deletes it once its
-// manifest no longer has it. An object that this ManagedResource creates only once is kept by any other
-// ManagedResource that has it.
+// ownerOfOrigin returns the other ManagedResource that keeps an object with an origin though this one has it, too; zero if
+// this one may write the object (MRB-16). An object that is new in the inventory is taken over, once.
 func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired,
-	live *unstructured.Unstructured) (objects.Owner, string, error) {
-	next, value, err := a.nextOwnerOf(ctx, desired, live)
-	if origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; err == nil && !desired.CreateOnly &&
-		value == "" {
-		if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) {
-			a.Metrics.takeovers.Inc()
-			log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin",
-				origin)
-		}
+	origin ownership.Origin) (owner objects.Owner, err error) {
+	takesOver := desired.IsNew() && !desired.CreateOnly
+	if takesOver || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
+		return owner, nil
 	}
-	return next, value, err
-}
-
-// nextOwnerOf is ownerOfOrigin without the report of a takeover.
-func (a *applier) nextOwnerOf(ctx context.Context, desired *plan.Desired,
-	live *unstructured.Unstructured) (objects.Owner, string, error) {
-	if desired.CreateOnly {
-		owner, err := a.ownerOfShared(ctx, desired, live)
-		return owner, "", err
-	}
-	origin := ownership.OriginOf(live, a.isKnownSource)
-	recorded := desired.Old != nil && !meta.Tentative(desired.Old)
-	if !recorded || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
-		return objects.Owner{}, "", nil // The object is our own: claims of others are not read.
-	}
-	owner, err := a.otherOwner(ctx, desired, origin, ownership.AsRecorded)
-	if owner == (objects.Owner{}) {
-		return owner, "", err
-	}
-	return owner, origin.Text, nil
-}
-
-// ownerOfShared returns another ManagedResource that repairs an object which this one creates only once.
-func (a *applier) ownerOfShared(ctx context.Context, desired *plan.Desired,
-	live *unstructured.Unstructured) (objects.Owner, error) {
-	origin := ownership.OriginOf(live, a.isKnownSource)
-	anothers := origin.Source == ownership.ThisSource && origin.Owner != ownerOf(a.mr)
-	if !anothers && !a.Tracker.Get(desired.Ref.ID).Shared {
-		return objects.Owner{}, nil // After a start not all claims are on record yet; then the origin decides.
-	}
-	return a.otherOwner(ctx, desired, origin, ownership.CreateOnly)
-}
-
-func (a *applier) otherOwner(ctx context.Context, desired *plan.Desired, origin ownership.Origin,
-	how ownership.How) (objects.Owner, error) {
-	others, err := a.claimsOn(ctx, ownerOf(a.mr), []objects.Entry{entryOf(desired)})
+	latest, err := a.Statuses.Get(ctx, origin.Owner)
 	if err != nil {
-		return objects.Owner{}, err
+		return owner, client.IgnoreNotFound(err)
 	}
-	claims, _ := others.on(desired.Ref.ID) // The scope in the plan is known.
-	claim, _ := ownership.Owner(claims, origin, how)
-	return claim.Owner, nil
+	entry := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == "")
+	if entry != nil && !createdOnce(entry) {
+		owner = origin.Owner
+	}
+	return owner, nil
+}
+
+// ownerOfMissing is ownerOfOrigin for an object that is missing, and that a ManagedResource verified last.
+func (a *applier) ownerOfMissing(ctx context.Context, desired *plan.Desired,
+	verified objects.Owner) (objects.Owner, error) {
+	owner, err := a.ownerOfOrigin(ctx, desired, ownership.Origin{Source: ownership.ThisSource, Owner: verified})
+	if err == nil && owner != (objects.Owner{}) {
+		_, err = a.Target.Served(ctx, desired.GroupVersionKind())
+	}
+	return owner, err
+}
+
+// notesTakeover reports an object that carries the origin of another ManagedResource and is about to be written.
+func (a *applier) notesTakeover(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) {
+	origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) && !desired.CreateOnly {
+		a.Metrics.takeovers.Inc()
+		log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin",
+			origin)
+	}
 }

@@ -15,8 +15,11 @@ import (
 // exists.
 func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
 	owner := ownerOf(mr)
-	if *r.Config.ApplyWhileDeletionPending && len(r.Tracker.Progress(owner).OutOfSync) > 0 {
-		return false // Drift is repaired meanwhile.
+	if *r.Config.ApplyWhileDeletionPending {
+		deleted := sets.New(idsOf(pending.Objects)...)
+		if !deleted.HasAll(r.Tracker.Progress(owner).OutOfSync...) {
+			return false // Drift of the others is repaired meanwhile.
+		}
 	}
 	return pending.IsCurrent(mr, r.Clock.Now()) && r.arePutOff(owner, pending.Objects)
 }

@@ -32,7 +32,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 	owner := ownerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
 	if r.Tracker.Claim(owner, nil, refsOf(mr.Status.Resources)) {
-		return reconcile.Result{RequeueAfter: pendingRetry}, nil // The answer that keeps it busy wakes it.
+		return reconcile.Result{RequeueAfter: busyRetry}, nil
 	}
 	defer r.Tracker.EndRun(owner)
 	if err := r.report(ctx, mr, meta.DeletingChanges()...); err != nil {
@@ -42,13 +42,11 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 		if err := r.report(ctx, mr, deletionStarts(mr)); err != nil {
 			return reconcile.Result{}, err
 		}
-		pending, err := r.prune(ctx, mr, mr.Status.Resources, r.newLease(ctx, mr, inputs{}), nil)
+		pending, _, err := r.prune(ctx, mr, mr.Status.Resources, r.newLease(ctx, mr, inputs{}), nil)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
-			// Other ManagedResources that have an object, too, check it from here on.
-			r.Tracker.PassAllOutOfSync(ownerOf(mr), everything)
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
@@ -130,12 +128,13 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 }
 
 // prune deletes objects of the inventory, in the reverse of the order in which they were applied, and returns one
-// error for each that is not gone (MRX-17 … MRX-12). An error of its own means that the lease does not prove that they
-// must be deleted. planned are the objects that the run applies.
+// error for each that is not gone (MRX-17 … MRX-12), and the objects that now belong to other ManagedResources. err
+// means that the lease does not prove that they must be deleted. planned are the objects that the run applies.
 func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) ([]error, error) {
+	refs []resourcesv1alpha1.ObjectReference, lease *lease,
+	planned []objects.ID) (pending []error, handedOver []objects.ID, err error) {
 	if len(refs) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if r.states.step(mr, lifecycle.PruneBegins{}).Has(lifecycle.RetryDeletions) {
 		r.Tracker.UpdatePending(ownerOf(mr), func(_ objects.ID, p objects.PendingDeletion) objects.PendingDeletion {
@@ -145,22 +144,22 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	p := r.newPruner(ctx, mr, refs, lease, planned)
 	if err := p.deleteAll(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(p.waiting) == 0 && len(p.skipped) > 0 {
 		// Objects that needed nothing a moment ago were skipped while others were still there. All others are gone: the
 		// skipped ones are read once more.
 		if err := p.deleteSkipped(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
-		return nil, err // The process ends: it is unknown which objects remain.
+		return nil, nil, err // The process ends: it is unknown which objects remain.
 	}
 	if len(p.waiting) == 0 {
 		r.forgetDeletions(mr, nil)
 	}
-	return p.pending(ctx), nil
+	return p.pending(ctx), p.handedOver, nil
 }
 
 func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
@@ -265,6 +264,8 @@ type pruner struct {
 	byID   map[objects.ID]*objects.Entry
 
 	mu sync.Mutex
+	// handedOver are the entries whose objects now belong to other ManagedResources.
+	handedOver []objects.ID
 	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
 	waiting map[*objects.Entry]error
 	// accepted are the objects as they were when their deletion was accepted.

@@ -25,27 +25,23 @@ func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, tick
 	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
 	observation := done.observation
 	observation.ID, observation.Desired, observation.Since = desired.Ref.ID, cmp.Or(done.desired, digest), ticket.Revision
+	observation.CreateOnly = desired.CreateOnly
 	a.Watches.Served(desired.Ref)
+	if done.isKept() {
+		a.holds.end(ownerOf(a.mr), desired.Ref.ID)
+		a.Tracker.MarkKept(ownerOf(a.mr), observation)
+		return
+	}
 	if !observation.Terminating {
 		ticket.Record(objects.Applied)
 	}
 	a.noteHold(ctx, desired, done)
 	a.recordRepair(ctx, desired, done, compared)
-	if done.isKept() {
-		// The other ManagedResource decides whether the object is in sync.
-		a.Tracker.ObservePresent(observation)
-		a.leave(ctx, done.keptBy, desired, observation)
-		return
-	}
 	a.recordCreation(desired, done, observation)
-	if desired.CreateOnly && done.result == "created" && a.transfersCreation(ctx, desired, observation) {
-		return
-	}
 	a.Tracker.MarkInSync(ownerOf(a.mr), observation)
 }
 
-// recordRepair records whether the drift of an object was repaired. If another ManagedResource owns the object, only
-// the owner decides whether the drift was unfounded.
+// recordRepair records whether the drift of an object was repaired.
 func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
 	changed := done.result != "unchanged"
 	switch {
@@ -55,17 +51,12 @@ func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done 
 	default:
 		wrote(ctx, plan.Updated, desired.Name())
 	}
-	switch {
-	case compared && changed:
+	if compared && changed {
 		a.repaired(ctx, desired, done)
-	case done.isKept() && changed:
-		// Two ManagedResources that do not own the object write different contents while the owner cannot check it:
-		// that counts as a fight, so that it is rate-limited.
-		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftRepaired, a.Clock.Now())
-	case !done.isKept():
-		// Before MarkInSync, which may report a later drift.
-		a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now())
+		return
 	}
+	// Before MarkInSync, which may report a later drift.
+	a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now())
 }
 
 // recordCreation records the ManagedResource for which an object was created or taken over. The process remembers it
@@ -77,22 +68,6 @@ func (a *applier) recordCreation(desired *plan.Desired, done outcome, observatio
 	case !desired.CreateOnly:
 		a.Tracker.TakenOver(ownerOf(a.mr), observation.ID, observation.UID)
 	}
-}
-
-// transfersCreation leaves an object that was created, and is created only once, to another ManagedResource that
-// repairs it, if there is one: the object may have belonged to it before, and its manifest may differ. It returns true
-// if the object still has to be checked.
-func (a *applier) transfersCreation(ctx context.Context, desired *plan.Desired, observation objects.Observation) bool {
-	next, err := a.ownerOfShared(ctx, desired, desired.Unstructured)
-	if err == nil && next == (objects.Owner{}) {
-		return false
-	}
-	a.Tracker.ObservePresent(observation)
-	if err == nil {
-		a.Tracker.Transfer(ownerOf(a.mr), next, objects.Observation{ID: observation.ID})
-		a.Tracker.MarkOutOfSync(observation.ID)
-	}
-	return true
 }
 
 // isRecorded reports whether the inventory is the record that an object was created for the ManagedResource.

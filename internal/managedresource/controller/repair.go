@@ -52,17 +52,12 @@ func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, option
 	}
 	var merged *unstructured.Unstructured
 	if live != nil {
-		keptBy, origin, err := a.nextOwnerOf(ctx, desired, live)
-		if err != nil {
-			a.delay(min(wait, lookAgain))
-			return
-		}
 		held := a.heldOn(desired, live)
 		options.Hold = held.effect
-		merged = a.merge(desired, live, options, keptBy, origin)
+		merged = merge.Merge(desired, live, options)
 		if same, again := a.same(ctx, desired, live, merged, ticket.RetryPartial); same {
 			a.recordApplied(ctx, desired, ticket, outcome{result: "unchanged", observation: a.seen(live, again),
-				before: live, after: merged, keptBy: keptBy, held: held}, digest, false)
+				before: live, after: merged, held: held}, digest, false)
 			return
 		}
 		a.noteHold(ctx, desired, outcome{result: "unchanged", before: live, after: merged, held: held})

@@ -107,24 +107,9 @@ func (r *normalRun) announce(ctx context.Context) error {
 }
 
 func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
-	owner := ownerOf(r.mr)
-	// Others may have them by entries with namespaces, which neither the tracker nor aside compares.
-	var withoutNamespace []objects.Entry
-	for _, desired := range r.planned.Apply {
-		if desired.GetNamespace() == "" && desired.Old == nil {
-			withoutNamespace = append(withoutNamespace, entryOf(desired))
-		}
-	}
-	others, err := r.claimsOn(ctx, owner, withoutNamespace)
-	if err != nil {
-		return nil, err
-	}
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
 	return r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		pending := r.planned.Pending(current.Status.Resources, func(d *plan.Desired) bool {
-			claims, err := others.on(d.Ref.ID)
-			return r.othersHave(owner, d.Ref.ID) || err != nil || len(claims) > 0
-		})
+		pending := r.planned.Pending(current.Status.Resources)
 		return &source.Change{
 			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(failedBefore),
 			Resources:  &pending,
@@ -138,7 +123,7 @@ const longInventory = 1 << 20
 
 // unannounced is the error of an announcement that was refused or not answered.
 func unannounced(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, cause error) error {
-	inventory := planned.Pending(mr.Status.Resources, func(*plan.Desired) bool { return false })
+	inventory := planned.Pending(mr.Status.Resources)
 	text, err := json.Marshal(inventory)
 	if err != nil || len(text) < longInventory {
 		return fmt.Errorf("writing the inventory before applying: %w", cause)
@@ -198,7 +183,6 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 		return lifecycle.Completed{}, errDone // It is gone.
 	}
 	r.track(owner, &plan.Plan{}, inventory)
-	r.applier.passOn()
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum,
 		Manifests: r.manifests(),
@@ -239,7 +223,24 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 		return pendingChange(r.pending, r.mr)
 	}
 	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded,
-		meta.MessageApplied+r.leftAlone(r.mr))
+		meta.MessageApplied+r.applier.keptByOthers()+r.leftAlone(r.mr))
+}
+
+// keptByOthers returns the part of the condition's message about objects that other ManagedResources keep (MRB-16);
+// empty if there are none.
+func (a *applier) keptByOthers() string {
+	var names []string
+	for _, desired := range a.plan.Apply {
+		if done := a.written[desired.Ref.ID]; done.isKept() {
+			names = append(names, fmt.Sprintf("%s by %s",
+				meta.ObjectName(desired.GetKind(), desired.GetNamespace(), desired.GetName()), done.keptBy))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return " Kept by other ManagedResources, which alone write them: " + plan.JoinNames(names, namedHolds) + "."
 }
 
 // succeeded records the result of the run, and reports it.

@@ -369,7 +369,7 @@ func TestEventsOfManyServices(t *testing.T) {
 		before := events.Load()
 		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
 		f.Tracker.Claim(ownerOf(mr), nil, refsOf(mr.Status.Resources))
-		pending, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, inputs{}), nil)
+		pending, _, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, inputs{}), nil)
 		f.Tracker.EndRun(ownerOf(mr))
 		f.must(err)
 		untried := 0

@@ -47,15 +47,10 @@ func (r *Reconciler) predicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource)
-			if !ok {
-				return false
-			}
-			r.seeInventory(mr)
-			return r.Class.Handles(mr)
+			return ok && r.Class.Handles(mr)
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
-				r.Tracker.SeeInventory(ownerOf(mr), nil, false)
 				r.onManagedResourceGone(mr)
 			}
 			return true
@@ -72,7 +67,6 @@ func (r *Reconciler) predicate() predicate.Predicate {
 // onManagedResourceChanged handles a newer form of a ManagedResource that a watch reported, and reports whether a run
 // is needed.
 func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
-	r.seeInventory(after)
 	lags := r.Statuses != nil && r.Statuses.Observed(after)
 	concerns := r.Class.Handles(after)
 	isLost := r.Class.Handles(before) && !concerns
@@ -102,9 +96,7 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 		if uid := r.createdFor(ownerOf(mr), entry.ID); uid != "" && createdOnce(entry.Reference) {
 			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
 		}
-		if r.othersHave(ownerOf(mr), entry.ID) {
-			r.Tracker.MarkOutOfSync(entry.ID)
-		}
+		r.Tracker.MarkOutOfSync(entry.ID)
 	}
 }
 
@@ -186,7 +178,7 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	r := t.reconciler
 	recorded := r.Tracker.Get(key)
-	if r.Tracker.ClaimOf(owner, key).Releases || recorded.BeingDeleted || recorded.RetryPartial || r.isTerminating(owner, key) {
+	if r.Tracker.Releases(owner, key) || recorded.BeingDeleted || recorded.RetryPartial || r.isTerminating(owner, key) {
 		t.add(owner, 0)
 		return
 	}
@@ -236,7 +228,6 @@ func (t *Triggers) sweep() {
 // (MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
-		t.reconciler.Tracker.Drop(owner, objects.Form{})
 		t.add(owner, 0)
 	}
 }
@@ -244,7 +235,6 @@ func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 // SecretsMissed enqueues the ManagedResources whose Secrets may have changed unnoticed.
 func (t *Triggers) SecretsMissed() {
 	for i, owner := range t.reconciler.states.secretsMissed() {
-		t.reconciler.Tracker.Drop(owner, objects.Form{})
 		t.add(owner, time.Duration(i)*gapPause)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
@@ -36,6 +37,12 @@ func (a *applier) write(ctx context.Context, desired *plan.Desired, options merg
 	}
 	for attempt := 0; ; attempt++ {
 		var createErr error
+		if expectAbsent && ticket.Writer != (objects.Owner{}) {
+			owner, err := a.ownerOfMissing(ctx, desired, ticket.Writer)
+			if err != nil || owner != (objects.Owner{}) {
+				return outcome{result: kept, keptBy: owner}, err
+			}
+		}
 		if expectAbsent && a.staysMissing(desired) {
 			return outcome{result: leftAway}, nil
 		}
@@ -91,21 +98,25 @@ func (a *applier) tryCreate(ctx context.Context, desired *plan.Desired, options 
 // tryUpdate brings an object that was read to its desired state. isOutdated is true if the update met another version.
 func (a *applier) tryUpdate(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured,
 	options merge.Options, ticket *objects.Ticket) (_ outcome, isOutdated bool, _ error) {
-	keptBy, origin, err := a.ownerOfOrigin(ctx, desired, live)
+	owner, err := a.ownerOfOrigin(ctx, desired, ownership.OriginOf(live, a.isKnownSource))
 	if err != nil {
 		return outcome{}, false, err
 	}
+	if owner != (objects.Owner{}) {
+		return outcome{result: kept, keptBy: owner, before: live, observation: a.seen(live, time.Time{})}, false, nil
+	}
+	a.notesTakeover(ctx, desired, live)
 	held := a.heldOn(desired, live)
 	options.Hold = held.effect
-	options, inherited, err := a.inherit(ctx, desired, live, options, keptBy, origin)
+	options, inherited, err := a.inherit(ctx, desired, live, options)
 	if err != nil {
 		return outcome{}, false, err
 	}
 	mergeLive := func(live *unstructured.Unstructured) *unstructured.Unstructured {
-		return a.merge(desired, live, options, keptBy, origin)
+		return merge.Merge(desired, live, options)
 	}
 	merged := mergeLive(live)
-	done := outcome{result: "unchanged", keptBy: keptBy, before: live, after: merged, desired: inherited,
+	done := outcome{result: "unchanged", before: live, after: merged, desired: inherited,
 		held: held}
 	if !a.rewrites(ctx, desired) {
 		if same, again := a.same(ctx, desired, live, merged, ticket.RetryPartial); same {

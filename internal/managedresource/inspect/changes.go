@@ -145,8 +145,8 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	if desired.CreateOnly {
 		return nil // It is there.
 	}
-	if owner := r.nextOwnerOf(desired, live); owner != "" {
-		options.Origin = owner
+	if r.isKept(desired, live) {
+		return nil // Another ManagedResource owns it.
 	}
 	compared := Compare(desired, live, options, r.Defaults[live.GroupVersionKind()])
 	if len(compared.Differences) == 0 {
@@ -182,21 +182,10 @@ func byWhom(ignored Ignored) string {
 	return ", set by " + ignored.By
 }
 
-// nextOwnerOf is the origin of the other ManagedResource that keeps an object which this one has, too; "" if the object
-// is this one's.
-func (r *Run) nextOwnerOf(desired *plan.Desired, live *unstructured.Unstructured) string {
-	origin := ownership.OriginOf(live, r.isOfThisSource)
-	how := ownership.AsNew
-	if desired.Old != nil && !meta.Tentative(desired.Old) {
-		how = ownership.AsRecorded
-	}
-	if origin.Source != ownership.ThisSource || origin.Owner == keyOf(r.ManagedResource) {
-		return ""
-	}
-	if _, found := ownership.Owner(r.claimsOn(desired.Ref.ID, desired.GetNamespace() == ""), origin, how); !found {
-		return ""
-	}
-	return origin.Text
+// isKept reports whether another ManagedResource keeps an object that this one has, too.
+func (r *Run) isKept(desired *plan.Desired, live *unstructured.Unstructured) bool {
+	return !desired.IsNew() && ownership.IsKept(r.claimsOn(desired.Ref.ID, desired.GetNamespace() == ""),
+		ownership.OriginOf(live, r.isOfThisSource))
 }
 
 // isOfThisSource reports whether an origin names the ManagedResource of the run or one of the others. Any other origin
@@ -244,8 +233,6 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 		return change
 	case ownership.HandOver:
 		return newChange(HandOver, ref, "no manifest describes it any more, and "+verdict.Why)
-	case ownership.Wait:
-		return newChange(Leave, ref, "no manifest describes the object any more; another ManagedResource also manages it, and is releasing it, too")
 	}
 	return newChange(Leave, ref, "no manifest describes it any more, but "+verdict.Why)
 }

@@ -1,11 +1,7 @@
 package objects
 
 import (
-	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // run has the claims of a ManagedResource's run on its objects: it applies some, and releases others, which it deletes,
@@ -16,9 +12,9 @@ import (
 // Invariant: no object is deleted that another run claims at any time between its judgement and the answer to its
 // deletion. A run claims the objects that it releases before it finds out who else has them, and the objects that it
 // applies before it writes its inventory. The second of two runs learns of the first: the deletion is refused if
-// another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and the
-// answer wakes it. Nor is an object handed over to a ManagedResource whose run releases it: the hand-over is refused,
-// or that run is busy. No run waits for another one.
+// another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and is
+// tried again. Nor is an object handed over to a ManagedResource whose run releases it: the hand-over is refused, or
+// that run is busy. No run waits for another one.
 type run struct {
 	applies  map[*record]struct{}
 	releases map[*record]*release
@@ -38,148 +34,16 @@ type handOver struct {
 	key ID
 }
 
-// inventory has the objects in the inventory of a ManagedResource that are not on record for it; all of them if the
-// ManagedResource is ignored, as it keeps its objects and has none on record.
-type inventory struct {
-	ids     map[ID]struct{}
-	ignored bool
-}
-
-// Form is a specification of a ManagedResource.
-type Form struct {
-	UID        types.UID
-	Generation int64
-}
-
-// dropped has the objects that the last plan for one form of a ManagedResource left out, until a run succeeds, the
-// form changes, or a change of its Secrets is reported. While its runs fail, its inventory may still have these
-// objects, but it does not keep them: else two failing ManagedResources would hand an object to each other for ever.
-type dropped struct {
-	form Form
-	ids  map[ID]struct{}
-}
-
-// Claim is the claim of a ManagedResource on an object.
-type Claim struct {
-	// Releases is true if a run that is under way deletes, hands over or releases the object.
-	Releases bool
-	// Dropped is the form whose last plan left the object out; zero if there is none.
-	Dropped Form
-}
-
-// ClaimOf returns the claim of a ManagedResource on an object.
-func (l *Tracker) ClaimOf(owner Owner, id ID) (claim Claim) {
+// Releases reports whether a run of a ManagedResource that is under way deletes, hands over or leaves an object.
+func (l *Tracker) Releases(owner Owner, id ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o := l.owners[owner]; o != nil {
-		claim.Releases = o.releases(l.findLocked(id)) != nil
-		if _, isDropped := o.dropped.ids[id]; isDropped {
-			claim.Dropped = o.dropped.form
-		}
-	}
-	return claim
-}
-
-// Claimant is a ManagedResource that may have one of some objects.
-type Claimant struct {
-	Owner Owner
-	// Has is true if it has one on record or in its inventory. Otherwise a part of its inventory is not on record, so that
-	// a later inventory may have one.
-	Has bool
-}
-
-// Claimants returns the ManagedResources that may have one of some objects. If clusterScoped holds for the kind of an
-// object, its namespace does not matter; the cost then depends on the objects of the kind if any of them is recorded
-// with another namespace, as after a change of the scope.
-func (l *Tracker) Claimants(ids []ID, clusterScoped func(schema.GroupKind) bool) []Claimant {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found := map[Owner]bool{}
-	add := func(r *record) {
-		for _, o := range r.owners {
-			found[o.owner] = true
-		}
-	}
-	var anywhere map[ID]struct{}
-	for _, id := range ids {
-		if clusterScoped(id.GroupKind()) {
-			id = id.Scoped(true)
-			anywhere = with(anywhere, id, struct{}{})
-		}
-		if r := l.findLocked(id); r != nil {
-			add(r)
-		}
-	}
-	isAnywhere := func(id ID) bool {
-		_, is := anywhere[id.Scoped(true)]
-		return is
-	}
-	for k, number := range l.elsewhere {
-		if number == 0 || !clusterScoped(k.Value()) {
-			continue
-		}
-		for _, r := range l.records[k] {
-			if isAnywhere(r.key()) {
-				add(r)
-			}
-		}
-	}
-	for owner, its := range l.inventories {
-		has := slices.ContainsFunc(ids, func(id ID) bool { _, exactly := its.ids[id]; return exactly }) ||
-			anywhere != nil && slices.ContainsFunc(slices.Collect(maps.Keys(its.ids)), isAnywhere)
-		if has || !its.ignored {
-			found[owner] = found[owner] || has
-		}
-	}
-	claimants := make([]Claimant, 0, len(found))
-	for owner, has := range found {
-		claimants = append(claimants, Claimant{owner, has})
-	}
-	return claimants
-}
-
-// SeeInventory records the inventory of a ManagedResource as the source has it. An object in it may not be on record,
-// because no run has begun, another process wrote the inventory, or the ManagedResource is ignored. An empty inventory
-// forgets the ManagedResource. An ignored one stays so until it has objects on record again.
-func (l *Tracker) SeeInventory(owner Owner, ids []ID, ignored bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	its := inventory{ignored: ignored}
-	for _, id := range ids {
-		if ignored || !l.hasLocked(owner, id) {
-			its.ids = with(its.ids, id, struct{}{})
-		}
-	}
-	if delete(l.inventories, owner); len(its.ids) > 0 {
-		l.inventories[owner] = its
-	}
-}
-
-// recordedLocked removes, from the inventory of a ManagedResource, the objects that are on record now. It is not ignored
-// any more if it has some.
-func (l *Tracker) recordedLocked(owner Owner) {
-	its, seen := l.inventories[owner]
-	if !seen || l.owners[owner] == nil {
-		return
-	}
-	its.ignored = its.ignored && len(l.owners[owner].records) == 0
-	if !its.ignored {
-		maps.DeleteFunc(its.ids, func(id ID, _ struct{}) bool { return l.hasLocked(owner, id) })
-	}
-	if l.inventories[owner] = its; len(its.ids) == 0 {
-		delete(l.inventories, owner)
-	}
-}
-
-func (l *Tracker) hasLocked(owner Owner, id ID) bool {
-	o, r := l.owners[owner], l.findLocked(id)
-	return o != nil && r != nil && slices.Contains(r.owners, o)
+	return l.owners[owner].releases(l.findLocked(id)) != nil
 }
 
 // Claim claims objects for a run of a ManagedResource: those that it applies, which are on record, and those that it
 // releases. The first call begins the run; it claims nothing and returns true if the run is busy: another run is
-// deleting an object that it applies, or is handing over to it an object that it releases. The answer to that request
-// wakes the run. A later call adds objects.
+// deleting an object that it applies, or is handing over to it an object that it releases. A later call adds objects.
 func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,18 +57,16 @@ func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (busy bool) {
 	}
 	for _, id := range applies {
 		if r := l.findLocked(id); r != nil && l.appliesLocked(o, r) {
-			l.waitLocked(owner, id)
 			busy = true
 		}
 	}
 	for _, ref := range releases {
 		r := l.recordLocked(ref)
 		if !slices.Contains(r.owners, o) {
-			r.owners = slices.Insert(r.owners, min(int(r.passed), len(r.owners)), o) // It needs no notice of drift.
+			r.owners = append(r.owners, o)
 			o.records = append(o.records, r)
 		}
 		if l.releasesLocked(o, r) {
-			l.waitLocked(owner, ref.ID)
 			busy = true
 		}
 	}
@@ -220,21 +82,6 @@ func (l *Tracker) EndRun(owner Owner) {
 	defer l.mu.Unlock()
 	if o := l.owners[owner]; o != nil {
 		o.run = nil
-	}
-}
-
-// Drop records the objects that the last plan for a form of a ManagedResource leaves out; without objects it forgets
-// those of an earlier plan.
-func (l *Tracker) Drop(owner Owner, form Form, ids ...ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.owners[owner]
-	if o == nil {
-		return
-	}
-	o.dropped = dropped{form, make(map[ID]struct{}, len(ids))}
-	for _, id := range ids {
-		o.dropped.ids[id] = struct{}{}
 	}
 }
 
@@ -280,10 +127,4 @@ func (o *ownerRecord) releases(r *record) *release {
 		return nil
 	}
 	return o.run.releases[r]
-}
-
-func (l *Tracker) waitLocked(owner Owner, key ID) {
-	if !slices.Contains(l.waiting[key], owner) {
-		l.waiting[key] = append(l.waiting[key], owner)
-	}
 }

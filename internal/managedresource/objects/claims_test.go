@@ -2,7 +2,6 @@ package objects
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,29 +16,20 @@ type modelRun struct {
 	// tickets are those of its deletions, handOvers those of hand-overs to its ManagedResource.
 	tickets   map[int]*Ticket
 	handOvers map[int][]*Ticket
-	// woken is true if it was busy and was not woken since.
-	busy map[int]bool
 }
 
 // TestPropertyOfRuns holds the invariant of runs against a model, whatever runs begin and end in whatever order: a deletion is allowed if no other run applies
 // the object, or has claimed it since; a hand-over if no run of the next owner leaves the object; a run is busy for exactly the deletions and hand-overs that are
-// under way, and is woken by the first answer.
+// under way.
 func TestPropertyOfRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const runs, things = 3, 2
 		owner := func(i int) Owner { return Owner{Name: fmt.Sprint(i)} }
 		key := func(i int) ID { return ID{Namespace: "n", Name: fmt.Sprint(i)} }
 		l, model := New(), make([]modelRun, runs)
-		l.Subscribe(Subscriber{Ready: func(o Owner) {
-			for i := range model {
-				if owner(i) == o {
-					clear(model[i].busy)
-				}
-			}
-		}})
 		for i := range model {
 			l.Track(owner(i), []Ref{{ID: key(0)}, {ID: key(1)}})
-			model[i].handed, model[i].busy, model[i].handOvers = map[int]int{}, map[int]bool{}, map[int][]*Ticket{}
+			model[i].handed, model[i].handOvers = map[int]int{}, map[int][]*Ticket{}
 		}
 		draw := func(t *rapid.T) (int, *modelRun, int) {
 			run := rapid.IntRange(0, runs-1).Draw(t, "run")
@@ -51,7 +41,7 @@ func TestPropertyOfRuns(t *testing.T) {
 				if s.under {
 					return
 				}
-				next := modelRun{under: true, applies: map[int]bool{}, releases: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, busy: s.busy, tickets: map[int]*Ticket{}, handOvers: s.handOvers}
+				next := modelRun{under: true, applies: map[int]bool{}, releases: map[int]bool{}, wanted: map[int]bool{}, deleting: map[int]bool{}, handed: s.handed, tickets: map[int]*Ticket{}, handOvers: s.handOvers}
 				var applies []ID
 				var releases []Ref
 				busy := map[int]bool{}
@@ -89,15 +79,12 @@ func TestPropertyOfRuns(t *testing.T) {
 					*s = next
 					return
 				}
-				for object := range busy {
-					s.busy[object] = true
-				}
 			},
 			"it ends": func(t *rapid.T) {
 				run, s, _ := draw(t)
 				if s.under && len(s.deleting) == 0 {
 					l.EndRun(owner(run))
-					*s = modelRun{handed: s.handed, busy: s.busy, handOvers: s.handOvers}
+					*s = modelRun{handed: s.handed, handOvers: s.handOvers}
 				}
 			},
 			"it deletes": func(t *rapid.T) {
@@ -121,11 +108,6 @@ func TestPropertyOfRuns(t *testing.T) {
 				}
 				delete(s.deleting, object)
 				s.tickets[object].End()
-				for i := range model {
-					if model[i].busy[object] {
-						t.Fatalf("MRB-16: %d waits for an answer that came", i)
-					}
-				}
 			},
 			"somebody hands an object over": func(t *rapid.T) {
 				heir, s, object := draw(t)
@@ -148,7 +130,7 @@ func TestPropertyOfRuns(t *testing.T) {
 			"": func(t *rapid.T) {
 				for i := range model {
 					for object := range things {
-						if got := l.ClaimOf(owner(i), key(object)).Releases; got != model[i].releases[object] {
+						if got := l.Releases(owner(i), key(object)); got != model[i].releases[object] {
 							t.Fatalf("MRB-16: %d leaves %d: %t", i, object, got)
 						}
 					}
@@ -156,19 +138,6 @@ func TestPropertyOfRuns(t *testing.T) {
 			},
 		})
 	})
-}
-
-// The objects that a plan for a form of a ManagedResource had no more count for that form alone, until they are forgotten.
-func TestDropped(t *testing.T) {
-	l, owner, a, b, form := New(), Owner{Name: "o"}, ID{Name: "a"}, ID{Name: "b"}, Form{"u", 1}
-	dropped := func() []Form { return []Form{l.ClaimOf(owner, a).Dropped, l.ClaimOf(owner, b).Dropped} }
-	l.Track(owner, []Ref{{ID: a}, {ID: b}})
-	if l.Drop(owner, form, a); !slices.Equal(dropped(), []Form{form, {}}) {
-		t.Errorf("MRB-16: dropped for the forms %v, want %v for the first object", dropped(), form)
-	}
-	if l.Drop(owner, Form{}); !slices.Equal(dropped(), []Form{{}, {}}) {
-		t.Errorf("MRB-16: not forgotten: %v", dropped())
-	}
 }
 
 // A later Claim adds an object at another place than the one that the inventory names.
@@ -181,7 +150,7 @@ func TestLeaveToo(t *testing.T) {
 		t.Error("MRB-16: it is being handed over")
 	}
 	handOver.End()
-	if l.Claim(one, nil, []Ref{{ID: key}}) || !l.ClaimOf(one, key).Releases {
+	if l.Claim(one, nil, []Ref{{ID: key}}) || !l.Releases(one, key) {
 		t.Error("MRB-16: it is not claimed")
 	}
 	deletion, mayDelete := l.Begin(ToDelete, one, key)

@@ -21,8 +21,10 @@ func (m Revision) Era() uint16 { return m.era }
 
 // Object is the answer of Get and GetIn.
 type Object struct {
-	// Tracked is true if a ManagedResource has the object, Shared if several have it.
-	Tracked, Shared bool
+	// Tracked is true if a ManagedResource has the object. Writer is the ManagedResource that verified it last; zero if
+	// that is not known.
+	Tracked bool
+	Writer  Owner
 	// Known is true once a read or a watch has looked for the object; Present if it was there then.
 	Known, Present bool
 	// MissingFromList is true if the object is not present because a list that selects by the label did not have it: it
@@ -92,11 +94,14 @@ func (l *Tracker) GetIn(ref Ref) Object {
 
 func (r *record) snapshot() Object {
 	o := Object{
-		Tracked: true, Shared: len(r.owners) > 1, Known: r.state != unseen, Present: r.state == present,
+		Tracked: true, Known: r.state != unseen, Present: r.state == present,
 		MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive,
 		OutOfSync: r.certainty == stale, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
 		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Desired: r.desired,
 		Revision: r.revision(),
+	}
+	if writer := r.writer(); writer != nil {
+		o.Writer = writer.owner
 	}
 	if !r.disowned {
 		o.Created = r.created

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -9,299 +10,177 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestModelOfOwners has three owners that track, run, leave and pass at any time, with digests that do not change with the status, answers late,
-// retries. At rest: what is verified is right; what is not is in doubt of the last owner, who was told; and who is told ends.
+// TestModelOfOwners has three owners that track, run and leave at any time, with digests that do not change with the status, and late answers. The owner
+// that the origin names writes the object, the others find it kept. At rest: a verified object is right, one that is not has been reported to an owner, and
+// runs end.
 func TestModelOfOwners(t *testing.T) {
-	mr3 := Owner{Namespace: "ns", Name: "three"}
-	owners := []Owner{mr1, mr2, mr3}
+	owners := []Owner{mr1, mr2, {Namespace: "ns", Name: "three"}}
 	rapid.Check(t, func(t *rapid.T) {
-		digests := rapid.Bool().Draw(t, "digests")
-		r := newRecorder(nil)
-		queued := map[Owner]bool{}
-		r.Subscribe(Subscriber{Drift: func(o Owner, _ ID) { queued[o] = true },
-			VersionsWentBackwards: func() { t.Fatalf("no restore here") }})
-		version, digest, uid := 100, uint64(1), 1
-		there, right := true, false
-		type snap struct {
-			there, right bool
-			s            Observation
-		}
-		now := func() snap {
-			s := Observation{ID: cm.ID, UID: types.UID(fmt.Sprint(uid)), ResourceVersion: fmt.Sprint(version), Desired: 1}
-			if digests {
-				s.Digest = digest
-			}
-			return snap{there, right, s}
-		}
-		var queue []snap
-		tell := func() { queue = append(queue, now()) }
-		type answer struct {
-			o    Owner
-			x    snap
-			left Owner
-		}
-		var answers []answer
-		has := map[Owner]bool{}
-		held := map[Owner]bool{} // It waits for its time, and looks then if it is in doubt still.
-		able := map[Owner]bool{mr1: true, mr2: true, mr3: true}
+		m := &ownersModel{T: t, r: newRecorder(nil), digests: rapid.Bool().Draw(t, "digests"), version: 100, uid: 1, there: true,
+			has: map[Owner]bool{}, queued: map[Owner]bool{}, failing: map[Owner]bool{}}
+		m.r.Subscribe(Subscriber{Drift: func(o Owner, _ ID) { m.queued[o] = true }})
 		pick := rapid.SampledFrom(owners)
-		putRight := func() {
-			if there && right {
-				return
-			}
-			if !there {
-				uid++
-			}
-			version++
-			there, right = true, true
-			digest++
-			tell()
-		}
-		runs := func(o Owner) bool { // A ManagedResource has one run at a time.
-			return slices.ContainsFunc(answers, func(a answer) bool { return a.o == o })
-		}
-		look := func(o Owner) {
-			queued[o] = false
-			if !has[o] {
-				return
-			}
-			r.Track(o, []Ref{cm})
-			if !able[o] {
-				r.PassAllOutOfSync(o, everyKey)
-				return
-			}
-			if runs(o) {
-				queued[o] = true
-				return
-			}
-			since := r.Get(cm.ID).Revision
-			r.Writing(cm.ID, 1)
-			putRight()
-			x := now()
-			x.s.Since = since
-			answers = append(answers, answer{o, x, Owner{}})
-		}
-		take := func(a answer) {
-			if a.left != (Owner{}) {
-				r.ObservePresent(a.x.s)
-				r.Transfer(a.o, a.left, a.x.s)
-			} else {
-				r.MarkInSync(a.o, a.x.s)
-			}
-			r.Written(cm.ID)
-		}
-		deliver := func() {
-			x := queue[0]
-			queue = queue[1:]
-			if x.there {
-				r.ObservePresent(x.s)
-			} else {
-				r.ObserveDeleted(cm.ID, x.s.UID, x.s.ResourceVersion)
-			}
-		}
-		check := func() {
-			f := r.Get(cm.ID)
-			dirty := 0
-			for _, o := range owners {
-				dirty += len(r.Progress(o).OutOfSync)
-			}
-			if f.OutOfSync && dirty == 0 {
-				t.Fatalf("in doubt, nobody's: %+v", f)
-			}
-			if len(queue)+len(answers) == 0 && f.InSync && (!there || !right) {
-				t.Fatalf("verified: %+v", f)
-			}
-		}
-		tell()
-		r.Track(mr1, []Ref{cm})
-		has[mr1], queued[mr1] = true, true
+		m.report()
 		t.Repeat(map[string]func(*rapid.T){
-			"": func(*rapid.T) { check() },
+			"": func(t *rapid.T) {
+				dirty := 0
+				for _, o := range owners {
+					dirty += len(m.r.Progress(o).OutOfSync)
+				}
+				if f := m.r.Get(cm.ID); f.OutOfSync != (dirty > 0) {
+					t.Fatalf("MRB-16: out of sync, and to be checked by %d owners: %+v", dirty, f)
+				}
+			},
 			"tracks": func(t *rapid.T) {
 				o := pick.Draw(t, "o")
-				r.Track(o, []Ref{cm})
-				if !has[o] {
-					queued[o] = true
-				}
-				has[o] = true
+				m.r.Track(o, []Ref{cm})
+				m.queued[o] = m.queued[o] || !m.has[o]
+				m.has[o] = true
 			},
 			"forgets": func(t *rapid.T) {
+				if o := pick.Draw(t, "o"); !m.runs(o) {
+					m.r.Track(o, nil)
+					m.has[o] = false
+				}
+			},
+			"fails or recovers": func(t *rapid.T) {
 				o := pick.Draw(t, "o")
-				if runs(o) {
-					t.Skip("it runs")
+				m.failing[o] = !m.failing[o]
+				m.queued[o] = m.queued[o] || m.has[o]
+			},
+			"edit":   func(*rapid.T) { m.write(false) },
+			"status": func(*rapid.T) { m.version++; m.report() },
+			"delete": func(*rapid.T) { m.version, m.there = m.version+1, false; m.report() },
+			"event": func(*rapid.T) {
+				if len(m.events) > 0 {
+					m.deliver()
 				}
-				r.Track(o, nil)
-				has[o] = false
 			},
-			"edit": func(*rapid.T) {
-				version++
-				digest++
-				if !there {
-					uid++
-				}
-				there, right = true, false
-				tell()
-			},
-			"status": func(t *rapid.T) {
-				if !there {
-					t.Skip("it is not there")
-				}
-				version++
-				tell()
-			},
-			"delete": func(t *rapid.T) {
-				if !there {
-					t.Skip("it is not there")
-				}
-				version++
-				there = false
-				tell()
-			},
-			"event": func(t *rapid.T) {
-				if len(queue) == 0 {
-					t.Skip("none is on its way")
-				}
-				deliver()
-			},
-			"look": func(t *rapid.T) {
-				o := pick.Draw(t, "o")
-				look(o)
-			},
+			"run": func(t *rapid.T) { m.run(pick.Draw(t, "o")) },
 			"answer": func(t *rapid.T) {
-				if len(answers) == 0 {
-					t.Skip("none is on its way")
+				if len(m.answers) > 0 {
+					m.take(rapid.IntRange(0, len(m.answers)-1).Draw(t, "i"))
 				}
-				i := rapid.IntRange(0, len(answers)-1).Draw(t, "i")
-				a := answers[i]
-				answers = append(answers[:i:i], answers[i+1:]...)
-				take(a)
-			},
-			"able": func(t *rapid.T) {
-				o := pick.Draw(t, "o")
-				able[o] = !able[o]
-				if able[o] && has[o] {
-					queued[o] = true // It runs once it can.
-				}
-			},
-			"waits": func(t *rapid.T) {
-				o := pick.Draw(t, "o")
-				if !has[o] || !able[o] || runs(o) || !r.drifted(cm.ID, 1) {
-					t.Skip("it cannot run, or does not wait")
-				}
-				queued[o], held[o] = false, true
-				r.KeepOutOfSync(o, cm.ID)
-			},
-			"left": func(t *rapid.T) {
-				o, k := pick.Draw(t, "o"), pick.Draw(t, "k")
-				if o == k || !has[o] || !has[k] || !able[o] || runs(o) {
-					t.Skip("it cannot run, or not both have the object")
-				}
-				queued[o] = false // It is a run, and puts it right if need be.
-				r.Writing(cm.ID, 1)
-				putRight()
-				answers = append(answers, answer{o, now(), k})
 			},
 		})
 		for round := 0; ; round++ {
-			for len(queue) > 0 {
-				deliver()
+			for len(m.events) > 0 {
+				m.deliver()
 			}
-			for len(answers) > 0 {
-				a := answers[0]
-				answers = answers[1:]
-				take(a)
+			for len(m.answers) > 0 {
+				m.take(0)
 			}
-			busy := false
-			for _, o := range owners {
-				due := held[o] && len(r.Progress(o).OutOfSync) > 0
-				held[o] = false
-				if queued[o] || due {
-					busy = true
-					look(o)
-				}
+			due := slices.Collect(maps.Keys(m.queued))
+			for _, o := range due {
+				m.run(o)
 			}
-			if !busy {
+			if len(due) == 0 {
 				break
 			}
 			if round > 12 {
-				t.Fatalf("told for ever: %+v %v", r.Get(cm.ID), queued)
+				t.Fatalf("notified for ever: %+v %v", m.r.Get(cm.ID), m.queued)
 			}
 		}
-		check()
-		canLook := false
-		for _, o := range owners {
-			canLook = canLook || has[o] && able[o]
-		}
-		if f := r.Get(cm.ID); canLook && f.Tracked && (!there || !right) {
-			t.Fatalf("nobody puts it right, and nothing is queued: %+v there %t right %t; has %v able %v", f, there, right, has, able)
+		writer := m.writer()
+		canRun := m.has[writer] && !m.failing[writer] || !m.has[writer] && slices.ContainsFunc(owners, func(o Owner) bool { return m.has[o] && !m.failing[o] })
+		if f := m.r.Get(cm.ID); (canRun || f.InSync) && (!m.there || !m.right) {
+			t.Fatalf("MRB-16: no owner repairs it: %+v, %+v", f, m)
 		}
 	})
 }
 
-// MRB-16: two that have an object could not look for a while; the one that does not keep it can again, puts the drift right and leaves the object to
-// its keeper, which still cannot look. Each later drift is to be passed on anew.
-func TestDriftAfterAllCouldNotLook(t *testing.T) {
-	for name, tc := range map[string]struct{ all, otherLast bool }{
-		"only the keeper could not look":                                {false, false},
-		"both could not look for a while, the keeper was tracked last":  {true, false},
-		"both could not look for a while, the keeper was tracked first": {true, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			next, other := mr1, mr2
-			r := newRecorder(nil)
-			order := []Owner{other, next} // After a start any order.
-			if tc.otherLast {
-				order = []Owner{next, other}
-			}
-			for _, owner := range order {
-				r.Track(owner, []Ref{cm})
-			}
-			r.ObservePresent(sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
-			if tc.all {
-				r.PassAllOutOfSync(order[1], everyKey)
-				r.PassAllOutOfSync(order[0], everyKey)
-				r.PassAllOutOfSync(order[1], everyKey)
-			} else {
-				r.PassAllOutOfSync(next, everyKey)
-			}
-			// The other one looks, as it was told, or as it can again: it puts it right, and leaves it to its keeper.
-			looks := func(version string) {
-				r.Writing(cm.ID, 1)
-				r.ObservePresent(sighting(cm, "u", version, 0))
-				r.Transfer(other, next, sighting(cm, "u", version, 0))
-				r.Written(cm.ID)
-			}
-			looks("7")
-			for i := range 3 {
-				r.drift = nil
-				r.ObservePresent(sighting(cm, "u", fmt.Sprint(8+2*i), 0)) // Somebody changes it again.
-				r.PassAllOutOfSync(next, everyKey)                        // As each of its runs does.
-				if len(r.drift) == 0 || r.drift[len(r.drift)-1] != other || len(r.Progress(other).OutOfSync) == 0 {
-					t.Fatalf("drift %d: told to %v, in doubt of who can look: %v; the object: %+v", i, r.drift, r.Progress(other).OutOfSync, r.Get(cm.ID))
-				}
-				looks(fmt.Sprint(9 + 2*i))
-			}
-		})
-	}
+// ownersModel is an object in the target, with the events and answers that the tracker does not have yet.
+type ownersModel struct {
+	*rapid.T
+	r            *recorder
+	digests      bool
+	version, uid int
+	digest       uint64
+	there, right bool
+	origin       Owner
+	has, failing map[Owner]bool
+	queued       map[Owner]bool
+	events       []ownersAnswer
+	answers      []ownersAnswer
 }
 
-// MRB-16: who has looked can be asked again, whatever it said before.
-func TestWhoHasLookedIsAskedAgain(t *testing.T) {
-	able, next, other := mr1, mr2, Owner{Namespace: "ns", Name: "three"}
-	r := newRecorder(nil)
-	for _, owner := range []Owner{next, other, able} {
-		r.Track(owner, []Ref{cm})
+type ownersAnswer struct {
+	owner       Owner
+	there, kept bool
+	s           Observation
+}
+
+func (m *ownersModel) now() ownersAnswer {
+	s := Observation{ID: cm.ID, UID: types.UID(fmt.Sprint(m.uid)), ResourceVersion: fmt.Sprint(m.version), Desired: 1}
+	if m.digests {
+		s.Digest = m.digest + 1
 	}
-	r.ObservePresent(sighting(cm, "u", "5", 0))
-	r.ObservePresent(sighting(cm, "u", "6", 0)) // Somebody changes it.
-	r.PassAllOutOfSync(able, everyKey)          // A Secret of it is missing just now.
-	r.Transfer(able, next, sighting(cm, "u", "6", 0))
-	r.drift = nil
-	r.PassAllOutOfSync(next, everyKey)
-	r.PassAllOutOfSync(other, everyKey)
-	if len(r.drift) == 0 || r.drift[len(r.drift)-1] != able {
-		t.Errorf("told to %v, and not to the one that can look", r.drift)
+	return ownersAnswer{there: m.there, s: s}
+}
+
+func (m *ownersModel) report() { m.events = append(m.events, m.now()) }
+
+func (m *ownersModel) write(right bool) {
+	if m.version++; !m.there {
+		m.uid, m.origin = m.uid+1, Owner{}
+	}
+	m.there, m.right, m.digest = true, right, m.digest+1
+	m.report()
+}
+
+func (m *ownersModel) writer() Owner {
+	if m.there {
+		return m.origin
+	}
+	return m.r.Get(cm.ID).Writer
+}
+
+// runs reports whether a run of an owner awaits an answer: a ManagedResource has one run at a time.
+func (m *ownersModel) runs(o Owner) bool {
+	return slices.ContainsFunc(m.answers, func(a ownersAnswer) bool { return a.owner == o })
+}
+
+func (m *ownersModel) run(o Owner) {
+	if m.runs(o) {
+		return
+	}
+	delete(m.queued, o)
+	if !m.has[o] || m.failing[o] {
+		return
+	}
+	m.r.Track(o, []Ref{cm})
+	since := m.r.Get(cm.ID).Revision
+	m.r.Writing(cm.ID, 1)
+	kept := m.writer() != o && m.has[m.writer()]
+	if !kept && (!m.there || !m.right || m.origin != o) {
+		m.write(true)
+		m.origin = o
+	}
+	answer := m.now()
+	if answer.owner, answer.kept, answer.s.Since = o, kept, since; !m.there {
+		answer.s = Observation{ID: cm.ID, Since: since}
+	}
+	m.answers = append(m.answers, answer)
+}
+
+func (m *ownersModel) take(i int) {
+	a := m.answers[i]
+	m.answers = slices.Delete(m.answers, i, i+1)
+	if a.kept {
+		m.r.MarkKept(a.owner, a.s)
+	} else {
+		m.r.MarkInSync(a.owner, a.s)
+	}
+	m.r.Written(cm.ID)
+}
+
+func (m *ownersModel) deliver() {
+	x := m.events[0]
+	m.events = m.events[1:]
+	if x.there {
+		m.r.ObservePresent(x.s)
+	} else {
+		m.r.ObserveDeleted(cm.ID, x.s.UID, x.s.ResourceVersion)
 	}
 }
 

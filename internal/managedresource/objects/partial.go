@@ -36,8 +36,8 @@ func (l *Tracker) retryLocked(r *record) (retried bool) {
 	}
 	r.rare.partial = time.Time{}
 	l.completeRareLocked(r)
-	r.certainty, r.retryPartial = stale, true
-	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
+	r.staleForAllLocked()
+	r.retryPartial = true
 	return true
 }
 

@@ -25,7 +25,7 @@ type certainty uint8
 const (
 	unverified certainty = iota // unknown, and no check is due
 	verified                    // in sync
-	stale                       // the last owner must check it
+	stale                       // an owner must check it
 )
 
 // kind and name are a ID in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
@@ -35,9 +35,6 @@ type name struct {
 	namespace unique.Handle[string]
 	name      string
 }
-
-// isElsewhere reports whether an object has another namespace than one that names none.
-func isElsewhere(k kind, n name) bool { return n.namespace.Value() != PlaceOf(k.Value().Kind, "") }
 
 func split(key ID) (kind, name) {
 	return unique.Make(key.GroupKind()), name{unique.Make(key.Namespace), key.Name}
@@ -51,7 +48,7 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //     verdicts describe the object at that version. An older report changes nothing, whatever the state.
 //   - verified means present, and that the version that was compared with the desired state is the one at
 //     resourceVersion, or has the same uid and digest. A verification of an older version verifies nothing.
-//   - stale means that the record is in the dirty set of its last owner.
+//   - stale means that the record is in the dirty set of one of its owners at least.
 //   - missingFromList means missing, as of the resourceVersion of a list by label: the object may exist without the
 //     label, in an older version.
 //   - unlabelledLive means present, because a request found the object though lists or watches had reported that it is
@@ -85,8 +82,8 @@ type record struct {
 	// writes counts the open tickets to apply the object, also of runs that only read it.
 	writes uint8
 	untold bool
-	// passed counts the first owners, which could not check the object since it was last verified.
-	passed uint16
+	// hasWriter is true if the writer is known: it is the first of the owners then.
+	hasWriter bool
 	// era counts the times that all knowledge was called into question. Answers to earlier requests leave the object
 	// stale.
 	era uint16
@@ -112,8 +109,8 @@ type record struct {
 	// rare is nil for most objects.
 	rare *rare
 
-	// owners ends with the owner that began to track or verified the object last: this owner is notified of drift, so
-	// that two owners do not fight (MRB-16). There is always at least one owner.
+	// owners are the ManagedResources that have the object; there is always at least one. All are notified of drift, and
+	// only the writer repairs it (MRB-16): the one that verified the object last.
 	owners []*ownerRecord
 }
 
@@ -125,10 +122,8 @@ type ownerRecord struct {
 	unlabelled map[*record]struct{}
 	// versions has the objects whose version here differs from the record's.
 	versions map[*record]unique.Handle[string]
-	// run has the claims of a run that is under way, nil if there is none; dropped has the objects that the last plan
-	// left out.
-	run     *run
-	dropped dropped
+	// run has the claims of a run that is under way, nil if there is none.
+	run *run
 }
 
 // verdict is the health of an object in a version; nil is healthy and rolled out.
@@ -202,12 +197,47 @@ func (r *record) changedLocked(notify *notices) {
 	r.outOfSyncLocked(notify)
 }
 
-// outOfSyncLocked marks an object as stale, and notifies the ManagedResource that has to check it, once no write of
-// ours is under way.
+// outOfSyncLocked marks an object as stale, and notifies the ManagedResources that have it, once no write of ours is
+// under way.
 func (r *record) outOfSyncLocked(notify *notices) {
-	r.certainty = stale
-	r.owners[len(r.owners)-1].dirty[r] = struct{}{}
+	r.staleForAllLocked()
 	r.tellLocked(notify)
+}
+
+func (r *record) staleForAllLocked() {
+	r.certainty = stale
+	for _, o := range r.owners {
+		o.dirty[r] = struct{}{}
+	}
+}
+
+// checkedLocked records that an owner need not check a stale object any more.
+func (r *record) checkedLocked(o *ownerRecord) {
+	delete(o.dirty, r)
+	if r.certainty == stale && !slices.ContainsFunc(r.owners, r.isDirtyFor) {
+		r.certainty, r.retryPartial, r.untold = unverified, false, false
+	}
+}
+
+// writer returns the owner that repairs the object; nil if that is not known.
+func (r *record) writer() *ownerRecord {
+	if r.hasWriter {
+		return r.owners[0]
+	}
+	return nil
+}
+
+// setWriterLocked sets the writer; nil is unknown.
+func (r *record) setWriterLocked(o *ownerRecord) {
+	i := slices.Index(r.owners, o)
+	if r.hasWriter = i >= 0; r.hasWriter {
+		r.owners[0], r.owners[i] = r.owners[i], r.owners[0]
+	}
+}
+
+func (r *record) isDirtyFor(o *ownerRecord) bool {
+	_, dirty := o.dirty[r]
+	return dirty
 }
 
 // unverifyLocked takes back that the object is in sync; a stale object stays stale.
@@ -221,8 +251,11 @@ func (r *record) tellLocked(notify *notices) {
 	if r.untold = r.writes > 0; r.untold {
 		return
 	}
-	o := r.owners[len(r.owners)-1]
-	notify.drift = append(notify.drift, drift{o.owner, r.key()})
+	for _, o := range r.owners {
+		if r.isDirtyFor(o) {
+			notify.drift = append(notify.drift, drift{o.owner, r.key()})
+		}
+	}
 }
 
 func (r *record) revision() Revision {

@@ -121,8 +121,7 @@ func (r *record) compareAnewLocked() {
 	r.unverifyLocked()
 }
 
-// End ends the ticket, once. Subscribers are notified of an object that is stale then, and the runs that were busy
-// because of a deletion or a hand-over are woken.
+// End ends the ticket, once. Subscribers are notified of an object that is stale then.
 func (t *Ticket) End() {
 	l := t.tracker
 	l.update(func(notify *notices) {
@@ -150,7 +149,5 @@ func (t *Ticket) End() {
 				delete(l.handOvers, under)
 			}
 		}
-		notify.ready = l.waiting[t.id]
-		delete(l.waiting, t.id)
 	})
 }

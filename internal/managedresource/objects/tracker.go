@@ -26,8 +26,10 @@ type Observation struct {
 	Since Revision
 	// Digest is a digest of all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
-	// Desired is a digest of the desired state that the object was compared with; only MarkInSync needs it.
-	Desired uint64
+	// Desired is a digest of the desired state that the object was compared with. CreateOnly is true if the ManagedResource
+	// created the object only once, and does not repair it. Only MarkInSync needs them.
+	Desired    uint64
+	CreateOnly bool
 	// RetryPartial is the time to write the object once more, if the API server is known to have kept only a part of
 	// the write; else zero. Only MarkInSync needs it.
 	RetryPartial time.Time
@@ -43,22 +45,16 @@ type Observation struct {
 
 // Tracker is safe for concurrent use.
 type Tracker struct {
-	mu      sync.Mutex
-	records map[kind]map[name]*record
-	// elsewhere counts, by kind, the records of objects in other namespaces than the default one.
-	elsewhere map[kind]int
-	owners    map[Owner]*ownerRecord
-	listings  uint32
+	mu       sync.Mutex
+	records  map[kind]map[name]*record
+	owners   map[Owner]*ownerRecord
+	listings uint32
 	// rares are the records that have a rare part.
 	rares map[*record]struct{}
 	// repairDelay is managedResource.driftRepairDelay.
 	repairDelay time.Duration
-	// handOvers counts the hand-overs that are under way; waiting has the ManagedResources whose runs were busy, by
-	// object.
+	// handOvers counts the hand-overs that are under way.
 	handOvers map[handOver]int
-	waiting   map[ID][]Owner
-	// inventories are those of ManagedResources that are not wholly on record, or are ignored.
-	inventories map[Owner]inventory
 
 	subscriber Subscriber
 }
@@ -66,14 +62,11 @@ type Tracker struct {
 // New returns an empty tracker.
 func New() *Tracker {
 	return &Tracker{
-		records:     map[kind]map[name]*record{},
-		elsewhere:   map[kind]int{},
-		owners:      map[Owner]*ownerRecord{},
-		rares:       map[*record]struct{}{},
-		handOvers:   map[handOver]int{},
-		waiting:     map[ID][]Owner{},
-		inventories: map[Owner]inventory{},
-		subscriber: Subscriber{Drift: func(Owner, ID) {}, Verdict: func(Owner) {}, Ready: func(Owner) {},
+		records:   map[kind]map[name]*record{},
+		owners:    map[Owner]*ownerRecord{},
+		rares:     map[*record]struct{}{},
+		handOvers: map[handOver]int{},
+		subscriber: Subscriber{Drift: func(Owner, ID) {}, Verdict: func(Owner) {},
 			VersionsWentBackwards: func() {}},
 	}
 }
@@ -84,8 +77,6 @@ type Subscriber struct {
 	// Drift is called when an object of a ManagedResource may have drifted, Verdict when the verdict about one changed.
 	Drift   func(Owner, ID)
 	Verdict func(Owner)
-	// Ready is called when a run that was busy may begin again.
-	Ready func(Owner)
 	// VersionsWentBackwards is called when an answer proves that resource versions were turned back.
 	VersionsWentBackwards func()
 }
@@ -99,9 +90,6 @@ func (l *Tracker) Subscribe(s Subscriber) {
 	}
 	if s.Verdict != nil {
 		l.subscriber.Verdict = s.Verdict
-	}
-	if s.Ready != nil {
-		l.subscriber.Ready = s.Ready
 	}
 	if s.VersionsWentBackwards != nil {
 		l.subscriber.VersionsWentBackwards = s.VersionsWentBackwards
@@ -139,14 +127,12 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
 	}
 	for _, r := range before.records {
 		if _, kept := wanted[r]; !kept {
-			delete(o.dirty, r)
 			l.dropOwnerLocked(r, o, notify)
 		}
 	}
 	for _, r := range o.records {
 		l.labelledLocked(r, notify)
 	}
-	l.recordedLocked(owner)
 	if len(refs) == 0 {
 		delete(l.owners, owner)
 	}
@@ -183,9 +169,6 @@ func (l *Tracker) recordLocked(ref Ref) *record {
 	if r == nil {
 		r = &record{kind: k, name: n, version: versionOf(ref), since: l.listings}
 		byName[n] = r
-		if isElsewhere(k, n) {
-			l.elsewhere[k]++
-		}
 	}
 	return r
 }
@@ -203,17 +186,15 @@ func (l *Tracker) findLocked(key ID) *record {
 	return l.records[k][n]
 }
 
-// dropOwnerLocked removes an owner from an object; if it was the last one, the owner that succeeds it must check the
-// object.
+// dropOwnerLocked removes an owner from an object. If it may have been the writer, the others must check the object.
 func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
-	wasLast := len(r.owners) > 0 && r.owners[len(r.owners)-1] == o
-	if at := slices.Index(r.owners, o); at >= 0 && at < int(r.passed) {
-		r.passed-- // It was asked, and the others are still to be.
-	}
+	r.checkedLocked(o)
+	mayKeep := !r.hasWriter || r.owners[0] == o
 	r.owners = slices.DeleteFunc(r.owners, func(other *ownerRecord) bool { return other == o })
 	l.claimEndsLocked(r, o)
 	if len(r.owners) > 0 {
-		if wasLast {
+		if mayKeep {
+			r.hasWriter = false
 			r.outOfSyncLocked(notify)
 		}
 		l.labelledLocked(r, notify)
@@ -221,12 +202,8 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 	}
 	delete(l.rares, r)
 	delete(l.records[r.kind], r.name)
-	if isElsewhere(r.kind, r.name) {
-		l.elsewhere[r.kind]--
-	}
 	if len(l.records[r.kind]) == 0 {
 		delete(l.records, r.kind)
-		delete(l.elsewhere, r.kind)
 	}
 }
 
@@ -237,13 +214,16 @@ func (l *Tracker) MarkInSync(owner Owner, s Observation) {
 }
 
 func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notify *notices) {
+	if s.CreateOnly && len(r.owners) > 1 {
+		l.keptLocked(r, o, s, notify) // Another owner compares it.
+		return
+	}
 	if r.turnBackLocked(s, notify) {
 		return
 	}
 	if r.missingFromList && r.is(s.Since) {
 		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
 	}
-	r.lastLocked(o)
 	if r.outdates(s) || s.Since.era != r.era || s.Since.asked != r.asked {
 		if r.certainty == verified && r.desired == s.Desired {
 			return // A later version has been compared with the same since.
@@ -264,13 +244,34 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 	r.uid = s.UID
 	l.setHoldLocked(r, s.Hold)
 	r.state, r.digest, r.desired, r.certainty = present, s.Digest, s.Desired, verified
-	r.missingFromList, r.unlabelledLive, r.passed, r.untold = false, false, 0, false
+	r.missingFromList, r.unlabelledLive, r.untold = false, false, false
+	if s.CreateOnly {
+		o = nil // It repairs nothing.
+	}
+	r.setWriterLocked(o)
 	l.notePartialLocked(r, s.RetryPartial)
 	for _, o := range r.owners {
 		delete(o.dirty, r)
 	}
 	if changed {
 		notify.judge(r)
+	}
+}
+
+// MarkKept reports that another ManagedResource keeps an object, as a read found it; without a resource version the
+// object is missing. The owner need not check the object until it changes.
+func (l *Tracker) MarkKept(owner Owner, s Observation) {
+	l.updateObject(s.ID, func(r *record, notify *notices) { l.keptLocked(r, l.owners[owner], s, notify) })
+}
+
+func (l *Tracker) keptLocked(r *record, o *ownerRecord, s Observation, notify *notices) {
+	found := s.ResourceVersion != ""
+	if found {
+		l.seenLocked(r, s, notify)
+	}
+	isOutdated := found && r.outdates(s) || !found && !r.is(s.Since)
+	if o != nil && !isOutdated && s.Since.era == r.era && s.Since.asked == r.asked {
+		r.checkedLocked(o)
 	}
 }
 
@@ -422,8 +423,6 @@ func (l *Tracker) Progress(owner Owner) (progress Progress) {
 type notices struct {
 	drift    []drift
 	verdicts []Owner
-	// ready are the ManagedResources whose runs were busy.
-	ready []Owner
 	// versionsWentBackwards is true if an answer proved that.
 	versionsWentBackwards bool
 }
@@ -440,7 +439,7 @@ func (n *notices) judge(r *record) {
 }
 
 func (n *notices) send(l *Tracker) {
-	if len(n.drift) == 0 && len(n.verdicts) == 0 && len(n.ready) == 0 && !n.versionsWentBackwards {
+	if len(n.drift) == 0 && len(n.verdicts) == 0 && !n.versionsWentBackwards {
 		return
 	}
 	l.mu.Lock()
@@ -451,9 +450,6 @@ func (n *notices) send(l *Tracker) {
 	}
 	for _, owner := range n.verdicts {
 		subscriber.Verdict(owner)
-	}
-	for _, owner := range n.ready {
-		subscriber.Ready(owner)
 	}
 	if n.versionsWentBackwards {
 		subscriber.VersionsWentBackwards()

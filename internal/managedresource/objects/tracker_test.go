@@ -226,30 +226,52 @@ func TestDrift(t *testing.T) {
 			}
 			r.Written(cm.ID)
 		}, "[ns/one]"},
-		"MRB-16 the last of two is told": {func(r *recorder) {
+		"MRB-16 both of two are notified": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, []Ref{cm})
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-		}, "[ns/two]"},
-		"MRB-16 who keeps it is told from now on": {func(r *recorder) {
+		}, "[ns/one ns/two]"},
+		"MRB-16 one that found it kept is notified of the next change": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr2, mr1, Observation{ID: cm.ID})
-			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
-			r.ObservePresent(sighting(cm, "u", "7", 0))
-		}, "[ns/two ns/one ns/one]"},
-		"MRB-16 who keeps it is not on record": {func(r *recorder) {
-			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.MarkKept(mr1, sighting(cm, "u", "6", 0))
+			r.MarkInSync(mr2, sighting(cm, "u", "7", 0))
+			r.ObservePresent(sighting(cm, "u", "8", 0))
+		}, "[ns/two ns/one ns/two ns/one]"},
+		"MRB-16 a verified object is nobody's work": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			r.ObservePresent(sighting(cm, "u", "5", 0))
 			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.Transfer(mr1, mr2, Observation{ID: cm.ID})
-			r.ObservePresent(sighting(cm, "u", "7", 0))
-		}, "[ns/one ns/one]"},
-		"MRB-16 the heir is told": {func(r *recorder) {
+			r.MarkInSync(mr2, sighting(cm, "u", "6", 0))
+			r.MarkKept(mr1, sighting(cm, "u", "6", 0))
+		}, "[ns/one ns/two]"},
+		"MRB-16 the writer leaves": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.Track(mr2, nil)
 		}, "[ns/one]"},
+		"MRB-16 another one leaves": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
+			r.Track(mr2, nil)
+		}, "[]"},
+		"MRB-16 one that found it kept is notified when the writer, which never verified it, leaves": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.MarkKept(mr1, sighting(cm, "u", "5", 0))
+			r.Track(mr2, nil)
+		}, "[ns/one]"},
+		"MR-30 one that creates it only once leaves it to the other": {func(r *recorder) {
+			r.Track(mr2, []Ref{cm})
+			created := sighting(cm, "u", "5", 0)
+			created.CreateOnly = true
+			r.ObserveDeleted(cm.ID, "", "4")
+			r.MarkInSync(mr1, created)
+			if len(r.Progress(mr1).OutOfSync) > 0 || len(r.Progress(mr2).OutOfSync) != 1 {
+				panic("the other one need not check it")
+			}
+		}, "[ns/one ns/two]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -400,34 +422,6 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 	}
 }
 
-// MRB-16: what the last ManagedResource that has an object cannot look at is left to the others, each asked once.
-func TestPass(t *testing.T) {
-	r := newRecorder(nil)
-	r.Track(mr1, []Ref{cm})
-	r.Track(mr2, []Ref{cm})
-	r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
-	all := func(ID) bool { return true }
-	r.PassAllOutOfSync(mr2, all) // Nothing is in doubt.
-	r.ObserveDeleted(cm.ID, "u", "6")
-	r.PassAllOutOfSync(mr2, func(ID) bool { return false }) // It is able to.
-	for range 3 {
-		r.PassAllOutOfSync(mr2, all)
-		r.PassAllOutOfSync(mr1, all)
-	}
-	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one]"; got != want {
-		t.Errorf("drift was told to %s, want %s", got, want)
-	}
-	r.MarkInSync(mr1, sighting(cm, "v", "7", 0))
-	r.ObservePresent(sighting(cm, "v", "8", 0))
-	r.PassAllOutOfSync(mr1, all)
-	if got, want := fmt.Sprint(r.drift), "[ns/two ns/one ns/one ns/two]"; got != want {
-		t.Errorf("after a repair drift was told to %s, want %s", got, want)
-	}
-	if dirty := r.Progress(mr2).OutOfSync; len(dirty) != 1 {
-		t.Errorf("the one that is asked has %v in doubt, want the object", dirty)
-	}
-}
-
 // MRB-8: what the API server kept a part of only is in doubt again when its time comes, which the sweep finds, or at once when its kind changes, which
 // is told. It is looked at once, and is no drift; nobody remembers it when it is gone, or as it should be.
 func TestPartlyKept(t *testing.T) {
@@ -485,61 +479,6 @@ func TestPartlyKept(t *testing.T) {
 				t.Error("it is remembered")
 			}
 		})
-	}
-}
-
-// MRB-16: however many ManagedResources have an object, and all cannot look at it, each is asked once.
-func TestPassEndsAmongMany(t *testing.T) {
-	r := newRecorder(nil)
-	const many = 300
-	for i := range many {
-		r.Track(Owner{Namespace: "ns", Name: fmt.Sprint(i)}, []Ref{cm})
-	}
-	r.MarkOutOfSync(cm.ID)
-	asked := 0
-	for ; asked < len(r.drift) && asked < 3*many; asked++ {
-		r.PassAllOutOfSync(r.drift[asked], everyKey)
-	}
-	if asked != many {
-		t.Errorf("%d that all cannot look were asked %d times", many, asked)
-	}
-}
-
-// MRB-16: who does not put an object right passes on what another one has passed on, and nothing else.
-func TestPassOn(t *testing.T) {
-	r := newRecorder(nil)
-	mr3 := Owner{Namespace: "ns", Name: "three"}
-	for _, owner := range []Owner{mr1, mr2, mr3} {
-		r.Track(owner, []Ref{cm})
-	}
-	r.MarkInSync(mr3, sighting(cm, "u", "5", 0))
-	r.ObserveDeleted(cm.ID, "u", "6")
-	if r.PassOutOfSync(mr3, mr1, cm.ID) {
-		t.Error("nobody has passed it on")
-	}
-	r.PassAllOutOfSync(mr3, everyKey)
-	if !r.PassOutOfSync(mr2, mr1, cm.ID) || !r.PassOutOfSync(mr1, mr2, cm.ID) {
-		t.Error("it is not passed on")
-	}
-	if got, want := fmt.Sprint(r.drift), "[ns/three ns/two ns/one]"; got != want || len(r.Progress(mr1).OutOfSync) != 1 {
-		t.Errorf("drift was told to %s, want %s; the last one that was asked has %v in doubt", got, want, r.Progress(mr1).OutOfSync)
-	}
-}
-
-// MRB-16: with nothing in doubt nothing is passed on, also if the keeper is not on record.
-func TestPassOnWithoutDoubt(t *testing.T) {
-	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
-	ignored := Owner{Namespace: "ns", Name: "ignored"}
-	for range 3 {
-		for _, owner := range []Owner{mr1, mr2} {
-			r.MarkInSync(owner, sighting(cm, "u", "5", 0))
-			if r.PassOutOfSync(owner, ignored, cm.ID) {
-				t.Errorf("%s has passed something on", owner)
-			}
-		}
-	}
-	if len(r.drift) != 0 {
-		t.Errorf("drift was told to %s", r.drift)
 	}
 }
 
@@ -692,15 +631,7 @@ func TestPropertyDoubtHasSomebody(t *testing.T) {
 					r.MarkInSync(one, next(t))
 				}
 			},
-			"it is left to the other": func(t *rapid.T) {
-				if one := owner.Draw(t, "owner"); one == mr1 {
-					r.Transfer(mr1, mr2, Observation{ID: cm.ID})
-				} else {
-					r.Transfer(mr2, mr1, Observation{ID: cm.ID})
-				}
-			},
-			"one cannot look":        func(t *rapid.T) { r.PassAllOutOfSync(owner.Draw(t, "owner"), everyKey) },
-			"one puts nothing right": func(t *rapid.T) { r.PassOutOfSync(owner.Draw(t, "owner"), owner.Draw(t, "keeper"), cm.ID) },
+			"it is kept by the other": func(t *rapid.T) { r.MarkKept(owner.Draw(t, "owner"), next(t)) },
 			"": func(t *rapid.T) {
 				if r.Get(cm.ID).OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")
@@ -719,8 +650,6 @@ func TestPropertyDoubtHasSomebody(t *testing.T) {
 		}
 	})
 }
-
-func everyKey(ID) bool { return true }
 
 // A hundred thousand objects have a record each, which the allocator rounds up to the next of its sizes: 192 bytes, then 208.
 func TestSizeOfRecord(t *testing.T) {
@@ -743,7 +672,7 @@ func TestTracker_PanicUnderLock(t *testing.T) {
 		l.KindEnded(cm.GroupKind(), func(Ref) bool { panic("on purpose") })
 	}()
 	released := make(chan struct{})
-	go func() { l.SeeInventory(mr1, nil, false); close(released) }()
+	go func() { l.Track(mr1, nil); close(released) }()
 	select {
 	case <-released:
 	case <-time.After(10 * time.Second):

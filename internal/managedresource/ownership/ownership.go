@@ -5,13 +5,11 @@
 // created for a ManagedResource. The package must not know how claims are found, nor what a request costs. The rules
 // (MRB-16, MRX-5, MRX-6):
 //
-//	 the object that a ManagedResource applies                                     | its owner
-//	-------------------------------------------------------------------------------+------------------------------------------------
-//	 it is new in the inventory                                                    | the ManagedResource itself: it takes the object over
-//	 the inventory has it, and its origin names another one that keeps it          | the one that the origin names
-//	 it is created only once (MR-30), and its origin names one that keeps it       | the one that the origin names
-//	 it is created only once (MR-30), and another one keeps and repairs it         | the next owner
-//	 otherwise                                                                     | the ManagedResource itself
+//	 the object that a ManagedResource applies                                      | its owner, which alone writes it
+//	--------------------------------------------------------------------------------+-----------------------------------------------------
+//	 it is new in the inventory, and not created only once (MR-30)                  | the ManagedResource itself: it takes the object over
+//	 its origin names another ManagedResource that keeps it, and repairs it         | the one that the origin names
+//	 otherwise                                                                      | the ManagedResource itself
 //
 // The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs it
 // comes before a claim that creates it only once; a claim that is not ignored comes before an ignored one; then the
@@ -34,10 +32,9 @@ import (
 type Claim struct {
 	Owner types.NamespacedName
 	ID    objects.ID
-	// Keeps is true if the ManagedResource goes on having the object.
+	// Keeps is true if the ManagedResource goes on having the object: it is not being deleted, and no run of it that is
+	// under way deletes, hands over or releases the object.
 	Keeps bool
-	// Releases is true if a run that is under way deletes, hands over or releases the object.
-	Releases bool
 	// CreateOnly is true if the ManagedResource creates the object only once (MR-30), and does not repair it; Ignored if
 	// it repairs nothing at present.
 	CreateOnly, Ignored bool
@@ -91,33 +88,9 @@ func (o Origin) names(owner types.NamespacedName) bool {
 // isNamed reports whether the origin names any ManagedResource.
 func (o Origin) isNamed() bool { return o.Source == ThisSource || o.Source == AnotherSource }
 
-// How is the way in which a ManagedResource applies an object.
-type How int
-
-// Ways to apply an object.
-const (
-	// AsNew is an object that the inventory does not have, or has as planned only.
-	AsNew How = iota
-	// AsRecorded is an object that the inventory has.
-	AsRecorded
-	// CreateOnly is an object that is created only once (MR-30).
-	CreateOnly
-)
-
-// Owner returns the claim of the other ManagedResource that owns an object which a ManagedResource applies; false if
-// the object is its own.
-func Owner(claims []Claim, origin Origin, how How) (Claim, bool) {
-	if how == AsNew {
-		return Claim{}, false
-	}
-	named := slices.IndexFunc(claims, func(c Claim) bool { return c.Keeps && !c.CreateOnly && origin.names(c.Owner) })
-	if named >= 0 {
-		return claims[named], true
-	}
-	if next, found := NextOwner(claims); how == CreateOnly && found && !next.CreateOnly {
-		return next, true
-	}
-	return Claim{}, false
+// IsKept reports whether another ManagedResource, which the origin names, owns an object and repairs it.
+func IsKept(claims []Claim, origin Origin) bool {
+	return slices.ContainsFunc(claims, func(c Claim) bool { return c.Keeps && !c.CreateOnly && origin.names(c.Owner) })
 }
 
 // NextOwner returns the claim that an object goes to if its owner leaves it; false if no claim keeps it.
@@ -172,8 +145,6 @@ const (
 	Keep Action = iota
 	// HandOver makes another ManagedResource the origin of the object.
 	HandOver
-	// Wait leaves the decision to the next run: another ManagedResource leaves the object, too, and is its origin.
-	Wait
 	// Delete deletes the object.
 	Delete
 )
@@ -214,16 +185,8 @@ func Decide(left Left) Verdict {
 
 // foreign returns the verdict about an object that is not proven to be ours, and that no other ManagedResource keeps.
 func (left Left) foreign() Verdict {
-	has, releases := false, true
-	for _, claim := range left.Claims {
-		if left.Origin.names(claim.Owner) {
-			has, releases = true, releases && claim.Releases
-		}
-	}
 	switch {
-	case has && releases:
-		return Verdict{Action: Wait}
-	case has:
+	case slices.ContainsFunc(left.Claims, func(c Claim) bool { return left.Origin.names(c.Owner) }):
 		return Verdict{Why: "it now belongs to ManagedResource " + left.Origin.Text}
 	case left.Origin.Source != NoOrigin:
 		return Verdict{Why: "its origin is " + left.Origin.Text} // Another owner has it, whoever created it.

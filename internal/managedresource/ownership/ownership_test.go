@@ -10,39 +10,34 @@ import (
 
 func mr(name string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: name} }
 
-// claim is that of a ManagedResource, with flags: k keeps, l leaves, o creates only once, i is ignored.
+// claim is that of a ManagedResource, with flags: k keeps, o creates only once, i is ignored.
 func claim(name, flags string) Claim {
 	has := func(flag string) bool { return strings.Contains(flags, flag) }
-	return Claim{Owner: mr(name), Keeps: has("k"), Releases: has("l"), CreateOnly: has("o"), Ignored: has("i")}
+	return Claim{Owner: mr(name), Keeps: has("k"), CreateOnly: has("o"), Ignored: has("i")}
 }
 
 func here(name string) Origin { return Origin{ThisSource, mr(name), "n/" + name} }
 
 var elsewhere = Origin{AnotherSource, mr("m"), "x:n/m"}
 
-func TestOwner(t *testing.T) {
+func TestIsKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims []Claim
 		origin Origin
-		how    How
-		want   string
+		want   bool
 	}{
-		"MRB-16/a new object is taken over":                           {[]Claim{claim("a", "k")}, here("a"), AsNew, ""},
-		"MRB-16/the origin names one that keeps it":                   {[]Claim{claim("a", "k"), claim("b", "k")}, here("b"), AsRecorded, "b"},
-		"MRB-16/the origin names the first that keeps it":             {[]Claim{claim("a", "k"), claim("b", "k")}, here("a"), AsRecorded, "a"},
-		"MRB-16/the origin names one that keeps it no more":           {[]Claim{claim("a", "")}, here("a"), AsRecorded, ""},
-		"MRB-16/the origin names one that creates it only once":       {[]Claim{claim("a", "ko")}, here("a"), AsRecorded, ""},
-		"MRB-16/the origin names one without a claim":                 {[]Claim{claim("a", "k")}, here("b"), AsRecorded, ""},
-		"MRB-16/the origin is of another source":                      {[]Claim{claim("m", "k")}, elsewhere, AsRecorded, ""},
-		"MRB-16/an origin that cannot be parsed names no other owner": {[]Claim{claim("a", "k")}, Origin{Source: Unreadable, Text: "x"}, AsRecorded, ""},
-		"MR-30/created once, and the origin names one that keeps it":  {[]Claim{claim("a", "k"), claim("b", "k")}, here("b"), CreateOnly, "b"},
-		"MR-30/created once, and another one repairs it":              {[]Claim{claim("a", "k")}, Origin{}, CreateOnly, "a"},
-		"MR-30/created once by all":                                   {[]Claim{claim("a", "ko")}, Origin{}, CreateOnly, ""},
-		"MR-30/created once, and the others leave it":                 {[]Claim{claim("a", "l")}, here("a"), CreateOnly, ""},
+		"MRB-16/the origin names one that keeps it":                   {[]Claim{claim("a", "k"), claim("b", "k")}, here("b"), true},
+		"MRB-16/the origin names an ignored one that keeps it":        {[]Claim{claim("a", "ki")}, here("a"), true},
+		"MRB-16/the origin names one that keeps it no more":           {[]Claim{claim("a", ""), claim("b", "k")}, here("a"), false},
+		"MRB-16/the origin names one that creates it only once":       {[]Claim{claim("a", "ko")}, here("a"), false},
+		"MRB-16/the origin names one without a claim":                 {[]Claim{claim("a", "k")}, here("b"), false},
+		"MRB-16/the origin is of another source":                      {[]Claim{claim("m", "k")}, elsewhere, false},
+		"MRB-16/an origin that cannot be parsed names no other owner": {[]Claim{claim("a", "k")}, Origin{Source: Unreadable, Text: "x"}, false},
+		"MRB-16/an object without origin":                             {[]Claim{claim("a", "k")}, Origin{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, found := Owner(tc.claims, tc.origin, tc.how); got.Owner.Name != tc.want || found != (tc.want != "") {
-				t.Errorf("its owner is %q, want %q", got.Owner.Name, tc.want)
+			if got := IsKept(tc.claims, tc.origin); got != tc.want {
+				t.Errorf("kept by another one: %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -54,7 +49,7 @@ func TestNextOwner(t *testing.T) {
 		want   string
 	}{
 		"MRB-16/nobody":                                         {nil, ""},
-		"MRB-16/nobody keeps it":                                {[]Claim{claim("a", ""), claim("b", "l")}, ""},
+		"MRB-16/nobody keeps it":                                {[]Claim{claim("a", ""), claim("b", "")}, ""},
 		"MRB-16/the first by name":                              {[]Claim{claim("b", "k"), claim("a", "k")}, "a"},
 		"MRB-16/one that repairs it":                            {[]Claim{claim("a", "ko"), claim("b", "k")}, "b"},
 		"MRB-16/one that is not ignored":                        {[]Claim{claim("a", "ki"), claim("b", "k")}, "b"},
@@ -85,12 +80,10 @@ func TestDecide(t *testing.T) {
 		"MRX-5/the origin of another one without a claim":     {Left{Origin: here("a"), Created: true}, Keep, "", "its origin is n/a"},
 		"MRX-5/the origin of another one that has it":         {Left{Origin: here("a"), Claims: []Claim{claim("a", "")}}, Keep, "", "belongs to ManagedResource n/a"},
 		"MRX-5/the origin of another one that keeps it":       {Left{Origin: here("a"), Claims: other}, Keep, "", "ManagedResource n/a has it"},
-		"MRB-16/the origin of another one that leaves it":     {Left{Origin: here("a"), Claims: []Claim{claim("a", "l")}}, Wait, "", ""},
-		"MRB-16/one entry of it is left, another one is not":  {Left{Origin: here("a"), Claims: []Claim{claim("a", "l"), claim("a", "")}}, Keep, "", "belongs to"},
 		"MRB-16/our origin, and another one keeps it":         {Left{Origin: here("m"), Claims: other}, HandOver, "a", "has it, too"},
 		"MRB-16/created for it, and another one keeps it":     {Left{Created: true, Claims: other}, HandOver, "a", "has it, too"},
 		"MRB-16/handed over though it must not be deleted":    {Left{Origin: here("m"), Claims: other, KeepObject: true, Collected: true}, HandOver, "a", ""},
-		"MRB-16/our origin, and another one leaves it":        {Left{Origin: here("m"), Claims: []Claim{claim("a", "l")}}, Delete, "", ""},
+		"MRB-16/our origin, and another one leaves it":        {Left{Origin: here("m"), Claims: []Claim{claim("a", "")}}, Delete, "", ""},
 		"MRX-5/it must not be deleted":                        {Left{Origin: here("m"), KeepObject: true}, Keep, "", "annotated with"},
 		"MRX-5/it must not be deleted, not even foreign ones": {Left{DeleteForeign: true, KeepObject: true}, Keep, "", "annotated with"},
 		"MRX-6/left to the garbage collector":                 {Left{Origin: here("m"), Collected: true}, Keep, "", "garbage collector"},
@@ -116,7 +109,7 @@ func TestPropertyOfDecisions(t *testing.T) {
 			DeleteForeign: rapid.Bool().Draw(t, "foreign")}
 		left.Origin = Origin{Source: Source(rapid.IntRange(0, 3).Draw(t, "source")), Owner: mr(rapid.SampledFrom(names).Draw(t, "origin")), Text: "x"}
 		for range rapid.IntRange(0, 3).Draw(t, "claims") {
-			flags := rapid.SampledFrom([]string{"", "k", "ko", "ki", "koi", "l", "lo"}).Draw(t, "flags")
+			flags := rapid.SampledFrom([]string{"", "o", "k", "ko", "ki", "koi"}).Draw(t, "flags")
 			left.Claims = append(left.Claims, claim(rapid.SampledFrom(names[:2]).Draw(t, "owner"), flags))
 		}
 		got := Decide(left)
@@ -130,10 +123,6 @@ func TestPropertyOfDecisions(t *testing.T) {
 		case HandOver:
 			if !ours || !kept || got.To != next {
 				t.Fatalf("MRB-16: handed to %s: %+v", got.To.Owner, left)
-			}
-		case Wait:
-			if ours || kept {
-				t.Fatalf("MRB-16: it waits: %+v", left)
 			}
 		case Keep:
 			if got.Why == "" {

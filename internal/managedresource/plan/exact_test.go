@@ -45,7 +45,7 @@ func TestPendingHasBothLabels(t *testing.T) {
 	}
 	old := plan(t, configMap("labels: {both: old, old: x}, annotations: {both: old, old: x}"), nil).Inventory
 	p := plan(t, configMap("labels: {both: new, new: z}, annotations: {both: new, new: z}"), old)
-	pending := p.Pending(old, nobody)
+	pending := p.Pending(old)
 	want := map[string]string{"both": "old", "old": "x", "new": "z"}
 	if diff := cmp.Diff(want, pending[0].Annotations); diff != "" {
 		t.Errorf("MRB-3: annotations: %s", diff)

@@ -57,6 +57,9 @@ type Desired struct {
 	hadHold bool
 }
 
+// IsNew reports whether the inventory does not have the object, or has it as planned only.
+func (d *Desired) IsNew() bool { return d.Old == nil || meta.Tentative(d.Old) }
+
 // Name names the object in messages.
 func (d *Desired) Name() string { return NameOf(d.Unstructured) }
 
@@ -147,7 +150,7 @@ func (p *planning) add(object decode.Object) error {
 		return nil
 	}
 	completed.Old = p.index.take(key)
-	if completed.CreateOnly && scope == ScopeCluster && (completed.Old == nil || meta.Tentative(completed.Old)) {
+	if completed.CreateOnly && scope == ScopeCluster && completed.IsNew() {
 		completed.Old = cmp.Or(p.index.recordElsewhere(key), completed.Old)
 	}
 	completed.recallCreation()
@@ -237,11 +240,9 @@ func (d *Desired) recallCreation() {
 // Pending returns the inventory to persist before the first write: all present entries and all planned ones. A present
 // entry keeps its old labels and annotations until its object is applied (MRB-3), and has the new ones, too.
 //
-// A new entry is tentative until then if its object carries no origin, as nothing else would name the owner of an
-// object that exists already, or if other ManagedResources have the object: their record must not change before the
-// write.
-func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference,
-	others func(*Desired) bool) []resourcesv1alpha1.ObjectReference {
+// A new entry is tentative until then: an object of another ManagedResource is taken over by the first write that
+// succeeds (MRB-16).
+func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[objects.ID]int, len(inventory))
 	for i := range inventory {
@@ -259,11 +260,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference,
 				pending[i].Annotations = withMore(pending[i].Annotations, object.Reference.Annotations)
 			}
 		} else {
-			entry := object.Reference
-			if object.CreateOnly || others(object) {
-				entry = meta.AsTentative(entry)
-			}
-			pending = append(pending, entry)
+			pending = append(pending, meta.AsTentative(object.Reference))
 		}
 	}
 	released := make(map[objects.ID]struct{}, len(p.Release))

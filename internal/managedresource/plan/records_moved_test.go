@@ -52,7 +52,7 @@ func TestRecordsThatMoved(t *testing.T) {
 			if got := p.Inventory[0]; meta.Tentative(&got) != c.planned || got.UID != c.uid || got.Namespace != "" {
 				t.Errorf("%s: after the run the entry is %+v", c.reason, got)
 			}
-			if got := p.Pending(old, nobody); len(got) != 1 || meta.Tentative(&got[0]) != c.planned || got[0].Namespace != "" {
+			if got := p.Pending(old); len(got) != 1 || meta.Tentative(&got[0]) != c.planned || got[0].Namespace != "" {
 				t.Errorf("%s: before the run the inventory is %+v", c.reason, got)
 			}
 		})

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,10 +10,11 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// All calls visit with every ManagedResource of the source, of whatever class, in its latest known form. It must not
-// be changed.
-func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.ManagedResource)) error {
-	if _, err := s.confirmUnanswered(ctx, types.NamespacedName{}); err != nil {
+// All calls visit with every ManagedResource of the source except for one, of whatever class, in its latest known form.
+// It must not be changed.
+func (s *Statuses) All(ctx context.Context, except types.NamespacedName,
+	visit func(*resourcesv1alpha1.ManagedResource)) error {
+	if err := s.confirmUnanswered(ctx, except); err != nil {
 		return err
 	}
 	list := &resourcesv1alpha1.ManagedResourceList{}
@@ -23,6 +23,9 @@ func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.Manage
 	}
 	for i := range list.Items {
 		mr := &list.Items[i]
+		if client.ObjectKeyFromObject(mr) == except {
+			continue
+		}
 		if w := s.writtenOf(client.ObjectKeyFromObject(mr)); w.counts(mr, s.clock.Now()) {
 			mr = w.mr
 		}
@@ -31,45 +34,17 @@ func (s *Statuses) All(ctx context.Context, visit func(*resourcesv1alpha1.Manage
 	return nil
 }
 
-// ForEachOther calls visit with the ManagedResources of keys, and with those that have a write with an unknown
-// outcome, except for one, in their latest known forms. They must not be changed.
-func (s *Statuses) ForEachOther(ctx context.Context, except types.NamespacedName, keys []types.NamespacedName,
-	visit func(*resourcesv1alpha1.ManagedResource)) error {
-	lost, err := s.confirmUnanswered(ctx, except)
-	if err != nil {
-		return err
-	}
-	visited := map[types.NamespacedName]struct{}{except: {}}
-	for _, key := range slices.Concat(keys, lost) {
-		if _, twice := visited[key]; twice {
-			continue
-		}
-		visited[key] = struct{}{}
-		mr, err := s.Get(ctx, key)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		visit(mr)
-	}
-	return nil
-}
-
-// confirmUnanswered reads the ManagedResources that have a write with an unknown outcome from the API server, and returns
-// them.
-func (s *Statuses) confirmUnanswered(ctx context.Context, except types.NamespacedName) ([]types.NamespacedName, error) {
-	lost := s.unknown()
-	for _, key := range lost {
+// confirmUnanswered reads the ManagedResources that have a write with an unknown outcome from the API server.
+func (s *Statuses) confirmUnanswered(ctx context.Context, except types.NamespacedName) error {
+	for _, key := range s.unknown() {
 		if key == except {
 			continue
 		}
 		if _, err := s.GetUncached(ctx, key); err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
+			return err
 		}
 	}
-	return lost, nil
+	return nil
 }
 
 // unknown returns the ManagedResources that have a write with an unknown outcome.

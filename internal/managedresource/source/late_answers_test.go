@@ -144,7 +144,7 @@ func TestLostWriteIsAskedAboutOnce(t *testing.T) {
 	}
 	reads = 0
 	for range 3 {
-		if err := statuses.ForEachOther(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "other"}, nil, func(*resourcesv1alpha1.ManagedResource) {}); err != nil {
+		if err := statuses.All(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "other"}, func(*resourcesv1alpha1.ManagedResource) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

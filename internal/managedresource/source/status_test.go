@@ -77,7 +77,7 @@ func TestWrittenFormsCount(t *testing.T) {
 		t.Errorf("Get went back to %s", got.ResourceVersion)
 	}
 	seen := ""
-	if err := s.All(t.Context(), func(mr *resourcesv1alpha1.ManagedResource) { seen = mr.ResourceVersion }); err != nil || seen != next.ResourceVersion {
+	if err := s.All(t.Context(), types.NamespacedName{}, func(mr *resourcesv1alpha1.ManagedResource) { seen = mr.ResourceVersion }); err != nil || seen != next.ResourceVersion {
 		t.Errorf("All went back to %s: %v", seen, err)
 	}
 	if again, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || again.ResourceVersion != next.ResourceVersion {

@@ -199,7 +199,6 @@ func TestDeletedWhileAnotherCreatesItOnceInAnotherVersion(t *testing.T) {
 			w.Track(wants, []objects.Ref{ref})
 			w.Track(once, []objects.Ref{refOld})
 			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
-			l.Transfer(once, wants, objects.Observation{ID: ref.ID})
 			verify(l, wants, ref)
 			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(widgets, "n", "a") })
 			end()

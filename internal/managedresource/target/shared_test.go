@@ -76,9 +76,8 @@ func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(once, wants, objects.Observation{ID: ref.ID}) // It puts it right.
-				w.Track(once, []objects.Ref{unlabelled})                 // As each run does at its end.
-				w.Track(once, nil)                                       // Its manifest has it no more.
+				w.Track(once, []objects.Ref{unlabelled}) // As each run does at its end.
+				w.Track(once, nil)                       // Its manifest has it no more.
 				w.mu.Lock()
 				a := w.active[scope{gvk: configMaps, namespace: "n", name: "a"}]
 				a.stop.Reset(0) // It has lingered for half a minute.
@@ -124,7 +123,6 @@ func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
 			if shared {
 				w.Track(once, []objects.Ref{unlabelled})
 				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				l.Transfer(once, wants, objects.Observation{ID: ref.ID})
 			}
 			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
 			verify(l, wants, ref)

@@ -70,7 +70,6 @@ func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
 	w.Track(wants, []objects.Ref{ref})
 	w.Track(once, []objects.Ref{unlabelled})
 	eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) && w.Covered(unlabelled) })
-	l.Transfer(once, wants, objects.Observation{ID: ref.ID})
 	verify(l, wants, ref)
 	end := s.gap(t, func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) }, func() { s.delete(configMaps, "n", "a") })
 	// The watch by name is still in its back-off when the other one is back.
@@ -121,7 +120,6 @@ func TestListTellsInEachVersion(t *testing.T) {
 				if tc.served {
 					eventually(t, "covered, too", func() bool { return w.Covered(refOld) })
 				}
-				l.Transfer(another, wants, objects.Observation{ID: ref.ID})
 			}
 			verify(l, wants, ref)
 			if tc.letGo {
