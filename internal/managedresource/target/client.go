@@ -225,11 +225,15 @@ func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unst
 // metadataOnly requests the metadata of the written object, in the cheapest form.
 const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-func resourcePath(resource schema.GroupVersionResource, namespace string) []string {
-	path := []string{"/apis", resource.Group, resource.Version}
-	if resource.Group == "" {
-		path = []string{"/api", resource.Version}
+func groupPath(gv schema.GroupVersion) []string {
+	if gv.Group == "" {
+		return []string{"/api", gv.Version}
 	}
+	return []string{"/apis", gv.Group, gv.Version}
+}
+
+func resourcePath(resource schema.GroupVersionResource, namespace string) []string {
+	path := groupPath(resource.GroupVersion())
 	if namespace != "" {
 		path = append(path, "namespaces", namespace)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,24 +76,25 @@ type mappings struct {
 	metrics *Metrics
 	client  rest.Interface
 
+	// asking shares the requests that are under way, so that many objects of a kind send one.
+	asking singleflight.Group
+
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*mapping
-	// asking has the questions that are under way, so that many objects of a kind ask once.
-	asking map[schema.GroupVersion]*question
+	// changes counts by group how often a kind was seen to change.
+	changes map[string]int
 }
 
-type question struct {
-	// stale is true if a kind of the group was seen to change after the request was sent: the answer may be from
-	// before.
-	stale  bool
-	done   chan struct{}
-	answer *metav1.APIResourceList
-	err    error
+// discovered has the kinds of a group and version. They are outdated if a kind of the group was seen to change after the
+// request was sent: the answer may be from before.
+type discovered struct {
+	resources []metav1.APIResource
+	changes   int
 }
 
 func newMappings(client rest.Interface, metrics *Metrics) *mappings {
 	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{},
-		asking: map[schema.GroupVersion]*question{}}
+		changes: map[string]int{}}
 }
 
 // outdatedAnswers limits the requests to discovery for one kind, which are repeated if the kind was seen to change
@@ -108,11 +110,11 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 		return known, nil
 	}
 	for range outdatedAnswers {
-		q, err := m.ask(ctx, gvk.GroupVersion())
+		found, err := m.ask(ctx, gvk.GroupVersion())
 		if err != nil {
 			return nil, fmt.Errorf("asking the target cluster for the kinds of %s: %w", gvk.GroupVersion(), err)
 		}
-		if served, fresh := m.remember(gvk, q); fresh {
+		if served, fresh := m.remember(gvk, found); fresh {
 			if served == nil {
 				return nil, notServed(gvk)
 			}
@@ -122,19 +124,19 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 	return nil, fmt.Errorf("the kinds of %s change faster than they can be discovered", gvk.GroupVersion())
 }
 
-// remember takes the answer to a question, unless it is outdated, and returns the mapping of a kind, nil if the kind
-// is not served.
-func (m *mappings) remember(gvk schema.GroupVersionKind, q *question) (served *mapping, fresh bool) {
+// remember takes an answer of discovery, unless it is outdated, and returns the mapping of a kind, nil if the kind is
+// not served.
+func (m *mappings) remember(gvk schema.GroupVersionKind, answer discovered) (served *mapping, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if q.stale {
+	if answer.changes != m.changes[gvk.Group] {
 		return nil, false
 	}
-	for i := range q.answer.APIResources {
-		r := &q.answer.APIResources[i]
+	for i := range answer.resources {
+		r := &answer.resources[i]
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
 			has := func(subresource string) bool {
-				return slices.ContainsFunc(q.answer.APIResources,
+				return slices.ContainsFunc(answer.resources,
 					func(other metav1.APIResource) bool { return other.Name == r.Name+"/"+subresource })
 			}
 			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, isUnreadable(r.Verbs), has("scale"),
@@ -155,44 +157,31 @@ func notServed(gvk schema.GroupVersionKind) error {
 
 // ask requests the kinds of a group and version, once for all callers at the same time. A group that does not exist
 // has none.
-func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (*question, error) {
+func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (discovered, error) {
 	m.mu.Lock()
-	q := m.asking[gv]
-	if q == nil {
-		q = &question{done: make(chan struct{})}
-		m.asking[gv] = q
-		go m.answer(gv, q)
-	}
+	changes := m.changes[gv.Group]
 	m.mu.Unlock()
+	answer := m.asking.DoChan(fmt.Sprint(gv, " ", changes), func() (any, error) { return m.discover(gv) })
 	select {
-	case <-q.done:
-		if apierrors.IsNotFound(q.err) {
-			return q, nil
+	case result := <-answer:
+		resources, _ := result.Val.([]metav1.APIResource)
+		if apierrors.IsNotFound(result.Err) {
+			return discovered{nil, changes}, nil
 		}
-		return q, q.err
+		return discovered{resources, changes}, result.Err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return discovered{}, ctx.Err()
 	}
 }
 
-// answer works for all waiting callers, so that it ends with none of their contexts.
-func (m *mappings) answer(gv schema.GroupVersion, q *question) {
+// discover works for all waiting callers, so that it ends with none of their contexts.
+func (m *mappings) discover(gv schema.GroupVersion) ([]metav1.APIResource, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()
-	path := []string{"/apis", gv.Group, gv.Version}
-	if gv.Group == "" {
-		path = []string{"/api", gv.Version}
-	}
 	m.metrics.count("discover")
 	resources := &metav1.APIResourceList{}
-	q.err = m.client.Get().AbsPath(path...).Do(ctx).Into(resources)
-	q.answer = resources
-	m.mu.Lock()
-	if m.asking[gv] == q {
-		delete(m.asking, gv)
-	}
-	m.mu.Unlock()
-	close(q.done)
+	err := m.client.Get().AbsPath(groupPath(gv)...).Do(ctx).Into(resources)
+	return resources.APIResources, err
 }
 
 // forget ends the mapping of a kind if it is still this one.
@@ -201,18 +190,7 @@ func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 	defer m.mu.Unlock()
 	if m.byKind[gvk] == was {
 		delete(m.byKind, gvk)
-		m.outdateLocked(gvk.Group)
-	}
-}
-
-// outdateLocked makes the next lookup of the kinds of a group ask the API server anew, even if earlier requests are
-// still under way.
-func (m *mappings) outdateLocked(group string) {
-	for gv, q := range m.asking {
-		if gv.Group == group {
-			q.stale = true
-			delete(m.asking, gv)
-		}
+		m.changes[gvk.Group]++
 	}
 }
 
@@ -220,7 +198,7 @@ func (m *mappings) outdateLocked(group string) {
 func (m *mappings) forgetKind(gk schema.GroupKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.outdateLocked(gk.Group)
+	m.changes[gk.Group]++
 	for gvk := range m.byKind {
 		if gvk.GroupKind() == gk {
 			delete(m.byKind, gvk)
