@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var pods, secrets = corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Secret")
@@ -127,16 +128,12 @@ func TestKept(t *testing.T) {
 	connection := Connection{REST: &rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, HTTP: server.Client()}
 	reads := []feature.Read{{Cluster: feature.Target, Kind: pods, Resource: "pods", Form: feature.Metadata}, {Cluster: feature.Target, Kind: secrets, Resource: "secrets", Form: feature.Whole, Optional: true}}
 	cluster, err := connection.Caching(feature.Target, Options{Scheme: scheme.Scheme, Reads: reads})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go cluster.Start(ctx) //nolint:errcheck // it ends with the test
 	kept, err := Keep(map[feature.Cluster]*Cluster{feature.Target: cluster}, reads, clock.RealClock{}, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	done := make(chan error, 1)
 	go func() { done <- kept.Start(ctx) }()
 	await(ctx, t, func() bool { mu.Lock(); defer mu.Unlock(); return len(asked) > 0 })
@@ -146,12 +143,8 @@ func TestKept(t *testing.T) {
 	if got := kept.Awaited(feature.Target); len(got) != 1 || len(kept.Awaited(feature.Source)) > 0 {
 		t.Errorf("PRC-54: waits for %v", got)
 	}
-	if err := kept.Await(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, kept.Await(ctx))
+	must.Succeed(t, <-done)
 	if kept.Synced() {
 		t.Error("synced while the cluster is away, though it is known what to follow")
 	}
@@ -183,9 +176,7 @@ func TestKept(t *testing.T) {
 // TestKeepNothing: whoever reads nothing waits for nothing.
 func TestKeepNothing(t *testing.T) {
 	kept, err := Keep(nil, []feature.Read{{Cluster: feature.Target, Kind: pods, Form: feature.Live}}, clock.RealClock{}, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := kept.Start(t.Context()); err != nil || !kept.Synced() || kept.Await(t.Context()) != nil {
 		t.Errorf("got %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestOwn: a connection of one's own is another one than that of all clients of a cluster, though client-go shares connections by their configuration,
@@ -24,15 +26,11 @@ func TestOwn(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	shared, err := Connect(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: 50, Burst: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	connections := []Connection{shared}
 	for range 2 {
 		own, err := shared.Own()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if own.REST.QPS >= 0 || own.REST.RateLimiter != nil || shared.REST.QPS != 50 {
 			t.Errorf("T3-1: the rate is %v, that of all others %v", own.REST.QPS, shared.REST.QPS)
 		}
@@ -41,9 +39,7 @@ func TestOwn(t *testing.T) {
 	for range 3 {
 		for _, c := range connections {
 			response, err := c.HTTP.Get(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			_ = response.Body.Close()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // node is one whose fields somebody may need.
@@ -99,9 +100,7 @@ func TestStrippingProperty(t *testing.T) {
 		}
 		whole := node()
 		object, err := stripping(reads)(whole.DeepCopy())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		kept := object.(*corev1.Node)
 		if needed["labels"] {
 			if diff := cmp.Diff(whole.Labels, kept.Labels); diff != "" {

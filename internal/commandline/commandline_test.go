@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
 	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestVerbs: verbs about a configuration are the servers', and verbs about live objects the client's (CLI-60).
@@ -47,9 +48,7 @@ func TestNoServerInTheClient(t *testing.T) {
 	client, server := module+"internal/kubectl", []string{module + "internal/commandline/", module + "internal/executable/"}
 	for _, executable := range []string{"cmd/resource-manager", "cmd/admission-controller", "cmd/node-agent-authorizer", "internal/client/kubectl-espalier"} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+executable).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		packages, isClient := strings.Fields(string(out)), strings.HasPrefix(executable, "internal/client/")
 		if got := slices.Contains(packages, client); got != isClient {
 			t.Errorf("CLI-60: %s links the verbs of the client: %t", executable, got)

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestEffective: CLI-65: every key is printed, and the output means the same.
@@ -44,16 +45,12 @@ func TestEffective(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			effective := func(content string) (keys map[string]any, printed string) {
 				file := filepath.Join(t.TempDir(), "config.yaml")
-				if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 				var out, errs strings.Builder
 				if code := process.Execute(tc.command(), []string{"validate-config", "--effective", file}, &out, &errs); code != 0 {
 					t.Fatalf("exit code %d: %s%s", code, out.String(), errs.String())
 				}
-				if err := yaml.Unmarshal([]byte(out.String()), &keys); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, yaml.Unmarshal([]byte(out.String()), &keys))
 				return keys, out.String()
 			}
 			meaning, printed := effective(tc.content)

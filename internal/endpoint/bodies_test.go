@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const (
@@ -221,9 +222,7 @@ func TestCostlyBodies(t *testing.T) {
 		size := sized(1)
 		bodies := NewBodies(size)
 		_, end, err := size.Turns.Begin(t.Context()) // One is being worked on without end.
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer end()
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 type decide func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error)
@@ -142,9 +143,7 @@ func FuzzEndpoints(f *testing.F) {
 			reader = io.MultiReader(reader) // Of unknown length, and so chunked.
 		}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		request.Header.Set("Content-Type", contentType)
 		if encoding != "" {
 			request.Header.Set("Content-Encoding", encoding)
@@ -195,14 +194,10 @@ func FuzzConnections(f *testing.F) {
 	server, said := serveFuzzed(f, false)
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		connection, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, _ = connection.Write(sent)
 		_ = connection.(*net.TCPConn).CloseWrite()
-		if err := connection.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, connection.SetReadDeadline(time.Now().Add(20*time.Second)))
 		var answer []byte
 		yamltest.Bounded(t, len(sent), func() { answer, err = io.ReadAll(connection) })
 		_ = connection.Close()

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestHeaders: requests whose headers are longer than the port needs are refused; shorter ones are served.
@@ -32,9 +34,7 @@ func TestHeaders(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 			connection, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer func() { _ = connection.Close() }()
 			if got := statusOf(t, connection, strings.Repeat("v", c.bytes)); got != c.want {
 				t.Errorf("got %d", got)
@@ -75,9 +75,7 @@ func send(t *testing.T, connection *tls.Conn) *http2.Framer {
 		t.Fatal(err)
 	}
 	framer := http2.NewFramer(connection, connection)
-	if err := framer.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, framer.WriteSettings())
 	return framer
 }
 
@@ -124,9 +122,7 @@ func TestHeadersOfWaitingRequests(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	connection, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = connection.Close() }()
 	framer := send(t, connection)
 	go func() {

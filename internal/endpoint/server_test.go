@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // oneConnection serves a handler, and returns a client that has one HTTP/2 connection for everything, as kube-apiserver has for all webhooks of a host.
@@ -219,9 +220,7 @@ func TestUnreadAnswers(t *testing.T) {
 					_, _ = w.Write(make([]byte, 600<<10))
 				})
 				server, err := NewServer(handler, HeaderBytes)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				client, accepted := net.Pipe()
 				defer func() { _ = client.Close() }()
 				served := make(chan struct{})

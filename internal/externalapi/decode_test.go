@@ -18,19 +18,16 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/jsonprune"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // decode reads a file whole and cut down, which must come to the same.
 func decode[T any](t *testing.T, file string) *T {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	raw, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	whole, cut := new(T), new(T)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, whole); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -80,9 +77,7 @@ func TestOldSeed(t *testing.T) {
 func TestGardenlet(t *testing.T) {
 	g := decode[seedmanagementv1alpha1.Gardenlet](t, "gardenlet.yaml")
 	config, err := gardenletv1alpha1.Decode(g.Spec.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := []any{g.Spec.Deployment.Helm.OCIRepository.PullSecretRef.Name, g.Spec.Deployment.Helm.OCIRepository.CABundleSecretRef.Name, config.SeedConfig.Spec.Backup.CredentialsRef.Name,
 		config.SeedConfig.Spec.DNS.Internal.CredentialsRef.Name, config.SeedConfig.Spec.Resources[0].ResourceRef.Name}
 	if diff := cmp.Diff([]any{"pull", "ca", "backup-local", "internal", "resource"}, got); diff != "" {

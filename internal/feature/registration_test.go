@@ -7,6 +7,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestInstallation: who is asked about in which mode (A14, DEP-1).
@@ -28,9 +30,7 @@ func TestInstallation(t *testing.T) {
 		"shoot, any other, whatever role it may say": {true, labels.Set{"gardener.cloud/role": "x", "kubernetes.io/metadata.name": "default"}, false},
 	} {
 		selector, err := metav1.LabelSelectorAsSelector(Installation{Shoot: c.shoot}.Namespaces())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := selector.Matches(c.namespace); got != c.want {
 			t.Errorf("DEP-10/%s: got %v", name, got)
 		}

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // CLI-10: which kinds have no namespaces is what the types of k8s.io/api say for their clients.
 func TestClusterScoped(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*", "*", "types*.go"))
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -21,9 +21,7 @@ func TestClusterScoped(t *testing.T) {
 	scoped := map[string]bool{"CustomResourceDefinition": true, "APIService": true} // These are in other modules.
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		without := false
 		for line := range strings.Lines(string(content)) {
 			if strings.HasPrefix(line, "// +genclient:nonNamespaced") {

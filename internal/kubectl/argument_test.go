@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestManagedResourceName: CLI-51: a ManagedResource is named with or without its kind, in each form that kubectl takes.
@@ -41,9 +42,7 @@ func TestCustomKinds(t *testing.T) {
 	defer server.Close()
 	c := connected(t, "--kubeconfig", kubeconfig.File(t, server.URL))
 	found, err := c.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, word := range []string{"gs", "GS", "goose", "geese", "Geese", "greygoose"} {
 		if k, err := found.target.resolve(t.Context(), word); err != nil || k.resource != "geese" {
 			t.Errorf("CLI-51/%s: %v %v", word, k, err)

@@ -13,21 +13,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // bundle is a CA bundle that ends at a time, as objects have it.
 func bundle(t *testing.T, end time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-2 * time.Hour), NotAfter: end,
 		DNSNames: []string{"gardener-resource-manager.n.svc"}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // connected returns the connection of a command line.
@@ -24,9 +25,7 @@ func (c *connection) parse(t *testing.T, arguments ...string) {
 	t.Helper()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.add(set)
-	if err := set.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, set.Parse(arguments))
 }
 
 // TestConnection: CLI-50: the flags are those of kubectl; the target has them with a prefix.
@@ -56,9 +55,7 @@ func TestConnection(t *testing.T) {
 			log = nil
 			c := connected(t, append(tc.arguments, "--kubeconfig", kubeconfig.File(t, source.URL))...)
 			found, err := c.open(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, r := range []struct {
 				*reader
 				namespace string

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestManifests: CLI-53: manifests prints what the engine decodes, and no value of a Secret.
@@ -15,9 +17,7 @@ func TestManifests(t *testing.T) {
 	var compressed bytes.Buffer
 	w := brotli.NewWriter(&compressed)
 	_, _ = w.Write([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: loud}\n"))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	encoded := func(content []byte) string { return base64.StdEncoding.EncodeToString(content) }
 	objects := map[string]string{
 		"/apis/resources.gardener.cloud/v1alpha1/namespaces/n/managedresources/x": `{"kind": "ManagedResource", "apiVersion": "resources.gardener.cloud/v1alpha1",

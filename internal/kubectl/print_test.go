@@ -9,6 +9,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/golden"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func configMap(value string) *unstructured.Unstructured {
@@ -48,9 +49,7 @@ func TestPrintDiff(t *testing.T) {
 	} {
 		t.Run("CLI-12/"+file, func(t *testing.T) {
 			var out, notes strings.Builder
-			if err := printDiff(&out, &notes, tc.style, tc.format, found); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, printDiff(&out, &notes, tc.style, tc.format, found))
 			golden.Compare(t, "testdata/"+file, out.String()+"stderr:\n"+notes.String())
 		})
 	}
@@ -92,9 +91,7 @@ func TestPrintTree(t *testing.T) {
 		t.Run("CLI-13/"+file, func(t *testing.T) {
 			var out strings.Builder
 			p.out = &out
-			if err := p.print(branches, now); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.print(branches, now))
 			golden.Compare(t, "testdata/"+file, out.String())
 		})
 	}

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestConnection_Redirects: neither a read nor a patch nor the request for a kubeconfig follows a redirect to another host (CCH-62).
@@ -22,17 +24,11 @@ func TestConnection_Redirects(t *testing.T) {
 	arguments := []string{"--server", api.URL, "--insecure-skip-tls-verify", "-n", "a"}
 	c := connected(t, arguments...)
 	found, err := c.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	config, _, err := c.source.load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	patcher, err := newPatcher(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	shoot := connected(t, append(arguments, "--shoot", "local/a")...)
 	for name, send := range map[string]func() error{
 		"CCH-62/reads": func() error {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // aGarden serves objects by their path, and issues a kubeconfig for each Shoot that it has a server of.
@@ -72,9 +73,7 @@ func TestShoot(t *testing.T) {
 		c := connected(t, append(arguments, "--shoot", "local/a", "--request-timeout", "7s", "--kubeconfig", kubeconfig.File(t, url))...)
 		*asked = nil
 		found, err := c.open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		target, _ := c.toTarget()
 		to, _, _ := target.load()
 		of, _, _ := c.source.load()

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // CLI-12 (diff prints what diff -u prints): the hunks are those of GNU diff where that finds a shortest way, and always turn one text into the other.
@@ -50,9 +52,7 @@ func TestPropertyUnified(t *testing.T) {
 		}
 		before, after := draw("before"), draw("after")
 		file := filepath.Join(dir, "file")
-		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, os.WriteFile(file, []byte(before), 0o600))
 		if before == after {
 			return
 		}

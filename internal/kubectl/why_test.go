@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/kinds"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/golden"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var now = time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
@@ -68,9 +69,7 @@ func TestPrintWhy(t *testing.T) {
 	} {
 		t.Run("CLI-10/"+file, func(t *testing.T) {
 			var out strings.Builder
-			if err := printWhy(&out, tc.style, tc.format, tc.report, now); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, printWhy(&out, tc.style, tc.format, tc.report, now))
 			golden.Compare(t, "testdata/"+file, out.String())
 		})
 	}

@@ -28,6 +28,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const period = time.Hour
@@ -74,9 +75,7 @@ func doomed(kind references.Kind, namespace, name string) client.Object {
 
 func (w *world) marked(t *testing.T, object client.Object) bool {
 	t.Helper()
-	if err := w.target.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.target.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	return internalreferences.Marked(&metav1.ObjectMeta{Labels: object.GetLabels(), Annotations: object.GetAnnotations()})
 }
 
@@ -231,13 +230,9 @@ func TestReferrers(t *testing.T) {
 	}
 	for kind, object := range all {
 		raw, err := json.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		content := map[string]any{}
-		if err := json.Unmarshal(raw, &content); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(raw, &content))
 		written := &unstructured.Unstructured{Object: content}
 		written.SetGroupVersionKind(kind)
 		if raw, err = json.Marshal(written); err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // harmful are all characters that steer a terminal or change the order in which text is seen.
@@ -94,9 +96,7 @@ func TestPropertyOfWriter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text") + string(rapid.SampledFrom(harmful()).Draw(t, "harmful"))
 		content, err := json.Marshal(map[string]string{text: text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var whole, cut strings.Builder
 		_, _ = NewWriter(&whole).Write(content)
 		w := NewWriter(&cut)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func run(t *testing.T, c Command, arguments ...string) (code int, stdout, stderr string) {
@@ -144,9 +145,7 @@ func TestManPagesAndReference(t *testing.T) {
 		"thing-completion.1": {"bash"},
 	} {
 		content, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, part := range parts {
 			if !strings.Contains(string(content), part) {
 				t.Errorf("%s: %q is missing in\n%s", file, part, content)
@@ -242,9 +241,7 @@ func TestValidateConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")
-			if err := os.WriteFile(file, []byte(tc.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(file, []byte(tc.file), 0o600))
 			code, out, errOut := run(t, command, append([]string{"validate-config", file}, tc.flags...)...)
 			out, errOut = strings.ReplaceAll(out, file, "F"), strings.ReplaceAll(errOut, file, "F")
 			if code != tc.code || out != tc.stdout {
@@ -264,9 +261,7 @@ func TestValidateConfig(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
 	for file, content := range map[string]string{good: "waits: {port: 1}\n", bad: "naem: a\n"} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	// CLI-9 (several files): each is checked, whatever is wrong with the others.
 	code, out, errOut := run(t, command, "validate-config", bad, "/none", good)

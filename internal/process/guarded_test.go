@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // reviewer is an API server that knows a token, and allows its owner what the paths say.
@@ -49,13 +50,9 @@ type answers func(method, path, token, body string) (int, string)
 func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Logger) answers {
 	t.Helper()
 	keeper, err := Guard(d, config, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	handler, err := metricsHandler(&ManagerOptions{Guard: keeper, Debugging: d, Configuration: map[string]string{"a": "b"}, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var secure *tls.Config
 	if keeper != nil {
 		tested := httptest.NewUnstartedServer(nil)
@@ -64,9 +61,7 @@ func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Log
 		secure = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12, Certificates: tested.TLS.Certificates}
 	}
 	port, err := newPort("metrics", "server.metrics.port", "127.0.0.1:0", handler, secure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- port.Start(ctx) }()
@@ -82,21 +77,15 @@ func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Log
 	return func(method, path, token, body string) (int, string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, scheme+"://"+address+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
 		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer func() { _ = response.Body.Close() }()
 		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return response.StatusCode, string(text)
 	}
 }

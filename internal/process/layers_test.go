@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var profiledFormat = FileFormat{
@@ -20,9 +21,7 @@ var profiledFormat = FileFormat{
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -61,9 +60,7 @@ func TestLayers(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(thing{})); diff != "" {
 				t.Error(diff)
 			}
@@ -83,9 +80,7 @@ func TestOrigins(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := printEffective(&out, cfg, flags.layers); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, printEffective(&out, cfg, flags.layers))
 	want := `limit: 4 # profile gardener
 lit: false # built-in
 name: a # configuration
@@ -105,18 +100,14 @@ wait:
 // TestReadOnce: a configuration that comes through a pipe is read once, by validate-config too, which would pass any file otherwise.
 func TestReadOnce(t *testing.T) {
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stdin := os.Stdin
 	os.Stdin = reader
 	t.Cleanup(func() { os.Stdin = stdin })
 	if _, err := io.WriteString(writer, "naem: a\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.Close())
 	command := executable(nil, nil, io.Discard)
 	command.Subcommands = []Subcommand{ValidateConfig(ConfigKind{thingFormat, func(file *ConfigFlags) (any, []shared.Warning, error) {
 		cfg := &thing{}

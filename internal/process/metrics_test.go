@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/version"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestBuildInfo: a process tells its version once, however often it is registered.
@@ -18,9 +20,7 @@ func TestBuildInfo(t *testing.T) {
 		}
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]float64{}
 	labels := map[string]string{}
 	for _, family := range families {
@@ -45,9 +45,7 @@ func TestMemoryIsTold(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registerOwn(registry)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, family := range families {
 		if family.GetName() == "go_memory_classes_total_bytes" {
 			return

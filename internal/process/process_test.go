@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestGrace(t *testing.T) {
@@ -88,9 +89,7 @@ func TestOwnMetrics(t *testing.T) {
 		registerOwn(registry)
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := map[string]bool{}
 	for _, family := range families {
 		found[family.GetName()] = true
@@ -136,9 +135,7 @@ func TestLoggedTextsAreBounded(t *testing.T) {
 		t.Fatalf("%d lines of %d bytes", len(lines), out.Len())
 	}
 	entry := map[string]any{}
-	if err := json.Unmarshal([]byte(lines[0]), &entry); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(lines[0]), &entry))
 	if entry["b"] != 1.0 || entry["e"] != "short" {
 		t.Errorf("short values have changed: %v, %v", entry["b"], entry["e"])
 	}

@@ -27,6 +27,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/reflector"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // redirecting is an API server that answers with a status and an address, at the paths below /away. It serves TLS, as its inner
@@ -92,9 +93,7 @@ func TestRESTConfig_Redirects(t *testing.T) {
 		},
 	} {
 		config, err := load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		config.QPS = -1
 		for request, send := range requests(t, config) {
 			isRead := strings.HasPrefix(request, "get ")
@@ -121,39 +120,23 @@ func TestRESTConfig_Redirects(t *testing.T) {
 func requests(t *testing.T, config *rest.Config) map[string]func(context.Context) error {
 	t.Helper()
 	connection, err := cluster.Connect(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	own, err := connection.Own()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dynamicClient, err := dynamic.NewForConfigAndClient(own.REST, own.HTTP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	metadataClient, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(connection.REST, connection.HTTP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	runtimeClient, err := client.New(config, client.Options{HTTPClient: connection.HTTP, Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	slices, err := reflector.NewClient(connection.REST, connection.HTTP, corev1.SchemeGroupVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	maps := corev1.SchemeGroupVersion.WithResource("configmaps")
 	object := func() *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}, Data: map[string]string{"a": "b"}}

@@ -10,6 +10,7 @@ import (
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // Origins are proven by managed fields, whose manager is the name of the client, so that each client needs that name: also those over an
@@ -17,13 +18,9 @@ import (
 func TestClientsHaveAName(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1'}}]\nusers: [{name: u, user: {token: t}}]\n"
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 	config, err := RESTConfig(&shared.ClientConnection{Kubeconfig: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if want := rest.DefaultKubernetesUserAgent(); config.UserAgent != want {
 		t.Errorf("user agent %q, want %q", config.UserAgent, want)
 	}
@@ -41,13 +38,9 @@ users: [{name: u, user: {token: t}}]
 func TestRESTConfig(t *testing.T) {
 	home := t.TempDir()
 	named, elsewhere := filepath.Join(home, "named"), filepath.Join(home, ".kube", "config")
-	if err := os.MkdirAll(filepath.Dir(elsewhere), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(elsewhere), 0o755))
 	for _, file := range []string{named, elsewhere} {
-		if err := os.WriteFile(file, []byte(oneCluster), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(oneCluster), 0o600))
 	}
 	t.Setenv("HOME", home)
 	t.Setenv("KUBECONFIG", elsewhere)
@@ -57,9 +50,7 @@ func TestRESTConfig(t *testing.T) {
 		t.Errorf("CCH-1: without a path: %v, %v", config, err)
 	}
 	config, err := RESTConfig(&shared.ClientConnection{Kubeconfig: named, QPS: 7, Burst: 9, AcceptContentTypes: "a/b", ContentType: "c/d"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if config.Host != "https://named.example.org" {
 		t.Errorf("CCH-1: the host is %s", config.Host)
 	}
@@ -99,9 +90,7 @@ func TestKubeconfigsAreBounded(t *testing.T) {
 	})
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	yamltest.RefusesCheaply(t, "LIM-1/CCH-1", sizes, func(content []byte) error {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, content, 0o600))
 		_, err := RESTConfig(&shared.ClientConnection{Kubeconfig: file})
 		return err
 	})
@@ -114,9 +103,7 @@ func TestTenantConfig(t *testing.T) {
 		"CCH-2/embedded":   {"", "", ""},
 		"CCH-2/token file": {"token: t", "tokenFile: /var/run/secrets/token", "token files are not supported"},
 	} {
-		if err := os.WriteFile(path, []byte(strings.Replace(oneCluster, c.before, c.after, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(strings.Replace(oneCluster, c.before, c.after, 1)), 0o600))
 		config, err := TenantConfig(&shared.ClientConnection{Kubeconfig: path, QPS: 7})
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) || c.want == "" && (err != nil || config.QPS != 7) {
 			t.Errorf("%s: got %v", name, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestOutputIsPlain: whatever a verb prints, or has in its error, cannot steer the terminal.
@@ -49,8 +51,6 @@ func TestOneWayOut(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/espalier-project/espalier/internal/shadow"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // CLI-8: a write is one line, with what it is for and the paths that change.
@@ -34,13 +35,9 @@ Tokens that were taken for accepted, as to ask the API server is a write: 2.
 	} {
 		t.Run(name, func(t *testing.T) {
 			var format ReportFormat
-			if err := format.Set(tc.format); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, format.Set(tc.format))
 			var out strings.Builder
-			if err := tc.report.print(&out, format, tc.complete); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, tc.report.print(&out, format, tc.complete))
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
 				t.Error(diff)
 			}

@@ -25,6 +25,7 @@ import (
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // authority signs certificates of clients.
@@ -38,9 +39,7 @@ func newAuthority(t *testing.T) *authority {
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	key, der := signed(t, template, nil)
 	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &authority{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: parsed}}
 }
 
@@ -54,18 +53,14 @@ func (a *authority) client(t *testing.T, usage x509.ExtKeyUsage) *tls.Certificat
 func signed(t *testing.T, template *x509.Certificate, by *authority) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, parentKey := template, key
 	if by != nil {
 		parent, parentKey = by.pair.Leaf, by.pair.PrivateKey.(*ecdsa.PrivateKey)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return key, der
 }
 
@@ -74,9 +69,7 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 	t.Helper()
 	dir = t.TempDir()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	files := map[string][]byte{"tls.crt": certificate, "tls.key": key}
 	o := &shared.HTTPSServer{Server: shared.Server{BindAddress: "127.0.0.1", Port: freePort(t)}, TLS: shared.TLSServer{ServerCertDir: dir}}
 	if clientCA != nil {
@@ -84,18 +77,12 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 		o.TLS.ClientCAFile = filepath.Join(dir, "client-ca.crt")
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	server, err := newWebhookServer(&ManagerOptions{Webhooks: o, Log: logr.Discard()}, newCertificate(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	keeper, err := Guard(&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, reviewer(t, "good", map[string]bool{"get /debug/page": true}), logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
 	server.Register("/webhooks/a", served)
 	server.Register("/debug/page", keeper.Wrap(served))
@@ -123,9 +110,7 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 		defer transport.CloseIdleConnections()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+server.address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if path == "/debug/page" {
 			request.Header.Set("Authorization", "Bearer good")
 		}
@@ -142,9 +127,7 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().(*net.TCPAddr).Port
 }
@@ -183,16 +166,12 @@ func TestClientCertificates(t *testing.T) {
 	if err := ready(); err != nil {
 		t.Errorf("CCA-4: readiness fails without a certificate: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "client-ca.crt"), second.pem, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "client-ca.crt"), second.pem, 0o600))
 	eventually(t, "CCA-5: the new CA does not count", func() bool { return get("/webhooks/a", later) == "OK: served" })
 	if got := get("/webhooks/a", api); got != "no connection" {
 		t.Errorf("CCA-5: a certificate of the former CA: got %q", got)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "client-ca.crt"), []byte("nonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "client-ca.crt"), []byte("nonsense"), 0o600))
 	if got := get("/webhooks/a", later); got != "OK: served" {
 		t.Errorf("CCA-5: with an unreadable file: got %q", got)
 	}
@@ -230,9 +209,7 @@ func TestCertificateOnlyWhereOneIsNeeded(t *testing.T) {
 				t.Errorf("the default folder is %s", got)
 			}
 			server, err := newWebhookServer(o, newCertificate(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if c.register {
 				server.Register("/webhooks/a", http.NotFoundHandler())
 			}
@@ -257,12 +234,8 @@ func TestFaultsOfPorts(t *testing.T) {
 	dir := t.TempDir()
 	for file, of := range map[string]string{"tls.crt": "a", "tls.key": "b"} {
 		certificate, key, err := cert.GenerateSelfSignedCertKey(of, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), map[string][]byte{"tls.crt": certificate, "tls.key": key}[file], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, file), map[string][]byte{"tls.crt": certificate, "tls.key": key}[file], 0o600))
 	}
 	_, err := newCertificate(dir).watcher()
 	for _, want := range []string{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), "private key does not match", "server.webhooks.tls.serverCertDir"} {
@@ -271,14 +244,10 @@ func TestFaultsOfPorts(t *testing.T) {
 		}
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = taken.Close() }()
 	server, err := newPort("metrics", "server.metrics.port", taken.Addr().String(), http.NotFoundHandler(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := server.Start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "server.metrics.port: ") || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("PRC-40: %v", err)
 	}

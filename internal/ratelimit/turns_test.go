@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestTurns: one review works at a time and the processor rests after each, but not for what a review waits for.
@@ -66,9 +68,7 @@ func TestOutsideUntilTheDeadline(t *testing.T) {
 		limited, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		ctx, end, err := turns.Begin(limited)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var other func()
 		err = Outside(ctx, func() (err error) {
 			_, other, err = turns.Begin(t.Context())

@@ -17,6 +17,7 @@ import (
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // world is what is known of the objects of a kind: their versions by name.
@@ -163,9 +164,7 @@ func TestBeginningProperty(t *testing.T) {
 				b.take(watch.Bookmark, &gardencorev1beta1.Shoot{Object: partialmeta.Object{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
 			}
 			flush()
-			if err := (store{f}).Replace(slices.Collect(maps.Values(temporary)), ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, (store{f}).Replace(slices.Collect(maps.Values(temporary)), ""))
 			flush()
 			if want := (&world{known: there}).String(); w.String() != want {
 				t.Fatalf("known is %q, there is %q", w.String(), want)

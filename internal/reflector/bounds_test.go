@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // bounded returns a follower of an API server with bounds.
@@ -28,9 +29,7 @@ func bounded(t *testing.T, pages int, answer http.HandlerFunc) *Follower {
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	bounds := NewBounds(pages, time.Minute)
 	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, bounds.Client(server.Client()), gardencorev1beta1.GroupVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kind := Kind{
 		Name: "Shoot", Resource: gardencorev1beta1.Resource("shoots"), Bounds: bounds, New: func() runtime.Object { return &gardencorev1beta1.Shoot{} },
 		Set: func(runtime.Object) {}, Remove: func(string, string) {}, Retain: func(Names) {},
@@ -95,9 +94,7 @@ func TestBounds_Exceeded(t *testing.T) {
 func TestBounds_OneLargeAnswer(t *testing.T) {
 	bounds := NewBounds(1, time.Minute)
 	first, second := room{bounds: bounds}, room{bounds: bounds}
-	if err := first.take(t.Context(), smallAnswer+1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.take(t.Context(), smallAnswer+1))
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := second.take(ctx, smallAnswer); err != nil {
 		t.Errorf("NAA-12: a small answer waits: %v", err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestList: all pages of a list come, each asked for once; an object that cannot be decoded comes with its name, and is told of.
@@ -33,9 +34,7 @@ func TestList(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client, err := NewClient(&rest.Config{Host: server.URL}, server.Client(), gardencorev1beta1.GroupVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names, bad []string
 	kind := Kind{
 		Name: "Seed", Resource: gardencorev1beta1.Resource("seeds"), New: func() runtime.Object { return &gardencorev1beta1.Seed{} },
@@ -45,9 +44,7 @@ func TestList(t *testing.T) {
 		names = append(names, object.(*gardencorev1beta1.Seed).Name)
 		return nil
 	}
-	if err := List(t.Context(), client, kind, logr.Discard(), each); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, List(t.Context(), client, kind, logr.Discard(), each))
 	if strings.Join(names, " ") != "a bad c" || strings.Join(bad, " ") != "bad" {
 		t.Errorf("got %v, and cannot decode %v", names, bad)
 	}

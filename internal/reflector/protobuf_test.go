@@ -14,6 +14,7 @@ import (
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/test/gen/gardenproto"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 type content = map[string]any
@@ -22,27 +23,19 @@ type content = map[string]any
 func messageOf(t *testing.T, object content) []byte {
 	t.Helper()
 	encoder, err := gardenproto.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	object["kind"] = "Shoot"
 	message, err := encoder.Message(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return message
 }
 
 func frameOf(t *testing.T, event, kind string, message []byte) []byte {
 	t.Helper()
 	object, err := gardenproto.Object("core.gardener.cloud/v1beta1", kind, message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	frame, err := gardenproto.Event(event, object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return frame
 }
 
@@ -57,9 +50,7 @@ func TestDecodeFrames(t *testing.T) {
 		return content{"metadata": content{"namespace": "n", "name": name, "resourceVersion": version}}
 	}
 	status, err := (&metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	long := strings.Repeat("x", 3*readAtOnce)
 	stream := bytes.Join([][]byte{
 		frameOf(t, "ADDED", "Shoot", messageOf(t, content{"metadata": content{"namespace": "n", "name": "a", "resourceVersion": "7"}, "spec": content{"seedName": "s", "region": long}})),
@@ -123,9 +114,7 @@ func TestBrokenFrames(t *testing.T) {
 func TestDecodeProtobufList(t *testing.T) {
 	bodyOf := func(items ...[]byte) []byte {
 		body, err := gardenproto.List("core.gardener.cloud/v1beta1", "Shoot", metav1.ListMeta{ResourceVersion: "7", Continue: "c"}, items)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return body
 	}
 	a := messageOf(t, content{"metadata": content{"name": "a"}, "spec": content{"seedName": "s"}})

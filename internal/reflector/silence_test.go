@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const deadline = 10 * time.Second
@@ -76,9 +77,7 @@ func following(t *testing.T, whole bool, s *apiServer) (*Follower, *clocktesting
 		kind.Name, kind.Resource, kind.New, kind.Whole = "Namespace", corev1.SchemeGroupVersion.WithResource("namespaces"), func() runtime.Object { return &corev1.Namespace{} }, true
 		client, err = NewWholeClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), corev1.SchemeGroupVersion, scheme.Scheme)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	clock := clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	return New(kind, client, clock, logr.Discard()), clock
 }
@@ -118,9 +117,7 @@ func TestSilence(t *testing.T) {
 			open := func() watch.Interface {
 				t.Helper()
 				w, err := f.watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				eventually(t, "nobody waits", clock.HasWaiters)
 				return w
 			}
@@ -210,9 +207,7 @@ func TestQuestions(t *testing.T) {
 	s := &apiServer{events: []string{added}}
 	f, _ := following(t, false, s)
 	w, err := f.watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w.Stop()
 	if _, err := f.list(t.Context(), metav1.ListOptions{ResourceVersion: "5", Limit: 500}); err != nil {
 		t.Fatal(err)

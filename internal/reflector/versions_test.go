@@ -23,6 +23,7 @@ import (
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // etcdServer is a kube-apiserver over an etcd that can be restored. Like the real one it sends a watch that is resumed what is later than its
@@ -177,9 +178,7 @@ func followed(t *testing.T, s http.Handler, resources ...string) (map[string]*wo
 	server := httptest.NewServer(s)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), gardencorev1beta1.GroupVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
 	worlds, all := map[string]*world{}, []*Follower{}
 	for _, resource := range resources {
@@ -300,9 +299,7 @@ func TestUnchanged(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), gardencorev1beta1.GroupVersion)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			kind := Kind{Name: "Shoot", Resource: gardencorev1beta1.Resource("shoots"), New: func() runtime.Object { return &gardencorev1beta1.Shoot{} }}
 			f := New(kind, client, clocktesting.NewFakeClock(time.Now()), logr.Discard())
 			if err := f.unchanged(t.Context()); err != nil {

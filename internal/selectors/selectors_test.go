@@ -20,6 +20,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/reflector"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // apiServer answers like one of a version that keeps, drops or fails on selectors.
@@ -69,9 +70,7 @@ func selectorsOf(t *testing.T, s *apiServer) (*Checker, *clocktesting.FakePassiv
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := reflector.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	return &Checker{Client: client, Clock: clock}, clock
 }
@@ -221,9 +220,7 @@ func TestSelectorsUnreadable(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			client, err := reflector.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), schema.GroupVersion{Version: "v1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			s := &Checker{Client: client, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 			if got, err := s.Possible(t.Context()); got || err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("SEL-14: got %v, %v, want %s", got, err, c.want)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // upstream is an API server with one ConfigMap, whose watches begin with lines of their own and stay open.
@@ -75,14 +77,10 @@ func start(t *testing.T) *tester {
 func (t *tester) do(method, path, contentType, body string) (int, object) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, t.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Content-Type", contentType)
 	answer, err := t.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer answer.Body.Close() //nolint:errcheck // It was read.
 	found := object{}
 	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil && answer.StatusCode < 400 {
@@ -190,13 +188,9 @@ func TestWatch(t *testing.T) {
 	s := start(t)
 	s.do("PATCH", one, merge, `{"data":{"k":"new"}}`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+many+"?watch=true&labelSelector=l", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	answer, err := s.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer answer.Body.Close() //nolint:errcheck // It is read.
 	events := bufio.NewScanner(answer.Body)
 	next := func(want string) {
@@ -208,9 +202,7 @@ func TestWatch(t *testing.T) {
 		if !events.Scan() {
 			t.Fatalf("the watch ended: %v", events.Err())
 		}
-		if err := json.Unmarshal(events.Bytes(), &event); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(events.Bytes(), &event))
 		if got := event.Type + " " + text(event.Object, "metadata", "name") + " " + versionOf(event.Object); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -249,13 +241,9 @@ func TestDefinitions(t *testing.T) {
 		t.Errorf("a version that is not served: %d", code)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+all+"?watch=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	watch, err := s.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer watch.Body.Close() //nolint:errcheck // It is read.
 	if code, answer := s.do("GET", all+"/w", "", ""); code != http.StatusNotFound || answer["kind"] != "Status" {
 		t.Errorf("before there is one: %d %v", code, answer)

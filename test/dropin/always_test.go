@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // configure merges a patch into the configuration of a hosted shoot that is deployed already.
@@ -25,10 +26,10 @@ func (a *audited) configure(t *testing.T, namespace string, patch object) {
 		}
 		there := a.live(t, "v1", "ConfigMap", namespace, manifest.GetName())
 		config := object{}
-		must(t, yaml.Unmarshal([]byte(text(there.Object, "data", "config.yaml")), &config))
+		must.Succeed(t, yaml.Unmarshal([]byte(text(there.Object, "data", "config.yaml")), &config))
 		content, err := yaml.Marshal(merge(config, patch))
-		must(t, err)
-		must(t, unstructured.SetNestedField(there.Object, string(content), "data", "config.yaml"))
+		must.Succeed(t, err)
+		must.Succeed(t, unstructured.SetNestedField(there.Object, string(content), "data", "config.yaml"))
 		there.SetResourceVersion("")
 		a.create(t, []*unstructured.Unstructured{there})
 	}
@@ -68,7 +69,7 @@ func takeOverAlwaysUpdate(t *testing.T, profile, defaults string) {
 		t.Errorf("changed in the source: %s", diff)
 	}
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: system.name}}
-	must(t, source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
+	must.Succeed(t, source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
 	conditions := mr.Status.Conditions
 	p.again(t, source, mr)
 	if diff := cmp.Diff(conditions, mr.Status.Conditions); diff != "" {

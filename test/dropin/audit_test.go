@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/test/env/cluster"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // request is one that an API server has answered.
@@ -19,7 +20,7 @@ func (r *request) String() string {
 func (a *audited) requests(t *testing.T, user string, which func(*request) bool) []string {
 	t.Helper()
 	var found []string
-	must(t, cluster.EachRequest(a.log, user, func(each *cluster.Request) {
+	must.Succeed(t, cluster.EachRequest(a.log, user, func(each *cluster.Request) {
 		if r := (*request)(each); r.User.Name == user && r.Stage == "ResponseComplete" && which(r) {
 			found = append(found, r.String())
 		}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // verdict asks an authorizer as kube-apiserver does, and returns allowed, denied and whether it could not tell.
@@ -46,9 +47,9 @@ func TestAgents(t *testing.T) {
 	for _, name := range []string{"own", "other"} {
 		machine := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", namespace, "machine-"+name)
 		machine.SetLabels(map[string]string{"node": "node-" + name})
-		must(t, source.client.Create(t.Context(), machine))
+		must.Succeed(t, source.client.Create(t.Context(), machine))
 		node := harness.Object("v1", "Node", "", "node-"+name)
-		must(t, client.IgnoreAlreadyExists(target.client.Create(t.Context(), node)))
+		must.Succeed(t, client.IgnoreAlreadyExists(target.client.Create(t.Context(), node)))
 		t.Cleanup(func() { _ = target.client.Delete(context.Background(), node) }) // Nodes of a cluster concern other tests.
 	}
 

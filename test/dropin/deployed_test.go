@@ -18,6 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // The namespaces whose objects webhooks are asked about (3.6): control planes in a seed, the system's in a shoot, projects in a garden.
@@ -35,7 +36,7 @@ func registrations(t *testing.T, file string, filled map[string]string, namespac
 	for _, configuration := range manifests(t, file, filled) {
 		var kept []any
 		hooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
-		must(t, err)
+		must.Succeed(t, err)
 		for _, each := range hooks {
 			hook, name := each.(object), each.(object)["name"].(string)
 			if strings.Contains(name, "-restriction.gardener.cloud") && !strings.HasPrefix(name, "update-") {
@@ -61,12 +62,12 @@ func (d *deployer) release(name string, class *string) *resourcesv1alpha1.Manage
 	d.t.Helper()
 	namespace := "kube-system"
 	r := newRelease(d.t, d.namespace, name, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": namespace}, "data": object{"a": "1"}})
-	must(d.t, d.on.client.Create(d.t.Context(), r.secret))
+	must.Succeed(d.t, d.on.client.Create(d.t.Context(), r.secret))
 	mr := r.managedResource()
 	mr.Spec.Class = class
-	must(d.t, d.on.client.Create(d.t.Context(), mr))
+	must.Succeed(d.t, d.on.client.Create(d.t.Context(), mr))
 	settled := d.on.settled(d.t, d.namespace, name)
-	must(d.t, d.in.client.Get(d.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}))
+	must.Succeed(d.t, d.in.client.Get(d.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}))
 	return settled
 }
 
@@ -90,9 +91,9 @@ func (d *deployer) down(names ...string) {
 	d.t.Helper()
 	for _, name := range names {
 		mr := &resourcesv1alpha1.ManagedResource{}
-		must(d.t, d.on.client.Get(d.t.Context(), client.ObjectKey{Namespace: d.namespace, Name: name}, mr))
+		must.Succeed(d.t, d.on.client.Get(d.t.Context(), client.ObjectKey{Namespace: d.namespace, Name: name}, mr))
 		secrets := mr.Spec.SecretRefs
-		must(d.t, d.on.client.Delete(d.t.Context(), mr))
+		must.Succeed(d.t, d.on.client.Delete(d.t.Context(), mr))
 		eventually(d.t, patience, func() error {
 			d.collect()
 			err := d.on.client.Get(d.t.Context(), client.ObjectKeyFromObject(mr), mr)
@@ -102,7 +103,7 @@ func (d *deployer) down(names ...string) {
 			return client.IgnoreNotFound(err)
 		})
 		for _, reference := range secrets {
-			must(d.t, client.IgnoreNotFound(d.on.client.Delete(d.t.Context(), harness.Secret(d.namespace, reference.Name, nil))))
+			must.Succeed(d.t, client.IgnoreNotFound(d.on.client.Delete(d.t.Context(), harness.Secret(d.namespace, reference.Name, nil))))
 		}
 	}
 }
@@ -110,10 +111,10 @@ func (d *deployer) down(names ...string) {
 // collect ends deletions in the foreground, as there is no garbage collector of Kubernetes here.
 func (d *deployer) collect() {
 	list := &appsv1.DeploymentList{}
-	must(d.t, d.on.client.List(d.t.Context(), list, client.InNamespace(d.namespace)))
+	must.Succeed(d.t, d.on.client.List(d.t.Context(), list, client.InNamespace(d.namespace)))
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp != nil {
-			must(d.t, client.IgnoreNotFound(d.on.client.Patch(d.t.Context(), &list.Items[i], harness.MergePatch(object{"metadata": object{"finalizers": nil}}))))
+			must.Succeed(d.t, client.IgnoreNotFound(d.on.client.Patch(d.t.Context(), &list.Items[i], harness.MergePatch(object{"metadata": object{"finalizers": nil}}))))
 		}
 	}
 }
@@ -122,7 +123,7 @@ func (d *deployer) collect() {
 func (d *deployer) destroy() {
 	d.clear()
 	for _, generation := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
-		must(d.t, d.on.client.DeleteAllOf(context.Background(), generation, client.InNamespace(d.namespace), client.MatchingLabels{garbage: "true"}))
+		must.Succeed(d.t, d.on.client.DeleteAllOf(context.Background(), generation, client.InNamespace(d.namespace), client.MatchingLabels{garbage: "true"}))
 	}
 }
 
@@ -130,7 +131,7 @@ func (d *deployer) destroy() {
 func (d *deployer) clear() {
 	for _, rendered := range d.objects {
 		if rendered.GetKind() != "Namespace" {
-			must(d.t, client.IgnoreNotFound(d.on.client.Delete(context.Background(), rendered.DeepCopy())))
+			must.Succeed(d.t, client.IgnoreNotFound(d.on.client.Delete(context.Background(), rendered.DeepCopy())))
 		}
 	}
 }
@@ -138,7 +139,7 @@ func (d *deployer) clear() {
 // fresh takes away what the target has of an earlier deployer, so that the executable has to bootstrap.
 func fresh(t *testing.T, target *audited) {
 	t.Helper()
-	must(t, client.IgnoreNotFound(target.client.Delete(t.Context(), &unstructured.Unstructured{Object: merge(ownRights()[0].(object), nil)})))
+	must.Succeed(t, client.IgnoreNotFound(target.client.Delete(t.Context(), &unstructured.Unstructured{Object: merge(ownRights()[0].(object), nil)})))
 }
 
 // TestDeployedSeed: under profile gardener, with exactly what gardenlet renders for a seed, everything stays as rendered, and works
@@ -152,7 +153,7 @@ func TestDeployedSeed(t *testing.T) {
 	former := generation("gardener-resource-manager-00000000")
 	former.Namespace = "garden"
 	d.reconcile()
-	must(t, s.client.Create(t.Context(), former))
+	must.Succeed(t, s.client.Create(t.Context(), former))
 	p := d.up()
 	eventually(t, patience, func() error {
 		got := &corev1.ConfigMap{}
@@ -169,7 +170,7 @@ func TestDeployedSeed(t *testing.T) {
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "deployed"}, Ports: []corev1.ServicePort{{Port: 80}}}}
 	service.Namespace, service.Name = "garden", "deployed"
 	service.Annotations = map[string]string{"networking.resources.gardener.cloud/from-world-to-ports": `[{"protocol":"TCP","port":80}]`}
-	must(t, s.client.Create(t.Context(), service))
+	must.Succeed(t, s.client.Create(t.Context(), service))
 	eventually(t, patience, func() error {
 		return s.client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "ingress-to-deployed-from-world"}, &networkingv1.NetworkPolicy{})
 	})
@@ -180,7 +181,7 @@ func TestDeployedSeed(t *testing.T) {
 	d.down(mr.Name)
 	p.stop()
 	d.judge("configmaps/deployed-seed")
-	must(t, s.client.Delete(t.Context(), service))
+	must.Succeed(t, s.client.Delete(t.Context(), service))
 }
 
 // TestDeployedShoot: the same for a hosted shoot, from the bootstrap on; the ManagedResource for the target's rights is one of the deployer's
@@ -237,7 +238,7 @@ func TestDeployedHibernatedShoot(t *testing.T) {
 		t.Errorf("PRC-55: while the target is away: %s", checks)
 	}
 
-	must(t, target.StartAPIServer(t.Context()))
+	must.Succeed(t, target.StartAPIServer(t.Context()))
 	p.ready()
 	source.settled(t, d.namespace, mr.Name)
 	d.forgive() // An API server that starts refuses what it has no roles for yet.
@@ -255,9 +256,9 @@ func (d *deployer) asleep(p *pod, mr *resourcesv1alpha1.ManagedResource, invento
 	if d.reconcile() {
 		d.t.Error("DPL-1: it has to bootstrap while the target is away")
 	}
-	must(d.t, d.on.client.Patch(d.t.Context(), mr, harness.MergePatch(object{"metadata": object{"annotations": object{"gardener.cloud/operation": "reconcile"}}})))
+	must.Succeed(d.t, d.on.client.Patch(d.t.Context(), mr, harness.MergePatch(object{"metadata": object{"annotations": object{"gardener.cloud/operation": "reconcile"}}})))
 	p.looked(map[string]int{"managedresource": before + 1})
-	must(d.t, d.on.client.Get(d.t.Context(), client.ObjectKeyFromObject(mr), mr))
+	must.Succeed(d.t, d.on.client.Get(d.t.Context(), client.ObjectKeyFromObject(mr), mr))
 	if diff := cmp.Diff(inventory, mr.Status.Resources); diff != "" {
 		d.t.Errorf("MRA-8: the inventory changed while the target is away: %s", diff)
 	}

@@ -18,6 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // asImages is what images have as their defaults (internal/tools/images). With grown, what was created just now is as good as old, so that the
@@ -90,9 +91,9 @@ func (d *deployer) hosted() bool { return d.on != d.in }
 func (d *deployer) add(objects ...client.Object) {
 	for _, o := range objects {
 		gvk, err := d.on.client.GroupVersionKindFor(o)
-		must(d.t, err)
+		must.Succeed(d.t, err)
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		must(d.t, err)
+		must.Succeed(d.t, err)
 		rendered := &unstructured.Unstructured{Object: fields}
 		rendered.SetGroupVersionKind(gvk)
 		delete(rendered.Object, "status")
@@ -108,9 +109,9 @@ func (d *deployer) deployment() *unstructured.Unstructured {
 // setImage is what an overwritten image vector does to the rendering: nothing else of it changes.
 func (d *deployer) setImage(image string) {
 	containers, _, err := unstructured.NestedSlice(d.deployment().Object, "spec", "template", "spec", "containers")
-	must(d.t, err)
+	must.Succeed(d.t, err)
 	containers[0].(object)["image"] = image
-	must(d.t, unstructured.SetNestedSlice(d.deployment().Object, containers, "spec", "template", "spec", "containers"))
+	must.Succeed(d.t, unstructured.SetNestedSlice(d.deployment().Object, containers, "spec", "template", "spec", "containers"))
 }
 
 // reconcile writes all objects over what is there, in the order of the rendering. It reports whether the executable has to bootstrap (DPL-3).
@@ -144,7 +145,7 @@ func (d *deployer) mustBootstrap() bool {
 	if apierrors.IsNotFound(err) {
 		return true
 	}
-	must(d.t, err)
+	must.Succeed(d.t, err)
 	status, message := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
 	return strings.HasPrefix(status, "False/") &&
 		(strings.Contains(message, `forbidden: User "`+inTarget+`" cannot`) || strings.Contains(message, ": Unauthorized"))
@@ -153,9 +154,9 @@ func (d *deployer) mustBootstrap() bool {
 // useBootstrap renders the kubeconfig of the bootstrap in place of the one with the token (DPL-77).
 func (d *deployer) useBootstrap(deployment *unstructured.Unstructured) {
 	secret := bootstrapSecret(d.t, d.in, d.namespace)
-	must(d.t, client.IgnoreAlreadyExists(d.on.client.Create(d.t.Context(), secret)))
+	must.Succeed(d.t, client.IgnoreAlreadyExists(d.on.client.Create(d.t.Context(), secret)))
 	spec, _, err := unstructured.NestedMap(deployment.Object, "spec", "template", "spec")
-	must(d.t, err)
+	must.Succeed(d.t, err)
 	const name = "kubeconfig-bootstrap"
 	for _, volume := range spec["volumes"].([]any) {
 		if volume.(object)["name"] == "kubeconfig" {
@@ -168,7 +169,7 @@ func (d *deployer) useBootstrap(deployment *unstructured.Unstructured) {
 			mount.(object)["name"] = name
 		}
 	}
-	must(d.t, unstructured.SetNestedMap(deployment.Object, spec, "spec", "template", "spec"))
+	must.Succeed(d.t, unstructured.SetNestedMap(deployment.Object, spec, "spec", "template", "spec"))
 }
 
 // injectReferences names all ConfigMaps and Secrets of a Deployment's volumes in its annotations (DPL-66, HLP-6).
@@ -176,8 +177,8 @@ func injectReferences(t *testing.T, deployment *unstructured.Unstructured) {
 	t.Helper()
 	spec := &corev1.PodSpec{}
 	fields, _, err := unstructured.NestedMap(deployment.Object, "spec", "template", "spec")
-	must(t, err)
-	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, spec))
+	must.Succeed(t, err)
+	must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, spec))
 	references := map[string]string{}
 	add := func(kind, name string) { references[referencesAre+kind+"-"+hash8([]byte(name))] = name }
 	for _, volume := range spec.Volumes {
@@ -201,7 +202,7 @@ func injectReferences(t *testing.T, deployment *unstructured.Unstructured) {
 		}
 	}
 	deployment.SetAnnotations(references)
-	must(t, unstructured.SetNestedStringMap(deployment.Object, references, "spec", "template", "metadata", "annotations"))
+	must.Succeed(t, unstructured.SetNestedStringMap(deployment.Object, references, "spec", "template", "metadata", "annotations"))
 }
 
 // write creates an object, or patches over it what the deployer renders.
@@ -210,16 +211,16 @@ func (d *deployer) write(rendered *unstructured.Unstructured) {
 	live := rendered.DeepCopy()
 	err := d.on.client.Get(d.t.Context(), client.ObjectKeyFromObject(rendered), live)
 	if apierrors.IsNotFound(err) {
-		must(d.t, d.on.client.Create(d.t.Context(), rendered.DeepCopy()))
+		must.Succeed(d.t, d.on.client.Create(d.t.Context(), rendered.DeepCopy()))
 		return
 	}
-	must(d.t, err)
+	must.Succeed(d.t, err)
 	if isGeneration(rendered) {
 		return // DPL-81: created, never updated.
 	}
 	changed := live.DeepCopy()
 	overwrite(changed, rendered)
-	must(d.t, d.on.client.Patch(d.t.Context(), changed, client.MergeFrom(live)))
+	must.Succeed(d.t, d.on.client.Patch(d.t.Context(), changed, client.MergeFrom(live)))
 }
 
 // isGeneration: each content has a name of its own. Only Secrets that ask for tokens are written again (DPL-83).

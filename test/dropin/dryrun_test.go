@@ -26,6 +26,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // reader may get, list and watch everything, and nothing more.
@@ -40,7 +41,7 @@ func (a *audited) readOnly(t *testing.T) string {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: reader}},
 	}
 	for _, object := range []client.Object{role, binding} {
-		must(t, client.IgnoreAlreadyExists(a.client.Create(t.Context(), object)))
+		must.Succeed(t, client.IgnoreAlreadyExists(a.client.Create(t.Context(), object)))
 	}
 	return a.as(t, reader)
 }
@@ -49,7 +50,7 @@ func (a *audited) readOnly(t *testing.T) string {
 func (a *audited) as(t *testing.T, user string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, a.WriteKubeconfig(file, user))
+	must.Succeed(t, a.WriteKubeconfig(file, user))
 	return file
 }
 
@@ -57,11 +58,11 @@ func (a *audited) as(t *testing.T, user string) string {
 func (a *audited) configuration(t *testing.T, namespace string) string {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
-	must(t, a.client.List(t.Context(), list, client.InNamespace(namespace)))
+	must.Succeed(t, a.client.List(t.Context(), list, client.InNamespace(namespace)))
 	for i := range list.Items {
 		if content, found := list.Items[i].Data["config.yaml"]; found {
 			file := filepath.Join(t.TempDir(), "config.yaml")
-			must(t, os.WriteFile(file, []byte(content), 0o600))
+			must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 			return file
 		}
 	}
@@ -83,7 +84,7 @@ func takeover(t *testing.T, executable, configuration string, environment ...str
 	arguments := []string{"takeover", "--dry-run", "--config=" + configuration, "--timeout=1m", "-o=json"}
 	if executable == "resource-manager" {
 		defaults := filepath.Join(t.TempDir(), "defaults.yaml")
-		must(t, os.WriteFile(defaults, []byte(withoutReadiness), 0o600))
+		must.Succeed(t, os.WriteFile(defaults, []byte(withoutReadiness), 0o600))
 		arguments = append(arguments, "--defaults="+defaults)
 	}
 	command := exec.CommandContext(t.Context(), file, arguments...)
@@ -100,7 +101,7 @@ func takeover(t *testing.T, executable, configuration string, environment ...str
 			Fields                                                                        []string
 		}
 	}
-	must(t, json.Unmarshal([]byte(result.stdout), &report))
+	must.Succeed(t, json.Unmarshal([]byte(result.stdout), &report))
 	for _, w := range report.Writes {
 		of := w.Resource
 		if w.Subresource != "" {
@@ -143,9 +144,9 @@ func TestTakeoverDryRun(t *testing.T) {
 	steady.is(t, 0)
 
 	// An object that differs, one that is missing, and a token that is due.
-	must(t, target.client.Patch(t.Context(), harness.Object("v1", "Secret", "kube-system", name), harness.MergePatch(object{"data": object{"a": "c2VjcmV0"}})))
-	must(t, target.client.Delete(t.Context(), harness.Object("v1", "Service", "kube-system", name)))
-	must(t, source.client.Patch(t.Context(), harness.Secret(namespace, "shoot-access-kube-scheduler", nil), harness.MergePatch(object{"metadata": object{"annotations": object{renewKey: "2020-01-01T00:00:00Z"}}})))
+	must.Succeed(t, target.client.Patch(t.Context(), harness.Object("v1", "Secret", "kube-system", name), harness.MergePatch(object{"data": object{"a": "c2VjcmV0"}})))
+	must.Succeed(t, target.client.Delete(t.Context(), harness.Object("v1", "Service", "kube-system", name)))
+	must.Succeed(t, source.client.Patch(t.Context(), harness.Secret(namespace, "shoot-access-kube-scheduler", nil), harness.MergePatch(object{"metadata": object{"annotations": object{renewKey: "2020-01-01T00:00:00Z"}}})))
 	request := forOthers(t, source, target, namespace, name)
 	widgets := newRelease(t, namespace, "widgets",
 		object{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "widgets.dry.example.org"}, "spec": object{
@@ -153,8 +154,8 @@ func TestTakeoverDryRun(t *testing.T) {
 			"versions": []any{object{"name": "v1", "served": true, "storage": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}},
 		}},
 		object{"apiVersion": "dry.example.org/v1", "kind": "Widget", "metadata": object{"name": "w", "namespace": "kube-system"}})
-	must(t, source.client.Create(t.Context(), widgets.secret))
-	must(t, source.client.Create(t.Context(), widgets.managedResource()))
+	must.Succeed(t, source.client.Create(t.Context(), widgets.secret))
+	must.Succeed(t, source.client.Create(t.Context(), widgets.managedResource()))
 	configuration = source.configuration(t, namespace)
 	drifted := takeover(t, "resource-manager", configuration, in...)
 	drifted.writes = slices.DeleteFunc(drifted.writes, func(w string) bool {
@@ -181,7 +182,7 @@ func TestTakeoverDryRun(t *testing.T) {
 
 	// A ManagedResource that waits for somebody to delete its objects.
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: system.name}}
-	must(t, source.client.Delete(t.Context(), mr))
+	must.Succeed(t, source.client.Delete(t.Context(), mr))
 	deleting := takeover(t, "resource-manager", configuration, in...)
 	for _, want := range []string{"target delete configmaps kube-system/dry", "target delete deployments kube-system/dry", "target delete clusterroles /dry"} {
 		if !slices.Contains(deleting.writes, want) {
@@ -208,18 +209,18 @@ func forOthers(t *testing.T, source, target *audited, namespace, name string) (r
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}},
 	}
-	must(t, target.client.Create(t.Context(), node))
-	t.Cleanup(func() { must(t, target.client.Delete(context.Background(), node)) })
+	must.Succeed(t, target.client.Create(t.Context(), node))
+	t.Cleanup(func() { must.Succeed(t, target.client.Delete(context.Background(), node)) })
 	config, err := target.RESTConfig("system:node:"+name, "system:nodes")
-	must(t, err)
+	must.Succeed(t, err)
 	kubelet, err := client.New(config, client.Options{Scheme: harness.Scheme()})
-	must(t, err)
+	must.Succeed(t, err)
 	asked := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "dry-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeletServingSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 		Request: builders.Request(&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}, DNSNames: []string{name}}),
 	}}
-	must(t, kubelet.Create(t.Context(), asked))
-	t.Cleanup(func() { must(t, target.client.Delete(context.Background(), asked)) })
+	must.Succeed(t, kubelet.Create(t.Context(), asked))
+	t.Cleanup(func() { must.Succeed(t, target.client.Delete(context.Background(), asked)) })
 	return asked.Name
 }
 
@@ -227,11 +228,11 @@ func forOthers(t *testing.T, source, target *audited, namespace, name string) (r
 func noAnswers(t *testing.T, target *audited, configuration string, in []string) {
 	t.Helper()
 	ports, err := cluster.FreePorts(1)
-	must(t, err)
+	must.Succeed(t, err)
 	content, err := os.ReadFile(strings.TrimPrefix(in[1], "TARGET_KUBECONFIG="))
-	must(t, err)
+	must.Succeed(t, err)
 	away := filepath.Join(t.TempDir(), "away")
-	must(t, os.WriteFile(away, bytes.ReplaceAll(content, []byte(target.URL()), fmt.Appendf(nil, "https://127.0.0.1:%d", ports[0])), 0o600))
+	must.Succeed(t, os.WriteFile(away, bytes.ReplaceAll(content, []byte(target.URL()), fmt.Appendf(nil, "https://127.0.0.1:%d", ports[0])), 0o600))
 	if got := takeover(t, "resource-manager", configuration, in[0], "TARGET_KUBECONFIG="+away); got.code != 2 || !strings.Contains(got.stderr, "target cluster: ") {
 		t.Errorf("a target that is away: exit code %d: %s", got.code, got.stderr)
 	}
@@ -248,12 +249,12 @@ func TestTakeoverDryRunOfOthers(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dry"},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "dry"}, Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(8443)}}},
 	}
-	must(t, s.client.Create(t.Context(), service))
+	must.Succeed(t, s.client.Create(t.Context(), service))
 	t.Cleanup(func() { _ = s.client.Delete(t.Context(), service) })
 	stale := harness.Object("networking.k8s.io/v1", "NetworkPolicy", "garden", "ingress-to-gone-tcp-1")
 	stale.SetLabels(map[string]string{"networking.resources.gardener.cloud/service-name": "gone", "networking.resources.gardener.cloud/service-namespace": "garden"})
 	stale.Object["spec"] = object{"podSelector": object{}}
-	must(t, s.client.Create(t.Context(), stale))
+	must.Succeed(t, s.client.Create(t.Context(), stale))
 	got := takeover(t, "resource-manager", s.configuration(t, "garden"), "KUBECONFIG="+s.readOnly(t), "TARGET_KUBECONFIG="+s.readOnly(t))
 	for _, want := range []string{
 		"source create networkpolicies garden/egress-to-dry-tcp-8443", "source create networkpolicies garden/ingress-to-dry-tcp-8443", "source delete networkpolicies garden/ingress-to-gone-tcp-1",
@@ -269,7 +270,7 @@ func TestTakeoverDryRunOfOthers(t *testing.T) {
 
 	g := get(t, virtualGarden)
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	must(t, os.WriteFile(file, []byte("apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1\nkind: AdmissionControllerConfiguration\n"), 0o600))
+	must.Succeed(t, os.WriteFile(file, []byte("apiVersion: admissioncontroller.config.gardener.cloud/v1alpha1\nkind: AdmissionControllerConfiguration\n"), 0o600))
 	none := takeover(t, "admission-controller", file, "KUBECONFIG="+g.readOnly(t))
 	none.is(t, 0)
 	g.reads(t, reader)

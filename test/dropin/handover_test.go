@@ -22,6 +22,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // Flags of the hand-over; make handover sets them.
@@ -93,7 +94,7 @@ func TestHandOverSees(t *testing.T) {
 			verb, agent, name, code, name, version, more)
 	}
 	file := filepath.Join(t.TempDir(), "audit.log")
-	must(t, os.WriteFile(file, []byte(strings.Join([]string{
+	must.Succeed(t, os.WriteFile(file, []byte(strings.Join([]string{
 		line("kubectl", "create", "a", "1", "", 201),
 		line("ours", "update", "a", "2", "", 200),
 		line("theirs", "update", "a", "2", "", 200),
@@ -135,11 +136,11 @@ func newHandOver(t *testing.T) *handOver {
 	filled := shootValues(t, h.source, h.target, newAuthority(t), inTurns)
 	filled["alwaysUpdate"] = strconv.FormatBool(*alwaysUpdates)
 	h.source.deploy(t, "shoot.yaml", filled)
-	must(t, client.IgnoreNotFound(h.target.client.Delete(t.Context(), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gardener.cloud:target:resource-manager"))))
+	must.Succeed(t, client.IgnoreNotFound(h.target.client.Delete(t.Context(), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gardener.cloud:target:resource-manager"))))
 	at := time.Now().Add(-time.Hour)
 	rights := newRelease(t, inTurns, "shoot-core-gardener-resource-manager", ownRights()...)
 	rights.leave(t, h.source, h.target, at)
-	must(t, h.source.client.Delete(t.Context(), harness.Secret(inTurns, accessKey, nil)))
+	must.Succeed(t, h.source.client.Delete(t.Context(), harness.Secret(inTurns, accessKey, nil)))
 	h.source.issued(t, h.target, accessSecret(inTurns, "gardener-resource-manager", nil), bare)
 	h.source.issued(t, h.target, accessSecret(inTurns, "turned", nil), bare)
 	for i := range stableMRs {
@@ -156,9 +157,9 @@ func newHandOver(t *testing.T) *handOver {
 func (h *handOver) link(name, file string) string {
 	h.t.Helper()
 	file, err := filepath.Abs(file)
-	must(h.t, err)
+	must.Succeed(h.t, err)
 	link := filepath.Join(h.t.TempDir(), name)
-	must(h.t, os.Symlink(file, link))
+	must.Succeed(h.t, os.Symlink(file, link))
 	return link
 }
 
@@ -167,7 +168,7 @@ func (h *handOver) others() {
 	h.t.Helper()
 	for name, annotations := range map[string]map[string]string{"turn-nobodys": nil, "turn-anothers": {origin: "another:namespace/one"}} {
 		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", Annotations: annotations, Labels: map[string]string{managedBy: "gardener"}}}
-		must(h.t, client.IgnoreAlreadyExists(h.target.client.Create(h.t.Context(), foreign)))
+		must.Succeed(h.t, client.IgnoreAlreadyExists(h.target.client.Create(h.t.Context(), foreign)))
 		h.stays("v1", "ConfigMap", "kube-system", name)
 	}
 }
@@ -251,7 +252,7 @@ func (h *handOver) pause(most time.Duration) {
 // expire ends the lease of a process that is gone, as time would.
 func (h *handOver) expire() {
 	h.t.Helper()
-	must(h.t, client.IgnoreNotFound(h.source.client.Delete(h.t.Context(), harness.Object("coordination.k8s.io/v1", "Lease", inTurns, "gardener-resource-manager"))))
+	must.Succeed(h.t, client.IgnoreNotFound(h.source.client.Delete(h.t.Context(), harness.Object("coordination.k8s.io/v1", "Lease", inTurns, "gardener-resource-manager"))))
 }
 
 // change is what gardenlet, or a user of the shoot, does.
@@ -270,13 +271,13 @@ func (h *handOver) change(ours bool) {
 	case kind <= 1:
 		h.created++
 		r := h.content(fmt.Sprintf("turn-comes-%d", h.created))
-		must(h.t, h.source.client.Create(h.t.Context(), r.secret))
-		must(h.t, h.source.client.Create(h.t.Context(), r.managedResource()))
+		must.Succeed(h.t, h.source.client.Create(h.t.Context(), r.secret))
+		must.Succeed(h.t, h.source.client.Create(h.t.Context(), r.managedResource()))
 	case kind == 2:
 		h.rotate()
 	case kind == 3 && ours: // The reference puts drift right with its next period, which nobody here waits for.
 		drifts := harness.Object("v1", "ConfigMap", "kube-system", fmt.Sprintf("turn-stays-%d", h.draw.IntN(stableMRs)))
-		must(h.t, h.target.client.Patch(h.t.Context(), drifts, harness.MergePatch(object{"data": object{"a": "drift"}})))
+		must.Succeed(h.t, h.target.client.Patch(h.t.Context(), drifts, harness.MergePatch(object{"data": object{"a": "drift"}})))
 	default:
 		h.renew(fmt.Sprintf("turn-stays-%d", h.draw.IntN(stableMRs)))
 	}
@@ -285,7 +286,7 @@ func (h *handOver) change(ours bool) {
 // takeAway deletes a ManagedResource.
 func (h *handOver) takeAway(name string) {
 	h.t.Helper()
-	must(h.t, client.IgnoreNotFound(h.source.client.Delete(h.t.Context(), h.releases[name].managedResource())))
+	must.Succeed(h.t, client.IgnoreNotFound(h.source.client.Delete(h.t.Context(), h.releases[name].managedResource())))
 	delete(h.releases, name)
 	h.deleted = append(h.deleted, name)
 }
@@ -294,9 +295,9 @@ func (h *handOver) takeAway(name string) {
 func (h *handOver) renew(name string) {
 	h.t.Helper()
 	r := h.content(name)
-	must(h.t, h.source.client.Create(h.t.Context(), r.secret))
+	must.Succeed(h.t, h.source.client.Create(h.t.Context(), r.secret))
 	mr := r.managedResource()
-	must(h.t, h.source.client.Patch(h.t.Context(), mr.DeepCopy(), harness.MergePatch(object{
+	must.Succeed(h.t, h.source.client.Patch(h.t.Context(), mr.DeepCopy(), harness.MergePatch(object{
 		"metadata": object{"annotations": mr.Annotations}, "spec": object{"secretRefs": mr.Spec.SecretRefs},
 	})))
 }
@@ -304,7 +305,7 @@ func (h *handOver) renew(name string) {
 // rotate makes a token due.
 func (h *handOver) rotate() {
 	h.t.Helper()
-	must(h.t, h.source.client.Patch(h.t.Context(), harness.Secret(inTurns, "shoot-access-turned", nil), harness.MergePatch(object{"metadata": object{"annotations": object{renewKey: "2020-01-01T00:00:00Z"}}})))
+	must.Succeed(h.t, h.source.client.Patch(h.t.Context(), harness.Secret(inTurns, "shoot-access-turned", nil), harness.MergePatch(object{"metadata": object{"annotations": object{renewKey: "2020-01-01T00:00:00Z"}}})))
 }
 
 // settle waits until everything is as users want it.
@@ -354,7 +355,7 @@ func (h *handOver) written(on *audited, file string) []*cluster.Request {
 	h.t.Helper()
 	agent := filepath.Base(file) + "/"
 	var all []*cluster.Request
-	must(h.t, cluster.EachRequest(on.log, "", func(r *cluster.Request) {
+	must.Succeed(h.t, cluster.EachRequest(on.log, "", func(r *cluster.Request) {
 		if strings.HasPrefix(r.UserAgent, agent) && writes((*request)(r)) && r.Stage == "ResponseComplete" && r.Response.Code < 300 {
 			all = append(all, r)
 		}
@@ -379,7 +380,7 @@ func (h *handOver) needless(on *audited, file string) []string {
 	h.t.Helper()
 	seen, found := map[string]bool{}, []string(nil)
 	agent := filepath.Base(file) + "/"
-	must(h.t, cluster.EachRequest(on.log, `"responseObject"`, func(r *cluster.Request) {
+	must.Succeed(h.t, cluster.EachRequest(on.log, `"responseObject"`, func(r *cluster.Request) {
 		if r.Stage != "ResponseComplete" || r.Response.Code >= 300 || !writes((*request)(r)) || r.Verb == "delete" || r.Answer.Metadata.ResourceVersion == "" {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // imageSource is an entry of an image vector (DPL-111).
@@ -98,13 +99,13 @@ var yamlBlock = regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```")
 func documented(t *testing.T) []string {
 	t.Helper()
 	root, err := harness.Root()
-	must(t, err)
+	must.Succeed(t, err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "operations", "migrate.md"))
-	must(t, err)
+	must.Succeed(t, err)
 	var found []string
 	for _, match := range yamlBlock.FindAllStringSubmatch(string(page), -1) {
 		content := object{}
-		must(t, yaml.Unmarshal([]byte(match[1]), &content))
+		must.Succeed(t, yaml.Unmarshal([]byte(match[1]), &content))
 		switch text, isText := lookup(content, "imageVectorOverwrite").(string); {
 		case content["images"] != nil:
 			found = append(found, match[1])
@@ -134,7 +135,7 @@ func lookup(section object, key string) any {
 func overwritten(t *testing.T, name string) string {
 	t.Helper()
 	over, err := parseImageVector(documented(t)[0])
-	must(t, err)
+	must.Succeed(t, err)
 	return deployersVector.find(over, name, "v1.150.0-dev")
 }
 
@@ -187,7 +188,7 @@ func TestImageVectorMerge(t *testing.T) {
 				}
 				return
 			}
-			must(t, err)
+			must.Succeed(t, err)
 			if got := deployersVector.find(over, "gardener-resource-manager", "v1.150.0-dev"); got != tc.want {
 				t.Errorf("DPL-112: %s, want %s", got, tc.want)
 			}

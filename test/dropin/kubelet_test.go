@@ -30,6 +30,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
 	"github.com/espalier-project/espalier/test/env/kubelet"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // pod is one replica of a Deployment.
@@ -66,29 +67,29 @@ const withoutReadiness = "profile: contract\ncontrollers: {managedResource: {rea
 func (a *audited) startFile(t *testing.T, namespace, name, defaults string, file func(image string) string) *pod {
 	t.Helper()
 	p := &pod{t: t, on: a, deployment: &appsv1.Deployment{}, ports: map[int]int{}}
-	must(t, a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, p.deployment))
+	must.Succeed(t, a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, p.deployment))
 	spec := &p.deployment.Spec.Template.Spec
 	if len(spec.Containers) != 1 {
 		t.Fatalf("%d containers", len(spec.Containers))
 	}
 	p.container = &spec.Containers[0]
 	root, err := os.MkdirTemp(workDir, "pod-")
-	must(t, err)
+	must.Succeed(t, err)
 	p.files = &kubelet.Container{Client: a.client, Namespace: namespace, Spec: spec, Root: root, Server: a.URL(), Token: p.token, Listen: p.listen}
-	must(t, p.files.Mount(t.Context()))
+	must.Succeed(t, p.files.Mount(t.Context()))
 	arguments, environment, err := p.files.Command()
-	must(t, err)
+	must.Succeed(t, err)
 	if defaults == "" && strings.HasSuffix(executableOf(p.container.Image), "resource-manager") {
 		defaults = withoutReadiness
 	}
 	if defaults != "" {
 		below := filepath.Join(root, process.DefaultsFile)
-		must(t, os.MkdirAll(filepath.Dir(below), 0o755))
-		must(t, os.WriteFile(below, []byte(defaults), 0o600))
+		must.Succeed(t, os.MkdirAll(filepath.Dir(below), 0o755))
+		must.Succeed(t, os.WriteFile(below, []byte(defaults), 0o600))
 		arguments = append(arguments, "--defaults="+below)
 	}
 	p.Process, err = harness.Start(executableOf(p.container.Image), file(p.container.Image), root+".log", arguments, environment)
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(p.Kill)
 	return p
 }
@@ -129,7 +130,7 @@ func (a *audited) token(t *testing.T, namespace, name, audience string, seconds 
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}
-	must(t, a.client.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, request))
+	must.Succeed(t, a.client.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, request))
 	return request.Status.Token
 }
 
@@ -199,15 +200,15 @@ func (p *pod) client(ca *authority) *http.Client {
 func (p *pod) ask(c *http.Client, url string, body any) (int, map[string]any) {
 	p.t.Helper()
 	raw, err := json.Marshal(body)
-	must(p.t, err)
+	must.Succeed(p.t, err)
 	response, err := c.Post(url, "application/json", strings.NewReader(string(raw)))
-	must(p.t, err)
+	must.Succeed(p.t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	must(p.t, err)
+	must.Succeed(p.t, err)
 	answer := map[string]any{}
 	if response.StatusCode == http.StatusOK {
-		must(p.t, json.Unmarshal(text, &answer))
+		must.Succeed(p.t, json.Unmarshal(text, &answer))
 	}
 	return response.StatusCode, answer
 }

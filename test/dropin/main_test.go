@@ -21,6 +21,7 @@ import (
 
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const (
@@ -129,18 +130,11 @@ func startCluster(name string, install ...func(context.Context, client.Client) e
 func get[T any](t *testing.T, f func() (T, error)) T {
 	t.Helper()
 	value, err := f()
-	must(t, err)
+	must.Succeed(t, err)
 	return value
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func eventually(t *testing.T, limit time.Duration, check func() error) {
 	t.Helper()
-	must(t, harness.Poll(t.Context(), limit, check))
+	must.Succeed(t, harness.Poll(t.Context(), limit, check))
 }

@@ -22,13 +22,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // manifests reads documents of testdata, with ${…} filled in.
 func manifests(t *testing.T, file string, values map[string]string) []*unstructured.Unstructured {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", file))
-	must(t, err)
+	must.Succeed(t, err)
 	var pairs []string
 	for key, value := range values {
 		pairs = append(pairs, "${"+key+"}", value)
@@ -62,7 +64,7 @@ func (a *audited) create(t *testing.T, objects []*unstructured.Unstructured) {
 			if object.GetKind() == "Namespace" {
 				continue
 			}
-			must(t, a.client.Delete(t.Context(), object.DeepCopy()))
+			must.Succeed(t, a.client.Delete(t.Context(), object.DeepCopy()))
 			err = a.client.Create(t.Context(), object)
 		}
 		if err != nil {
@@ -75,7 +77,7 @@ func (a *audited) create(t *testing.T, objects []*unstructured.Unstructured) {
 func (a *audited) ca(t *testing.T) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(a.Dir, "ca.crt"))
-	must(t, err)
+	must.Succeed(t, err)
 	return content
 }
 
@@ -89,15 +91,15 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.Succeed(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca-seed"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
+	must.Succeed(t, err)
 	certificate, err := x509.ParseCertificate(der)
-	must(t, err)
+	must.Succeed(t, err)
 	return &authority{certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
@@ -105,7 +107,7 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) serving(t *testing.T, service, namespace string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.Succeed(t, err)
 	full := service + "." + namespace
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: service}, DNSNames: []string{service, full, full + ".svc", full + ".svc.cluster.local"},
@@ -113,9 +115,9 @@ func (a *authority) serving(t *testing.T, service, namespace string) (certificat
 		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
-	must(t, err)
+	must.Succeed(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	must(t, err)
+	must.Succeed(t, err)
 	encode := func(kind string, der []byte) string {
 		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}

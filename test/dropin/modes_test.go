@@ -24,6 +24,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // mode is a column of the table of differences in docs/internals/contract/deployment.md (3.2): manifests of a seed or of a hosted shoot, whose modes S and
@@ -149,7 +150,7 @@ func (m *mode) configuration(t *testing.T, filled map[string]string) object {
 	config := object{}
 	for _, manifest := range manifests(t, file, filled) {
 		if content := text(manifest.Object, "data", "config.yaml"); content != "" {
-			must(t, yaml.Unmarshal([]byte(content), &config))
+			must.Succeed(t, yaml.Unmarshal([]byte(content), &config))
 		}
 	}
 	for _, patch := range m.config {
@@ -166,7 +167,7 @@ func (m *mode) configuration(t *testing.T, filled map[string]string) object {
 func (m *mode) objects(t *testing.T, filled map[string]string) []*unstructured.Unstructured {
 	t.Helper()
 	content, err := yaml.Marshal(m.configuration(t, filled))
-	must(t, err)
+	must.Succeed(t, err)
 	// DPL-81: a name for each content.
 	configMap := m.prefix + "gardener-resource-manager-" + hash8(content)
 	all := manifests(t, m.file, filled)
@@ -174,20 +175,20 @@ func (m *mode) objects(t *testing.T, filled map[string]string) []*unstructured.U
 		switch {
 		case text(manifest.Object, "data", "config.yaml") != "":
 			manifest.SetName(configMap)
-			must(t, unstructured.SetNestedField(manifest.Object, string(content), "data", "config.yaml"))
+			must.Succeed(t, unstructured.SetNestedField(manifest.Object, string(content), "data", "config.yaml"))
 		case manifest.GetKind() == "Deployment":
 			d := &appsv1.Deployment{}
-			must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, d))
+			must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, d))
 			m.deploy(d, configMap)
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
-			must(t, err)
+			must.Succeed(t, err)
 			all[i] = &unstructured.Unstructured{Object: fields}
 		case manifest.GetKind() == "Service" && m.ports != nil:
 			s := &corev1.Service{}
-			must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, s))
+			must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, s))
 			s.Spec.Ports[0].Port, s.Spec.Ports[1].Port, s.Spec.Ports[2].TargetPort = m.ports[0], m.ports[1], intstr.FromInt32(m.ports[2])
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
-			must(t, err)
+			must.Succeed(t, err)
 			all[i] = &unstructured.Unstructured{Object: fields}
 		}
 	}
@@ -247,8 +248,8 @@ func (m *mode) run(t *testing.T, name string, source, target *audited) {
 	if source != target {
 		binding := &unstructured.Unstructured{Object: ownRights()[0].(object)}
 		target.create(t, []*unstructured.Unstructured{binding})
-		t.Cleanup(func() { must(t, target.client.Delete(context.Background(), binding)) })
-		must(t, source.client.Delete(t.Context(), harness.Secret(m.namespace, accessKey, nil)))
+		t.Cleanup(func() { must.Succeed(t, target.client.Delete(context.Background(), binding)) })
+		must.Succeed(t, source.client.Delete(t.Context(), harness.Secret(m.namespace, accessKey, nil)))
 		source.issued(t, target, accessSecret(m.namespace, "gardener-resource-manager", nil), bare)
 	}
 	mine, others := ptr.To("seed"), (*string)(nil)
@@ -257,16 +258,16 @@ func (m *mode) run(t *testing.T, name string, source, target *audited) {
 	}
 	for class, kind := range map[*string]string{mine: "mine", others: "others"} {
 		object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "-" + kind + ", namespace: kube-system}\n"
-		must(t, source.client.Create(t.Context(), harness.Secret(m.namespace, name+"-"+kind, map[string][]byte{"a.yaml": []byte(object)})))
+		must.Succeed(t, source.client.Create(t.Context(), harness.Secret(m.namespace, name+"-"+kind, map[string][]byte{"a.yaml": []byte(object)})))
 		mr := harness.ManagedResource(m.namespace, name+"-"+kind, name+"-"+kind)
 		mr.Spec.Class = class
-		must(t, source.client.Create(t.Context(), mr))
+		must.Succeed(t, source.client.Create(t.Context(), mr))
 	}
 
 	p := source.startPod(t, m.namespace, app)
 	p.ready()
 	mr := source.settled(t, m.namespace, name+"-mine")
-	must(t, target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: mr.Name}, &corev1.ConfigMap{}))
+	must.Succeed(t, target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: mr.Name}, &corev1.ConfigMap{}))
 	finalizer := finalizerIs
 	if !isTarget {
 		finalizer += "-seed"
@@ -280,7 +281,7 @@ func (m *mode) run(t *testing.T, name string, source, target *audited) {
 	m.webhooks(p, ca, app, filled)
 	if isTarget {
 		asked := accessSecret(m.namespace, "of-"+name, nil)
-		must(t, source.client.Create(t.Context(), asked))
+		must.Succeed(t, source.client.Create(t.Context(), asked))
 		eventually(t, patience, func() error {
 			_, err := source.renewal(t.Context(), m.namespace, asked.Name)
 			return err
@@ -289,13 +290,13 @@ func (m *mode) run(t *testing.T, name string, source, target *audited) {
 		service := &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 80}}}}
 		service.Namespace, service.Name = "garden", name
 		service.Annotations = map[string]string{"networking.resources.gardener.cloud/from-world-to-ports": `[{"protocol":"TCP","port":80}]`}
-		must(t, source.client.Create(t.Context(), service))
+		must.Succeed(t, source.client.Create(t.Context(), service))
 		eventually(t, patience, func() error {
 			return source.client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "ingress-to-" + name + "-from-world"}, &networkingv1.NetworkPolicy{})
 		})
 	}
 
-	must(t, source.client.Delete(t.Context(), mr))
+	must.Succeed(t, source.client.Delete(t.Context(), mr))
 	eventually(t, patience, func() error {
 		err := source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr)
 		if err == nil {
@@ -304,11 +305,11 @@ func (m *mode) run(t *testing.T, name string, source, target *audited) {
 		return client.IgnoreNotFound(err)
 	})
 	left := &resourcesv1alpha1.ManagedResource{}
-	must(t, source.client.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: name + "-others"}, left))
+	must.Succeed(t, source.client.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: name + "-others"}, left))
 	if len(left.Finalizers) > 0 || len(left.Status.Conditions) > 0 || left.ResourceVersion == "" {
 		t.Errorf("DPL-20: it looks after another class: %v", left)
 	}
-	must(t, source.client.Delete(t.Context(), left))
+	must.Succeed(t, source.client.Delete(t.Context(), left))
 	p.stop()
 	if refused := source.requests(t, "system:serviceaccount:"+m.namespace+":"+app, forbidden); len(refused) > 0 {
 		t.Errorf("DPL-100, DPL-101: refused: %v", refused)
@@ -324,7 +325,7 @@ func (p *pod) workers() map[string]int {
 			controller, count, _ := strings.Cut(rest, `"} `)
 			n := 0
 			_, err := fmt.Sscan(count, &n)
-			must(p.t, err)
+			must.Succeed(p.t, err)
 			all[controller] = n
 		}
 	}
@@ -339,7 +340,7 @@ func (m *mode) webhooks(p *pod, ca *authority, app string, filled map[string]str
 	for _, file := range []string{"seed-webhooks.yaml", "shoot-webhooks.yaml", "other-webhooks.yaml"} {
 		for _, manifest := range manifests(p.t, file, filled) {
 			configuration := &admissionregistrationv1.MutatingWebhookConfiguration{} // The other kind has the same fields here.
-			must(p.t, runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, configuration))
+			must.Succeed(p.t, runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, configuration))
 			for _, hook := range configuration.Webhooks {
 				name, _, _ := strings.Cut(hook.Name, ".")
 				path := "/webhooks/"

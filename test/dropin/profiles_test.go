@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // byProfile runs a test with the defaults of each profile, for what contract/README.md decides by profile.
@@ -38,7 +39,7 @@ func TestPoliciesByProfile(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Annotations: map[string]string{"networking.resources.gardener.cloud/from-world-to-ports": `[{"protocol":"TCP","port":80}]`}},
 			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 80}}},
 		}
-		must(t, s.client.Create(t.Context(), service))
+		must.Succeed(t, s.client.Create(t.Context(), service))
 		policy := func(name string) (*networkingv1.NetworkPolicy, error) {
 			there := &networkingv1.NetworkPolicy{}
 			return there, s.client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: name}, there)
@@ -56,7 +57,7 @@ func TestPoliciesByProfile(t *testing.T) {
 			if _, err := policy("egress-to-" + name + "-tcp-80"); !apierrors.IsNotFound(err) {
 				t.Errorf("R1: the policy of no Pod: %v", err)
 			}
-			must(t, s.client.Create(t.Context(), pod))
+			must.Succeed(t, s.client.Create(t.Context(), pod))
 			shown = "{" + shown + " []}"
 		}
 		want := "Allows egress TCP traffic to port 80 from pods running in namespace garden labeled with " + shown + " to pods selected by the garden/" + name + " service selector."
@@ -70,8 +71,8 @@ func TestPoliciesByProfile(t *testing.T) {
 			}
 			return nil
 		})
-		must(t, client.IgnoreNotFound(s.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0))))
-		must(t, s.client.Delete(t.Context(), service))
+		must.Succeed(t, client.IgnoreNotFound(s.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0))))
+		must.Succeed(t, s.client.Delete(t.Context(), service))
 		eventually(t, patience, func() error {
 			left := &networkingv1.NetworkPolicyList{}
 			if err := s.client.List(t.Context(), left, client.MatchingLabels{"networking.resources.gardener.cloud/service-name": name}); err != nil || len(left.Items) > 0 {
@@ -94,12 +95,12 @@ func TestGardenByProfile(t *testing.T) {
 		filled["target"], filled["targetCA"] = g.URL(), base64.StdEncoding.EncodeToString(g.ca(t))
 		g.deploy(t, "garden.yaml", filled)
 		access := accessSecret("garden", "gardener-admission-controller", nil)
-		must(t, client.IgnoreNotFound(g.client.Delete(t.Context(), access.DeepCopy()))) // Its ServiceAccount may have gone with an earlier test.
+		must.Succeed(t, client.IgnoreNotFound(g.client.Delete(t.Context(), access.DeepCopy()))) // Its ServiceAccount may have gone with an earlier test.
 		g.issued(t, g, access, bare)
 		own, foreign := "own-"+profile, "foreign-"+profile
 		for _, name := range []string{own, foreign} {
 			its := harness.Object("core.gardener.cloud/v1beta1", "Seed", "", name)
-			must(t, g.client.Create(t.Context(), its))
+			must.Succeed(t, g.client.Create(t.Context(), its))
 			t.Cleanup(func() { _ = g.client.Delete(context.Background(), its) })
 		}
 		p := g.startImage(t, "garden", "gardener-admission-controller", defaults)

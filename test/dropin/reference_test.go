@@ -18,6 +18,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // Objects as gardenlet and the reference write them, made from the contract and from nothing of this project.
@@ -56,11 +57,11 @@ func newRelease(t *testing.T, namespace, name string, objects ...any) *release {
 		}
 		r.objects = append(r.objects, content)
 		text, err := yaml.Marshal(content)
-		must(t, err)
+		must.Succeed(t, err)
 		documents = append(documents, string(text))
 	}
 	compressed, err := harness.Compress([]byte(strings.Join(documents, "---\n")))
-	must(t, err)
+	must.Succeed(t, err)
 	// HLP-2: the digest of the digests of the values.
 	sum := sha256.Sum256(compressed)
 	r.secret = harness.Secret(namespace, "managedresource-"+name+"-"+hash8([]byte(hex.EncodeToString(sum[:]))), map[string][]byte{dataKey: compressed})
@@ -186,13 +187,13 @@ func (r *release) applied(object map[string]any) *unstructured.Unstructured {
 // leave puts into the clusters what the reference leaves there.
 func (r *release) leave(t *testing.T, source, target *audited, at time.Time) {
 	t.Helper()
-	must(t, source.client.Create(t.Context(), r.secret))
+	must.Succeed(t, source.client.Create(t.Context(), r.secret))
 	mr := r.managedResource()
 	mr.Finalizers = []string{finalizerIs}
-	must(t, source.client.Create(t.Context(), mr))
-	must(t, source.client.Status().Patch(t.Context(), mr, harness.MergePatch(map[string]any{"status": r.status(mr.Generation, at)})))
+	must.Succeed(t, source.client.Create(t.Context(), mr))
+	must.Succeed(t, source.client.Status().Patch(t.Context(), mr, harness.MergePatch(map[string]any{"status": r.status(mr.Generation, at)})))
 	for _, object := range r.objects {
-		must(t, target.client.Create(t.Context(), r.applied(object)))
+		must.Succeed(t, target.client.Create(t.Context(), r.applied(object)))
 	}
 }
 
@@ -200,6 +201,6 @@ func (r *release) leave(t *testing.T, source, target *audited, at time.Time) {
 func (a *audited) live(t *testing.T, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := harness.Object(apiVersion, kind, namespace, name)
-	must(t, a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object))
+	must.Succeed(t, a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object))
 	return object
 }

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // CT-47, DPL-82: authority and certificate of the webhooks are rotated while an API server asks them about Pods, and none of these is refused: the
@@ -55,7 +57,7 @@ func TestRotation(t *testing.T) {
 				entry("mounts", fmt.Sprintf("https://127.0.0.1:%d/webhooks/mount-projected-service-account-token", p.ports[10250]), object{"asked": "true"}), entry("refuses", "https://127.0.0.1:1/", object{"seen": version}),
 			},
 		}}
-		must(t, s.client.Patch(t.Context(), registration, client.Apply, client.FieldOwner("test"), client.ForceOwnership)) //nolint:staticcheck // The typed form wants applied configurations.
+		must.Succeed(t, s.client.Patch(t.Context(), registration, client.Apply, client.FieldOwner("test"), client.ForceOwnership)) //nolint:staticcheck // The typed form wants applied configurations.
 		eventually(t, patience, func() error {
 			if err := s.client.Create(t.Context(), pod(map[string]string{"seen": version}), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "refuses.example.org") {
 				return fmt.Errorf("the API server has not seen the configuration: %v", err)
@@ -66,7 +68,7 @@ func TestRotation(t *testing.T) {
 	trust(before)
 	t.Cleanup(func() {
 		registration := &unstructured.Unstructured{Object: object{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": object{"name": namespace}}}
-		must(t, s.client.Delete(context.Background(), registration))
+		must.Succeed(t, s.client.Delete(context.Background(), registration))
 	})
 
 	both := x509.NewCertPool()
@@ -135,10 +137,10 @@ func TestRotation(t *testing.T) {
 	files := map[string][]byte{}
 	for name, encoded := range map[string]string{"tls.crt": certificate, "tls.key": key} {
 		content, err := base64.StdEncoding.DecodeString(encoded)
-		must(t, err)
+		must.Succeed(t, err)
 		files[name] = content
 	}
-	must(t, p.files.Write("/etc/gardener-resource-manager-tls", files))
+	must.Succeed(t, p.files.Write("/etc/gardener-resource-manager-tls", files))
 	eventually(t, patience, func() error {
 		if signer, err := handshake(); err != nil || !signer.Equal(after.certificate) {
 			return fmt.Errorf("the old certificate is served (%v)", err)

@@ -12,6 +12,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // values are what every deployment is filled in with.
@@ -102,8 +103,8 @@ func TestSeed(t *testing.T) {
 	class := "seed"
 	mr := harness.ManagedResource("garden", "system", "system")
 	mr.Spec.Class = &class
-	must(t, s.client.Create(t.Context(), harness.Secret("garden", "system", map[string][]byte{"a.yaml": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: system, namespace: garden}\n")})))
-	must(t, s.client.Create(t.Context(), mr))
+	must.Succeed(t, s.client.Create(t.Context(), harness.Secret("garden", "system", map[string][]byte{"a.yaml": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: system, namespace: garden}\n")})))
+	must.Succeed(t, s.client.Create(t.Context(), mr))
 	settled := s.settled(t, "garden", "system")
 	if want := "resources.gardener.cloud/gardener-resource-manager-seed"; len(settled.Finalizers) != 1 || settled.Finalizers[0] != want {
 		t.Errorf("DPL-20, MRK-3: finalizers %q", settled.Finalizers)
@@ -114,7 +115,7 @@ func TestSeed(t *testing.T) {
 	if now := s.leads(t, "garden", leader); time.Since(began) > 20*time.Second {
 		t.Errorf("CT-27: %s leads after %s", now, time.Since(began))
 	}
-	must(t, s.client.Delete(t.Context(), settled))
+	must.Succeed(t, s.client.Delete(t.Context(), settled))
 	eventually(t, patience, func() error {
 		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(settled), settled)
 		if err == nil {

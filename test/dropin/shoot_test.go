@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const (
@@ -39,9 +40,9 @@ func shootValues(t *testing.T, source, target *audited, ca *authority, namespace
 func bootstrapSecret(t *testing.T, target *audited, namespace string) *corev1.Secret {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, target.WriteKubeconfig(file, "gardener.cloud:system:gardener-resource-manager", "system:masters"))
+	must.Succeed(t, target.WriteKubeconfig(file, "gardener.cloud:system:gardener-resource-manager", "system:masters"))
 	content, err := os.ReadFile(file)
-	must(t, err)
+	must.Succeed(t, err)
 	secret := harness.Secret(namespace, accessKey+"-bootstrap", map[string][]byte{"kubeconfig": content})
 	secret.Labels = map[string]string{garbage: "true"}
 	return secret
@@ -51,7 +52,7 @@ func bootstrapSecret(t *testing.T, target *audited, namespace string) *corev1.Se
 func bootstrapping(t *testing.T, source, target *audited, namespace string) {
 	t.Helper()
 	secret := bootstrapSecret(t, target, namespace)
-	must(t, source.client.Create(t.Context(), secret))
+	must.Succeed(t, source.client.Create(t.Context(), secret))
 	changeVolume(t, source, namespace, func(volume *corev1.Volume) {
 		volume.VolumeSource = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret.Name}}
 	})
@@ -61,7 +62,7 @@ func bootstrapping(t *testing.T, source, target *audited, namespace string) {
 func changeVolume(t *testing.T, source *audited, namespace string, change func(*corev1.Volume)) *corev1.VolumeSource {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	must(t, source.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "gardener-resource-manager"}, deployment))
+	must.Succeed(t, source.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "gardener-resource-manager"}, deployment))
 	var before *corev1.VolumeSource
 	volumes := deployment.Spec.Template.Spec.Volumes
 	for i := range volumes {
@@ -70,7 +71,7 @@ func changeVolume(t *testing.T, source *audited, namespace string, change func(*
 			change(&volumes[i])
 		}
 	}
-	must(t, source.client.Update(t.Context(), deployment))
+	must.Succeed(t, source.client.Update(t.Context(), deployment))
 	return before
 }
 
@@ -103,8 +104,8 @@ func TestShoot(t *testing.T) {
 	filled := shootValues(t, source, target, ca, namespace)
 	source.deploy(t, "shoot.yaml", filled)
 	written := newRelease(t, namespace, "shoot-core-gardener-resource-manager", ownRights()...)
-	must(t, source.client.Create(t.Context(), written.secret))
-	must(t, source.client.Create(t.Context(), written.managedResource()))
+	must.Succeed(t, source.client.Create(t.Context(), written.secret))
+	must.Succeed(t, source.client.Create(t.Context(), written.managedResource()))
 
 	token := changeVolume(t, source, namespace, func(*corev1.Volume) {})
 	bootstrapping(t, source, target, namespace)
@@ -136,7 +137,7 @@ func TestShoot(t *testing.T) {
 		t.Error("TR-13: its token is mounted")
 	}
 	binding := &rbacv1.ClusterRoleBinding{}
-	must(t, target.client.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, binding))
+	must.Succeed(t, target.client.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, binding))
 	if got, want := binding.Annotations["resources.gardener.cloud/origin"], clusterID+":"+namespace+"/"+written.name; got != want {
 		t.Errorf("MRC-8: origin %q, want %q", got, want)
 	}
@@ -160,8 +161,8 @@ func TestShoot(t *testing.T) {
 
 	// New objects are applied with the token.
 	later := newRelease(t, namespace, "shoot-core-later", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "later", "namespace": "kube-system"}})
-	must(t, source.client.Create(t.Context(), later.secret))
-	must(t, source.client.Create(t.Context(), later.managedResource()))
+	must.Succeed(t, source.client.Create(t.Context(), later.secret))
+	must.Succeed(t, source.client.Create(t.Context(), later.managedResource()))
 	source.settled(t, namespace, later.name)
 	if got := target.requests(t, inTarget, func(r *request) bool { return r.Verb == "create" && r.Object.Name == "later" }); len(got) != 1 {
 		t.Errorf("DPL-77/HLP-9: with the token of the generic kubeconfig it sent %v", got)

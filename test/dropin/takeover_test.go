@@ -20,6 +20,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 type object = map[string]any
@@ -89,7 +90,7 @@ func (a *audited) issued(t *testing.T, in *audited, secret *corev1.Secret, in24h
 	}
 	secret.Data = in24h(in.token(t, account.Namespace, account.Name, "gardener", 24*3600))
 	secret.Annotations[renewKey] = time.Now().UTC().Add(19*time.Hour + 30*time.Minute).Format(time.RFC3339)
-	must(t, client.IgnoreAlreadyExists(a.client.Create(t.Context(), secret)))
+	must.Succeed(t, client.IgnoreAlreadyExists(a.client.Create(t.Context(), secret)))
 }
 
 func bare(token string) map[string][]byte { return map[string][]byte{"token": []byte(token)} }
@@ -107,7 +108,7 @@ func (p *pod) rounds(controller string) int {
 		name, _, _ := strings.Cut(after, `"`)
 		if counts && slices.Contains(strings.Split(controller, "|"), name) {
 			n, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1:])
-			must(p.t, err)
+			must.Succeed(p.t, err)
 			total += n
 		}
 	}
@@ -131,7 +132,7 @@ func (p *pod) looked(atLeast map[string]int) {
 func (p *pod) again(t *testing.T, source *audited, mr *resourcesv1alpha1.ManagedResource) {
 	t.Helper()
 	before := p.rounds("managedresource")
-	must(t, source.client.Patch(t.Context(), mr, harness.MergePatch(object{"metadata": object{"annotations": object{"gardener.cloud/operation": "reconcile"}}})))
+	must.Succeed(t, source.client.Patch(t.Context(), mr, harness.MergePatch(object{"metadata": object{"annotations": object{"gardener.cloud/operation": "reconcile"}}})))
 	eventually(t, patience, func() error {
 		if err := source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr); err != nil {
 			return err
@@ -152,7 +153,7 @@ func takeOver(t *testing.T, source, target *audited, namespace, name, alwaysUpda
 	source.deploy(t, "shoot.yaml", filled)
 
 	at := time.Now().Add(-time.Hour)
-	must(t, client.IgnoreNotFound(target.client.Delete(t.Context(), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gardener.cloud:target:resource-manager"))))
+	must.Succeed(t, client.IgnoreNotFound(target.client.Delete(t.Context(), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gardener.cloud:target:resource-manager"))))
 	rights := newRelease(t, namespace, "shoot-core-gardener-resource-manager", ownRights()...)
 	rights.leave(t, source, target, at)
 	system := newRelease(t, namespace, "shoot-core-system", managedObjects(name)...)
@@ -161,15 +162,15 @@ func takeOver(t *testing.T, source, target *audited, namespace, name, alwaysUpda
 	empty := newRelease(t, namespace, "shoot-core-empty")
 	empty.leave(t, source, target, at)
 
-	must(t, source.client.Delete(t.Context(), harness.Secret(namespace, accessKey, nil)))
+	must.Succeed(t, source.client.Delete(t.Context(), harness.Secret(namespace, accessKey, nil)))
 	source.issued(t, target, accessSecret(namespace, "gardener-resource-manager", nil), bare)
 	source.issued(t, target, accessSecret(namespace, "kube-scheduler", nil), inKubeconfig)
 	source.issued(t, target, accessSecret(namespace, "with-ca", map[string]string{"serviceaccount.resources.gardener.cloud/inject-ca-bundle": "true"}), func(token string) map[string][]byte {
 		return map[string][]byte{"token": []byte(token), "bundle.crt": target.ca(t)}
 	})
 	// A Secret that is in use, and a Secret that is not.
-	must(t, target.client.Create(t.Context(), generation(inUse(name))))
-	must(t, target.client.Create(t.Context(), generation(leftOver(name))))
+	must.Succeed(t, target.client.Create(t.Context(), generation(inUse(name))))
+	must.Succeed(t, target.client.Create(t.Context(), generation(leftOver(name))))
 	return system
 }
 
@@ -204,10 +205,10 @@ func TestTakeover(t *testing.T) {
 	if diff := cmp.Diff(beforeTarget, target.versions(t, "kube-system")); diff != "" {
 		t.Errorf("changed in the target: %s", diff)
 	}
-	must(t, harness.Settled(mr))
+	must.Succeed(t, harness.Settled(mr))
 
 	// The same eyes see a difference.
-	must(t, target.client.Patch(t.Context(), harness.Object("v1", "ConfigMap", "kube-system", "x"), harness.MergePatch(object{"data": object{"a": "2"}})))
+	must.Succeed(t, target.client.Patch(t.Context(), harness.Object("v1", "ConfigMap", "kube-system", "x"), harness.MergePatch(object{"data": object{"a": "2"}})))
 	eventually(t, patience, func() error {
 		now := target.requests(t, inTarget, writes)
 		if want := append(slices.Clone(targetWrites), "update configmaps kube-system/x"); cmp.Diff(want, now) != "" {
@@ -220,13 +221,13 @@ func TestTakeover(t *testing.T) {
 	}
 
 	// And it is deleted as what it is: ours.
-	must(t, source.client.Delete(t.Context(), mr))
+	must.Succeed(t, source.client.Delete(t.Context(), mr))
 	collected := harness.MergePatch(object{"metadata": object{"finalizers": nil}})
 	eventually(t, patience, func() error {
 		// There is no garbage collector of Kubernetes here, which ends a deletion in the foreground.
 		deployment := harness.Object("apps/v1", "Deployment", "kube-system", "x")
 		if err := target.client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err == nil && deployment.GetDeletionTimestamp() != nil {
-			must(t, client.IgnoreNotFound(target.client.Patch(t.Context(), deployment, collected)))
+			must.Succeed(t, client.IgnoreNotFound(target.client.Patch(t.Context(), deployment, collected)))
 		}
 		err := source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr)
 		if err == nil {
@@ -271,17 +272,17 @@ func TestHandBack(t *testing.T) {
 	filled := shootValues(t, source, target, ca, namespace)
 	filled["alwaysUpdate"] = "false"
 	source.deploy(t, "shoot.yaml", filled)
-	must(t, client.IgnoreNotFound(target.client.Delete(t.Context(), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gardener.cloud:target:resource-manager"))))
+	must.Succeed(t, client.IgnoreNotFound(target.client.Delete(t.Context(), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gardener.cloud:target:resource-manager"))))
 	rights := newRelease(t, namespace, "shoot-core-gardener-resource-manager", ownRights()...)
 	rights.leave(t, source, target, time.Now().Add(-time.Hour))
-	must(t, source.client.Delete(t.Context(), harness.Secret(namespace, accessKey, nil)))
+	must.Succeed(t, source.client.Delete(t.Context(), harness.Secret(namespace, accessKey, nil)))
 	source.issued(t, target, accessSecret(namespace, "gardener-resource-manager", nil), bare)
 
 	system := newRelease(t, namespace, "shoot-core-system", managedObjects("x")...)
-	must(t, source.client.Create(t.Context(), system.secret))
-	must(t, source.client.Create(t.Context(), system.managedResource()))
+	must.Succeed(t, source.client.Create(t.Context(), system.secret))
+	must.Succeed(t, source.client.Create(t.Context(), system.managedResource()))
 	asked := accessSecret(namespace, "kube-scheduler-new", nil)
-	must(t, source.client.Create(t.Context(), asked))
+	must.Succeed(t, source.client.Create(t.Context(), asked))
 
 	p := source.startPod(t, namespace, "gardener-resource-manager")
 	p.ready()
@@ -327,9 +328,9 @@ func TestHandBack(t *testing.T) {
 	}
 
 	secret := &corev1.Secret{}
-	must(t, source.client.Get(t.Context(), client.ObjectKeyFromObject(asked), secret))
+	must.Succeed(t, source.client.Get(t.Context(), client.ObjectKeyFromObject(asked), secret))
 	renewed, err := source.renewal(t.Context(), namespace, asked.Name)
-	must(t, err)
+	must.Succeed(t, err)
 	if left := time.Until(renewed); left < 18*time.Hour+14*time.Minute || left > 19*time.Hour+12*time.Minute || !strings.HasSuffix(secret.Annotations[renewKey], "Z") {
 		t.Errorf("C13, TR-18: renewed at %s", secret.Annotations[renewKey])
 	}
@@ -343,7 +344,7 @@ func TestHandBack(t *testing.T) {
 	if holder := source.holder(t, namespace); holder != "" {
 		t.Errorf("PRC-20: the lease is held by %s", holder)
 	}
-	must(t, source.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: asked.Name}}))
+	must.Succeed(t, source.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: asked.Name}}))
 }
 
 // lacks returns the first path at which live does not have what is wanted; what the API server has added does not count.
@@ -385,7 +386,7 @@ func (a *audited) user(t *testing.T, token string) string {
 	t.Helper()
 	review := harness.Object("authentication.k8s.io/v1", "TokenReview", "", "")
 	review.Object["spec"] = object{"token": token}
-	must(t, a.client.Create(t.Context(), review))
+	must.Succeed(t, a.client.Create(t.Context(), review))
 	return text(review.Object, "status", "user", "username")
 }
 
@@ -418,11 +419,11 @@ func TestNetworkPolicies(t *testing.T) {
 				object{"policyTypes": []any{"Ingress"}, "podSelector": chosen, "ingress": []any{object{"ports": []any{object{"port": int64(443), "protocol": "TCP"}}}}}),
 		}
 	}
-	must(t, s.client.Create(t.Context(), service("old")))
+	must.Succeed(t, s.client.Create(t.Context(), service("old")))
 	for _, policy := range policies("old") {
-		must(t, s.client.Create(t.Context(), &unstructured.Unstructured{Object: policy}))
+		must.Succeed(t, s.client.Create(t.Context(), &unstructured.Unstructured{Object: policy}))
 	}
-	must(t, s.client.Create(t.Context(), service("new")))
+	must.Succeed(t, s.client.Create(t.Context(), service("new")))
 	inSeed := "system:serviceaccount:garden:gardener-resource-manager"
 	ofOld := func(r *request) bool { return writes(r) && strings.Contains(r.Object.Name, "-old-") }
 
@@ -438,13 +439,13 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 	// All Services were looked at, not only the new one: the one of resource-manager is there, too.
 	list := &corev1.ServiceList{}
-	must(t, s.client.List(t.Context(), list))
+	must.Succeed(t, s.client.List(t.Context(), list))
 	p.looked(map[string]int{"networkpolicy": len(list.Items)})
 	if got := s.requests(t, inSeed, ofOld); len(got) > 0 {
 		t.Errorf("NP-9: written: %v", got)
 	}
 	// The stale ones among them are deleted, which proves that they are known as ours.
-	must(t, s.client.Delete(t.Context(), service("old")))
+	must.Succeed(t, s.client.Delete(t.Context(), service("old")))
 	eventually(t, patience, func() error {
 		left := &networkingv1.NetworkPolicyList{}
 		if err := s.client.List(t.Context(), left, client.MatchingLabels{prefix + "service-name": "old"}); err != nil || len(left.Items) > 0 {

@@ -7,6 +7,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // hooks asks under the addresses of webhook configurations as an API server does, and wants an answer from each (3.6, 4.2). Webhooks that change
@@ -18,7 +20,7 @@ func (p *pod) hooks(ca *authority, file string, values map[string]string, namesp
 	asked := 0
 	for _, object := range manifests(t, file, values) {
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{} // The other kind has the same fields here.
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, configuration))
+		must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, configuration))
 		for _, hook := range configuration.Webhooks {
 			url := ""
 			switch service := hook.ClientConfig.Service; {

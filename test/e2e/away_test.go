@@ -18,25 +18,26 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // A source that is away at the start is waited for.
 func TestSourceIsAwayAtTheStart(t *testing.T) {
 	kubeconfig, err := clientcmd.LoadFromFile(landscape.Seed.Kubeconfig)
-	must(t, err)
+	must.Succeed(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Succeed(t, err)
 	address := listener.Addr().String()
-	must(t, listener.Close())
+	must.Succeed(t, listener.Close())
 	var server string
 	for _, c := range kubeconfig.Clusters {
 		at, err := url.Parse(c.Server)
-		must(t, err)
+		must.Succeed(t, err)
 		server, c.Server = at.Host, "https://"+address
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*kubeconfig, path))
-	must(t, os.Chmod(path, 0o600))
+	must.Succeed(t, clientcmd.WriteToFile(*kubeconfig, path))
+	must.Succeed(t, os.Chmod(path, 0o600))
 
 	ns := namespace(t)
 	p := start(t, map[string]any{"sourceClientConnection": map[string]any{"kubeconfig": path, "namespace": ns}})
@@ -51,7 +52,7 @@ func TestSourceIsAwayAtTheStart(t *testing.T) {
 	})
 
 	listener, err = net.Listen("tcp", address)
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go forward(listener, server)
 	ready(t, p)
@@ -65,13 +66,13 @@ func TestMissingRightIsNamed(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "mr"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{resourcesv1alpha1.SchemeGroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	}}
-	must(t, landscape.SeedClient.Create(t.Context(), role))
-	must(t, landscape.SeedClient.Create(t.Context(), &rbacv1.RoleBinding{
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), role))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "mr"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "mr"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "without-secrets"}},
 	}))
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, landscape.Seed.WriteKubeconfig(path, "without-secrets"))
+	must.Succeed(t, landscape.Seed.WriteKubeconfig(path, "without-secrets"))
 	p := start(t, map[string]any{
 		"sourceClientConnection": map[string]any{"kubeconfig": path, "namespaces": []string{ns}},
 		"controllers":            map[string]any{"cacheSyncTimeout": "3s"},
@@ -103,7 +104,7 @@ func forward(listener net.Listener, server string) {
 func TestLeaseWithoutRightsHasFewLines(t *testing.T) {
 	ns := namespace(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, landscape.Seed.WriteKubeconfig(path, "without-leases"))
+	must.Succeed(t, landscape.Seed.WriteKubeconfig(path, "without-leases"))
 	p := start(t, map[string]any{
 		"sourceClientConnection": map[string]any{"kubeconfig": path, "namespaces": []string{ns}},
 		"controllers":            map[string]any{"cacheSyncTimeout": "3m"},

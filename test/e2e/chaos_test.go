@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const many = 60
@@ -25,7 +26,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 	ns := namespace(t)
 	nothingWaits := map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"massDeletion": map[string]any{"wait": "0s"}}}}
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "foreign"}}
-	must(t, landscape.ShootClient.Create(t.Context(), foreign))
+	must.Succeed(t, landscape.ShootClient.Create(t.Context(), foreign))
 	var kept map[string]corev1.ConfigMap
 	for round := range 8 {
 		value := fmt.Sprint(round)
@@ -34,7 +35,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 			create(t, ns, "mr", data)
 		} else {
 			secret := harness.Secret(ns, "mr", data)
-			must(t, landscape.SeedClient.Update(t.Context(), secret))
+			must.Succeed(t, landscape.SeedClient.Update(t.Context(), secret))
 		}
 		p := start(t, nothingWaits)
 		after := round * 9
@@ -65,7 +66,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 					return fmt.Errorf("%s has value %s, want %s", name, cm.Data["a"], value)
 				}
 			}
-			must(t, landscape.SeedClient.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
+			must.Succeed(t, landscape.SeedClient.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
 			return harness.Settled(mr)
 		})
 		objects := listed(t, ns)
@@ -82,7 +83,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 	if objects := listed(t, ns); len(objects) != 0 {
 		t.Errorf("leaked: %v", objects)
 	}
-	must(t, landscape.ShootClient.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
+	must.Succeed(t, landscape.ShootClient.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	p.Kill()
 }
 
@@ -93,10 +94,10 @@ func TestAPIServerRestart(t *testing.T) {
 	create(t, ns, "mr", configMaps(ns, 5, "v"))
 	settled(t, ns, "mr")
 	landscape.Shoot.StopAPIServer()
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 5, "w"))))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 5, "w"))))
 	eventually(t, func() error {
 		mr := &resourcesv1alpha1.ManagedResource{}
-		must(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr))
+		must.Succeed(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr))
 		if status, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied); status != "False/ApplyFailed" {
 			return fmt.Errorf("ResourcesApplied is %s", status)
 		}
@@ -107,7 +108,7 @@ func TestAPIServerRestart(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	must(t, landscape.Shoot.StartAPIServer(ctx))
+	must.Succeed(t, landscape.Shoot.StartAPIServer(ctx))
 	eventually(t, func() error {
 		for name, cm := range listed(t, ns) {
 			if cm.Data["a"] != "w" {
@@ -118,7 +119,7 @@ func TestAPIServerRestart(t *testing.T) {
 	})
 	settled(t, ns, "mr")
 	// The watches are back, too: drift is still put right, an hour before the sync period ends.
-	must(t, landscape.ShootClient.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}))
+	must.Succeed(t, landscape.ShootClient.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}))
 	eventually(t, func() error {
 		if _, found := listed(t, ns)["cm-0"]; !found {
 			return errors.New("cm-0 is missing")
@@ -140,11 +141,11 @@ func TestTargetUnreachableAtStart(t *testing.T) {
 	})
 	p := start(t, nil, func(o *harness.ProcessOptions) { o.AsAdmin = true })
 	t.Run("OPB-11/PRC-10 it is ready without its target", func(t *testing.T) { ready(t, p) })
-	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 3, "v"))))
-	must(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, "mr", "mr")))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 3, "v"))))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, "mr", "mr")))
 	eventually(t, func() error {
 		mr := &resourcesv1alpha1.ManagedResource{}
-		must(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr))
+		must.Succeed(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr))
 		if status, message := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied); status != "False/ApplyFailed" {
 			return fmt.Errorf("ResourcesApplied is %s: %s", status, message)
 		}
@@ -152,7 +153,7 @@ func TestTargetUnreachableAtStart(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	must(t, landscape.Shoot.StartAPIServer(ctx))
+	must.Succeed(t, landscape.Shoot.StartAPIServer(ctx))
 	started = true
 	settled(t, ns, "mr")
 	remove(t, ns, "mr")
@@ -176,7 +177,7 @@ func TestLeaderChange(t *testing.T) {
 	if code := first.Stop(); code != 0 {
 		t.Errorf("the first instance ended with %d: %s", code, first.Output())
 	}
-	must(t, landscape.ShootClient.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-1"}}))
+	must.Succeed(t, landscape.ShootClient.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-1"}}))
 	eventually(t, func() error {
 		if _, found := listed(t, ns)["cm-1"]; !found {
 			return errors.New("cm-1 is missing")
@@ -186,7 +187,7 @@ func TestLeaderChange(t *testing.T) {
 	third := start(t, config)
 	ready(t, third)
 	second.Kill() // Without releasing the lease.
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 4, "w"))))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 4, "w"))))
 	eventually(t, func() error {
 		if got := listed(t, ns)["cm-3"].Data["a"]; got != "w" {
 			return fmt.Errorf("value is %q", got)
@@ -202,18 +203,18 @@ func TestSourceIsTarget(t *testing.T) {
 	ns := namespace(t)
 	p := start(t, map[string]any{"controllers": map[string]any{"resourceClass": "seed"}, "targetClientConnection": map[string]any{"namespaces": []any{"other"}}},
 		func(o *harness.ProcessOptions) { o.Target = landscape.Seed })
-	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 2, "v"))))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 2, "v"))))
 	mr := harness.ManagedResource(ns, "mr", "mr")
 	class := "seed"
 	mr.Spec.Class = &class
-	must(t, landscape.SeedClient.Create(t.Context(), mr))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), mr))
 	t.Run("BH-GEN-1/OPB-14 one cluster is both, and objects beyond the configured namespaces are applied", func(t *testing.T) { settled(t, ns, "mr") })
 	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName+"-seed" {
 		t.Errorf("MR-6, MRK-3: got %v", got)
 	}
 	t.Run("CT-39/MRB-37 namespaces beyond the configured ones are served all the same, drift included", func(t *testing.T) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}
-		must(t, landscape.SeedClient.Delete(t.Context(), cm))
+		must.Succeed(t, landscape.SeedClient.Delete(t.Context(), cm))
 		eventually(t, func() error { return landscape.SeedClient.Get(t.Context(), client.ObjectKeyFromObject(cm), cm) })
 	})
 	remove(t, ns, "mr")

@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func applied(t *testing.T, ns, name, want string, parts ...string) {
@@ -53,7 +54,7 @@ func counter(p *harness.Process, series string) int {
 func TestForbidden(t *testing.T) {
 	ns := namespace(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, landscape.Shoot.WriteKubeconfig(kubeconfig, "system:serviceaccount:kube-system:gardener-resource-manager", "system:serviceaccounts"))
+	must.Succeed(t, landscape.Shoot.WriteKubeconfig(kubeconfig, "system:serviceaccount:kube-system:gardener-resource-manager", "system:serviceaccounts"))
 	start(t, nil, func(o *harness.ProcessOptions) { o.TargetKubeconfig = kubeconfig })
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
 	t.Run("MR-29/MRV-24 the text of the API server", func(t *testing.T) {
@@ -62,8 +63,8 @@ func TestForbidden(t *testing.T) {
 	t.Run("MR-28/CT-41 which object it is about", func(t *testing.T) {
 		applied(t, ns, "mr", "False/ApplyFailed", `error during apply of object "v1/ConfigMap/`+ns+`/cm-0"`, `forbidden: User "system:serviceaccount:kube-system:gardener-resource-manager" cannot`)
 	})
-	must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
-	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "mr")))
+	must.Succeed(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
+	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "mr")))
 }
 
 // PRC-1, PRC-2, CCH-1, CCH-3, OBS-8: the environment comes before the file. CT-50, OBS-1: every line of the log is JSON.
@@ -106,7 +107,7 @@ func TestAlwaysUpdate(t *testing.T) {
 		create(t, ns, "mr", map[string][]byte{"a": []byte("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: p, namespace: " + ns + "}\nspec: {minAvailable: 1, selector: {matchLabels: {a: b}}}\n")})
 		settled(t, ns, "mr")
 		before, gets := counter(p, updates), counter(p, `espalier_target_requests_total{verb="get"}`)
-		must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: "reconcile"}}})))
+		must.Succeed(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: "reconcile"}}})))
 		eventually(t, func() error {
 			if counter(p, `espalier_target_requests_total{verb="get"}`) == gets {
 				return fmt.Errorf("not looked at yet")
@@ -129,15 +130,15 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	ns := namespace(t)
 	start(t, map[string]any{"controllers": map[string]any{"resourceClass": "*", "managedResource": map[string]any{"applyWhileDeletionPending": true}}})
 	held := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: " + ns + ", finalizers: [example.org/hold]}\n"
-	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", map[string][]byte{"a": []byte(held)})))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, "mr", map[string][]byte{"a": []byte(held)})))
 	mr := harness.ManagedResource(ns, "mr", "mr")
 	class := "whatever"
 	mr.Spec.Class = &class
-	must(t, landscape.SeedClient.Create(t.Context(), mr))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), mr))
 	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName {
 		t.Errorf("CFG-14/MRV-103: got %v", got)
 	}
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
 	eventually(t, func() error {
 		if _, found := listed(t, ns)["cm-0"]; !found {
 			return fmt.Errorf("MRB-5: the new object is not there")
@@ -145,7 +146,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 		return nil
 	})
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "held"}}
-	must(t, landscape.ShootClient.Patch(t.Context(), cm, harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
+	must.Succeed(t, landscape.ShootClient.Patch(t.Context(), cm, harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
 	eventually(t, func() error {
 		mr := settled(t, ns, "mr")
 		if len(mr.Status.Resources) != 1 {
@@ -162,8 +163,8 @@ func TestDisableCachedClient(t *testing.T) {
 	p := start(t, map[string]any{"targetClientConnection": map[string]any{"disableCachedClient": true}})
 	create(t, ns, "mr", configMaps(ns, 2, "v"))
 	settled(t, ns, "mr")
-	must(t, landscape.ShootClient.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}))
-	must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: "reconcile"}}})))
+	must.Succeed(t, landscape.ShootClient.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}))
+	must.Succeed(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOperation: "reconcile"}}})))
 	eventually(t, func() error {
 		if _, found := listed(t, ns)["cm-0"]; !found {
 			return fmt.Errorf("cm-0 is missing")
@@ -188,7 +189,7 @@ func TestLeaderWithoutAPIServer(t *testing.T) {
 	})
 	landscape.Seed.StopAPIServer()
 	code := p.Wait(patience)
-	must(t, landscape.Seed.StartAPIServer(t.Context()))
+	must.Succeed(t, landscape.Seed.StartAPIServer(t.Context()))
 	if code != 1 || !strings.Contains(p.Output(), "leader election lost") {
 		t.Errorf("CT-28/PRC-22: exit code %d: %s", code, p.Output())
 	}

@@ -13,6 +13,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestHoldVerbs: kubectl espalier as a process sets a hold, under which drift of the object stays, and ends it, after which the object is repaired within
@@ -20,14 +21,14 @@ import (
 func TestHoldVerbs(t *testing.T) {
 	ns := namespace(t)
 	plugin, err := harness.Build(t.TempDir(), harness.Client)
-	must(t, err)
+	must.Succeed(t, err)
 	start(t, nil)
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
 	applied(t, ns, "mr", "True/ApplySucceeded")
 	object := client.ObjectKey{Namespace: ns, Name: "cm-0"}
 	edit := func(patch string) {
 		t.Helper()
-		must(t, landscape.ShootClient.Patch(t.Context(), harness.Object("v1", "ConfigMap", ns, "cm-0"), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
+		must.Succeed(t, landscape.ShootClient.Patch(t.Context(), harness.Object("v1", "ConfigMap", ns, "cm-0"), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
 	}
 	has := func(want string) error {
 		live := &corev1.ConfigMap{}
@@ -52,9 +53,9 @@ func TestHoldVerbs(t *testing.T) {
 		return string(out)
 	}
 	mr := &resourcesv1alpha1.ManagedResource{}
-	must(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr))
+	must.Succeed(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr))
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationAllowHolds: "true"} // The target is not the source.
-	must(t, landscape.SeedClient.Update(t.Context(), mr))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), mr))
 
 	fastest := time.Hour // A machine may be busy for a while, but not each time.
 	for name, arguments := range map[string][]string{
@@ -77,7 +78,7 @@ func TestHoldVerbs(t *testing.T) {
 			})
 			edit(`{"data": {"a": "emergency"}}`)
 			for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(50 * time.Millisecond) {
-				must(t, has("map[a:emergency]"))
+				must.Succeed(t, has("map[a:emergency]"))
 			}
 
 			ask(append([]string{"release"}, arguments...)...)

@@ -10,17 +10,18 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestMassDeletion: a Secret that loses all manifests deletes nothing until kubectl espalier confirms it; the annotation goes when nothing is deleted any more.
 func TestMassDeletion(t *testing.T) {
 	ns := namespace(t)
 	plugin, err := harness.Build(t.TempDir(), harness.Client)
-	must(t, err)
+	must.Succeed(t, err)
 	process := start(t, nil)
 	create(t, ns, "mr", configMaps(ns, 10, "v"))
 	settled(t, ns, "mr")
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", nil)))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", nil)))
 	applied(t, ns, "mr", "False/DeletionHeld", "The deletion of 10 of 10 objects that no manifest has any more waits, because they are half or more of the objects: v1/ConfigMap/"+ns+"/cm-0, ", "It begins when this condition has been visible for 10m0s")
 	if got := len(listed(t, ns)); got != 10 {
 		t.Errorf("T4-9/MRX-21: %d objects are left", got)
@@ -37,7 +38,7 @@ func TestMassDeletion(t *testing.T) {
 	if got := len(listed(t, ns)); got != 0 {
 		t.Errorf("MRX-22: %d objects are left", got)
 	}
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
 	eventually(t, func() error {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		if err := landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "mr"}, mr); err != nil {

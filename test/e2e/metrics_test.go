@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestMetricsOfAll: with all features on nothing is shown that the page about metrics does not have, and what features show without having
@@ -16,9 +17,9 @@ import (
 func TestMetricsOfAll(t *testing.T) {
 	executable := resourcemanager.Executable(nil, nil)
 	text, err := json.Marshal(executable.Everything())
-	must(t, err)
+	must.Succeed(t, err)
 	config := map[string]any{}
-	must(t, json.Unmarshal(text, &config))
+	must.Succeed(t, json.Unmarshal(text, &config))
 	for _, own := range []string{"server", "leaderElection", "sourceClientConnection", "targetClientConnection"} {
 		delete(config, own)
 	}

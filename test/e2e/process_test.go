@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const patience = 40 * time.Second
@@ -37,9 +38,7 @@ func start(t *testing.T, config map[string]any, change ...func(*harness.ProcessO
 		c(&o)
 	}
 	p, err := harness.Run(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(p.Kill)
 	return p
 }
@@ -48,28 +47,19 @@ func ready(t *testing.T, p *harness.Process) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := p.AwaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.AwaitReady(ctx))
 }
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	must(t, harness.Poll(t.Context(), patience, check))
+	must.Succeed(t, harness.Poll(t.Context(), patience, check))
 }
 
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
-	must(t, landscape.SeedClient.Create(t.Context(), ns))
-	must(t, landscape.ShootClient.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), ns))
+	must.Succeed(t, landscape.ShootClient.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
 	return ns.Name
 }
 
@@ -83,8 +73,8 @@ func configMaps(ns string, n int, value string) map[string][]byte {
 
 func create(t *testing.T, ns, name string, data map[string][]byte) {
 	t.Helper()
-	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, name, data)))
-	must(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, name, name)))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, name, data)))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, name, name)))
 }
 
 func settled(t *testing.T, ns, name string) *resourcesv1alpha1.ManagedResource {
@@ -102,7 +92,7 @@ func settled(t *testing.T, ns, name string) *resourcesv1alpha1.ManagedResource {
 func listed(t *testing.T, ns string) map[string]corev1.ConfigMap {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
-	must(t, landscape.ShootClient.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: "gardener"}))
+	must.Succeed(t, landscape.ShootClient.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{resourcesv1alpha1.LabelManagedBy: "gardener"}))
 	result := map[string]corev1.ConfigMap{}
 	for _, cm := range list.Items {
 		result[cm.Name] = cm
@@ -112,7 +102,7 @@ func listed(t *testing.T, ns string) map[string]corev1.ConfigMap {
 
 func remove(t *testing.T, ns, name string) {
 	t.Helper()
-	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, name)))
+	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, name)))
 	eventually(t, func() error {
 		err := landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &resourcesv1alpha1.ManagedResource{})
 		if apierrors.IsNotFound(err) {
@@ -128,7 +118,7 @@ func unescaped(p *harness.Process) string { return strings.ReplaceAll(p.Output()
 func TestKubeconfigAllowList(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	write := func(user string) {
-		must(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c, user: x}}]\ncurrent-context: c\nusers: [{name: x, user: {"+user+"}}]\n"), 0o600))
+		must.Succeed(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c, user: x}}]\ncurrent-context: c\nusers: [{name: x, user: {"+user+"}}]\n"), 0o600))
 	}
 	for user, want := range map[string]string{
 		"client-certificate: /file": `client certificate files are not supported (user "x"), these are the valid fields: [client-certificate-data client-key-data token username password tokenFile]`,
@@ -191,7 +181,7 @@ func TestProbesAndSignals(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, p.Signal(syscall.SIGTERM))
+	must.Succeed(t, p.Signal(syscall.SIGTERM))
 	eventually(t, func() error {
 		if status, body := p.Get(p.Health, "/readyz"); status == http.StatusOK {
 			return fmt.Errorf("OPB-17: still ready: %s", body)
@@ -202,7 +192,7 @@ func TestProbesAndSignals(t *testing.T) {
 	if code := p.Wait(patience); code != 0 || time.Since(started) > 5*time.Second {
 		t.Errorf("CT-32: exit code %d after %s: %s", code, time.Since(started), p.Output())
 	}
-	must(t, landscape.SeedClient.Get(t.Context(), key, lease))
+	must.Succeed(t, landscape.SeedClient.Get(t.Context(), key, lease))
 	if lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
 		t.Errorf("CT-32: the lease is held by %s", *lease.Spec.HolderIdentity)
 	}
@@ -214,14 +204,14 @@ func TestProbesAndSignals(t *testing.T) {
 			t.Errorf("CT-31 profiling off: %s: %d", path, status)
 		}
 	}
-	must(t, p.Signal(syscall.SIGTERM))
+	must.Succeed(t, p.Signal(syscall.SIGTERM))
 	eventually(t, func() error { // Two signals at once would be one.
 		if status, _ := p.Get(p.Health, "/readyz"); status == http.StatusOK {
 			return fmt.Errorf("still ready")
 		}
 		return nil
 	})
-	must(t, p.Signal(syscall.SIGTERM))
+	must.Succeed(t, p.Signal(syscall.SIGTERM))
 	if code := p.Wait(patience); code != 1 {
 		t.Errorf("CT-32: a second signal ends the process at once with 1, got %d", code)
 	}
@@ -234,7 +224,7 @@ func TestCertificates(t *testing.T) {
 	if code := p.Wait(patience); code != 1 {
 		t.Errorf("CT-26 no certificate: exit code %d", code)
 	}
-	must(t, landscape.Seed.ServingCertificate(certificates))
+	must.Succeed(t, landscape.Seed.ServingCertificate(certificates))
 	p = start(t, config)
 	ready(t, p)
 	serial := func() string {
@@ -246,7 +236,7 @@ func TestCertificates(t *testing.T) {
 		return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	before := serial()
-	must(t, landscape.Seed.ServingCertificate(certificates))
+	must.Succeed(t, landscape.Seed.ServingCertificate(certificates))
 	eventually(t, func() error {
 		if now := serial(); now == before || now == "" {
 			return fmt.Errorf("CT-26: the certificate has not changed")
@@ -271,13 +261,13 @@ func TestClusterIdentity(t *testing.T) {
 		t.Errorf("MRC-7b/BH-MR-33: got %s", got)
 	}
 	elsewhere := &resourcesv1alpha1.ManagedResource{}
-	must(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "mr"}, elsewhere))
+	must.Succeed(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "mr"}, elsewhere))
 	if len(elsewhere.Finalizers)+len(elsewhere.Status.Conditions) > 0 {
 		t.Errorf("BH-MR-12: a ManagedResource of another namespace is handled: %v", elsewhere.Status)
 	}
-	must(t, landscape.SeedClient.Delete(t.Context(), elsewhere))
+	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), elsewhere))
 	p.Stop()
-	must(t, landscape.SeedClient.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "id"}}))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "id"}}))
 	t.Cleanup(func() {
 		_ = landscape.SeedClient.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}})
 	})
@@ -296,33 +286,33 @@ func TestAuthentication(t *testing.T) {
 	p := start(t, map[string]any{"debugging": map[string]any{"authentication": map[string]any{"enabled": true}}})
 	ready(t, p)
 	admin, err := landscape.Seed.Admin()
-	must(t, err)
+	must.Succeed(t, err)
 	clients, err := kubernetes.NewForConfig(admin)
-	must(t, err)
+	must.Succeed(t, err)
 	token := func(name string, verbs ...string) string {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		must(t, landscape.SeedClient.Create(t.Context(), account))
+		must.Succeed(t, landscape.SeedClient.Create(t.Context(), account))
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics", process.LogLevelPath}, Verbs: verbs}}}
-		must(t, landscape.SeedClient.Create(t.Context(), role))
-		must(t, landscape.SeedClient.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		must.Succeed(t, landscape.SeedClient.Create(t.Context(), role))
+		must.Succeed(t, landscape.SeedClient.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
 		}))
 		issued, err := clients.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		must(t, err)
+		must.Succeed(t, err)
 		return issued.Status.Token
 	}
 	scraper, operator := token("scraper", "get"), token("operator", "get", "put")
 	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	ask := func(method, path, token, body string) (int, string) {
 		request, err := http.NewRequestWithContext(t.Context(), method, fmt.Sprintf("https://127.0.0.1:%d%s", p.Metrics, path), strings.NewReader(body))
-		must(t, err)
+		must.Succeed(t, err)
 		request.Header.Set("Authorization", "Bearer "+token)
 		response, err := client.Do(request)
-		must(t, err)
+		must.Succeed(t, err)
 		defer func() { _ = response.Body.Close() }()
 		text, err := io.ReadAll(response.Body)
-		must(t, err)
+		must.Succeed(t, err)
 		return response.StatusCode, string(text)
 	}
 	// The authorizer knows of a grant a moment later; a refusal counts for ten seconds.

@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const (
@@ -45,11 +46,11 @@ func (w restoredWorld) write(from, to int, value string, create bool) {
 		name := fmt.Sprintf("mr-%d", i)
 		secret := harness.Secret(w.ns, name, twoKinds(w.ns, name, from, to, value))
 		if !create {
-			must(w.t, landscape.SeedClient.Update(w.t.Context(), secret))
+			must.Succeed(w.t, landscape.SeedClient.Update(w.t.Context(), secret))
 			continue
 		}
-		must(w.t, landscape.SeedClient.Create(w.t.Context(), secret))
-		must(w.t, landscape.SeedClient.Create(w.t.Context(), harness.ManagedResource(w.ns, name, name)))
+		must.Succeed(w.t, landscape.SeedClient.Create(w.t.Context(), secret))
+		must.Succeed(w.t, landscape.SeedClient.Create(w.t.Context(), harness.ManagedResource(w.ns, name, name)))
 	}
 }
 
@@ -101,7 +102,7 @@ func (w restoredWorld) later(cl client.Client) {
 	eventually(w.t, func() error { return client.IgnoreAlreadyExists(cl.Create(w.t.Context(), o)) })
 	for i := range laterRevisions {
 		o.Data = map[string]string{"at": fmt.Sprint(i)}
-		must(w.t, cl.Update(w.t.Context(), o))
+		must.Succeed(w.t, cl.Update(w.t.Context(), o))
 	}
 }
 
@@ -132,12 +133,12 @@ func TestRestoredEtcd(t *testing.T) {
 			w.await("before the backup", 0, restoredObjects, "before")
 			w.settled()
 			restore, err := restored.Backup(t.Context())
-			must(t, err)
+			must.Succeed(t, err)
 			w.later(cl)
 			w.write(5, restoredObjects+5, "after", false)
 			w.await("before the restore", 5, restoredObjects+5, "after")
 			w.settled()
-			must(t, restore(t.Context()))
+			must.Succeed(t, restore(t.Context()))
 			w.await("after the restore of the "+name, c.from, c.to, c.value)
 			if code := p.Stop(); code != 0 {
 				t.Errorf("the process ended with %d", code)

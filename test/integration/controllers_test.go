@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // controllers starts a resource-manager of the test's own, with these controllers switched on; no ManagedResource concerns it.
@@ -114,12 +115,8 @@ func TestControllersAfterKill(t *testing.T) {
 func as(t testing.TB, user string, groups ...string) client.Client {
 	t.Helper()
 	config, err := landscape.Shoot.RESTConfig(user, groups...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cl, err := client.New(config, client.Options{Scheme: harness.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return cl
 }

@@ -17,6 +17,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // patience is how long an expectation may take to come true; it is never waited for in full unless a test fails.
@@ -68,25 +69,19 @@ func newFixture(t testing.TB) *fixture {
 
 func (f *fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 }
 
 // eventually waits until a check succeeds.
 func (f *fixture) eventually(check func() error) {
 	f.Helper()
-	if err := harness.Poll(f.ctx, patience, check); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, harness.Poll(f.ctx, patience, check))
 }
 
 // collected waits for what two runs of the garbage collector bring about, which are a period apart (GC-18).
 func (f *fixture) collected(check func() error) {
 	f.Helper()
-	if err := harness.Poll(f.ctx, 2*patience, check); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, harness.Poll(f.ctx, 2*patience, check))
 }
 
 // stays makes sure that a check does not fail for a while.
@@ -94,9 +89,7 @@ func (f *fixture) stays(forHowLong time.Duration, check func() error) {
 	f.Helper()
 	deadline := time.Now().Add(forHowLong)
 	for time.Now().Before(deadline) {
-		if err := check(); err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, check())
 		select {
 		case <-f.ctx.Done():
 			f.Fatal(f.ctx.Err())
@@ -239,9 +232,7 @@ func configMap(name string, more ...string) string {
 func compress(t testing.TB, plain string) string {
 	t.Helper()
 	compressed, err := harness.Compress([]byte(plain))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(compressed)
 }
 

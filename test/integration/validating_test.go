@@ -17,6 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // judgedKinds are the kinds that the validating webhooks judge, with an object of each that is refused, one that is admitted, and what the
@@ -99,16 +100,12 @@ func TestValidatingWebhooks(t *testing.T) {
 func installKind(ctx context.Context, t *testing.T, kind, resource, group, scope string) {
 	t.Helper()
 	definition := decode(t, fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[2]s.%[3]s}, spec: {group: %[3]s, scope: %[4]s, names: {kind: %[1]s, listKind: %[1]sList, plural: %[2]s, singular: %[5]s}, versions: [{name: v1alpha1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, kind, resource, group, scope, strings.ToLower(kind)))
-	if err := landscape.SeedClient.Create(ctx, definition); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, landscape.SeedClient.Create(ctx, definition))
 	t.Cleanup(func() { _ = landscape.SeedClient.Delete(context.WithoutCancel(ctx), definition) })
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(group + "/v1alpha1")
 	list.SetKind(kind + "List")
-	if err := harness.Poll(ctx, patience, func() error { return landscape.SeedClient.List(ctx, list) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, harness.Poll(ctx, patience, func() error { return landscape.SeedClient.List(ctx, list) }))
 }
 
 func startValidating(ctx context.Context, t *testing.T) *harness.Process {
@@ -121,19 +118,13 @@ func startValidating(ctx context.Context, t *testing.T) *harness.Process {
 			"controllers": map[string]any{"clusterID": "seed-1", "resourceClass": "judged"},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { process.Stop() })
-	if err := process.AwaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, process.AwaitReady(ctx))
 	command := exec.Command(binary, "webhooks", "--config="+filepath.Join(dir, "config.yaml"), "--url=https://127.0.0.1:"+strconv.Itoa(process.Web), "--ca-file="+filepath.Join(landscape.Seed.Dir, "ca.crt"), "--name=judged")
 	command.Stderr = os.Stderr
 	printed, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got, want := strings.Count(string(printed), "- admissionReviewVersions"), 2+len(extensionvalidation.Webhooks()); got != want {
 		t.Fatalf("%d webhooks are registered, want %d:\n%s", got, want, printed)
 	}
@@ -146,9 +137,7 @@ func startValidating(ctx context.Context, t *testing.T) *harness.Process {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return process
 }
 
@@ -157,9 +146,7 @@ const unconfirmed = `must have a "confirmation.gardener.cloud/deletion" annotati
 func confirm(ctx context.Context, t *testing.T, object client.Object) {
 	t.Helper()
 	patch := harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"confirmation.gardener.cloud/deletion": "true"}}})
-	if err := landscape.SeedClient.Patch(ctx, object, patch); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, landscape.SeedClient.Patch(ctx, object, patch))
 }
 
 // checkDeletion: an object goes once its deletion is confirmed (DP-T11, DP-T12), and a Bastion without that (DP-1).
@@ -182,9 +169,7 @@ func checkDeletion(ctx context.Context, t *testing.T, kind string, object *unstr
 func checkCollections(ctx context.Context, t *testing.T) {
 	names := map[string]string{"confirmed": `, labels: {going: "yes"}, annotations: {confirmation.gardener.cloud/deletion: "true"}`, "other": `, labels: {going: "no"}`}
 	for name, metadata := range names {
-		if err := landscape.SeedClient.Create(ctx, extensionObject(t, "Extension", "Namespaced", name, metadata, "{type: p}")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, landscape.SeedClient.Create(ctx, extensionObject(t, "Extension", "Namespaced", name, metadata, "{type: p}")))
 	}
 	kind := extensionObject(t, "Extension", "Namespaced", "", "", "{}")
 	for what, options := range map[string][]client.DeleteAllOfOption{
@@ -217,9 +202,7 @@ func checkDefinitions(ctx context.Context, t *testing.T) {
 	installKind(ctx, t, "Guarded", "guardeds", "judged.example", "Namespaced")
 	plain := decode(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: plains.judged.example}}")
 	guarded := decode(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: guardeds.judged.example}}")
-	if err := landscape.SeedClient.Patch(ctx, guarded, harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"gardener.cloud/deletion-protected": "true"}}})); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, landscape.SeedClient.Patch(ctx, guarded, harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"gardener.cloud/deletion-protected": "true"}}})))
 	if err := landscape.SeedClient.Delete(ctx, plain); err != nil {
 		t.Errorf("DP-T10, R13: %v", err)
 	}

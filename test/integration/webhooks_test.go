@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // hooks are the mutating webhooks of the table below, all of them at once.
@@ -168,28 +169,20 @@ func TestWebhooks(t *testing.T) {
 func startHooks(ctx context.Context, t *testing.T) *harness.Process {
 	t.Helper()
 	enabled := map[string]any{}
-	if err := yaml.Unmarshal([]byte(hooks), &enabled); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(hooks), &enabled))
 	dir := t.TempDir()
 	process, err := harness.Run(harness.ProcessOptions{
 		Binary: binary, Dir: dir, Source: landscape.Seed, Target: landscape.Seed,
 		Config: map[string]any{"webhooks": enabled, "controllers": map[string]any{"clusterID": "seed-1", "resourceClass": "hooks", "tokenInvalidator": map[string]any{"enabled": true}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { process.Stop() })
-	if err := process.AwaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, process.AwaitReady(ctx))
 	for _, flags := range [][]string{{"--name=hooks-seed"}, {"--name=hooks-shoot", "--shoot"}} {
 		command := exec.Command(binary, append([]string{"webhooks", "--config=" + filepath.Join(dir, "config.yaml"), "--url=https://127.0.0.1:" + strconv.Itoa(process.Web), "--ca-file=" + filepath.Join(landscape.Seed.Dir, "ca.crt")}, flags...)...)
 		command.Stderr = os.Stderr
 		printed, err := command.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		create(ctx, t, string(printed))
 	}
 	// An API server learns of registrations soon, and not at once.
@@ -203,9 +196,7 @@ func startHooks(ctx context.Context, t *testing.T) *harness.Process {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// Too late for the cache to be sure to have it (PTM-T9).
 	create(ctx, t, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: hooks-role, name: sa}, automountServiceAccountToken: false}`)
 	return process
@@ -225,20 +216,12 @@ func (c hooked) check(ctx context.Context, t *testing.T) {
 	for path, want := range c.want {
 		var value any
 		text, err := yaml.YAMLToJSON([]byte(want))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &value); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, json.Unmarshal(text, &value))
 		got, err := json.Marshal(at(object.Object, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var is any
-		if err := json.Unmarshal(got, &is); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(got, &is))
 		if diff := cmp.Diff(value, is); diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", path, diff)
 		}
@@ -248,9 +231,7 @@ func (c hooked) check(ctx context.Context, t *testing.T) {
 // checkScale: subresources are not asked about, and a change is like a creation (A2.1, CW-8).
 func checkScale(ctx context.Context, t *testing.T) {
 	object := decode(t, strings.Replace(workload("Deployment", "hooks-considered", "server"), "generateName: x-", "name: scaled", 1))
-	if err := landscape.SeedClient.Create(ctx, object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, landscape.SeedClient.Create(ctx, object))
 	scale := func(subresource string) any {
 		t.Helper()
 		patch := harness.MergePatch(map[string]any{"spec": map[string]any{"replicas": 5}})
@@ -260,18 +241,14 @@ func checkScale(ctx context.Context, t *testing.T) {
 		} else {
 			err = landscape.SeedClient.SubResource(subresource).Patch(ctx, object, patch)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := landscape.SeedClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil && subresource != "" {
 			t.Fatal(err)
 		}
 		return at(object.Object, "/spec/replicas")
 	}
 	dry := object.DeepCopy()
-	if err := landscape.SeedClient.Patch(ctx, dry, harness.MergePatch(map[string]any{"spec": map[string]any{"replicas": 5}}), client.DryRunAll); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, landscape.SeedClient.Patch(ctx, dry, harness.MergePatch(map[string]any{"spec": map[string]any{"replicas": 5}}), client.DryRunAll))
 	if got := at(dry.Object, "/spec/replicas"); got != int64(2) {
 		t.Errorf("HA-14/CW-8: a change became %v", got)
 	}
@@ -328,9 +305,7 @@ func create(ctx context.Context, t *testing.T, documents string) {
 			list := &unstructured.UnstructuredList{}
 			list.SetAPIVersion("autoscaling.k8s.io/v1")
 			list.SetKind("VerticalPodAutoscalerList")
-			if err := harness.Poll(ctx, patience, func() error { return landscape.SeedClient.List(ctx, list) }); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, harness.Poll(ctx, patience, func() error { return landscape.SeedClient.List(ctx, list) }))
 		}
 	}
 }
@@ -349,13 +324,9 @@ func decode(t *testing.T, document string) *unstructured.Unstructured {
 func normal(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	result := &unstructured.Unstructured{}
-	if err := result.UnmarshalJSON(text); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, result.UnmarshalJSON(text))
 	return result.Object
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/test/golden"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // texts are the functions whose arguments are texts for people, by name, with the kind of text.
@@ -48,9 +49,7 @@ func TestMessages(t *testing.T) {
 			fmt.Fprintf(table, "\n## %s\n\n| kind | text |\n|---|---|\n%s", filepath.ToSlash(name), strings.Join(rows, ""))
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	for word, instead := range unclear {
 		for line := range strings.Lines(table.String()) {

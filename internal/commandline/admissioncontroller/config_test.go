@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // execute runs the command up to the point where it would start, and returns exit code, output and warnings.
@@ -17,9 +18,7 @@ func execute(t *testing.T, config string, arguments ...string) (int, string, []s
 	t.Helper()
 	if config != "" {
 		file := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(config), 0o600))
 		arguments = append(arguments, "--config="+file)
 	}
 	var flags process.ConfigFlags

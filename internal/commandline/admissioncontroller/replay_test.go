@@ -10,15 +10,14 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/test/gen/auditgen"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestReplayPage: the page about replay shows what the verb prints.
 func TestReplayPage(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", ".."))
 	page, err := os.ReadFile(filepath.Join("docs", "operations", "replay.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, more := range [][]string{{"--compare", "docs/examples/replay/narrow.yaml"}, {"--without-edges", "GE-45"}} {
 		arguments := append([]string{"replay", "--audit-log", "docs/examples/replay/audit.log"}, more...)
 		var out strings.Builder
@@ -46,9 +45,7 @@ func TestMain(m *testing.M) {
 // TestReplayAgainst: another executable decides about the same log, and what it decides differently is printed.
 func TestReplayAgainst(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Chdir(filepath.Join("..", "..", ".."))
 	for name, c := range map[string]struct {
 		other, config string
@@ -83,9 +80,7 @@ func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	var text strings.Builder
@@ -93,9 +88,7 @@ func TestReplay(t *testing.T) {
 	log.Add(auditgen.Operator("create seeds.core.gardener.cloud /a", json.RawMessage(builders.Seed("a").JSON())))
 	log.Add(auditgen.Operator("create shoots.core.gardener.cloud garden-dev/web", json.RawMessage(builders.Shoot("garden-dev", "web").OnSeed("b").JSON())))
 	log.Add(auditgen.Seed("a", "get shoots.core.gardener.cloud garden-dev/web"))
-	if err := log.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, log.Flush())
 	logged, junk := file("audit.log", text.String()+"junk\n"), file("junk.log", "junk\n")
 	narrow, wrong := file("narrow.yaml", "server: {seedAuthorizer: {readScope: Related}}"), file("wrong.yaml", "server: {seedAuthorizer: {readScope: Some}}")
 	const row = "1      SR-26  gardenlet of Seed:a  shoots.core.gardener.cloud  get    Allow  NoOpinion  log         get shoots.core.gardener.cloud garden-dev/web ("

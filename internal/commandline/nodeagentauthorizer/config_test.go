@@ -9,14 +9,13 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func parse(t *testing.T, text string, strict bool) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	cfg, found, err := configuration(&process.ConfigFlags{File: file, Strict: strict})
 	var warnings []string
 	for _, warning := range found {

@@ -18,6 +18,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const noElection = "leaderElection: {leaderElect: false}\n"
@@ -26,17 +27,13 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 	t.Helper()
 	if content != "" {
 		file := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 		arguments = append(arguments, "--config="+file)
 	}
 	o := options{ConfigFlags: &process.ConfigFlags{}}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.add(flags)
-	if err := flags.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, flags.Parse(arguments))
 	cfg, found, err := o.configuration(flags)
 	var warnings []string
 	for _, warning := range found {
@@ -131,9 +128,7 @@ func TestConfigurationDefaults(t *testing.T) {
 	}
 
 	cfg, _, err = load(t, "leaderElection: {resourceNamespace: a, leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceLock: ''}\nsourceClientConnection: {qps: 0, burst: 0, kubeconfig: ''}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if l := cfg.LeaderElection; l.LeaseDuration.Duration != 15*time.Second || l.RenewDeadline.Duration != 10*time.Second || l.ResourceLock != "leases" || cfg.SourceClientConnection.QPS != 100 {
 		t.Errorf("CT-3/CFG-5: got %+v", l)
 	}
@@ -204,9 +199,7 @@ webhooks:
 foo: bar
 conrollers: {managedResources: {syncPeriod: 1m}}
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff([]string{"a"}, cfg.SourceClientConnection.Namespaces); diff != "" {
 		t.Errorf("BH-GEN-4/OLD-30: %s", diff)
 	}
@@ -286,9 +279,7 @@ webhooks: {seccompProfile: {enabled: true}}
 
 func TestOldFlags(t *testing.T) {
 	cfg, warnings, err := load(t, "", "--namespace=x", "--resource-class=y", "--garbage-collector-sync-period=1h", "--leader-election=false", "--metrics-bind-address=127.0.0.1:99")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := cfg.Controllers
 	if cfg.SourceClientConnection.Namespaces[0] != "x" || *c.ResourceClass != "y" || !c.GarbageCollector.Enabled || c.GarbageCollector.SyncPeriod.Duration != time.Hour {
 		t.Errorf("CT-17/BH-GEN-6: got %+v", c)
@@ -313,9 +304,7 @@ func TestOldFlags(t *testing.T) {
 
 func TestExtraTargetNamespaces(t *testing.T) {
 	cfg, _, err := load(t, noElection+"targetClientConnection: {namespaces: [a]}", "--extra-target-namespace=b", "--extra-target-namespace=a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff([]string{"a", "b"}, cfg.TargetClientConnection.Namespaces); diff != "" {
 		t.Errorf("CLI-3: %s", diff)
 	}
@@ -361,9 +350,7 @@ func TestNodeAgents(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	cfg, _, err = load(t, noElection+"webhooks: {nodeAgentAuthorizer: {enabled: true}}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if c := cfg.Webhooks.NodeAgentAuthorizer; c.Nodes.AllowWatchAll || c.MaxStaleness.Duration != 10*time.Minute {
 		t.Errorf("defaults: got %+v", c)
 	}

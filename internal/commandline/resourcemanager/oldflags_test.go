@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestEveryOldFlag(t *testing.T) {
@@ -64,9 +65,7 @@ func TestEveryOldFlag(t *testing.T) {
 				arguments = append(arguments, "--leader-election-namespace=a")
 			}
 			cfg, _, err := load(t, "", arguments...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got := fmt.Sprint(tc.got(cfg)); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}

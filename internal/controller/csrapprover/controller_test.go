@@ -27,6 +27,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // fixture is a target and a source, each with hooks that may fail.
@@ -43,9 +44,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	f := &fixture{T: t, registry: prometheus.NewRegistry()}
 	types := runtime.NewScheme()
-	if err := scheme.AddToScheme(types); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, scheme.AddToScheme(types))
 	types.AddKnownTypeWithName(machineKind, &metav1.PartialObjectMetadata{})
 	types.AddKnownTypeWithName(machineKind.GroupVersion().WithKind("MachineList"), &metav1.PartialObjectMetadataList{})
 	f.target = crfake.NewClientBuilder().WithScheme(types).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
@@ -91,9 +90,7 @@ func (f *fixture) machine(name, node string) {
 	f.Helper()
 	machine := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "machines", Name: name, Labels: map[string]string{"node": node}}}
 	machine.SetGroupVersionKind(machineKind)
-	if err := f.source.Create(f.Context(), machine); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.source.Create(f.Context(), machine))
 }
 
 func (f *fixture) run(name string) error {
@@ -105,9 +102,7 @@ func (f *fixture) run(name string) error {
 func (f *fixture) conditions(name string) []certificatesv1.CertificateSigningRequestCondition {
 	f.Helper()
 	object := &certificatesv1.CertificateSigningRequest{}
-	if err := f.target.Get(f.Context(), client.ObjectKey{Name: name}, object); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Get(f.Context(), client.ObjectKey{Name: name}, object))
 	return object.Status.Conditions
 }
 
@@ -130,9 +125,7 @@ func TestWritesOneCondition(t *testing.T) {
 	f := newFixture(t, node("a"), kubelet("a"), kubelet("b"))
 	f.machine("m", "a")
 	for _, name := range []string{"csr-a", "csr-b", "csr-a", "csr-b"} {
-		if err := f.run(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.run(name))
 	}
 	if c := f.conditions("csr-a"); len(c) != 1 || c[0].Type != certificatesv1.CertificateApproved || c[0].Message != "Approving kubelet server certificate CSR (all checks passed)" {
 		t.Errorf("CSR-4: got %+v", c)
@@ -157,9 +150,7 @@ func TestNodeAgentAccountByProfile(t *testing.T) {
 	for profile, want := range map[string]certificatesv1.RequestConditionType{"contract": certificatesv1.CertificateApproved, "gardener": certificatesv1.CertificateDenied} {
 		t.Run(profile, func(t *testing.T) {
 			defaults := &config.ResourceManagerConfiguration{}
-			if err := yaml.Unmarshal([]byte(config.Profiles[profile]), defaults); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, yaml.Unmarshal([]byte(config.Profiles[profile]), defaults))
 			defaults.Controllers.CSRApprover.Enabled = true
 			config.SetDefaults(defaults)
 			request := builders.Request(&x509.CertificateRequest{Subject: pkix.Name{CommonName: "gardener.cloud:node-agent:machine:m", Organization: []string{"gardener.cloud:node-agents"}}})
@@ -172,9 +163,7 @@ func TestNodeAgentAccountByProfile(t *testing.T) {
 			options.Config.MachineNamespace = ptr.To("machines")
 			f.Reconciler = New(options)
 			f.machine("m", "a")
-			if err := f.run("agent"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.run("agent"))
 			if got := f.conditions("agent"); len(got) != 1 || got[0].Type != want {
 				t.Errorf("R8, SW-4: got %+v, want %s", got, want)
 			}

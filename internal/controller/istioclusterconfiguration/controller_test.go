@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration/envoyfilter"
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // fixture is a reconciler with a rule of namespace a for the gateways of namespace in, over a fake API server.
@@ -74,9 +75,7 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 	object, err := existing(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	version := object.GetResourceVersion()
 	if _, err := r.Reconcile(ctx, request); err != nil {
 		t.Fatal(err)
@@ -87,9 +86,7 @@ func TestReconcile(t *testing.T) {
 	object.SetLabels(map[string]string{envoyfilter.LabelManagedBy: envoyfilter.ManagedBy, "more": "labels"})
 	object.SetAnnotations(map[string]string{"foreign": "stays"})
 	object.Object["spec"] = map[string]any{}
-	if err := server.Update(ctx, object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Update(ctx, object))
 	if _, err := r.Reconcile(ctx, request); err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +130,9 @@ func TestConflict(t *testing.T) {
 			return
 		}
 		theirs := envoyfilter.Empty(object.GetNamespace(), object.GetName())
-		if err := c.Get(ctx, client.ObjectKeyFromObject(theirs), theirs); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.Get(ctx, client.ObjectKeyFromObject(theirs), theirs))
 		theirs.SetAnnotations(map[string]string{"foreign": "stays"})
-		if err := c.Update(ctx, theirs); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.Update(ctx, theirs))
 	})
 	if _, err := r.Reconcile(ctx, request); err != nil {
 		t.Fatal(err)
@@ -149,9 +142,7 @@ func TestConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	object, err := existing(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	patches, _, _ := unstructured.NestedSlice(object.Object, "spec", "configPatches")
 	if len(patches) != 2 || object.GetAnnotations()["foreign"] != "stays" || times != 2 {
 		t.Errorf("after %d updates: %v", times, object)

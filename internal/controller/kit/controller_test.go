@@ -21,6 +21,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // COM-5: a panic in a reconciliation is an error of that one, which is tried again.
@@ -105,9 +107,7 @@ func TestAddSharing(t *testing.T) {
 		return nil
 	})
 	options := controller.Options{Reconciler: reconciler, RateLimiter: Retries(), MaxConcurrentReconciles: 1}
-	if err := AddSharing(mgr, []string{"one", "two"}, options, requests); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, AddSharing(mgr, []string{"one", "two"}, options, requests))
 	limit := time.AfterFunc(time.Minute, cancel)
 	if err := mgr.Start(ctx); err != nil || !limit.Stop() {
 		t.Errorf("the second controller handled no request: %v", err)
@@ -120,8 +120,6 @@ func newManager(t *testing.T) manager.Manager {
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return mgr
 }

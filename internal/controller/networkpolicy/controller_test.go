@@ -25,6 +25,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // fixture is a reconciler over a fake API server whose watches are the test.
@@ -106,9 +107,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		Config: config.NetworkPolicyControllerConfig{Enabled: true, ConcurrentSyncs: &workers},
 		Client: intercepted, Clock: testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), Log: logr.Discard(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f.Reconciler = r
 	for _, kind := range []desired.Kind{desired.Services, desired.Namespaces, desired.Policies, desired.VirtualServices, desired.Gateways} {
 		r.Index().Complete(kind)
@@ -190,9 +189,7 @@ func TestPatch(t *testing.T) {
 	p := f.policy(ingress)
 	p.Labels["foreign"], p.Annotations["foreign"] = "stays", "stays"
 	p.Spec.PodSelector.MatchLabels["added"], p.Spec.Egress = "label", []networkingv1.NetworkPolicyEgressRule{{}}
-	if err := f.server.Update(f.ctx, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.server.Update(f.ctx, p))
 	f.Index().SetPolicy(p)
 	f.reconcile("")
 	now := f.policy(ingress)
@@ -248,9 +245,7 @@ func TestGone(t *testing.T) {
 	f.reconcile("reading Service a/s before its policies are deleted")
 	f.called("NP-3", "get a/s")
 	f.fail = nil
-	if err := f.server.Delete(f.ctx, service("a", "s", 80)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.server.Delete(f.ctx, service("a", "s", 80)))
 	f.reconcile("")
 	f.called("NP-3", "delete a/"+egress, "delete a/"+ingress, "get a/s")
 }
@@ -263,9 +258,7 @@ func TestDeletePreconditions(t *testing.T) {
 	f.reconcile("")
 	p := f.policy(ingress)
 	p.Labels = map[string]string{desired.LabelServiceName: "x", desired.LabelServiceNamespace: "a"}
-	if err := f.server.Update(f.ctx, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.server.Update(f.ctx, p))
 	f.Index().Remove(desired.Services, "a", "s")
 	f.reconcile("it is another form")
 	f.policy(ingress)
@@ -312,9 +305,7 @@ func TestOutdatedWhileWriting(t *testing.T) {
 	}
 	f.reconcile("")
 	var list networkingv1.NetworkPolicyList
-	if err := f.server.List(f.ctx, &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.server.List(f.ctx, &list))
 	if len(list.Items) != 2 || list.Items[0].Name != "egress-to-s-tcp-81" {
 		t.Errorf("got %v", list.Items)
 	}
@@ -330,9 +321,7 @@ func TestEvents(t *testing.T) {
 	f.reconcile("from-world-to-ports")
 	f.reconcile("from-world-to-ports")
 	var list corev1.EventList
-	if err := f.server.List(f.ctx, &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.server.List(f.ctx, &list))
 	for _, e := range list.Items {
 		if e.Type != corev1.EventTypeWarning || e.Reason != reasonProblem || e.InvolvedObject.Name != "s" || e.InvolvedObject.UID != "a/s" || e.Action != "Reconcile" || e.ReportingController != "networkpolicy-controller" {
 			t.Errorf("COM-8: got %+v", e)
@@ -349,9 +338,7 @@ func TestEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.server.List(f.ctx, &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.server.List(f.ctx, &list))
 	notes := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.Reason != "PodLabelSelectorKey(s)TooLong" })
 	const label = "networking.resources.gardener.cloud/to-"
 	want := "Usual pod label selector has at least one key exceeding 63 characters and had to be mutated - consider shortening the namespace name or the service name (map[" +
@@ -365,9 +352,7 @@ func TestEvents(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	f := newFixture(t)
 	r, err := New(f.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Labels: map[string]string{desired.LabelServiceName: "s", desired.LabelServiceNamespace: "a"}}}
 	r.Index().SetPolicy(p)
 	r.Index().SetNamespace(namespace("a"))
@@ -391,9 +376,7 @@ func TestDescriptionFormat(t *testing.T) {
 		config.DescriptionFormatSelector: "labeled with {" + label + " []} ",
 	} {
 		r, err := New(Options{Config: config.NetworkPolicyControllerConfig{Enabled: true, DescriptionFormat: format}, Log: logr.Discard()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, kind := range []desired.Kind{desired.Services, desired.Namespaces, desired.Policies} {
 			r.Index().Complete(kind)
 		}

@@ -10,15 +10,14 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // NP-34: events before all is known ask for nothing, as everything is asked for then; the controller waits for that.
 func TestNothingIsAskedBeforeAllIsKnown(t *testing.T) {
 	f := newFixture(t)
 	r, err := New(f.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[desired.Request]())
 	defer queue.ShutDown()
 	w := &watches{r: r, complete: make(chan struct{}), queue: queue}

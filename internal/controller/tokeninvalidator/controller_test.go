@@ -22,6 +22,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/tokeninvalidator/invalidation"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var key = client.ObjectKey{Namespace: "ns", Name: "s"}
@@ -84,9 +85,7 @@ func (f *fixture) run() (reconcile.Result, error) {
 func (f *fixture) wants(what string, want map[string]string) {
 	f.Helper()
 	got := &corev1.Secret{}
-	if err := f.target.Get(f.Context(), key, got); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Get(f.Context(), key, got))
 	if diff := cmp.Diff(want, got.Labels); diff != "" || string(got.Data["token"]) != "t" {
 		f.Errorf("%s: data %d, %s", what, len(got.Data), diff)
 	}
@@ -159,9 +158,7 @@ func TestInUse(t *testing.T) {
 		t.Errorf("got %+v, %+v, %v, %v", first, second, err, again)
 	}
 	f.wants("in use", purpose)
-	if err := f.target.Delete(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Delete(t.Context(), pod))
 	if result, err := f.run(); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("got %+v, %v", result, err)
 	}
@@ -191,13 +188,9 @@ func TestErrors(t *testing.T) {
 	f.failList = nil
 	f.beforePatch = func() {
 		current := &corev1.Secret{}
-		if err := f.target.Get(t.Context(), key, current); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Get(t.Context(), key, current))
 		current.Labels = map[string]string{"own": "x"}
-		if err := f.target.Update(t.Context(), current); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Update(t.Context(), current))
 	}
 	if _, err := f.run(); !apierrors.IsConflict(err) {
 		t.Errorf("TI-9: got %v", err)

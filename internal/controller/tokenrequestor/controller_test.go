@@ -32,6 +32,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var key = types.NamespacedName{Namespace: "shoot", Name: "s"}
@@ -62,9 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), rejected: map[string]bool{}, registry: prometheus.NewRegistry(), output: &strings.Builder{}, ca: "ca"}
 	known := runtime.NewScheme() // The fake client walks through all kinds with each patch.
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme} {
-		if err := add(known); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(known))
 	}
 	f.source = crfake.NewClientBuilder().WithScheme(known).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -127,9 +126,7 @@ func (f *fixture) given(data map[string]string, annotations ...string) *corev1.S
 	for i := 0; i < len(annotations); i += 2 {
 		secret.Annotations[annotations[i]] = annotations[i+1]
 	}
-	if err := f.source.Create(f.Context(), secret); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.source.Create(f.Context(), secret))
 	return secret
 }
 
@@ -143,9 +140,7 @@ func (f *fixture) run() (reconcile.Result, error) {
 func (f *fixture) after(want time.Duration) {
 	f.Helper()
 	result, err := f.run()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	if got := result.RequeueAfter; got > want || got < want/100*95 {
 		f.Errorf("the next run is in %s, want at most 5%% less than %s", got, want)
 	}
@@ -154,9 +149,7 @@ func (f *fixture) after(want time.Duration) {
 func (f *fixture) secret(c client.Client, namespace, name string) *corev1.Secret {
 	f.Helper()
 	secret := &corev1.Secret{}
-	if err := c.Get(f.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, c.Get(f.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret))
 	return secret
 }
 
@@ -255,9 +248,7 @@ func TestServiceAccount(t *testing.T) {
 	}
 	account := func() *corev1.ServiceAccount {
 		account := &corev1.ServiceAccount{}
-		if err := f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, account); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, account))
 		return account
 	}
 	secret := f.given(nil, token.AnnotationLabels, `{"foo":"bar"}`)
@@ -272,9 +263,7 @@ func TestServiceAccount(t *testing.T) {
 	}
 	secret = f.secret(f.source, secret.Namespace, secret.Name)
 	delete(secret.Annotations, token.AnnotationLabels)
-	if err := f.source.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Update(t.Context(), secret))
 	f.after(12 * time.Hour / 5 * 4)
 	if a := account(); len(a.Labels) > 0 {
 		t.Errorf("TR-13/no annotation: got %v", a.Labels)
@@ -299,9 +288,7 @@ func TestTarget(t *testing.T) {
 		if f.patches != patches {
 			t.Error("TR-12: written again")
 		}
-		if err := f.target.Delete(t.Context(), f.secret(f.target, "ns", "t")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Delete(t.Context(), f.secret(f.target, "ns", "t")))
 		f.after(12 * time.Hour / 5 * 4)
 		f.wants(f.target, "ns", "t", map[string]string{"token": "token-2"}) // TR-8
 	})
@@ -315,9 +302,7 @@ func TestTarget(t *testing.T) {
 	t.Run("C14/a write of the source that is lost is made up for", func(t *testing.T) {
 		f := newFixture(t)
 		f.given(map[string]string{"token": "old"}, append(target, token.AnnotationRenew, "2026-01-01T01:00:00Z")...)
-		if err := f.target.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Data: map[string][]byte{"token": []byte("there")}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Data: map[string][]byte{"token": []byte("there")}}))
 		f.after(12 * time.Hour / 5 * 4)
 		f.wants(f.source, key.Namespace, key.Name, map[string]string{})
 	})
@@ -345,9 +330,7 @@ func TestTarget(t *testing.T) {
 func (f *fixture) events() []corev1.Event {
 	f.Helper()
 	list := &corev1.EventList{}
-	if err := f.source.List(f.Context(), list); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.source.List(f.Context(), list))
 	return list.Items
 }
 
@@ -391,9 +374,7 @@ func (f *fixture) hides(word string) {
 		f.output.WriteString(e.Message)
 	}
 	families, err := f.registry.Gather()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	if output := f.output.String() + fmt.Sprint(families); strings.Contains(output, word) {
 		f.Errorf("%q is in the output: %s", word, output)
 	}
@@ -418,9 +399,7 @@ func TestReview(t *testing.T) {
 	began := f.clock.Now()
 	for range 100 {
 		result, err := f.run()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if result.RequeueAfter < time.Minute {
 			f.clock.SetTime(f.clock.Now().Add(result.RequeueAfter + time.Second))
 		} else {
@@ -446,9 +425,7 @@ func (f *fixture) overwrite(content string) {
 	f.Helper()
 	secret := f.secret(f.source, key.Namespace, key.Name)
 	secret.Data = map[string][]byte{"token": []byte(content)}
-	if err := f.source.Update(f.Context(), secret); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.source.Update(f.Context(), secret))
 }
 
 // TR-6: without the annotation there is a new token at once.
@@ -458,9 +435,7 @@ func TestForced(t *testing.T) {
 	f.after(12 * time.Hour / 5 * 4)
 	secret := f.secret(f.source, key.Namespace, key.Name)
 	delete(secret.Annotations, token.AnnotationRenew)
-	if err := f.source.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Update(t.Context(), secret))
 	f.after(12 * time.Hour / 5 * 4)
 	if got := string(f.secret(f.source, key.Namespace, key.Name).Data["token"]); got != "token-2" {
 		t.Errorf("TR-6: without the annotation the token stays %s", got)
@@ -489,15 +464,11 @@ func TestNotRelevant(t *testing.T) {
 	secret := f.secret(f.source, key.Namespace, key.Name)
 	secret.Labels[token.LabelClass] = "garden"
 	delete(secret.Annotations, token.AnnotationRenew)
-	if err := f.source.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Update(t.Context(), secret))
 	if result, err := f.run(); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("TR-4: got %+v, %v", result, err)
 	}
-	if err := f.source.Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Delete(t.Context(), secret))
 	if _, err := f.run(); err != nil {
 		t.Error(err)
 	}
@@ -519,9 +490,7 @@ func TestMetrics(t *testing.T) {
 	f.after(time.Hour)
 	f.clock.SetTime(f.clock.Now().Add(30 * time.Minute))
 	families, err := f.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := false
 	for _, family := range families {
 		if family.GetName() != "espalier_token_requestor_expiry_timestamp_seconds" {
@@ -674,9 +643,7 @@ func TestUnreadableCA(t *testing.T) {
 	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-1"})
 	secret := f.secret(f.source, key.Namespace, key.Name)
 	secret.Annotations[token.AnnotationInjectCA] = "true"
-	if err := f.source.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Update(t.Context(), secret))
 	f.failsWith("reading the CA of the target: no such file")
 	f.count(1)
 }
@@ -688,9 +655,7 @@ func TestLastingTroubleIsToldOnce(t *testing.T) {
 	reasons := func() string {
 		f.Helper()
 		events := &corev1.EventList{}
-		if err := f.source.List(t.Context(), events); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.source.List(t.Context(), events))
 		var all []string
 		for i := range events.Items {
 			all = append(all, events.Items[i].Reason)
@@ -710,9 +675,7 @@ func TestLastingTroubleIsToldOnce(t *testing.T) {
 	f.CA = func() ([]byte, error) { return nil, errors.New("no such file") }
 	secret := f.secret(f.source, key.Namespace, key.Name)
 	secret.Annotations[token.AnnotationInjectCA] = "true"
-	if err := f.source.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Update(t.Context(), secret))
 	repeat()
 	if got := reasons(); got != "IncompleteTarget TokenRequestFailed" {
 		t.Errorf("and no CA: %s", got)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // hostile is what a target does to each token that is written there, as a mutating webhook of its owner would.
@@ -244,9 +245,7 @@ func (f *fixture) annotate(name, value string) {
 	if secret.Annotations[name] = value; value == "" {
 		delete(secret.Annotations, name)
 	}
-	if err := f.source.Update(f.Context(), secret); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.source.Update(f.Context(), secret))
 }
 
 // TR-25: what is counted of a Secret goes with it.
@@ -262,9 +261,7 @@ func TestFloorForgets(t *testing.T) {
 	if len(f.floor.buckets) != 1 {
 		t.Fatalf("%d Secrets are counted", len(f.floor.buckets))
 	}
-	if err := f.source.Delete(t.Context(), f.secret(f.source, key.Namespace, key.Name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Delete(t.Context(), f.secret(f.source, key.Namespace, key.Name)))
 	if _, err := f.run(); err != nil || len(f.floor.buckets) != 0 {
 		t.Errorf("%d Secrets that are gone are counted, %v", len(f.floor.buckets), err)
 	}
@@ -275,12 +272,8 @@ func TestTerminating(t *testing.T) {
 	f := newFixture(t)
 	secret := f.given(map[string]string{"token": "old"}, token.AnnotationRenew, ahead(f, -time.Minute))
 	secret.Finalizers = []string{"gardener.cloud/reference-protection"}
-	if err := f.source.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.source.Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.source.Update(t.Context(), secret))
+	must.Succeed(t, f.source.Delete(t.Context(), secret))
 	f.after(12 * time.Hour / 5 * 4)
 	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-1"})
 	f.after(12 * time.Hour / 5 * 4)

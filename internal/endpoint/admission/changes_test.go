@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // shape has forms of fields that Pods do not have.
@@ -50,19 +52,13 @@ type namedThing struct {
 func operations[T any](t *testing.T, raw string, change func(*T)) string {
 	t.Helper()
 	before := new(T)
-	if err := unmarshal([]byte(raw), before); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unmarshal([]byte(raw), before))
 	after := copied(before)
 	change(after)
 	patch, err := patchOf(document{[]byte(raw), knownTo[T]([]byte(raw))}, before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := json.Marshal(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 

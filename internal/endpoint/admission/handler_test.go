@@ -29,6 +29,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var pods = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -296,9 +297,7 @@ func TestMetrics(t *testing.T) {
 	}
 	post(panicking, "application/json", strings.NewReader(ask("CREATE", "")))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -334,9 +333,7 @@ func TestRejections(t *testing.T) {
 	}
 	refused("CREATE", "Secret", "0")
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	total, first, longest := 0.0, 0.0, 0
 	metrics := families[0].GetMetric()
 	for _, metric := range metrics {
@@ -385,9 +382,7 @@ func TestLoggedName(t *testing.T) {
 		`{}`: `"name"=""`,
 	} {
 		request, logged := &admissionv1.AdmissionRequest{}, ""
-		if err := json.Unmarshal([]byte(sent), request); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(sent), request))
 		log := funcr.New(func(_, line string) { logged += line }, funcr.Options{})
 		refuse := Decide(func(context.Context, *admissionv1.AdmissionRequest) error { return Refuse(http.StatusForbidden, "no") })
 		New(Options{Decide: refuse, Log: log}).Respond(t.Context(), request)

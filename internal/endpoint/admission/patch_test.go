@@ -16,6 +16,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func pointerTo[T any](value T) *T { return &value }
@@ -62,19 +63,13 @@ func TestPatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := &corev1.Pod{}, &corev1.Pod{}
 			for _, pod := range []*corev1.Pod{before, after} {
-				if err := unmarshal([]byte(c.raw), pod); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, unmarshal([]byte(c.raw), pod))
 			}
 			c.change(after)
 			patch, err := patchOf(document{[]byte(c.raw), knownTo[corev1.Pod]([]byte(c.raw))}, before, after)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			text, err := json.Marshal(patch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if string(text) != c.want {
 				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
@@ -153,13 +148,9 @@ func applied(rt *rapid.T, raw []byte, patch Patch) []byte {
 		return raw
 	}
 	text, err := json.Marshal(patch)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, err)
 	decoded, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, err)
 	result, err := decoded.Apply(raw)
 	if err != nil {
 		rt.Fatalf("%s\ndoes not fit %s: %v", text, raw, err)
@@ -170,13 +161,9 @@ func applied(rt *rapid.T, raw []byte, patch Patch) []byte {
 // drawSent draws a thing as it may be sent, and its typed form.
 func drawSent(rt *rapid.T) (raw []byte, before *thing) {
 	raw, err := json.Marshal(drawThing(rt, 2, true))
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, err)
 	before = &thing{}
-	if err := unmarshal(raw, before); err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, unmarshal(raw, before))
 	return raw, before
 }
 
@@ -185,14 +172,10 @@ const future = `"future":123456789012345678901234567890.10`
 // checkPatch: the patch makes of what was sent what a function made of the typed form.
 func checkPatch(rt *rapid.T, raw []byte, before, after *thing) (result []byte) {
 	patch, err := patchOf(document{raw, knownTo[thing](raw)}, before, after)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, err)
 	result = applied(rt, raw, patch)
 	got := &thing{}
-	if err := unmarshal(result, got); err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, unmarshal(result, got))
 	if want, is := mustJSON(after), mustJSON(got); is != want {
 		rt.Fatalf("%s: %s\nbecame %s\nwant %s", raw, mustJSON(patch), is, want)
 	}
@@ -208,14 +191,10 @@ func TestPatchProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		raw, before := drawSent(rt)
 		wanted, after := mustJSON(drawThing(rt, 2, false)), &thing{}
-		if err := unmarshal([]byte(wanted), after); err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, unmarshal([]byte(wanted), after))
 		result := checkPatch(rt, raw, before, after)
 		var top map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &top); err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, json.Unmarshal(raw, &top))
 		if _, found := top["future"]; found && !strings.Contains(string(result), future) && string(top["future"]) != "null" {
 			rt.Fatalf("%s became %s", raw, result)
 		}
@@ -360,9 +339,7 @@ func FuzzPatch(f *testing.F) {
 		var patch Patch
 		var err error
 		yamltest.Bounded(t, len(raw), func() { patch, err = patchOf(document{raw, knownTo[thing](raw)}, before, after) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		decoded, err := jsonpatch.DecodePatch([]byte(mustJSON(patch)))
 		if err != nil {
 			t.Fatalf("%s: %v", mustJSON(patch), err)
@@ -373,9 +350,7 @@ func FuzzPatch(f *testing.F) {
 			t.Fatalf("%s does not fit %s: %v", mustJSON(patch), raw, err)
 		}
 		got := &thing{}
-		if err := unmarshal(result, got); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unmarshal(result, got))
 		if want := mustJSON(after); mustJSON(got) != want && !twice(raw) {
 			t.Fatalf("%s: %s\nbecame %s\nwant %s", raw, mustJSON(patch), mustJSON(got), want)
 		}

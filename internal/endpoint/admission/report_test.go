@@ -16,6 +16,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestOnlyReport: whatever a webhook refuses is admitted, and told in the answer, in the metric and in the log.
@@ -94,9 +96,7 @@ func TestOnlyReportLog(t *testing.T) {
 func reportedSeries(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() == "espalier_admission_only_reported_total" {

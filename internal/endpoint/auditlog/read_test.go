@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const event = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","requestURI":"/api/v1/secrets?a=b","verb":"get","user":{"username":"u","groups":["a","b"],"extra":{"x":["y"]}},` +
@@ -122,9 +124,7 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
 	var zipped bytes.Buffer
@@ -226,9 +226,7 @@ func TestProgress(t *testing.T) {
 	files := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b.gz")}
 	plain := []byte(strings.Repeat(event+"\n", 2000))
 	for i, content := range [][]byte{plain, zipped.Bytes()} {
-		if err := os.WriteFile(files[i], content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(files[i], content, 0o600))
 	}
 	var known []Far
 	if _, _, err := read(t, Source{Files: files, Progress: func(far Far) { known = append(known, far) }}); err != nil {

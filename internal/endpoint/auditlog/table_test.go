@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestScanner: lines that are JSON in form are read, whatever is in them that does not matter; others are no events, and nothing of them counts.
@@ -229,9 +231,7 @@ func TestBrokenFiles(t *testing.T) {
 		"RPL-4/cut off":               {zipped.Bytes()[:zipped.Len()-12], "unexpected EOF"},
 	} {
 		path := filepath.Join(t.TempDir(), "a.gz")
-		if err := os.WriteFile(path, c.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, c.content, 0o600))
 		if _, _, err := read(t, Source{Files: []string{path}}); err == nil || err.Error() != path+": "+c.want {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}

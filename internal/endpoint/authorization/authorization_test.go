@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 type decide func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error)
@@ -158,9 +159,7 @@ func TestReviewDeadline(t *testing.T) {
 func attributesOf(t *testing.T, body string) authorizer.Attributes {
 	t.Helper()
 	var r review
-	if err := r.decode([]byte(body)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.decode([]byte(body)))
 	return r.attributes()
 }
 

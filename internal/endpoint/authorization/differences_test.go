@@ -9,6 +9,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestDifferences: each difference is counted; of a series one line in ten seconds is logged, with the number of those that were not (SHD-2, SHD-3).
@@ -38,9 +40,7 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var counted []float64
 	for _, series := range families[0].GetMetric() {
 		counted = append(counted, series.GetCounter().GetValue())

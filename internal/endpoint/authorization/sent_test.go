@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // agrees checks that what is read as kube-apiserver sends it is read as the library reads it, and returns whether it was.
@@ -37,9 +38,7 @@ func agrees(t interface{ Fatalf(string, ...any) }, body []byte) bool {
 func TestSentByAPIServer(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{authorizationv1.AddToScheme, authorizationv1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(scheme))
 	}
 	// The client of kube-apiserver's webhook encodes in this way.
 	codec := serializer.NewCodecFactory(scheme).LegacyCodec(authorizationv1.SchemeGroupVersion, authorizationv1beta1.SchemeGroupVersion)

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // apiServer knows the token of prometheus, who may get /metrics, and that of a stranger, who may do nothing.
@@ -83,9 +85,7 @@ func guarded(t *testing.T) (http.Handler, *Guard, *apiServer, *testclock.FakePas
 	t.Cleanup(server.Close)
 	clock := testclock.NewFakePassiveClock(time.Unix(1000, 0))
 	g, err := New(&rest.Config{Host: server.URL}, server.Client(), clock, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "served") })), g, asked, clock
 }
 
@@ -327,9 +327,7 @@ func fleeting(t *testing.T, asked *apiServer) http.Handler {
 	t.Helper()
 	config := &rest.Config{Host: "http://api", ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf}}
 	g, err := New(config, &http.Client{Transport: asked}, clock.RealClock{}, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if config.QPS != 0 || config.ContentType != runtime.ContentTypeProtobuf {
 		t.Errorf("OPB-25: the configuration of others has changed to %v", config)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	authorizer "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // operatorKeeps is what gardener-operator's ServiceMonitor of admission-controller keeps (ADM-39).
@@ -37,9 +38,7 @@ func TestDoubles(t *testing.T) {
 		}
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	values, kept := map[string]string{}, 0
 	for _, family := range families {
 		values[family.GetName()] = family.GetMetric()[0].String()
@@ -72,9 +71,7 @@ func TestBucketsOfObjectives(t *testing.T) {
 		"controller_runtime_webhook_latency_seconds":                      {metrics.Registry, 0.01},
 	} {
 		families, err := c.registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		found := false
 		for _, family := range families {
 			if family.GetName() == name {

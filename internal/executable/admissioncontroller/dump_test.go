@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // objectsOfGarden are those of a garden with two seeds, by resource, as an API server lists them.
@@ -84,9 +85,7 @@ func TestDump(t *testing.T) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, entry := range entries {
 		if text, err := os.ReadFile(filepath.Join(dir, entry.Name())); err != nil || strings.Contains(string(text), "hidden") {
 			t.Errorf("%s: %v: %s", entry.Name(), err, text)

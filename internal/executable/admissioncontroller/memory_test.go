@@ -9,6 +9,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestPercent(t *testing.T) {
@@ -44,9 +46,7 @@ func TestCollector(t *testing.T) {
 	if err := c.Start(ctx); err != nil || debug.SetGCPercent(100) != 100 {
 		t.Errorf("what the environment says is changed, %v", err)
 	}
-	if err := os.Unsetenv("GOGC"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Unsetenv("GOGC"))
 	cancel()
 	if err := c.Start(ctx); err != nil {
 		t.Error(err)

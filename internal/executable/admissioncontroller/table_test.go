@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // newProcess returns one that is made from a configuration, with the kubeconfig of a garden that nobody ever asks.
@@ -28,9 +29,7 @@ func newProcess(t *testing.T, change func(*configuration)) *Process {
 	change(cfg)
 	cfg.Server.HealthProbes.Port, cfg.Server.HealthProbes.BindAddress = 0, "127.0.0.1"
 	p, err := New(cfg, prometheus.NewRegistry(), logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/internal/webhook/updaterestriction"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // recording is a manager whose webhook server records the handlers.
@@ -75,9 +76,7 @@ func TestUnchanged(t *testing.T) {
 		if row.Validating == nil || slices.Contains(judgeUsers, row.Name) {
 			continue
 		}
-		if err := row.Start(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, row.Start(t.Context(), p))
 		for _, rule := range row.Validating(p.Config, feature.Installation{})[0].Rules {
 			if !slices.Contains(rule.Operations, admissionregistrationv1.Update) {
 				continue
@@ -146,8 +145,6 @@ func drawWrong(rt *rapid.T) map[string]any {
 
 func encode(rt *rapid.T, object any) []byte {
 	raw, err := json.Marshal(object)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, err)
 	return raw
 }

@@ -15,20 +15,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // signed returns a certificate as PEM.
 func signed(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -36,9 +34,7 @@ func signed(t *testing.T) []byte {
 func authorityFile(t *testing.T, content []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, content, 0o600))
 	return file
 }
 
@@ -52,9 +48,7 @@ func TestAuthority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := authority(authorityFile(t, content))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(string(joined(a, b)), string(got)); diff != "" {
 				t.Error(diff)
 			}

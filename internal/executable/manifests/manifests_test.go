@@ -17,6 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 type settings struct {
@@ -56,9 +57,7 @@ func printed(t *testing.T, command process.Subcommand, arguments ...string) (str
 	t.Helper()
 	set := pflag.NewFlagSet(command.Name, pflag.ContinueOnError)
 	command.Flags(set)
-	if err := set.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, set.Parse(arguments))
 	var out strings.Builder
 	err := command.Run(set, &out)
 	return out.String(), err
@@ -139,9 +138,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	cfg.Webhooks.Names.Enabled = true
 	got, err = printed(t, executable(cfg, nil).Webhooks(), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot", "--name=x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(strings.ReplaceAll(wanted, "$CA", base64.StdEncoding.EncodeToString(certificate)), got); diff != "" {
 		t.Error(diff)
 	}
@@ -239,9 +236,7 @@ func TestJSON(t *testing.T) {
 		"rights": {x.Rights, nil}, "webhooks": {x.Webhooks, []string{"--url=https://h"}},
 	} {
 		documents, err := printed(t, c.command(), append(c.arguments, "-o=yaml")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		plain, err := printed(t, c.command(), c.arguments...)
 		if diff := cmp.Diff(plain, documents); err != nil || diff != "" {
 			t.Errorf("%s: YAML is the form without the flag: %v, %s", name, err, diff)
@@ -249,19 +244,13 @@ func TestJSON(t *testing.T) {
 		want := []any{}
 		for document := range strings.SplitSeq(documents, "---\n") {
 			object := map[string]any{}
-			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, yaml.Unmarshal([]byte(document), &object))
 			want = append(want, object)
 		}
 		text, err := printed(t, c.command(), append(c.arguments, "-o=json")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got := map[string]any{}
-		if err := json.Unmarshal([]byte(text), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &got))
 		if diff := cmp.Diff(map[string]any{"apiVersion": "v1", "kind": "List", "items": want}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

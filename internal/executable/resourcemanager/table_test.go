@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestTable: each switch of the configuration has one row, or a webhook and the controller that goes with it, and each row is whole. Every
@@ -151,13 +152,9 @@ func TestRegistrations(t *testing.T) {
 					got = append(got, strings.TrimSuffix(entry.Name, ".resources.gardener.cloud"))
 				}
 				objects, err := metav1.LabelSelectorAsSelector(entry.ObjectSelector)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				namespaces, err := metav1.LabelSelectorAsSelector(entry.NamespaceSelector)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				pods := slices.Contains(entry.Rules[0].Resources, "pods")
 				home := namespaces.Matches(labels.Set{"gardener.cloud/role": "garden", "kubernetes.io/metadata.name": "garden"}) || namespaces.Matches(labels.Set{"kubernetes.io/metadata.name": "kube-system"})
 				if pods && home && *entry.FailurePolicy == admissionregistrationv1.Fail && objects.Matches(own) {
@@ -204,9 +201,7 @@ func newProcess(t *testing.T, change func(*configuration)) *Process {
 	config.SetDefaults(cfg)
 	cfg.Server.HealthProbes.Port, cfg.Server.HealthProbes.BindAddress = 0, "127.0.0.1"
 	p, err := New(cfg, prometheus.NewRegistry(), logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 
@@ -219,9 +214,7 @@ func TestServed(t *testing.T) {
 		p := newProcess(t, change)
 		if kept := p.kept["/webhooks/seccomp-profile"]; kept != nil {
 			go kept.Start(t.Context()) //nolint:errcheck // It reads nothing.
-			if err := kept.Await(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, kept.Await(t.Context()))
 		}
 		request := httptest.NewRequest(http.MethodPost, "/webhooks/seccomp-profile", strings.NewReader(`{"request":{"operation":"CREATE","object":{"spec":{}}}}`))
 		request.Header.Set("Content-Type", "application/json")

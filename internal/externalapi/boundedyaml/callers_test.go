@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // decoders are functions that decode YAML without a bound, by package and name.
@@ -144,9 +146,7 @@ func parsed(t *testing.T) (sources []source) {
 			sources = append(sources, source{filepath.ToSlash(relative), file, imported})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	return sources
 }
@@ -259,13 +259,9 @@ func stream(r io.Reader) { gob.NewDecoder(r) }
 func codec() { _ = json.SerializerOptions{Yaml: true} }
 func none(name string) { yaml.Marshal(name) }`
 	file, err := parser.ParseFile(token.NewFileSet(), "p.go", text, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	imported, err := importsOf(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got []string
 	for _, f := range functions([]source{{"p", file, imported}}) {
 		if len(f.calls) > 0 {

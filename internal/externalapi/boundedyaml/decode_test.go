@@ -14,6 +14,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestRefusedInputNeedsLittleMemory: what a document would become is known before it is expanded (T3-6).
@@ -82,9 +83,7 @@ func TestHonestDocuments(t *testing.T) {
 	} {
 		text, err := ToJSON([]byte(content))
 		var got, wanted any
-		if err := errors.Join(err, json.Unmarshal(text, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(err, json.Unmarshal(text, &got), json.Unmarshal([]byte(want), &wanted)))
 		if diff := cmp.Diff(wanted, got); diff != "" {
 			t.Errorf("T3-6/JSON, %s: %s", content, diff)
 		}
@@ -121,9 +120,7 @@ func TestTree(t *testing.T) {
 			got := ""
 			if err == nil {
 				text, err := yaml.Marshal(tree)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				got = string(text)
 			}
 			if !errors.Is(err, c.err) || got != c.want {

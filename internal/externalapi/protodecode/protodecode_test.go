@@ -17,6 +17,7 @@ import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var (
@@ -31,9 +32,7 @@ func sliceOf(t testing.TB, whole *metav1.ObjectMeta) (slice partialmeta.Object) 
 	if err != nil {
 		t.Skip(err) // JSON has no years of five digits.
 	}
-	if err := json.Unmarshal(raw, &slice); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(raw, &slice))
 	return slice
 }
 
@@ -47,13 +46,9 @@ func TestDecodeMetadata(t *testing.T) {
 		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:x":{}}`)}},
 	}
 	raw, err := whole.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got partialmeta.Object
-	if err := metadataShape.Decode(raw, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, metadataShape.Decode(raw, &got))
 	want := sliceOf(t, &whole)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-JSON +Protocol Buffers)\n%s", diff)
@@ -78,9 +73,7 @@ func TestDecodeParts(t *testing.T) {
 	spec := message(nil).bytes(14, "old").bytes(14, "new").number(999, 5).bytes(5, "skipped")
 	spec = spec.bytes(22, string(message(nil).bytes(1, "CloudProfile"))).bytes(22, string(message(nil).bytes(2, "profile"))).bytes(6, "").bytes(13, "")
 	shoot := gardencorev1beta1.Shoot{}
-	if err := shootShape.Decode(message(nil).bytes(2, string(spec)).bytes(2, string(message(nil).bytes(18, "internet"))), &shoot); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, shootShape.Decode(message(nil).bytes(2, string(spec)).bytes(2, string(message(nil).bytes(18, "internet"))), &shoot))
 	want := gardencorev1beta1.ShootSpec{
 		SeedName: ptr.To("new"), CloudProfile: &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "profile"}, SecretBindingName: ptr.To(""), ExposureClassName: ptr.To("internet"),
 	}
@@ -131,17 +124,13 @@ func TestMissing(t *testing.T) {
 
 func TestEnvelope(t *testing.T) {
 	object, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "K"}, Raw: []byte("message")}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	body := append([]byte("k8s\x00"), object...)
 	if got, err := protodecode.Object(body); string(got) != "message" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
 	frame, err := (&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: body}}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if kind, got, err := protodecode.Event(frame); kind != "ADDED" || string(got) != "message" || err != nil {
 		t.Errorf("got %q, %q, %v", kind, got, err)
 	}
@@ -165,9 +154,7 @@ func TestEnvelope(t *testing.T) {
 // FuzzDecode: whatever comes costs no more than any input may, and is decoded as Kubernetes decodes it if both do.
 func FuzzDecode(f *testing.F) {
 	seed, err := (&metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}, OwnerReferences: []metav1.OwnerReference{{Name: "x"}}, DeletionTimestamp: ptr.To(metav1.Unix(5, 0))}).Marshal()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(seed)
 	f.Add([]byte(message(nil).bytes(2, string(message(nil).bytes(14, "s").bytes(16, "").bytes(16, "")))))
 	f.Add([]byte(message(nil).bytes(11, "").bytes(11, string(message(nil).bytes(2, "only a value")))))

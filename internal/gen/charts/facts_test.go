@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // settings are a configuration on which facts depend in all ways that there are.
@@ -127,9 +128,7 @@ func TestHooks(t *testing.T) {
 		},
 	}
 	got, err := hooksOf(tried(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	entry := func(name string, more object) object {
 		all := object{"name": name, "admissionReviewVersions": nil, "sideEffects": nil}
 		for key, value := range more {
@@ -177,9 +176,7 @@ func TestExecutables(t *testing.T) {
 			t.Errorf("%s: %v", e.Executable, e.err)
 		}
 		all, err := schemaOf(e.config, comments{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, f := range e.Features {
 			if f.Switch == "" {
 				continue

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // sections are of all kinds of fields that configurations have.
@@ -43,9 +45,7 @@ func TestSchemaOf(t *testing.T) {
 	const path = module + "internal/gen/charts.sections."
 	all := comments{path + "Level": of("Level of the log.", "+kubebuilder:validation:Enum=debug;info"), path + "Port": of("+kubebuilder:validation:Minimum=0", "+kubebuilder:validation:Maximum=65535", "+optional")}
 	got, err := schemaOf(reflect.TypeFor[sections](), all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text := object{"type": "string"}
 	want := object{"type": "object", "additionalProperties": false, "properties": object{
 		"apiVersion": text, "kind": text,
@@ -86,13 +86,9 @@ func TestDuration(t *testing.T) {
 func TestGraft(t *testing.T) {
 	whole := object{"properties": object{"a": object{"properties": object{"b": object{"type": "integer"}}}}}
 	b, err := section(whole, "a.b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range []string{"old", "a.old"} {
-		if err := graft(whole, path, b); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, graft(whole, path, b))
 		if got, err := section(whole, path); err != nil || got["type"] != "integer" {
 			t.Errorf("%s: got %v, %v", path, got, err)
 		}
@@ -123,9 +119,7 @@ func TestNeeded(t *testing.T) {
 // TestComments: text and markers of the fields of the configurations, which are where they are looked for.
 func TestComments(t *testing.T) {
 	all, err := readComments("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	level := all[module+"api/config/resourcemanager/v1alpha1.ResourceManagerConfiguration.LogLevel"]
 	if level.text == "" || strings.Contains(level.text, "+kubebuilder") || level.markers["Enum"] == "" {
 		t.Errorf("got %+v", level)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // files are those of a folder, by their paths in it.
@@ -23,9 +25,7 @@ func files(t *testing.T, dir string) map[string]string {
 		all[name] = string(content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -33,29 +33,21 @@ func files(t *testing.T, dir string) map[string]string {
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	for from, to := range map[string]string{"../../../deploy": "deploy", "../../../api/config": "api/config"} {
-		if err := os.CopyFS(filepath.Join(root, to), os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.CopyFS(filepath.Join(root, to), os.DirFS(from)))
 	}
 	want, recipes := files(t, "../../../deploy/charts"), files(t, "../../../deploy/monitoring")
 	deploy := filepath.Join(root, "deploy")
 	for _, file := range []string{"../monitoring/gardener/shoot.yaml", "resource-manager/files/rules.yaml", "resource-manager/templates/service.yaml", "admission-controller/files/facts.yaml", "node-agent-authorizer/values.schema.json"} {
-		if err := os.Remove(filepath.Join(deploy, "charts", file)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Remove(filepath.Join(deploy, "charts", file)))
 	}
-	if err := run(deploy); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run(deploy))
 	if diff := cmp.Diff(want, files(t, filepath.Join(deploy, "charts"))); diff != "" {
 		t.Errorf("make generate was forgotten: %s", diff)
 	}
 	if diff := cmp.Diff(recipes, files(t, filepath.Join(deploy, "monitoring"))); diff != "" {
 		t.Errorf("make generate was forgotten: %s", diff)
 	}
-	if err := os.Remove(filepath.Join(deploy, "charts/admission-controller/values.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(deploy, "charts/admission-controller/values.yaml")))
 	if err := run(deploy); err == nil || !strings.HasPrefix(err.Error(), "admission-controller: ") || !strings.Contains(err.Error(), "values.yaml") {
 		t.Errorf("got %v", err)
 	}

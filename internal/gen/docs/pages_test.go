@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestCommandLines: the reference in the repository is that of the executables and the client.
@@ -17,9 +19,7 @@ func TestCommandLines(t *testing.T) {
 		}
 		number++
 		content, err := os.ReadFile("../../../docs/reference/" + name + ".md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(string(content), page()); diff != "" {
 			t.Errorf("make generate was forgotten: %s", diff)
 		}

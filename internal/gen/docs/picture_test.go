@@ -9,14 +9,13 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestPicture: doc.go of package relation is what make generate writes, and its picture shows every row.
 func TestPicture(t *testing.T) {
 	written, err := os.ReadFile("../../seedauthorizer/relation/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(relationDoc(), string(written)); diff != "" {
 		t.Errorf("make generate would change doc.go: %s", diff)
 	}

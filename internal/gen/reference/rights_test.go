@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestWriteRights: a file for each cluster, and another one where less is enough.
@@ -23,19 +24,13 @@ func TestWriteRights(t *testing.T) {
 		return cfg
 	}
 	dir := t.TempDir()
-	if err := WriteRights(x, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, WriteRights(x, dir))
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	contents := map[string]string{}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		contents[filepath.Base(file)] = string(content)
 	}
 	if len(contents) != 3 || !strings.Contains(contents["x-target.yaml"], "- patch") || strings.Contains(contents["x-target-minimal.yaml"], "- patch") ||

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // clusters is a view of what a test says. Names that start with "broken" cannot be read.
@@ -111,9 +112,7 @@ func ask(t *testing.T, text string) authorizer.AttributesRecord {
 	for _, word := range words[3:] {
 		if selector, found := strings.CutPrefix(word, "field:"); found {
 			parsed, err := fields.ParseSelector(selector)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			a.FieldSelectorRequirements = parsed.Requirements()
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestUnreadableNodes: without Machines, an object that cannot be read never allows what it would have to allow, and the error says which.
@@ -74,9 +75,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		decided(a, ask(t, question))
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]float64{}
 	rule := ""
 	for _, metric := range families[0].GetMetric() {

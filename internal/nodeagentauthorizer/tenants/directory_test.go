@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestComesAndGoes: a shoot is served from its file on, whether or not it is ready, and until there is none.
@@ -153,9 +155,7 @@ func TestNotRead(t *testing.T) {
 	if f.Read() {
 		t.Error("a folder that is not there was read")
 	}
-	if err := os.Mkdir(f.Path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(f.Path, 0o755))
 	f.clock.Step(period)
 	f.awaitPeriod()
 	if !f.Read() {

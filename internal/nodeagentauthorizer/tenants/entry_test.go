@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestEntry(t *testing.T) {
@@ -57,9 +58,7 @@ func TestDigest(t *testing.T) {
 		f.write("web.yaml", files[0])
 		f.write("kubeconfig", files[1])
 		_, digest, err := readEntry(f.Path, "web")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if other, found := seen[digest]; found {
 			t.Errorf("%q and %q have the same digest", files, other)
 		}

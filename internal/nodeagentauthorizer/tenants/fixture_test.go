@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // folder is a folder of shoots with what serves them.
@@ -134,7 +135,5 @@ func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
 
 func mustWrite(t *testing.T, file string) {
 	t.Helper()
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 }

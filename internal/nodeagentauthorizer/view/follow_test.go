@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // streams is an API server that streams what a test says, by resource; single reads find nothing.
@@ -60,9 +61,7 @@ func (s streams) send(t *testing.T, resource, kind string, metadata map[string]a
 func (s streams) sendObject(t *testing.T, resource, kind string, object any) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"type": kind, "object": object})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	select {
 	case s[resource] <- string(text):
 	case <-time.After(10 * time.Second):
@@ -90,9 +89,7 @@ func followed(t *testing.T, machineNamespace string, metrics *Metrics) (*View, s
 	v, err := New(Options{
 		Source: connection, MachineNamespace: machineNamespace, Target: connection, Clock: clock.RealClock{}, Log: logr.Discard(), Metrics: metrics,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	go func() { _ = v.Start(t.Context()) }()
 	eventually(t, "synced", v.Synced)
 	return v, s
@@ -115,9 +112,7 @@ func TestDeletedMachine(t *testing.T) {
 	}
 	known := func(name string) bool {
 		m, found, err := v.Machine(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return found && m.Node == "n"
 	}
 	s.send(t, "machines", "ADDED", machine("stays", "2"))

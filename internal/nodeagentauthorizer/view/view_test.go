@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // apiServer answers single reads from texts by path, and counts them; lists and watches are not answered, so that nothing is known
@@ -58,9 +59,7 @@ func newView(t *testing.T, texts map[string]string) (*View, *apiServer) {
 	t.Cleanup(server.Close)
 	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: 0.01, Burst: 1}, HTTP: server.Client()}
 	v, err := New(Options{Source: connection, MachineNamespace: "ns", Target: connection, Selectors: SelectorsAuto, Clock: clock.RealClock{}, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return v, s
 }
 
@@ -161,9 +160,7 @@ func TestPoolOf(t *testing.T) {
 func samples(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	values := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() != name {
@@ -192,9 +189,7 @@ func TestAway(t *testing.T) {
 	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
 	registry := prometheus.NewRegistry()
 	v, err := New(Options{Target: connection, Clock: clock.RealClock{}, Metrics: NewMetrics(registry), Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	v.nodes.set("known", agent.Node{Hostname: "h"})
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
@@ -258,9 +253,7 @@ func TestFollows(t *testing.T) {
 	defer server.CloseClientConnections()
 	connection := cluster.Connection{REST: &rest.Config{Host: server.URL, QPS: -1}, HTTP: server.Client()}
 	v, err := New(Options{Target: connection, Clock: clock.RealClock{}, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = v.Start(ctx) }()
@@ -291,9 +284,7 @@ func TestUnseenNode(t *testing.T) {
 	}})
 	defer server.Close()
 	v, err := New(Options{Target: cluster.Connection{REST: &rest.Config{Host: server.URL}, HTTP: server.Client()}, Clock: clock.RealClock{}, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n, found, err := v.Node(t.Context(), "n"); err != nil || !found || n != (agent.Node{UID: "1", Pool: "p", Secret: "s", FirstSecret: "s"}) {
 		t.Errorf("9.4: got %+v, %v, %v", n, found, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // item is an object with its kind.
@@ -52,13 +53,9 @@ func write(t *testing.T, items []item) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "dump")
 	w, err := Create(dir, gardengen.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, i := range items {
-		if err := w.Add(i.kind, i.object); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.Add(i.kind, i.object))
 	}
 	if _, err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -69,15 +66,11 @@ func write(t *testing.T, items []item) string {
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := map[string]string{}
 	for _, entry := range entries {
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all[entry.Name()] = string(text)
 	}
 	return all
@@ -177,9 +170,7 @@ func TestLeftOut(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	w, err := Create(t.TempDir(), time.Unix(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := w.Add(relation.Namespace, &corev1.Secret{}); err == nil {
 		t.Error("a Secret is taken")
 	}
@@ -193,12 +184,8 @@ func TestFaults(t *testing.T) {
 			t.Helper()
 			file := filepath.Join(dir, name)
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600))
 		}
 	}
 	for name, c := range map[string]struct {

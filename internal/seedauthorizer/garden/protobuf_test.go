@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 	"github.com/espalier-project/espalier/test/gen/gardenproto"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // gardens are the kinds of Gardener in both tables.
@@ -51,15 +52,11 @@ func TestMessages(t *testing.T) {
 func kindName(w *relation.Watch) string { return relation.Schema.Names[w.Kind] }
 
 // content is an object in the form of its JSON, with more that a real one has.
-func content(t interface{ Fatal(...any) }, w *relation.Watch, object runtime.Object) map[string]any {
+func content(t must.TB, w *relation.Watch, object runtime.Object) map[string]any {
 	raw, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var c map[string]any
-	if err := json.Unmarshal(raw, &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(raw, &c))
 	c["apiVersion"], c["kind"] = w.Resource.GroupVersion().String(), kindName(w)
 	metadata := c["metadata"].(map[string]any)
 	metadata["generation"], metadata["creationTimestamp"] = 5, "2026-01-01T00:00:00Z"
@@ -106,28 +103,18 @@ func withoutForeign(value any) {
 // TestProtobufProperty: an object contributes the same edges whether it came as JSON or as Protocol Buffers, and all that is read of it is the same.
 func TestProtobufProperty(t *testing.T) {
 	encoder, err := gardenproto.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	state := relation.NewState(graph.New(relation.Schema), clocktesting.NewFakePassiveClock(gardengen.Now), nil)
 	rapid.Check(t, func(t *rapid.T) {
 		w := gardens()[rapid.IntRange(0, len(gardens())-1).Draw(t, "watch")]
 		c := content(t, w, gardengen.New(rapid.Uint64().Draw(t, "seed")).Object(w.Kind))
 		raw, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		fromJSON, fromProtobuf := w.New(), w.New()
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, fromJSON); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, kjson.UnmarshalCaseSensitivePreserveInts(raw, fromJSON))
 		message, err := encoder.Message(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := protodecode.ShapeOf(reflect.TypeOf(fromProtobuf).Elem(), w.Message).Decode(message, fromProtobuf); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, protodecode.ShapeOf(reflect.TypeOf(fromProtobuf).Elem(), w.Message).Decode(message, fromProtobuf))
 		reflect.ValueOf(fromJSON).Elem().FieldByName("TypeMeta").SetZero() // A list of JSON has none either.
 		if diff := cmp.Diff(fromJSON, fromProtobuf); diff != "" {
 			t.Errorf("CT-G-25: %s (-JSON +Protocol Buffers)\n%s", raw, diff)
@@ -194,18 +181,14 @@ func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestForms: a garden that comes as JSON and the same garden as Protocol Buffers make the same graph.
 func TestForms(t *testing.T) {
 	encoder, err := gardenproto.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plain, framed := &apiServer{objects: map[string][]string{}}, &protobufServer{t: t, encoder: encoder, objects: map[string][]map[string]any{}}
 	g := gardengen.New(1)
 	for range 30 {
 		for _, w := range gardens()[:len(relation.Watches)-2] {
 			c := content(t, w, g.Object(w.Kind))
 			raw, err := json.Marshal(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			resource := w.Resource.Resource
 			plain.objects[resource], framed.objects[resource] = append(plain.objects[resource], string(raw)), append(framed.objects[resource], c)
 		}
@@ -237,14 +220,10 @@ func lines(g *graph.Graph) []string {
 // TestUndecodableFrames: an object of which a field is broken counts with what follows from its name, is counted, and keeps nobody waiting.
 func TestUndecodableFrames(t *testing.T) {
 	encoder, err := gardenproto.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	good := map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"namespace": "n", "name": "good"}, "spec": map[string]any{"seedName": "a"}}
 	message, err := encoder.Message(map[string]any{"kind": "Shoot", "metadata": map[string]any{"namespace": "n", "name": "bad", "resourceVersion": "5"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w, g, registry, _ := served(t, &protobufServer{
 		t: t, encoder: encoder, objects: map[string][]map[string]any{"shoots": {good}}, broken: [][]byte{append(message, 2<<3|2, 2, 14<<3, 1)}, // seedName is a number.
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // apiServer streams the objects that there are of each resource, and then nothing.
@@ -69,9 +70,7 @@ func serving(t *testing.T, s http.Handler, index *referrers.Index) (*Watches, *g
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
 	g := graph.New(relation.Schema)
 	registry := prometheus.NewRegistry()
@@ -94,9 +93,7 @@ func await(t *testing.T, what string, done func() bool) {
 func value(t *testing.T, registry *prometheus.Registry, name, kind string) (float64, error) {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			for _, label := range m.GetLabel() {

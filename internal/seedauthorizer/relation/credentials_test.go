@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestKindOf(t *testing.T) {
@@ -38,9 +39,7 @@ func TestKindOf(t *testing.T) {
 // TestBackupCredentials: the credentials of the backups of a Seed, and of the control planes of a self-hosted Shoot, are those that it names.
 func TestBackupCredentials(t *testing.T) {
 	seed := &gardencorev1beta1.Seed{}
-	if err := seedA().Into(seed); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, seedA().Into(seed))
 	backup := graph.Vertex{Kind: Secret, Namespace: "garden", Name: "backup"}
 	if got := BackupCredentials(seed.Spec.Backup); !slices.Equal(got, []graph.Vertex{backup}) {
 		t.Errorf("SHG-6: the Seed's backup names %v, want %v", got, backup)
@@ -50,9 +49,7 @@ func TestBackupCredentials(t *testing.T) {
 	}
 	shoot := &gardencorev1beta1.Shoot{}
 	workers := []any{map[string]any{"name": "w"}, map[string]any{"name": "c", "controlPlane": map[string]any{"backup": map[string]any{"credentialsRef": secret("backup")}}}}
-	if err := builders.Shoot("garden", "s").With("spec.provider.workers", workers).Into(shoot); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, builders.Shoot("garden", "s").With("spec.provider.workers", workers).Into(shoot))
 	if got := ControlPlaneBackups(shoot); !slices.Equal(got, []graph.Vertex{backup}) {
 		t.Errorf("SHG-6: the Shoot's control planes name %v, want %v", got, backup)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/test/gen/auditgen"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/gen/landscape"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const core = ".core.gardener.cloud"
@@ -31,14 +32,10 @@ func run(t *testing.T, o Options, write func(*auditgen.Log)) *Result {
 	var text bytes.Buffer
 	log := auditgen.New(&text)
 	write(log)
-	if err := log.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, log.Flush())
 	o.Source, o.Selectors = auditlog.Source{Files: []string{"-"}, Stdin: &text}, true
 	result, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 
@@ -62,9 +59,7 @@ func hosted(log *auditgen.Log) {
 func TestEdge(t *testing.T) {
 	o := landscape.Options{Seeds: 10, Projects: 5, Shoots: 100}
 	write := func(log *auditgen.Log) {
-		if err := log.Landscape(o, 2000); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, log.Landscape(o, 2000))
 		hosted(log)
 		for range 3 {
 			log.Add(auditgen.Seed("m", "get managedseeds.seedmanagement.gardener.cloud garden/m"))
@@ -149,17 +144,11 @@ func TestLog(t *testing.T) {
 func TestTimeTravel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dump")
 	to, err := dump.Create(dir, time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, o := range []*builders.Object{builders.Shoot("garden-dev", "web").OnSeed("a"), builders.Shoot("garden-dev", "old").OnSeed("a")} {
 		object := relation.WatchOf(relation.Shoot).New()
-		if err := o.Into(object); err != nil {
-			t.Fatal(err)
-		}
-		if err := to.Add(relation.Shoot, object); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, o.Into(object))
+		must.Succeed(t, to.Add(relation.Shoot, object))
 	}
 	if _, err := to.Close(); err != nil {
 		t.Fatal(err)
@@ -260,9 +249,7 @@ func TestLongRequests(t *testing.T) {
 func TestDecisionsAboutLists(t *testing.T) {
 	var printed strings.Builder
 	for item, allowed := range []bool{true, false, true} {
-		if err := Print(&printed, &auditlog.Event{Line: 1 + min(item, 1), Item: item}, rules.Decision{Allowed: allowed, Rule: "SR-1"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, Print(&printed, &auditlog.Event{Line: 1 + min(item, 1), Item: item}, rules.Decision{Allowed: allowed, Rule: "SR-1"}))
 	}
 	// The line without a number is the one of releases that read no lists.
 	if want := "0 1 Allow \"SR-1\"\n0 2 NoOpinion \"SR-1\" 1\n0 2 Allow \"SR-1\" 2\n"; printed.String() != want {
@@ -272,9 +259,7 @@ func TestDecisionsAboutLists(t *testing.T) {
 	var got []bool
 	for _, e := range []auditlog.Event{{Line: 1}, {Line: 2, Item: 1}, {Line: 2, Item: 2}, {Line: 2, Item: 3}} {
 		d, err := against.next(&e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got = append(got, d.Allowed)
 	}
 	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
@@ -290,16 +275,10 @@ func TestSpeed(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit.log")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	log := auditgen.New(file)
-	if err := log.Landscape(landscape.Options{Seeds: 20, Projects: 10, Shoots: 500}, 20_000); err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, log.Landscape(landscape.Options{Seeds: 20, Projects: 10, Shoots: 500}, 20_000))
+	must.Succeed(t, log.Flush())
 	_ = file.Close()
 	started := time.Now()
 	var before, after runtime.MemStats

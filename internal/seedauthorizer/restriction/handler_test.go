@@ -24,6 +24,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // garden answers from texts by "resource ns/name" or "resource name"; "error" stands for one that cannot be read, "unserved" for one whose
@@ -155,9 +156,7 @@ func graphBy(t *testing.T, g garden, table relation.Table, schema graph.Schema) 
 				continue
 			}
 			object := w.New()
-			if err := g.Get(context.Background(), w.Resource, namespace, name, object); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, g.Get(context.Background(), w.Resource, namespace, name, object))
 			state.Set(w, object)
 		}
 	}
@@ -198,9 +197,7 @@ func ask(t *testing.T, text, object string) *admissionv1.AdmissionRequest {
 		return r
 	}
 	raw, err := yaml.YAMLToJSON([]byte(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Object.Raw = raw
 	return r
 }

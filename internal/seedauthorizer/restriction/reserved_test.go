@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // Users that ask for ServiceAccounts and tokens.
@@ -128,9 +129,7 @@ func sends(t *testing.T, r *admissionv1.AdmissionRequest) bool {
 			return nil
 		}
 		m := map[string]any{}
-		if err := yaml.Unmarshal(raw, &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal(raw, &m))
 		return &unstructured.Unstructured{Object: m}
 	}
 	resource := schema.GroupVersionResource(r.Resource)

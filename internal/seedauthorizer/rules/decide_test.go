@@ -8,6 +8,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestSteps shows each step of the algorithm by a request that ends there: the comment of decide, line by line. A request that would end at several
@@ -94,9 +96,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 	m := NewMetrics(registry)
 	counts := func() (all []float64) {
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, family := range families {
 			if !strings.HasSuffix(family.GetName(), "_decisions_total") {
 				continue

@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // The clients of section 13.
@@ -113,15 +114,11 @@ func ask(t *testing.T, text string) authorizer.AttributesRecord {
 		switch {
 		case strings.HasPrefix(word, "field:"):
 			selector, err := fields.ParseSelector(word[6:])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			a.FieldSelectorRequirements = selector.Requirements()
 		case strings.HasPrefix(word, "label:"):
 			selector, err := labels.Parse(strings.ReplaceAll(word[6:], "_", " "))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			a.LabelSelectorRequirements, _ = selector.Requirements()
 		case strings.Contains(word, "/"):
 			a.Namespace, a.Name, _ = strings.Cut(word, "/")

@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // world is both authorizers over graphs that objects are put into.
@@ -54,9 +55,7 @@ func (w *world) has(t *testing.T, kind graph.Kind, o *builders.Object) {
 func objectOf(t *testing.T, kind graph.Kind, o *builders.Object) runtime.Object {
 	t.Helper()
 	object := relation.WatchOf(kind).New()
-	if err := o.Into(object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, o.Into(object))
 	return object
 }
 
@@ -131,9 +130,7 @@ func TestExplainAsksNobody(t *testing.T) {
 func counted(t *testing.T, registry *prometheus.Registry) (sum float64) {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())

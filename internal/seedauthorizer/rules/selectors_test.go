@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/espalier-project/espalier/test/gen/gardengen"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // labelRules are the rules that accept a label, by what is asked; the label stands for K and V in labelCases.
@@ -64,9 +65,7 @@ func TestLabelSelectors(t *testing.T) {
 			selector := strings.NewReplacer("K", rule.key, "V", rule.value).Replace(c.selector)
 			t.Run("T3-3/SEL-4 "+id+"/"+name, func(t *testing.T) {
 				requirements, err := labels.ParseToRequirements(selector)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				for _, verb := range []string{"list", "watch"} {
 					attributes := ask(t, fmt.Sprintf(rule.question, verb))
 					attributes.LabelSelectorRequirements = requirements
@@ -136,9 +135,7 @@ func TestFieldSelectors(t *testing.T) {
 func selectsFields(t *testing.T, question, selector string, want bool) {
 	t.Helper()
 	parsed, err := fields.ParseSelector(selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, verb := range []string{"list", "watch"} {
 		attributes := ask(t, fmt.Sprintf(question, verb))
 		attributes.FieldSelectorRequirements = parsed.Requirements()

@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // shadowing is an authorizer with the widest policy, and with the narrowest one as its shadow.
@@ -52,9 +53,7 @@ func TestShadow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := shadowing()
 			v, err := a.decide(t.Context(), ask(t, c.question), asking{live: true, counted: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if v.shadow.outcome != c.want || v.shadow.asked != c.asked || c.asked && v.shadow.step != c.step {
 				t.Errorf("got %+v, want %q at %s", v.shadow, c.want, c.step)
 			}
@@ -171,9 +170,7 @@ func TestShadowCounted(t *testing.T) {
 func shadowSeries(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() != "espalier_authorizer_shadow_total" {

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const shoots = "kind: Shoot\nmetadata: {name: web, namespace: garden-dev}\nspec: {kubernetes: {kubeAPIServer: {auditConfig: {auditPolicy: {configMapRef: {name: policy}}}}}}"
@@ -22,9 +23,7 @@ func decide(t testing.TB) admission.Func {
 	t.Helper()
 	garden := admissiontest.NewReader(t, shoots)
 	f, err := Decide(garden.Referrers(), garden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return f
 }
 
@@ -68,9 +67,7 @@ func BenchmarkDecide(b *testing.B) {
 // TestHostilePolicies: a member of a project may write anything (T3-6, AUD-1).
 func TestHostilePolicies(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := auditv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, auditv1.AddToScheme(scheme))
 	yamltest.RefusesCheaply(t, "T3-6/AUD-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error {
 		return policies{configref.NewDecoder(scheme)}.check(t.Context(), string(content), nil)
 	})
@@ -86,9 +83,7 @@ func TestReference(t *testing.T) {
 		`{}`: "", `{"auditConfig":{}}`: "", `{"auditConfig":{"auditPolicy":{}}}`: "", `{"auditConfig":{"auditPolicy":{"configMapRef":{"name":"x"}}}}`: "x",
 	} {
 		server := &gardencorev1beta1.KubeAPIServer{}
-		if err := json.Unmarshal([]byte(text), server); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), server))
 		if got := reference(server); got != want {
 			t.Errorf("CV-4: %s names %q", text, got)
 		}

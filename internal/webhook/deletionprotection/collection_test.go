@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // cluster has objects that come and go, in one namespace; each list takes a while.
@@ -224,9 +225,7 @@ func TestRemembersFew(t *testing.T) {
 		for i := range 3 * keptReads {
 			r := c.review("o0")
 			r.UserInfo.Username = fmt.Sprint(i)
-			if err := all.judge(t.Context(), &r); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, all.judge(t.Context(), &r))
 			time.Sleep(moment / keptReads * 2)
 		}
 		if len(all.reads) > keptReads {

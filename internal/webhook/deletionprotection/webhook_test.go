@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // source is a cluster with some objects, in pages.
@@ -259,9 +260,7 @@ func TestProperty(t *testing.T) {
 				delete(metadata, "annotations")
 			}
 			raw, err := json.Marshal(metadata)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must.Succeed(rt, err)
 			alone = admissiontest.Respond(Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", string(raw))).Allowed && alone
 		}
 		if got := admissiontest.Respond(Decide(&source{pages: pages}, clock.RealClock{}), deletion(dnsRecord, "", "-")).Allowed; got != alone {

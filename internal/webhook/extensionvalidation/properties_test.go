@@ -16,14 +16,13 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // drawSpec draws a spec of a kind with some defects.
 func drawSpec(rt *rapid.T, t testing.TB, kind, label string) map[string]any {
 	spec := map[string]any{}
-	if err := json.Unmarshal(toJSON(t, valid[kind]), &spec); err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, json.Unmarshal(toJSON(t, valid[kind]), &spec))
 	for range rapid.IntRange(0, 3).Draw(rt, label+" defects") {
 		damage(rt, spec, label)
 	}
@@ -64,9 +63,7 @@ func review(rt *rapid.T, kind string, metadata map[string]any, spec, old any) ad
 		}
 		maps.Copy(meta, metadata)
 		text, err := json.Marshal(map[string]any{"metadata": meta, "spec": spec})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, err)
 		return text
 	}
 	r := admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: namespaceOf(kind), Object: runtime.RawExtension{Raw: raw(spec)}}
@@ -171,9 +168,7 @@ func tree(t testing.TB, text string) (result any) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(toJSON(t, text))))
 	decoder.UseNumber()
-	if err := decoder.Decode(&result); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, decoder.Decode(&result))
 	return result
 }
 

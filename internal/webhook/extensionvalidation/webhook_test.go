@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func webhookOf(t testing.TB, kind string) Webhook {
@@ -30,9 +31,7 @@ func webhookOf(t testing.TB, kind string) Webhook {
 func toJSON(t testing.TB, text string) []byte {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return raw
 }
 
@@ -324,9 +323,7 @@ func BenchmarkDecide(b *testing.B) {
 		raw := toJSON(b, object(kind, valid[kind]))
 		if kind == "OperatingSystemConfig" { // Some hundred files of some kilobytes are usual.
 			osc := map[string]any{}
-			if err := json.Unmarshal(raw, &osc); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, json.Unmarshal(raw, &osc))
 			var files []any
 			for i := range 100 {
 				files = append(files, map[string]any{"path": fmt.Sprint("/f", i), "content": map[string]any{"inline": map[string]any{"data": strings.Repeat("x", 3000)}}})

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestKeptConstraints: a constraint about anything else keeps the fields that the types do not have, wherever it goes, while others are dropped, put
@@ -48,13 +49,9 @@ func TestKeptConstraints(t *testing.T) {
 
 func constraintsOf(t rapid.TB, object []byte) []any {
 	tree, err := admission.Tree(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, _, err := unstructured.NestedFieldNoCopy(tree.(map[string]any), "spec", "template", "spec", "topologySpreadConstraints")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all.([]any)
 }
 
@@ -90,12 +87,8 @@ func TestDroppedConstraints(t *testing.T) {
 					} `json:"spec"`
 				}
 				var want []map[string]any
-				if err := json.Unmarshal(result, &got); err != nil {
-					t.Fatal(err)
-				}
-				if err := json.Unmarshal([]byte("["+c.want+"]"), &want); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, json.Unmarshal(result, &got))
+				must.Succeed(t, json.Unmarshal([]byte("["+c.want+"]"), &want))
 				if diff := cmp.Diff(want, got.Spec.Template.Spec.TopologySpreadConstraints); diff != "" {
 					t.Errorf("-want, +got:\n%s", diff)
 				}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestReplicas(t *testing.T) {
@@ -95,9 +96,7 @@ func TestAutoscalers(t *testing.T) {
 				t.Fatal(admitted, err)
 			}
 			var got autoscalingv2.HorizontalPodAutoscaler
-			if err := json.Unmarshal(result, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(result, &got))
 			text := "null"
 			if got.Spec.MinReplicas != nil {
 				text = fmt.Sprint(ptr.Deref(got.Spec.MinReplicas, 0))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestZones: which namespaces pin Pods to their zones (HA-30, HA-31, HA-32, BH-HA-6).
@@ -228,9 +229,7 @@ func TestTolerations(t *testing.T) {
 			for _, replicas := range []string{"0", "1"} {
 				spec := specOf(t, in(), c.config, workloadOf(deployments, nil, nil, `{"replicas":`+replicas+`,"template":{"spec":{"tolerations":[`+c.before+`]}}}`))
 				var want []corev1.Toleration
-				if err := json.Unmarshal([]byte(`[`+c.want+`]`), &want); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, json.Unmarshal([]byte(`[`+c.want+`]`), &want))
 				got := spec.Template.Spec.Tolerations
 				if len(got)+len(want) == 0 {
 					continue

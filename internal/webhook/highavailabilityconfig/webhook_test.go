@@ -17,6 +17,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var (
@@ -126,9 +127,7 @@ func specOf(t *testing.T, c cluster, cfg *config.HighAvailabilityConfigWebhookCo
 		t.Fatalf("admitted %v, %v", admitted, err)
 	}
 	var got struct{ Spec appsv1.DeploymentSpec }
-	if err := json.Unmarshal(result, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(result, &got))
 	return got.Spec
 }
 

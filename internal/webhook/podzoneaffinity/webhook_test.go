@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // namespace is the one that there is, "n"; without metadata nothing can be read.
@@ -92,9 +93,7 @@ func TestAffinity(t *testing.T) {
 				t.Fatal(admitted, err)
 			}
 			var got, want struct{ Spec corev1.PodSpec }
-			if err := errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":{"affinity":`+c.want+`}}`), &want)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":{"affinity":`+c.want+`}}`), &want)))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}

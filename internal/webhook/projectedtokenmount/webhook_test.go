@@ -19,6 +19,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // accounts are ServiceAccounts by namespace and name with what they say about automounting; "broken" cannot be read.
@@ -129,9 +130,7 @@ func TestMount(t *testing.T) {
 		t.Errorf("PTM-T6/WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
 	}
 	pod := corev1.Pod{}
-	if err := json.Unmarshal(got, &pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(got, &pod))
 	volume, err := json.Marshal(pod.Spec.Volumes[len(pod.Spec.Volumes)-1])
 	if want := `{"name":"kube-api-access-gardener","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":1337,"path":"token"}},` +
 		`{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},` +

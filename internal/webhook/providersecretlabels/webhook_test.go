@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const bindings = `kind: SecretBinding
@@ -115,9 +116,7 @@ func TestProperties(t *testing.T) {
 			"data":     map[string]any{"a": "not even base64"}, "type": 5,
 		}
 		raw, err := json.Marshal(object)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, err)
 		r := write(rapid.SampledFrom([]string{"secrets", "internalsecrets"}).Draw(rt, "resource"), "{}")
 		r.Object.Raw = raw
 		once := apply(rt, raw, admissiontest.Respond(decide, r))
@@ -139,13 +138,9 @@ func apply(rt *rapid.T, raw []byte, response *admissionv1.AdmissionResponse) []b
 		return raw
 	}
 	patch, err := jsonpatch.DecodePatch(response.Patch)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, err)
 	result, err := patch.Apply(raw)
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, err)
 	return result
 }
 
@@ -154,9 +149,7 @@ func others(rt *rapid.T, raw []byte) map[string]any {
 	object := map[string]any{}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
 	decoder.UseNumber()
-	if err := decoder.Decode(&object); err != nil {
-		rt.Fatal(err)
-	}
+	must.Succeed(rt, decoder.Decode(&object))
 	metadata := object["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	for key := range labels {
@@ -179,27 +172,17 @@ func TestDocument(t *testing.T) {
 	secret, changed := admissiontest.Sides(blocks[1])
 	decide := Decide(Options{Bindings: admissiontest.NewReader(t, blocks[0]).Referrers()})
 	before, err := yaml.YAMLToJSON([]byte(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := write("secrets", "{}")
 	r.Object.Raw = before
 	response := admissiontest.Respond(decide, r)
 	patch, err := jsonpatch.DecodePatch(response.Patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	after, err := patch.Apply(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got, want any
-	if err := yaml.Unmarshal(after, &got); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal([]byte(changed), &want); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(after, &got))
+	must.Succeed(t, yaml.Unmarshal([]byte(changed), &want))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-document, +webhook:\n%s", diff)
 	}

@@ -13,13 +13,12 @@ import (
 	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func decoded[T any](t testing.TB, object *T, text string) *T {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(text), object))
 	return object
 }
 

@@ -23,6 +23,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // small is an object of 52 bytes, without what the system writes.
@@ -181,15 +182,11 @@ func TestProperty(t *testing.T) {
 		spec := rapid.StringN(0, 30, 60).Draw(rt, "spec")
 		plain := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": spec}
 		text, err := json.Marshal(plain)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, err)
 		plain["status"] = rapid.SampledFrom([]any{nil, "x", map[string]any{"a": spec}}).Draw(rt, "status")
 		plain["metadata"].(map[string]any)["managedFields"] = []any{spec}
 		written, err := json.Marshal(plain)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, err)
 		if size, err := sizeOf(written); err != nil || size != int64(len(text)) {
 			rt.Errorf("%s has %d bytes, %v, want %d", written, size, err, len(text))
 		}
@@ -208,22 +205,16 @@ func FuzzWebhook(f *testing.F) {
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.GardenDocument, Name, 2)
 	cfg := &config.AdmissionControllerConfiguration{}
-	if err := yaml.UnmarshalStrict([]byte(blocks[0]), cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict([]byte(blocks[0]), cfg))
 	config.SetDefaults(cfg)
 	if errs := config.Validate(cfg); len(errs) > 0 {
 		t.Fatalf("RSZ-7: %v", errs)
 	}
 	limits := cfg.Server.ResourceAdmissionConfiguration
 	var object map[string]any
-	if err := yaml.UnmarshalStrict([]byte(blocks[1]), &object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict([]byte(blocks[1]), &object))
 	raw, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := request("shoots", string(raw))
 	r.Name = "web"
 	decide := Decide(Options{Config: limits, Rejections: &rejections{}, Log: logr.Discard()})

@@ -17,6 +17,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // nodes are those of a target, each with the label of system components unless it is a stranger.
@@ -121,9 +122,7 @@ func TestPlaces(t *testing.T) {
 				t.Fatal(admitted, err)
 			}
 			var got, want struct{ Spec corev1.PodSpec }
-			if err := errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":`+c.want+`}`), &want)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":`+c.want+`}`), &want)))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}

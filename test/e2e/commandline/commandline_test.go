@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // kinds are those of the configuration files, by executable.
@@ -73,9 +74,7 @@ func run(t *testing.T, name string, environment []string, arguments ...string) r
 func write(t *testing.T, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 	return file
 }
 
@@ -189,9 +188,7 @@ func TestNamespaceOfThePod(t *testing.T) {
 // CLI-6, OPB-8: once there is a log, an error is in it, and nowhere else.
 func TestErrorsOfTheStartAreInTheLog(t *testing.T) {
 	ports, err := cluster.FreePorts(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := fmt.Sprintf("server: {webhooks: {port: %d}, healthProbes: {port: %d}, metrics: {port: %d}}\n", ports[0], ports[1], ports[2])
 	for name, kind := range kinds {
 		got := run(t, name, []string{"KUBECONFIG=/none", "TARGET_KUBECONFIG=/none"}, "--config="+write(t, kind+server+"leaderElection: {leaderElect: false}\n"))
@@ -252,9 +249,7 @@ var roffMacros = []string{".TH ", ".SH ", ".PP", ".TP", ".B ", ".nf", ".fi"}
 func rendered(t *testing.T, page string) {
 	t.Helper()
 	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, line := range strings.Split(string(content), "\n") {
 		if strings.HasPrefix(line, ".") && !slices.ContainsFunc(roffMacros, func(macro string) bool { return strings.HasPrefix(line, macro) }) {
 			t.Errorf("CLI-61: %s:%d: no macro is %q", filepath.Base(page), i+1, line)
@@ -298,9 +293,7 @@ func TestManPages(t *testing.T) {
 // TestKubectlEspalier: the client has the verbs about live objects, and completes arguments by the name that kubectl uses.
 func TestKubectlEspalier(t *testing.T) {
 	const completer = "kubectl_complete-espalier"
-	if err := os.Symlink(harness.Client, filepath.Join(binaries, completer)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(harness.Client, filepath.Join(binaries, completer)))
 	completed := run(t, completer, []string{"KUBECONFIG=/none"}, "why", "--output", "j")
 	if completed.code != 0 || !strings.HasPrefix(completed.stdout, "json\njsonpath=\n:4\n") {
 		t.Errorf("CLI-9: exit code %d, %s%s", completed.code, completed.stdout, completed.stderr)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestSentSelectors: what kube-apiserver makes of the selectors of real requests shows a self-hosted shoot's gardenlet the Secrets of its role only
@@ -19,9 +20,7 @@ func TestSentSelectors(t *testing.T) {
 	create(t, "Secret garden/sel-issuer", "metadata: {labels: {gardener.cloud/role: shoot-service-account-issuer}}")
 	create(t, "Secret garden/sel-domain", "metadata: {labels: {gardener.cloud/role: internal-domain}}")
 	cl, err := suite.As("gardener.cloud:system:shoot:garden-sel:mine", "gardener.cloud:system:shoots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for selector, allowed := range map[string]bool{
 		"gardener.cloud/role=shoot-service-account-issuer":          true,
 		"gardener.cloud/role==shoot-service-account-issuer":         true,
@@ -38,9 +37,7 @@ func TestSentSelectors(t *testing.T) {
 		"gardener.cloud/role>1":                                                 false,
 	} {
 		parsed, err := labels.Parse(selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		eventually(t, "SH-16a/T3-3: "+selector, func() error {
 			list := &corev1.SecretList{}
 			err := cl.List(t.Context(), list, client.InNamespace("garden"), client.MatchingLabelsSelector{Selector: parsed})
@@ -77,9 +74,7 @@ func TestCollections(t *testing.T) {
 	}
 	walk(t, cl, []step{{"SH-14e", "delete", "Lease garden-col/mine--e", "", ""}})
 	gardenadm, err := suite.As("gardener.cloud:gardenadm:shoot:garden-col:mine", "gardener.cloud:system:shoots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	walk(t, gardenadm, []step{
 		{"SH-22", "patch", "Shoot garden-col/mine", "", ""},
 		{"SH-22", "patch", "Shoot garden-col/other", "", "is forbidden"},

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestLookUps: whatever the authorizers may look up is looked up when nobody has seen it, and the rights that are printed are enough (SA-12).
@@ -59,13 +60,9 @@ func namespaceFor(t *testing.T, read feature.Read) string {
 	t.Helper()
 	mapper := suite.Client.RESTMapper()
 	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: read.Kind.Group, Resource: read.Resource})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		return ""
 	}
@@ -80,9 +77,7 @@ func lookUps(t *testing.T) (all, failed int) {
 	_, text := suite.Process.Get(suite.Process.Metrics, "/metrics")
 	for _, line := range counted.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(line[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if all += n; line[1] == "error" || line[1] == "limited" {
 			failed += n
 		}
@@ -111,13 +106,9 @@ func TestPages(t *testing.T) {
 	p, err := suite.Run(harness.GardenProcessOptions{
 		Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "pages"), AnyPort: true, Config: ordinary(), Env: []string{"KUBE_FEATURE_WatchListClient=false"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Stop()
-	if err := p.AwaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.AwaitReady(t.Context()))
 	secret := []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"garden-pages","name":"labelled","resource":{"version":"v1","resource":"secrets"},"object":{"metadata":{"name":"labelled"}}}}`)
 	eventually(t, "a label by what is listed", func() error {
 		if response, answer := post(t, p, "/webhooks/sync-provider-secret-labels", "application/json", secret); response.StatusCode != http.StatusOK || !strings.Contains(answer, `"patch":`) {

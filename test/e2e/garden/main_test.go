@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var suite *harness.GardenSuite
@@ -54,9 +55,7 @@ func object(t *testing.T, identity, fields string) *unstructured.Unstructured {
 	kind, name, _ := strings.Cut(identity, " ")
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	if fields != "" {
-		if err := yaml.Unmarshal([]byte(fields), &o.Object); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal([]byte(fields), &o.Object))
 	}
 	if versions[kind] == "" {
 		t.Fatalf("no version of %s", kind)
@@ -97,9 +96,7 @@ func namespaceOf(t *testing.T, name, project string) {
 func gardenlet(t *testing.T, seed string) client.Client {
 	t.Helper()
 	cl, err := suite.Gardenlet(seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return cl
 }
 
@@ -113,20 +110,14 @@ func extension(t *testing.T, seed, name string) client.Client {
 func account(t *testing.T, namespace, name string) client.Client {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := suite.Client.Create(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.Create(t.Context(), account))
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
-	if err := suite.Client.SubResource("token").Create(t.Context(), account, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.SubResource("token").Create(t.Context(), account, request))
 	config := rest.AnonymousClientConfig(suite.REST)
 	config.BearerToken = request.Status.Token
 	config.QPS = -1
 	cl, err := client.New(config, client.Options{Scheme: harness.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return cl
 }
 

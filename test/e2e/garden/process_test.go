@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const authPath = "/webhooks/auth/seed"
@@ -28,18 +29,14 @@ func review(user, group, attributes string) []byte {
 func https(t *testing.T) *http.Client {
 	t.Helper()
 	c, err := suite.HTTPS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
 func post(t *testing.T, p *harness.Process, path, contentType string, body []byte) (*http.Response, string) {
 	t.Helper()
 	response, answer, err := p.Ask(https(t), http.MethodPost, path, contentType, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return response, answer
 }
 
@@ -134,20 +131,14 @@ func TestDebugPage(t *testing.T) {
 		Explanation struct{ Decision, Rule, Step string }
 	}
 	_, answer, err := suite.Process.Ask(https(t), http.MethodGet, "/debug/resource-dependency-graph?explain&format=json&user=gardener.cloud:system:seed:x&group=gardener.cloud:system:seeds&verb=get&resource=secrets&objectNamespace=default&objectName=x", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := json.Unmarshal([]byte(answer), &explained); err != nil || explained.Explanation.Rule != "SR-22" || explained.Explanation.Decision != "NoOpinion" {
 		t.Errorf("explain: %v: %s", err, answer)
 	}
 	quiet, err := suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "quiet"), AnyPort: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer quiet.Stop()
-	if err := quiet.AwaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, quiet.AwaitReady(t.Context()))
 	if response, _, err := quiet.Ask(https(t), http.MethodGet, "/debug/resource-dependency-graph", "", nil); err != nil || response.StatusCode != http.StatusNotFound {
 		t.Errorf("BH-GR-10, DBG-1: the page is there by default: %v, %v", response, err)
 	}
@@ -162,9 +153,7 @@ func TestNotSynced(t *testing.T) {
 		Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "blind"), AnyPort: true,
 		Env: []string{"KUBECONFIG=" + anonymousKubeconfig(t)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Stop()
 	eventually(t, "CT-AE-17", func() error {
 		_, answer, err := p.Ask(https(t), http.MethodPost, authPath, "application/json", review("gardener.cloud:system:seed:x", "gardener.cloud:system:seeds", `{"verb":"create","resource":"secrets"}`))
@@ -197,16 +186,12 @@ func TestNotSynced(t *testing.T) {
 func anonymousKubeconfig(t *testing.T) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(suite.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: "nobody"}
 	}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, clientcmd.WriteToFile(*config, file))
 	return file
 }
 
@@ -217,9 +202,7 @@ func runAgain(t *testing.T) {
 	if suite.Process, err = suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "again-"+t.Name()), Config: ordinary()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := suite.Process.AwaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Process.AwaitReady(t.Context()))
 }
 
 // TestKill is ADM-6 and AE-24: while nobody answers, seeds are refused and nobody else notices; whoever starts next knows everything.
@@ -234,9 +217,7 @@ func TestKill(t *testing.T) {
 	}
 	create(t, "Secret "+ns+"/made-meanwhile", "")
 	create(t, "ConfigMap "+ns+"/audit-new", "")
-	if err := suite.Client.Patch(t.Context(), object(t, "Shoot "+ns+"/on-"+a, ""), mergePatch(`{"spec":{"kubernetes":{"kubeAPIServer":{"auditConfig":{"auditPolicy":{"configMapRef":{"name":"audit-new"}}}}}}}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.Patch(t.Context(), object(t, "Shoot "+ns+"/on-"+a, ""), mergePatch(`{"spec":{"kubernetes":{"kubeAPIServer":{"auditConfig":{"auditPolicy":{"configMapRef":{"name":"audit-new"}}}}}}}`)))
 	runAgain(t)
 	eventually(t, "after", read)
 	if err := do(t.Context(), cl, "get", object(t, "ConfigMap "+ns+"/audit-new", "")); err != nil {
@@ -254,13 +235,9 @@ func TestAPIServerRestarts(t *testing.T) {
 	read := func() error { return do(t.Context(), cl, "get", object(t, "Secret "+ns+"/creds-"+a, "")) }
 	eventually(t, "before", read)
 	suite.StopAPIServer()
-	if err := suite.StartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.StartAPIServer(t.Context()))
 	eventually(t, "afterwards", read)
-	if err := suite.Client.Delete(t.Context(), object(t, "SecretBinding "+ns+"/binding-"+a, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.Delete(t.Context(), object(t, "SecretBinding "+ns+"/binding-"+a, "")))
 	eventually(t, "the binding is gone", func() error { return forbidden(read(), "no relationship found") })
 }
 
@@ -269,13 +246,9 @@ func TestScopes(t *testing.T) {
 	a, b, ns := landscape(t, "scope")
 	p, err := suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "related"), AnyPort: true,
 		Config: map[string]any{"server": map[string]any{"seedAuthorizer": map[string]any{"readScope": "Related", "writeScope": "Owned"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Stop()
-	if err := p.AwaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.AwaitReady(t.Context()))
 	for attributes, want := range map[string]string{
 		`{"verb":"list","group":"core.gardener.cloud","resource":"shoots"}`: "must specify field or label selector for name " + a,
 		`{"verb":"list","group":"core.gardener.cloud","resource":"shoots","labelSelector":{"requirements":[{"key":"name.seed.gardener.cloud/` + a + `","operator":"In","values":["true"]}]}}`: `"allowed":true`,

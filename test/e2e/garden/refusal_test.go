@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // accessReview sends a SubjectAccessReview about reading the SSH key of a shoot to kube-apiserver.
@@ -79,18 +80,12 @@ func has(text, part string) bool { return strings.Contains(text, part) && (part 
 func reorder(t *testing.T) {
 	file := suite.AuthorizationConfig
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	replace := func(content []byte) {
 		t.Helper()
 		// A rename: kube-apiserver must not read half a file.
-		if err := os.WriteFile(file+".new", content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file+".new", content, 0o600))
+		must.Succeed(t, os.Rename(file+".new", file))
 	}
 	t.Cleanup(func() {
 		replace(before)
@@ -106,9 +101,7 @@ func reorder(t *testing.T) {
 		}
 	})
 	var configuration map[string]any
-	if err := yaml.Unmarshal(before, &configuration); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(before, &configuration))
 	authorizers := configuration["authorizers"].([]any)
 	if len(authorizers) != 3 {
 		t.Fatalf("authorizers are %v", authorizers)
@@ -116,13 +109,9 @@ func reorder(t *testing.T) {
 	// webhook is a copy of the SeedAuthorizer's row, for users of an expression.
 	webhook := func(name, users string) (map[string]any, map[string]any) {
 		text, err := yaml.Marshal(authorizers[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var row map[string]any
-		if err := yaml.Unmarshal(text, &row); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.Unmarshal(text, &row))
 		row["name"] = name
 		of := row["webhook"].(map[string]any)
 		of["matchConditions"] = []any{map[string]any{"expression": users}}
@@ -134,23 +123,15 @@ func reorder(t *testing.T) {
 	away, ofAway := webhook("away", "request.user == 'away'")
 	kubeconfig := ofAway["connectionInfo"].(map[string]any)["kubeConfigFile"].(string)
 	content, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ports, err := cluster.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(nowhere, []byte(strings.ReplaceAll(string(content), fmt.Sprintf("127.0.0.1:%d", suite.Web), fmt.Sprintf("127.0.0.1:%d", ports[0]))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(nowhere, []byte(strings.ReplaceAll(string(content), fmt.Sprintf("127.0.0.1:%d", suite.Web), fmt.Sprintf("127.0.0.1:%d", ports[0]))), 0o600))
 	ofAway["connectionInfo"] = map[string]any{"type": "KubeConfigFile", "kubeConfigFile": nowhere}
 	configuration["authorizers"] = []any{first, second, authorizers[0], away, authorizers[2]}
 	changed, err := yaml.Marshal(configuration)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	replace(changed)
 }
 
@@ -174,13 +155,9 @@ func TestGuardedDebugPage(t *testing.T) {
 	config := ordinary()
 	config["debugging"] = map[string]any{"authentication": map[string]any{"enabled": true}}
 	p, err := suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "guarded"), AnyPort: true, Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Stop()
-	if err := p.AwaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.AwaitReady(t.Context()))
 	for account, want := range map[string]int{"reader": http.StatusOK, "stranger": http.StatusForbidden} {
 		token := tokenOf(t, account)
 		eventually(t, "OPB-25: "+account, func() error {
@@ -206,12 +183,8 @@ func TestGuardedDebugPage(t *testing.T) {
 func tokenOf(t *testing.T, account string) string {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(suite.REST)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	issued, err := clients.CoreV1().ServiceAccounts("garden-guarded").CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return issued.Status.Token
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestRestored is CT-G-24: what a restore of etcd took or brought back counts without a restart.
@@ -18,9 +19,7 @@ func TestRestored(t *testing.T) {
 	asked := func(seed, resource, name string) string {
 		attributes := fmt.Sprintf(`{"verb":"get","resource":%q,"namespace":%q,"name":%q}`, resource, ns, name)
 		_, answer, err := suite.Process.Ask(https(t), http.MethodPost, authPath, "application/json", review("gardener.cloud:system:seed:"+seed, "gardener.cloud:system:seeds", attributes))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return answer
 	}
 	decided := func(want map[string]bool) func() error {
@@ -40,9 +39,7 @@ func TestRestored(t *testing.T) {
 	before := map[string]bool{a + " moved.ca-cluster": true, b + " moved.ca-cluster": false, a + " deleted.ca-cluster": true, a + " created.ca-cluster": false}
 	eventually(t, "before", decided(before))
 	restore, err := suite.Backup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	moved := object(t, "Shoot "+ns+"/moved", "")
 	patch := harness.MergePatch(map[string]any{"spec": map[string]any{"seedName": b}})
 	for _, step := range []error{suite.Client.Patch(t.Context(), moved, patch), suite.Client.Delete(t.Context(), object(t, "Shoot "+ns+"/deleted", ""))} {
@@ -52,12 +49,8 @@ func TestRestored(t *testing.T) {
 	}
 	shoot("created", a)
 	eventually(t, "after the backup", decided(map[string]bool{a + " moved.ca-cluster": false, b + " moved.ca-cluster": true, a + " deleted.ca-cluster": false, a + " created.ca-cluster": true}))
-	if err := restore(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := suite.Client.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, restore(t.Context()))
+	must.Succeed(t, suite.Client.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
 	// Reflectors pause before they try again after an outage, and once more before they list.
 	if err := harness.Poll(t.Context(), time.Minute, decided(before)); err != nil {
 		t.Errorf("after the restore: %v", err)

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // step is one request of a client, in the order in which it works.
@@ -172,16 +174,12 @@ func TestMigration(t *testing.T) {
 	}
 	eventually(t, "before", func() error { return read(a) })
 	eventually(t, "before", func() error { return forbidden(read(b), "no relationship found") })
-	if err := suite.Client.Patch(t.Context(), shoot, mergePatch(`{"spec":{"seedName":"`+b+`"}}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.Patch(t.Context(), shoot, mergePatch(`{"spec":{"seedName":"`+b+`"}}`)))
 	eventually(t, "moving, the new seed", func() error { return read(b) })
 	if err := read(a); err != nil {
 		t.Errorf("C20: moving, the old seed: %v", err)
 	}
-	if err := suite.Client.Status().Patch(t.Context(), shoot, mergePatch(`{"status":{"seedName":"`+b+`"}}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.Status().Patch(t.Context(), shoot, mergePatch(`{"status":{"seedName":"`+b+`"}}`)))
 	eventually(t, "moved, the old seed", func() error { return forbidden(read(a), "no relationship found") })
 	if err := read(b); err != nil {
 		t.Errorf("moved, the new seed: %v", err)
@@ -195,9 +193,7 @@ func TestNewObject(t *testing.T) {
 	eventually(t, "the seed", func() error { return do(t.Context(), cl, "patch", object(t, "Seed "+a, "")) })
 	for i := range 20 {
 		name := ns + "/bastion-" + string(rune('a'+i))
-		if err := do(t.Context(), cl, "create", object(t, "Bastion "+name, "spec: {seedName: "+a+"}")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, do(t.Context(), cl, "create", object(t, "Bastion "+name, "spec: {seedName: "+a+"}")))
 		if err := do(t.Context(), cl, "patch", object(t, "Bastion "+name, "")); err != nil {
 			t.Errorf("the Bastion that was created a moment ago: %v", err)
 		}
@@ -226,24 +222,16 @@ func TestManagedSeed(t *testing.T) {
 		{"B-15", "patch", "Shoot garden-parent/on-child", "", "no relationship found"},
 		{"B-15", "get", "Namespace seed-child", "", "no relationship found"},
 	})
-	if err := suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":["example.com/wait"]}}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := suite.Client.Delete(t.Context(), object(t, "ManagedSeed garden/child", "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":["example.com/wait"]}}`)))
+	must.Succeed(t, suite.Client.Delete(t.Context(), object(t, "ManagedSeed garden/child", "")))
 	walk(t, cl, []step{{"BH-SA-28, CT-RES-9", "delete", "Seed child", "", ""}})
-	if err := suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":null}}`)))
 }
 
 // TestOthers: whoever is no client of a seed is decided by RBAC alone, and not even asked about.
 func TestOthers(t *testing.T) {
 	cl, err := suite.As("somebody", "people")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := forbidden(do(t.Context(), cl, "get", object(t, "Secret default/x", "")), `User "somebody" cannot get resource "secrets"`); err != nil {
 		t.Error(err)
 	}
@@ -254,9 +242,7 @@ func TestOthers(t *testing.T) {
 	}
 	// In the group of seeds with another name: no client of a seed, and RBAC allows nothing (BH-SA-3).
 	odd, err := suite.As("gardener.cloud:system:seed:", "gardener.cloud:system:seeds")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := do(t.Context(), odd, "list", object(t, "Seed ", "")); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "relationship") {
 		t.Errorf("BH-SA-3: got %v", err)
 	}
@@ -274,9 +260,7 @@ func TestSelfHostedShoot(t *testing.T) {
 	create(t, "Secret garden-self/referenced", "")
 	create(t, "Secret garden-self/foreign", "")
 	cl, err := suite.As("gardener.cloud:system:shoot:garden-self:mine", "gardener.cloud:system:shoots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	walk(t, cl, []step{
 		{"8.2", "get", "Shoot garden-self/mine", "", ""},
 		{"8.2", "patch/status", "Shoot garden-self/mine", "", ""},
@@ -295,9 +279,7 @@ func TestSelfHostedShoot(t *testing.T) {
 		{"CT-SH-8", "create", "ServiceAccount garden-self/extension-shoot--mine--local", "", ""},
 	})
 	gardenadm, err := suite.As("gardener.cloud:gardenadm:shoot:garden-self:new", "gardener.cloud:system:shoots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	walk(t, gardenadm, []step{
 		{"CT-SH-7", "create", "Shoot garden-self/new", selfHosted, ""},
 		{"CT-SH-7", "create", "Shoot garden-self/newer", "", "object does not belong to shoot garden-self/new"},
@@ -325,18 +307,12 @@ func TestReservedServiceAccounts(t *testing.T) {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "alice"}},
 	}
 	for _, o := range []client.Object{role, binding} {
-		if err := suite.Client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, suite.Client.Create(t.Context(), o))
 	}
 	alice, err := suite.As("alice", "system:authenticated")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	gardenlet, err := suite.As("gardener.cloud:system:shoot:garden-res:mine", "gardener.cloud:system:shoots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const reserved, token = "is reserved for an extension of the self-hosted Shoot garden-res/mine", "type: kubernetes.io/service-account-token\nmetadata: {annotations: {kubernetes.io/service-account.name: "
 	walk(t, alice, []step{
 		{"RSA-1", "create", "ServiceAccount garden-res/" + account, "", reserved},

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // limited are the limits of the suite's process: large Shoots in namespaces of projects, and any ControllerDeployment more.
@@ -24,13 +25,9 @@ var limited = map[string]any{"limits": []any{
 func register(t *testing.T) {
 	t.Helper()
 	configurations, err := suite.Webhooks(suite.Process, "webhooks-of-users")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, configuration := range configurations {
-		if err := suite.Client.Create(t.Context(), configuration); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, suite.Client.Create(t.Context(), configuration))
 		t.Cleanup(func() { _ = suite.Client.Delete(context.WithoutCancel(t.Context()), configuration) })
 	}
 }

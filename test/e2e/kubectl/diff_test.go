@@ -15,12 +15,13 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func file(t *testing.T, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file.yaml")
-	must(t, os.WriteFile(name, []byte(content), 0o600))
+	must.Succeed(t, os.WriteFile(name, []byte(content), 0o600))
 	return name
 }
 
@@ -28,7 +29,7 @@ func file(t *testing.T, content string) string {
 func secretFile(t *testing.T, ns, name, manifests string) string {
 	t.Helper()
 	content, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": ns}, "stringData": map[string]any{"all.yaml": manifests}})
-	must(t, err)
+	must.Succeed(t, err)
 	return file(t, string(content))
 }
 
@@ -89,7 +90,7 @@ func TestDiff(t *testing.T) {
 	}
 
 	live := &corev1.ConfigMap{}
-	must(t, landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "edited"}, live))
+	must.Succeed(t, landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "edited"}, live))
 	if live.Data["a"] != "x" {
 		t.Errorf("CLI-11: the object was written: %v", live.Data)
 	}
@@ -113,7 +114,7 @@ func TestDiffComesTrue(t *testing.T) {
 	if strings.Count(got.stdout, "\n") != len(want) {
 		t.Errorf("CLI-12: more than that changes:\n%s", got.stdout)
 	}
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "few", map[string][]byte{"all.yaml": []byte(next)})))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "few", map[string][]byte{"all.yaml": []byte(next)})))
 	eventually(t, func() error {
 		if got := ask(t, "diff", "few", "-n", ns); got.code != 0 {
 			return fmt.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
@@ -121,7 +122,7 @@ func TestDiffComesTrue(t *testing.T) {
 		return nil
 	})
 	objects := &corev1.ConfigMapList{}
-	must(t, landscape.ShootClient.List(t.Context(), objects, client.InNamespace(ns)))
+	must.Succeed(t, landscape.ShootClient.List(t.Context(), objects, client.InNamespace(ns)))
 	var names []string
 	for _, object := range objects.Items {
 		if strings.HasPrefix(object.Name, "cm-") {
@@ -137,7 +138,7 @@ func TestDiffComesTrue(t *testing.T) {
 func TestHoldsAreKnown(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, "web", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: %s}, data: {a: b}}", ns))
-	must(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "web", "web"), client.RawPatch("application/merge-patch+json",
+	must.Succeed(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "web", "web"), client.RawPatch("application/merge-patch+json",
 		[]byte(fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, resourcesv1alpha1.AnnotationAllowHolds)))))
 	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	edit(t, "v1", "ConfigMap", ns, "web", fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "data": {"a": "edited"}}`, resourcesv1alpha1.AnnotationLeaveAloneUntil, until))

@@ -20,6 +20,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var (
@@ -94,32 +95,25 @@ func decoded[T any](t *testing.T, a answer) T {
 	return into
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	must(t, harness.Poll(t.Context(), 40*time.Second, check))
+	must.Succeed(t, harness.Poll(t.Context(), 40*time.Second, check))
 }
 
 // namespace makes a namespace in both clusters.
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "kubectl-"}}
-	must(t, landscape.SeedClient.Create(t.Context(), ns))
-	must(t, landscape.ShootClient.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), ns))
+	must.Succeed(t, landscape.ShootClient.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
 	return ns.Name
 }
 
 // apply has resource-manager apply manifests.
 func apply(t *testing.T, ns, name, manifests string) {
 	t.Helper()
-	must(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, name, map[string][]byte{"all.yaml": []byte(manifests)}), client.FieldOwner("gardenlet")))
-	must(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, name, name)))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.Secret(ns, name, map[string][]byte{"all.yaml": []byte(manifests)}), client.FieldOwner("gardenlet")))
+	must.Succeed(t, landscape.SeedClient.Create(t.Context(), harness.ManagedResource(ns, name, name)))
 	eventually(t, func() error {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		if err := landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, mr); err != nil {

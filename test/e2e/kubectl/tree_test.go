@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
@@ -38,7 +39,7 @@ func TestTree(t *testing.T) {
 		return nil
 	})
 	edit(t, "v1", "ConfigMap", ns, "cm-3", `{"data": {"a": "x"}}`)
-	must(t, landscape.ShootClient.Delete(t.Context(), harness.Object("v1", "ConfigMap", ns, "cm-5")))
+	must.Succeed(t, landscape.ShootClient.Delete(t.Context(), harness.Object("v1", "ConfigMap", ns, "cm-5")))
 	var got answer
 	eventually(t, func() error {
 		got = ask(t, "tree", "many", "-n", ns, "-o", "json")
@@ -77,8 +78,8 @@ func TestTreeWatches(t *testing.T) {
 	apply(t, ns, "watched", configMaps(ns, 1))
 	command := exec.CommandContext(t.Context(), plugin, "tree", "watched", "-w", "-n", ns, "--kubeconfig="+source.Kubeconfig, "--target-kubeconfig="+target.Kubeconfig)
 	out, err := command.StdoutPipe()
-	must(t, err)
-	must(t, command.Start())
+	must.Succeed(t, err)
+	must.Succeed(t, command.Start())
 	lines := bufio.NewScanner(out)
 	await := func(part string) {
 		for lines.Scan() {
@@ -89,11 +90,11 @@ func TestTreeWatches(t *testing.T) {
 		t.Fatalf("CLI-13: no %q: %v", part, lines.Err())
 	}
 	await("└─ ConfigMap " + ns + "/cm-0")
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "watched", map[string][]byte{"all.yaml": []byte(configMaps(ns, 2))})))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "watched", map[string][]byte{"all.yaml": []byte(configMaps(ns, 2))})))
 	await("ConfigMap " + ns + "/cm-1")
-	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "watched")))
+	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "watched")))
 	await("ManagedResource " + ns + "/watched is gone")
-	must(t, command.Process.Signal(os.Interrupt))
+	must.Succeed(t, command.Process.Signal(os.Interrupt))
 	if err := command.Wait(); err != nil {
 		t.Errorf("CLI-13: %v", err)
 	}
@@ -104,7 +105,7 @@ func TestCompletion(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, "completed", configMaps(ns, 2))
 	completer := filepath.Join(filepath.Dir(plugin), "kubectl_complete-espalier")
-	must(t, os.Symlink(harness.Client, completer))
+	must.Succeed(t, os.Symlink(harness.Client, completer))
 	flags := []string{"-n", ns, "--kubeconfig=" + source.Kubeconfig, "--target-kubeconfig=" + target.Kubeconfig}
 	for name, tc := range map[string]struct {
 		arguments []string

@@ -10,6 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const manifests = `
@@ -86,7 +87,7 @@ spec: {colour: red}
 // edit changes a live object, as somebody does with kubectl.
 func edit(t *testing.T, apiVersion, kind, ns, name, patch string) {
 	t.Helper()
-	must(t, landscape.ShootClient.Patch(t.Context(), harness.Object(apiVersion, kind, ns, name), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
+	must.Succeed(t, landscape.ShootClient.Patch(t.Context(), harness.Object(apiVersion, kind, ns, name), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
 }
 
 // CLI-10 (why says whose an object is, and how it stands): from origins, inventories or neither, with five requests at most.
@@ -99,8 +100,8 @@ func TestWhy(t *testing.T) {
 	edit(t, "v1", "ConfigMap", ns, "misnamed", fmt.Sprintf(`{"metadata": {"annotations": {%q: "no/body"}}}`, resourcesv1alpha1.AnnotationOrigin))
 	edit(t, "apps/v1", "Deployment", ns, "scaled", `{"spec": {"replicas": 3}}`)
 	edit(t, ns+".example.org/v1", "Flower", ns, "tulip", `{"spec": {"colour": "blue"}}`)
-	must(t, landscape.ShootClient.Delete(t.Context(), harness.Object("v1", "ConfigMap", ns, "lost")))
-	must(t, landscape.ShootClient.Create(t.Context(), harness.Object("v1", "ConfigMap", ns, "foreign")))
+	must.Succeed(t, landscape.ShootClient.Delete(t.Context(), harness.Object("v1", "ConfigMap", ns, "lost")))
+	must.Succeed(t, landscape.ShootClient.Create(t.Context(), harness.Object("v1", "ConfigMap", ns, "foreign")))
 
 	for name, tc := range map[string]struct {
 		arguments []string
@@ -165,7 +166,7 @@ func TestWhyOfDeletedObjects(t *testing.T) {
 		return fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}\n", name, ns)
 	}
 	apply(t, ns, "web", configMap("first")+configMap("second"))
-	must(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "web", map[string][]byte{"all.yaml": []byte(configMap("second"))})))
+	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "web", map[string][]byte{"all.yaml": []byte(configMap("second"))})))
 	deleted := func(name, reason string) {
 		t.Helper()
 		eventually(t, func() error {
@@ -178,7 +179,7 @@ func TestWhyOfDeletedObjects(t *testing.T) {
 		})
 	}
 	deleted("first", "no manifest has the object")
-	must(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "web", "web")))
+	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "web", "web")))
 	deleted("second", "the ManagedResource is deleted")
 	t.Log("\n" + ask(t, "why", "-n", ns, "cm", "second").stdout)
 }

@@ -23,16 +23,10 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const patience = 15 * time.Second
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-}
 
 // node makes a Machine with its Node, its configuration's Secret and a Pod.
 func node(t *testing.T, of *harness.Agents, prefix string) {
@@ -41,17 +35,17 @@ func node(t *testing.T, of *harness.Agents, prefix string) {
 	m := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", harness.MachineNamespace, prefix+"-machine")
 	m.SetLabels(map[string]string{"node": prefix + "-node"})
 	m.Object["spec"] = map[string]any{"nodeTemplate": map[string]any{"metadata": map[string]any{"labels": map[string]any{"worker.gardener.cloud/gardener-node-agent-secret-name": prefix + "-osc"}}}}
-	must(t, sourceClient.Create(ctx, m))
+	must.Succeed(t, sourceClient.Create(ctx, m))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-node", Labels: map[string]string{"kubernetes.io/hostname": prefix + "-host"}}}
-	must(t, of.Client.Create(ctx, n))
+	must.Succeed(t, of.Client.Create(ctx, n))
 	osc := harness.Secret("kube-system", prefix+"-osc", map[string][]byte{"osc.yaml": []byte(`{"spec":{"files":[{"content":{"secretRef":{"name":"` + prefix + `-file"}}},{"hostName":"elsewhere","content":{"secretRef":{"name":"` + prefix + `-elsewhere"}}},{"hostName":"` + prefix + `-node","content":{"secretRef":{"name":"` + prefix + `-here"}}}]}}`)})
 	osc.Labels = map[string]string{"worker.gardener.cloud/pool": prefix}
-	must(t, of.Client.Create(ctx, osc))
+	must.Succeed(t, of.Client.Create(ctx, osc))
 	for _, name := range []string{prefix + "-file", prefix + "-elsewhere", prefix + "-here", "gardener-valitail", "unrelated"} {
-		must(t, of.Client.Create(ctx, harness.Secret("kube-system", name, nil)))
+		must.Succeed(t, of.Client.Create(ctx, harness.Secret("kube-system", name, nil)))
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: prefix + "-pod"}, Spec: corev1.PodSpec{NodeName: prefix + "-node", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	must(t, of.Client.Create(ctx, pod))
+	must.Succeed(t, of.Client.Create(ctx, pod))
 }
 
 // attempt is a request of the agent of a-machine.
@@ -195,7 +189,7 @@ func TestMatrix(t *testing.T) {
 	node(t, shoot, "a")
 	node(t, shoot, "b")
 	cl, err := shoot.Agent("a-machine")
-	must(t, err)
+	must.Succeed(t, err)
 	t.Run("CT-NA-14/NAA-1 through kube-apiserver", func(t *testing.T) { try(t, cl, matrix("")) })
 }
 
@@ -205,8 +199,8 @@ func TestReasonOfADenial(t *testing.T) {
 	node(t, shoot, "reviewed")
 	const user, reason = "gardener.cloud:node-agent:machine:reviewed-machine", `this gardener-node-agent can only access node "reviewed-node"`
 	byRBAC := "gardener.cloud:node-agent:machine:reviewed-by-rbac"
-	must(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}}))
-	must(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	must.Succeed(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}}))
+	must.Succeed(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reads-nodes"},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: byRBAC}},
 	}))
@@ -220,7 +214,7 @@ func TestReasonOfADenial(t *testing.T) {
 		"RBAC allows it":                   {byRBAC, []string{"gardener.cloud:node-agents"}, authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: `RBAC: allowed by ClusterRoleBinding "reads-nodes" of ClusterRole "reads-nodes" to User "` + byRBAC + `"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			must(t, harness.Poll(t.Context(), patience, func() error {
+			must.Succeed(t, harness.Poll(t.Context(), patience, func() error {
 				asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 					User: c.user, Groups: c.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: "elsewhere"},
 				}}
@@ -239,22 +233,22 @@ func TestReasonOfADenial(t *testing.T) {
 // TestHosted is C17: resource-manager serves the same webhook, here for an API server whose reviews are of v1beta1 (AE-7).
 func TestHosted(t *testing.T) {
 	manager, err := harness.Build(t.TempDir(), "resource-manager")
-	must(t, err)
+	must.Succeed(t, err)
 	hosted, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "hosted", Dir: filepath.Join(workDir, "hosted"), ReviewVersion: "v1beta1"}, filepath.Join(workDir, "source", "ca.crt"))
-	must(t, err)
+	must.Succeed(t, err)
 	defer hosted.Stop()
-	must(t, harness.InstallCRD(t.Context(), sourceClient))
+	must.Succeed(t, harness.InstallCRD(t.Context(), sourceClient))
 	p, err := harness.Run(harness.ProcessOptions{Binary: manager, Dir: filepath.Join(workDir, "hosted-process"), Source: source, Target: hosted.Cluster, Config: map[string]any{
 		"server":   map[string]any{"webhooks": map[string]any{"port": hosted.Web}},
 		"webhooks": map[string]any{"nodeAgentAuthorizer": map[string]any{"enabled": true, "machineNamespace": harness.MachineNamespace, "authorizeWithSelectors": true, "nodes": map[string]any{"allowWatchAll": true}}},
 	}})
-	must(t, err)
+	must.Succeed(t, err)
 	defer p.Stop()
-	must(t, p.AwaitReady(t.Context()))
+	must.Succeed(t, p.AwaitReady(t.Context()))
 	node(t, hosted, "hosted-a")
 	node(t, hosted, "hosted-b")
 	cl, err := hosted.Agent("hosted-a-machine")
-	must(t, err)
+	must.Succeed(t, err)
 	attempts := matrix("hosted-")
 	for i := range attempts {
 		if attempts[i].rule == "C9" {
@@ -270,38 +264,38 @@ func TestHosted(t *testing.T) {
 // TestMany is one process for several shoots: each under its own path, and one that cannot be reached harms nobody.
 func TestMany(t *testing.T) {
 	dir := filepath.Join(workDir, "shoots")
-	must(t, os.MkdirAll(dir, 0o755))
+	must.Succeed(t, os.MkdirAll(dir, 0o755))
 	entry := func(name, kubeconfig string) {
 		t.Helper()
 		text := "targetClientConnection: {kubeconfig: " + kubeconfig + "}\nmachineNamespace: " + harness.MachineNamespace + "\nauthorizeWithSelectors: Auto\n"
-		must(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600))
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600))
 	}
 	kubeconfig, err := shoot.Entry(binary, t.TempDir(), "node-agent-authorizer-of-many")
-	must(t, err)
+	must.Succeed(t, err)
 	content, err := os.ReadFile(kubeconfig)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "first.kubeconfig"), content, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "away.kubeconfig"), []byte(strings.Replace(string(content), shoot.URL(), "https://127.0.0.1:1", 1)), 0o600))
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "first.kubeconfig"), content, 0o600))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "away.kubeconfig"), []byte(strings.Replace(string(content), shoot.URL(), "https://127.0.0.1:1", 1)), 0o600))
 	entry("first", "first.kubeconfig")
 	entry("away", "away.kubeconfig")
-	must(t, os.WriteFile(filepath.Join(dir, "broken.yaml"), []byte("machineNamespace: ''\n"), 0o600))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "broken.yaml"), []byte("machineNamespace: ''\n"), 0o600))
 
 	p, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "many"), Source: source, AnyPort: true, Config: map[string]any{"shootsDirectory": dir}})
-	must(t, err)
+	must.Succeed(t, err)
 	defer p.Stop()
-	must(t, p.AwaitReady(t.Context()))
+	must.Succeed(t, p.AwaitReady(t.Context()))
 	node(t, shoot, "many")
 
 	question := func(machine, node string) []byte {
 		return fmt.Appendf(nil, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:%s","groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","resource":"nodes","name":%q}}}`, machine, node)
 	}
 	https, err := shoot.HTTPS()
-	must(t, err)
+	must.Succeed(t, err)
 	ask := func(name string, body []byte) (string, time.Duration) {
 		t.Helper()
 		started := time.Now()
 		_, answer, err := p.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent/"+name, "application/json", body)
-		must(t, err)
+		must.Succeed(t, err)
 		return answer, time.Since(started)
 	}
 	eventually := func(what, name, want string) {
@@ -335,7 +329,7 @@ func TestMany(t *testing.T) {
 	eventually("a new entry", "second", `"allowed":true`)
 	entry("second", "away.kubeconfig")
 	eventually("a changed entry is served from what was known until the new one is complete", "second", `"allowed":true`)
-	must(t, os.Remove(filepath.Join(dir, "second.yaml")))
+	must.Succeed(t, os.Remove(filepath.Join(dir, "second.yaml")))
 	eventually("an entry that is gone", "second", `404 no shoot`)
 }
 
@@ -347,10 +341,10 @@ func TestProcess(t *testing.T) {
 		}
 	}
 	https, err := shoot.HTTPS()
-	must(t, err)
+	must.Succeed(t, err)
 	body := []byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:nobody","groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","resource":"nodes","name":"x"}}}`)
 	_, answer, err := process.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", body)
-	must(t, err)
+	must.Succeed(t, err)
 	if !strings.Contains(answer, `"allowed":false,"denied":true,"evaluationError":"500 error getting machine \"nobody\": not found"`) {
 		t.Errorf("NAA-11, B-1: got %s", answer)
 	}
@@ -371,7 +365,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("9.4: an agent whose Machine is gone: got %s, %v", answer, err)
 	}
 	blind, err := shoot.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "blind"), Source: source, AnyPort: true, Blind: true})
-	must(t, err)
+	must.Succeed(t, err)
 	defer blind.Stop()
 	if err := harness.Poll(t.Context(), patience, func() error {
 		_, answer, err := blind.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", body)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestFreshMachine: an agent finds its Node when the kubelet registers it, by an informer of the label of its host, and none of its requests
@@ -21,22 +22,22 @@ func TestFreshMachine(t *testing.T) {
 	ctx := t.Context()
 	machine := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", harness.MachineNamespace, "fresh-machine")
 	machine.SetLabels(map[string]string{"node": "fresh-node"})
-	must(t, sourceClient.Create(ctx, machine))
+	must.Succeed(t, sourceClient.Create(ctx, machine))
 	config, err := shoot.RESTConfig("gardener.cloud:node-agent:machine:fresh-machine", "gardener.cloud:node-agents")
-	must(t, err)
+	must.Succeed(t, err)
 	agents, err := kubernetes.NewForConfig(config)
-	must(t, err)
+	must.Succeed(t, err)
 	selector := labels.Set{corev1.LabelHostname: "fresh-node"}.String()
 	nodes := cache.NewFilteredListWatchFromClient(agents.CoreV1().RESTClient(), "nodes", "", func(o *metav1.ListOptions) { o.LabelSelector = selector })
 	informer := cache.NewSharedInformer(nodes, &corev1.Node{}, 0)
-	must(t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Errorf("C9: the informer failed: %v", err) }))
+	must.Succeed(t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Errorf("C9: the informer failed: %v", err) }))
 	done, failed := make(chan struct{}), make(chan struct{})
 	go func() { defer close(failed); informer.Run(done) }()
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		t.Fatal("C9: never synced")
 	}
-	must(t, shoot.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "fresh-node", Labels: map[string]string{corev1.LabelHostname: "fresh-node"}}}))
-	must(t, harness.Poll(ctx, patience, func() error {
+	must.Succeed(t, shoot.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "fresh-node", Labels: map[string]string{corev1.LabelHostname: "fresh-node"}}}))
+	must.Succeed(t, harness.Poll(ctx, patience, func() error {
 		if _, found, err := informer.GetStore().GetByKey("fresh-node"); err != nil || !found {
 			return fmt.Errorf("C9: the Node was not noticed: %v", err)
 		}
@@ -45,10 +46,10 @@ func TestFreshMachine(t *testing.T) {
 	close(done)
 	<-failed
 	cl, err := shoot.Agent("fresh-machine")
-	must(t, err)
-	must(t, cl.List(ctx, &corev1.NodeList{}))
-	must(t, sourceClient.Delete(ctx, machine))
-	must(t, harness.Poll(ctx, patience, func() error {
+	must.Succeed(t, err)
+	must.Succeed(t, cl.List(ctx, &corev1.NodeList{}))
+	must.Succeed(t, sourceClient.Delete(ctx, machine))
+	must.Succeed(t, harness.Poll(ctx, patience, func() error {
 		for what, err := range map[string]error{
 			"list nodes": cl.List(ctx, &corev1.NodeList{}),
 			"own node":   cl.Get(ctx, client.ObjectKey{Name: "fresh-node"}, &corev1.Node{}),

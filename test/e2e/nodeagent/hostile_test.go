@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // hostility is what one client does that means no good: invented names, and bodies that are huge, slow or costly to decode, on 200
@@ -80,13 +82,13 @@ func (t *trickle) Read([]byte) (int, error) {
 func TestHostile(t *testing.T) {
 	node(t, shoot, "hostile")
 	https, err := shoot.HTTPS()
-	must(t, err)
+	must.Succeed(t, err)
 	defer hostility(t, fmt.Sprintf("https://127.0.0.1:%d/webhooks/auth/nodeagent", process.Web), https.Transport.(*http.Transport).TLSClientConfig)()
 	for i := range 5 {
 		prefix := fmt.Sprintf("beside-%d", i)
 		node(t, shoot, prefix)
 		cl, err := shoot.Agent(prefix + "-machine")
-		must(t, err)
+		must.Succeed(t, err)
 		for what, object := range map[string]client.Object{
 			"node":   &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-node"}},
 			"pod":    &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: prefix + "-pod"}},

@@ -13,17 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestAPIServerRestarts: what was deleted after a restart of the API server is missed, whether streams begin with all objects or lists in
 // pages do, and within a minute also a Node that a restore of etcd removed (CT-NA-15). Only a deletion shows it: what has come is read live.
 func TestAPIServerRestarts(t *testing.T) {
 	of, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "restart", Dir: filepath.Join(workDir, "restart"), ReviewVersion: "v1"}, "")
-	must(t, err)
+	must.Succeed(t, err)
 	defer of.Stop()
 	node(t, of, "restart")
 	https, err := of.HTTPS()
-	must(t, err)
+	must.Succeed(t, err)
 	processes := map[string]*harness.Process{}
 	await := func(what, prefix, want string) {
 		t.Helper()
@@ -42,33 +43,33 @@ func TestAPIServerRestarts(t *testing.T) {
 	}
 	for name, streams := range map[string]string{"streams": "true", "pages": "false"} {
 		p, err := of.Run(harness.AgentProcessOptions{Binary: binary, Dir: filepath.Join(workDir, "restart-"+name), Source: source, AnyPort: true, Env: []string{"KUBE_FEATURE_WatchListClient=" + streams}})
-		must(t, err)
+		must.Succeed(t, err)
 		defer p.Stop()
-		must(t, p.AwaitReady(t.Context()))
+		must.Succeed(t, p.AwaitReady(t.Context()))
 		processes[name] = p
 	}
 	await("before", "restart", `"allowed":true`)
 	of.StopAPIServer()
-	must(t, of.StartAPIServer(t.Context()))
+	must.Succeed(t, of.StartAPIServer(t.Context()))
 	// The client's connection is gone, too.
 	admin, err := of.Admin()
-	must(t, err)
+	must.Succeed(t, err)
 	cl, err := client.New(admin, client.Options{Scheme: harness.Scheme()})
-	must(t, err)
-	must(t, cl.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "restart-node"}}))
+	must.Succeed(t, err)
+	must.Succeed(t, cl.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "restart-node"}}))
 	await("after", "restart", `no node for \"restart-machine\" found`)
 
 	restore, err := of.Backup(t.Context())
-	must(t, err)
+	must.Succeed(t, err)
 	// The first requests may meet connections that the restart has ended.
-	must(t, harness.Poll(t.Context(), time.Minute, func() error {
+	must.Succeed(t, harness.Poll(t.Context(), time.Minute, func() error {
 		return of.Client.Create(t.Context(), harness.Secret("default", "after-the-backup", nil))
 	}))
 	node(t, of, "restored")
 	for range 50 {
-		must(t, of.Client.Update(t.Context(), harness.Secret("default", "after-the-backup", map[string][]byte{"at": []byte(time.Now().String())})))
+		must.Succeed(t, of.Client.Update(t.Context(), harness.Secret("default", "after-the-backup", map[string][]byte{"at": []byte(time.Now().String())})))
 	}
 	await("CT-NA-15: before the restore", "restored", `"allowed":true`)
-	must(t, restore(t.Context()))
+	must.Succeed(t, restore(t.Context()))
 	await("CT-NA-15: after the restore", "restored", `no node for \"restored-machine\" found`)
 }

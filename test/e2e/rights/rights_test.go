@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // asked is a request as the API server writes it down.
@@ -64,39 +65,27 @@ func TestAllows(t *testing.T) {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "garden-1-2")
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(folder, 0o755))
 	write := func(name string, values ...any) {
 		t.Helper()
 		var lines []string
 		for _, value := range values {
 			line, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			lines = append(lines, string(line))
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.Join(lines, "\n")+"\n{\"cut o"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(strings.Join(lines, "\n")+"\n{\"cut o"), 0o600))
 	}
 	granted, err := json.Marshal(harness.Granted{User: "u", Executable: "admission-controller", Cluster: "garden", Config: []byte("kind: AdmissionControllerConfiguration")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, strings.ReplaceAll(harness.GrantedFiles, "*", "u")), granted, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(filepath.Join(folder, strings.ReplaceAll(harness.GrantedFiles, "*", "u")), granted, 0o600))
 	write(cluster.RequestsLog,
 		asked("u", "watch", "core.gardener.cloud", "projects", "", "", "", 200),
 		asked("u", "list", "core.gardener.cloud", "projects", "", "", "", 403),
 		asked("other", "get", "", "configmaps", "", "n", "a", 200))
 	write("requests-2026-11-22T10-00-00.000.log", asked("u", "get", "", "secrets", "", "n", "a", 404))
 	rights, used, err := read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got []string
 	for _, each := range distinct(rights) {
 		if used[each] {
@@ -146,9 +135,7 @@ func TestReport(t *testing.T) {
 // TestPage: what the page explains is there.
 func TestPage(t *testing.T) {
 	explained, err := explanations(reviewed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := declared()
 	for _, e := range explained {
 		if !slices.ContainsFunc(all, e.explains) {

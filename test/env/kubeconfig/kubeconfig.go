@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // Nowhere is a server that nobody listens at: whoever asks it fails at once.
@@ -22,8 +24,6 @@ func File(t testing.TB, server string) string {
 		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
 		CurrentContext: "test",
 	}, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return file
 }

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // in returns a container with a configuration, and credentials if it has the folder for them.
@@ -33,18 +35,14 @@ func TestAdapted(t *testing.T) {
 	c := in(t)
 	const config = "kind: A\nserver:\n  metrics: {port: 8080}\n  webhooks: {bindAddress: 0.0.0.0, port: 9449}\n"
 	content, err := c.adapted("/etc/config.yaml", []byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := struct {
 		Server map[string]struct {
 			BindAddress string
 			Port        int
 		}
 	}{}
-	if err := yaml.Unmarshal(content, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(content, &got))
 	if len(got.Server) != 2 || got.Server["metrics"].BindAddress != "127.1.0.2" || got.Server["webhooks"].BindAddress != "127.1.0.2" || got.Server["webhooks"].Port != 9449 {
 		t.Errorf("got %s", content)
 	}
@@ -62,20 +60,14 @@ func TestWrite(t *testing.T) {
 	for _, files := range []map[string][]byte{
 		{}, {"a": []byte("1"), "b": []byte("2")}, {"a": []byte("1"), "b": []byte("2")}, {"a": []byte("3"), "c": []byte("/data/x")}, {},
 	} {
-		if err := c.Write("/data", files); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.Write("/data", files))
 		dir := filepath.Join(c.Root, "data")
 		paths, err := filepath.Glob(filepath.Join(dir, "[a-z]*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got := map[string]string{}
 		for _, path := range paths {
 			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			got[filepath.Base(path)] = string(content)
 		}
 		want := map[string]string{}
@@ -109,14 +101,10 @@ func TestCommand(t *testing.T) {
 		c.spec().Env = []corev1.EnvVar{{Name: serviceHost, Value: "localhost"}}
 		credentials := map[string][]byte{"token": []byte("t"), "ca.crt": []byte("c"), "namespace": []byte("n")}
 		for path, files := range map[string]map[string][]byte{"/etc": {"config.yaml": []byte(config)}, serviceAccountDir: credentials} {
-			if err := c.Write(path, files); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, c.Write(path, files))
 		}
 		arguments, environment, err := c.Command()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if !slices.Contains(arguments, "--v=2") || !slices.Contains(environment, servicePort+"=6443") {
 			t.Errorf("%s: arguments %s, environment %s", config, arguments, environment)
 		}

@@ -17,6 +17,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -34,9 +35,7 @@ var fenced = regexp.MustCompile("(?m)^( *)```(sh|text)\n((?s:.*?))^ *```$")
 func blocks(t *testing.T, root, page string) []block {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []block
 	for _, match := range fenced.FindAllSubmatchIndex(content, -1) {
 		indent, language, text := string(content[match[2]:match[3]]), string(content[match[4]:match[5]]), string(content[match[6]:match[7]])
@@ -72,17 +71,13 @@ const mostCommands, mostWords = 12, 600
 func TestQuickstart(t *testing.T) {
 	const page = "docs/quickstart.md"
 	root, err := harness.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	commands := 0
 	for _, b := range blocks(t, root, page) {
 		commands += strings.Count(b.commands, "\n")
 	}
 	content, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	words := len(strings.Fields(string(content)))
 	if commands > mostCommands || words > mostWords {
 		t.Errorf("%s has %d commands of at most %d, and %d words of at most %d", page, commands, mostCommands, words, mostWords)
@@ -107,9 +102,7 @@ func TestGuides(t *testing.T) {
 // follow runs the commands of pages against an API server of their own, in a folder with what they need of the repository.
 func follow(t *testing.T, executables []string, pages ...string) {
 	root, err := harness.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []block
 	for _, page := range pages {
 		all = append(all, blocks(t, root, page)...)
@@ -129,9 +122,7 @@ func follow(t *testing.T, executables []string, pages ...string) {
 	ctx, cancel := context.WithDeadline(t.Context(), ends)
 	defer cancel()
 	c, err := start(ctx, filepath.Join(work, ".local", "cluster"), filepath.Join(work, "bin"), func(text string) { t.Log(text) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.stop()
 
 	command := exec.CommandContext(ctx, "bash", "-c", text)
@@ -162,9 +153,7 @@ func follow(t *testing.T, executables []string, pages ...string) {
 func workplace(t *testing.T, root string, executables []string) string {
 	work := t.TempDir()
 	for _, name := range []string{"docs", "deploy"} {
-		if err := os.Symlink(filepath.Join(root, name), filepath.Join(work, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink(filepath.Join(root, name), filepath.Join(work, name)))
 	}
 	for _, name := range executables {
 		if name == "helm" {
@@ -179,9 +168,7 @@ func workplace(t *testing.T, root string, executables []string) string {
 	if err := os.Symlink(harness.Client, filepath.Join(work, "bin", "kubectl_complete-espalier")); err != nil { // As make build does.
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(work, "Makefile"), []byte("build clients:\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(work, "Makefile"), []byte("build clients:\n"), 0o644))
 	return work
 }
 
@@ -202,9 +189,7 @@ func tools(t *testing.T, work string) string {
 	command := exec.Command("go", "run", "./build", "kubectl")
 	command.Stderr = os.Stderr
 	root, err := harness.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	command.Dir = filepath.Join(root, "test", "env", "controlplane")
 	folder, err := command.Output()
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/fake"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const gadgetCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.things.example.org"},"spec":{
@@ -263,18 +264,12 @@ func (s *server) watch(ctx context.Context, path string, events int) ([]string, 
 func newServers(t *testing.T) map[string]*server {
 	t.Helper()
 	c, err := cluster.Start(t.Context(), cluster.Options{Name: "fidelity", Dir: filepath.Join(t.TempDir(), "cluster")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(c.Stop)
 	admin, err := c.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	client, err := rest.HTTPClientFor(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	simulated := fake.New(&sync.Mutex{}, append(fake.BuiltIn(), fake.CustomKind("things.example.org", "v1", "Gadget", "gadgets", true)), nil, "default")
 	servers := map[string]*server{
 		"real":      {http: client, base: c.URL()},
@@ -304,20 +299,14 @@ func TestFidelity(t *testing.T) {
 	starts := map[string]string{}
 	for name, s := range servers {
 		_, answer, err := s.do(request{method: "GET", path: configMaps})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		starts[name] = answer["metadata"].(map[string]any)["resourceVersion"].(string)
 	}
 	for _, r := range requests {
 		want, err := genuine.ask(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got, err := simulated.ask(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s %s %s (-real +simulated):\n%s", r.method, r.path, r.body, diff)
 		}

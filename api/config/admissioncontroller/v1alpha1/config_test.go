@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func parse(t *testing.T, text string) *AdmissionControllerConfiguration {
 	t.Helper()
 	c := &AdmissionControllerConfiguration{}
-	if err := yaml.Unmarshal([]byte(text), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(text), c))
 	SetDefaults(c)
 	return c
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // 1.1: the test vectors of the contract, and REF-5 of an empty name.
@@ -186,9 +187,7 @@ func TestInjectAnnotations(t *testing.T) {
 				t.Fatalf("%T: %v", object, err)
 			}
 			h, err := holderOf(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			places := 2
 			switch object.(type) {
 			case *corev1.Pod:
@@ -221,9 +220,7 @@ func TestInjectAnnotations(t *testing.T) {
 
 func TestInjectAnnotationsElsewhere(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: stale(), Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "secret1"}, {}}}}
-	if err := InjectAnnotations(mr); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, InjectAnnotations(mr))
 	if diff := cmp.Diff(map[string]string{"own": "x", "reference.resources.gardener.cloud/secret-5b11618c": "secret1"}, mr.Annotations); diff != "" {
 		t.Errorf("ManagedResource: %s", diff)
 	}
@@ -242,9 +239,7 @@ func TestInjectAnnotationsElsewhere(t *testing.T) {
 		}}}
 	}
 	p := prometheus()
-	if err := InjectAnnotations(p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, InjectAnnotations(p))
 	var names []string
 	for key, name := range p.GetAnnotations() {
 		if strings.HasPrefix(key, "reference.") {
@@ -276,9 +271,7 @@ func TestFromObject(t *testing.T) {
 	rs := &appsv1.ReplicaSet{ObjectMeta: stale(), Spec: appsv1.ReplicaSetSpec{Template: corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"reference.resources.gardener.cloud/configmap-x": "in-template"}}, Spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}}}}
 	found, err := FromObject(rs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []Reference{{Secret, "old"}, {ConfigMap, "in-template"}, {Secret, "pull"}} {
 		if !slices.Contains(found, want) {
 			t.Errorf("%v is not among %v", want, found)

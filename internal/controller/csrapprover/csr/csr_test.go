@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // world is what a test says is there; Machines lead to the Node that they have become.
@@ -278,9 +279,7 @@ func TestConditions(t *testing.T) {
 		`Denied RequestDenied Denying gardener-node-agent certificate CSR (username "a" is not allowed to create CSRs for a gardenadm client)`: agentRequest("a", "", func(r *Request) { r.Subject = gardenadmPrefix }),
 	} {
 		verdict, err := Decide(t.Context(), usual, request, w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c := verdict.Condition()
 		if got := string(c.Type) + " " + c.Reason + " " + c.Message; got != want || c.Status != corev1.ConditionTrue {
 			t.Errorf("CSR-4/CSR-5: got %s (%s), want %s", got, c.Status, want)
@@ -366,9 +365,7 @@ func TestParse(t *testing.T) {
 		}),
 	}}
 	got, err := Parse(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := &Request{Signer: "s", Username: "u", Groups: []string{"g"}, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageAny}, Subject: "cn", Organization: []string{"o"},
 		DNSNames: []string{"d"}, IPAddresses: []string{"10.0.0.1", "2080:1000:1000:8ff0::"}, Others: 2}
 	if diff := cmp.Diff(want, got); diff != "" {

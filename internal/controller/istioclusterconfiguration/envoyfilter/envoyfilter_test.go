@@ -19,6 +19,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func space(name string, labels ...string) *corev1.Namespace {
@@ -40,9 +41,7 @@ func svc(namespace, name, exportTo string, ports ...corev1.ServicePort) *corev1.
 
 func rule(t testing.TB, spec string) *Rule {
 	o := &istio.DestinationRule{Object: partialmeta.Object{Namespace: "a", Name: "r"}}
-	if err := yaml.UnmarshalStrict([]byte(spec), &o.Spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict([]byte(spec), &o.Spec))
 	return RuleOf(o)
 }
 

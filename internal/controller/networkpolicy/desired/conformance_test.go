@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const grm = "gardener-resource-manager"
@@ -60,9 +62,7 @@ spec:
     - {protocol: TCP, port: 10250}
 `} {
 		wanted := &networkingv1.NetworkPolicy{}
-		if err := yaml.UnmarshalStrict([]byte(want), wanted); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, yaml.UnmarshalStrict([]byte(want), wanted))
 		got := w.policy("a", name).DeepCopy()
 		wanted.Namespace, wanted.Name, wanted.UID, wanted.ResourceVersion = got.Namespace, got.Name, got.UID, got.ResourceVersion
 		if diff := cmp.Diff(wanted.Annotations, got.Annotations); diff != "" {
@@ -404,9 +404,7 @@ func TestWorld(t *testing.T) {
 			w.want("NP-15/BH-NP-13", "a/ingress-to-s-from-world")
 			p := w.policy("a", "ingress-to-s-from-world")
 			rule := networkingv1.NetworkPolicyIngressRule{}
-			if err := yaml.UnmarshalStrict([]byte(tc.spec), &rule); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, yaml.UnmarshalStrict([]byte(tc.spec), &rule))
 			if diff := cmp.Diff([]networkingv1.NetworkPolicyIngressRule{rule}, p.Spec.Ingress, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("BH-NP-15/SW-3: one rule, without from: %s", diff)
 			}

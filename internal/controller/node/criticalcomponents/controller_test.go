@@ -26,6 +26,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var critical = map[string]string{node.LabelCritical: "true"}
@@ -89,9 +90,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) create(object client.Object) {
 	f.Helper()
-	if err := f.target.Create(f.Context(), object); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Create(f.Context(), object))
 }
 
 func (f *fixture) run() (reconcile.Result, error) {
@@ -102,9 +101,7 @@ func (f *fixture) run() (reconcile.Result, error) {
 func (f *fixture) taints() string {
 	f.Helper()
 	n := &corev1.Node{}
-	if err := f.target.Get(f.Context(), client.ObjectKey{Name: "n"}, n); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Get(f.Context(), client.ObjectKey{Name: "n"}, n))
 	var keys []string
 	for _, taint := range n.Spec.Taints {
 		keys = append(keys, taint.Key)
@@ -128,9 +125,7 @@ func (f *fixture) waits(events ...string) {
 func (f *fixture) told(want ...string) {
 	f.Helper()
 	list := &corev1.EventList{}
-	if err := f.target.List(f.Context(), list); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.List(f.Context(), list))
 	var got []string
 	for _, e := range list.Items {
 		if e.InvolvedObject.Name != "n" || e.InvolvedObject.UID != "n-uid" || e.ReportingController != "node-critical-components-controller" {
@@ -207,26 +202,20 @@ func TestChecksInOrder(t *testing.T) {
 	pod := f.pod("p", corev1.ConditionFalse, "node.gardener.cloud/wait-for-csi-node-driver", "foo.driver.example.com")
 	f.waits(unscheduled, unready)
 	pod.Status.Conditions[0].Status = corev1.ConditionTrue
-	if err := f.target.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Status().Update(t.Context(), pod))
 	f.waits(unscheduled, unready, drivers)
 	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	f.create(csi)
 	f.waits(unscheduled, unready, drivers)
 	csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "foo.driver.example.com", NodeID: "n"}}
-	if err := f.target.Update(t.Context(), csi); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Update(t.Context(), csi))
 	f.free()
 	if got := f.taints(); got != "a b" {
 		t.Errorf("BH-ND-1: all is ready, and the taints are %s", got)
 	}
 	f.told(unscheduled, unready, drivers, allReady)
 	events := &corev1.EventList{}
-	if err := f.target.List(t.Context(), events); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.List(t.Context(), events))
 	for rule, want := range map[string]string{"OBS-30": unscheduled, "OBS-31": unready, "OBS-32": drivers, "OBS-33": allReady} {
 		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Type+" "+e.Reason+" "+e.Message == want }) {
 			t.Errorf("%s: no Event %q", rule, want)
@@ -239,13 +228,9 @@ func TestConflict(t *testing.T) {
 	f := newFixture(t)
 	f.before = func() {
 		n := &corev1.Node{}
-		if err := f.target.Get(t.Context(), client.ObjectKey{Name: "n"}, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Get(t.Context(), client.ObjectKey{Name: "n"}, n))
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "c"})
-		if err := f.target.Update(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Update(t.Context(), n))
 	}
 	if _, err := f.run(); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // fixture is a target whose webhook knows a number of Nodes; woken are the workloads that were patched, fail is one that cannot be.
@@ -107,24 +108,18 @@ func (f *fixture) decide(object client.Object) {
 	if object.GetLabels()["mine"] == "" {
 		spec.TopologySpreadConstraints[0].WhenUnsatisfiable = action
 	}
-	if err := f.target.Update(f.Context(), object); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Update(f.Context(), object))
 }
 
 func (f *fixture) create(object client.Object) {
 	f.Helper()
-	if err := f.target.Create(f.Context(), object); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Create(f.Context(), object))
 }
 
 func (f *fixture) nodes() []corev1.Node {
 	f.Helper()
 	list := &corev1.NodeList{}
-	if err := f.target.List(f.Context(), list); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.List(f.Context(), list))
 	return list.Items
 }
 
@@ -179,9 +174,7 @@ func TestNumberOfNodes(t *testing.T) {
 	f.node()
 	f.wakes("NHA-2, a third Node")
 	for _, n := range f.nodes()[1:] {
-		if err := f.target.Delete(t.Context(), &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Delete(t.Context(), &n))
 	}
 	f.wakes("NHA-4, one Node again", "d", "s")
 	f.Reconciler = New(f.Options)

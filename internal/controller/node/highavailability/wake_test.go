@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func (f *fixture) considered(names ...string) {
@@ -128,9 +129,7 @@ func TestLooksOfAnotherNumber(t *testing.T) {
 	f.deployment("on", "own", corev1.ScheduleAnyway, "mine") // Nobody looks after it, so that each look leaves it.
 	f.wakes("two Nodes", "a", "own")
 	f.wakes("two Nodes, second look", "own")
-	if err := f.target.Delete(t.Context(), &f.nodes()[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Delete(t.Context(), &f.nodes()[1]))
 	f.seen = func() int { return 2 }
 	if result := f.wakes("one Node, the webhook is late", "a"); result.RequeueAfter != again {
 		t.Errorf("the webhook is not woken again: %+v", result)
@@ -148,9 +147,7 @@ func TestNumberComesBack(t *testing.T) {
 	f.deployment("on", "b", corev1.ScheduleAnyway)
 	f.wakes("two Nodes", "a", "b")
 	f.wakes("settled")
-	if err := f.target.Delete(t.Context(), &f.nodes()[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Delete(t.Context(), &f.nodes()[1]))
 	f.fail = "b"
 	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil {
 		t.Fatal("no error")

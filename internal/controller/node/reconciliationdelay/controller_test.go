@@ -21,6 +21,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // fixture is a target; before runs ahead of a patch of a Node, with its name, and may refuse it.
@@ -75,9 +76,7 @@ func (f *fixture) run() {
 func (f *fixture) delays() map[string]string {
 	f.Helper()
 	list := &corev1.NodeList{}
-	if err := f.target.List(f.Context(), list); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.List(f.Context(), list))
 	delays := map[string]string{}
 	for _, n := range list.Items {
 		if n.Annotations["own"] != "x" {
@@ -112,32 +111,22 @@ func TestDelays(t *testing.T) {
 	f.run()
 	f.wants("NRD-2/no Nodes", 0, map[string]string{})
 	for _, name := range []string{"a", "b"} {
-		if err := f.target.Create(t.Context(), newNode(name, "s")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.target.Create(t.Context(), newNode(name, "s")))
 	}
 	f.run()
 	f.wants("BH-ND-8: two Nodes", 2, map[string]string{"a": "5s", "b": "17.5s"})
 	f.run()
 	f.wants("NRD-4: nothing new", 0, map[string]string{"a": "5s", "b": "17.5s"})
-	if err := f.target.Delete(t.Context(), newNode("b", "s")); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.target.Create(t.Context(), newNode("b", "s")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Delete(t.Context(), newNode("b", "s")))
+	must.Succeed(t, f.target.Create(t.Context(), newNode("b", "s")))
 	f.run()
 	f.wants("7.3/made anew with the same name", 1, map[string]string{"a": "5s", "b": "17.5s"})
 	edited := newNode("a", "s")
 	edited.Annotations[node.AnnotationDelay] = "1h"
-	if err := f.target.Update(t.Context(), edited); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Update(t.Context(), edited))
 	f.run()
 	f.wants("7.3/changed by hand", 1, map[string]string{"a": "5s", "b": "17.5s"})
-	if err := f.target.Create(t.Context(), newNode("c", "s")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Create(t.Context(), newNode("c", "s")))
 	f.run()
 	f.wants("one more", 2, map[string]string{"a": "5s", "b": "13.333333333s", "c": "21.666666666s"})
 }
@@ -149,9 +138,7 @@ func TestSerial(t *testing.T) {
 	f.run()
 	f.wants("not serial yet", 3, map[string]string{"a": "5s", "b": "13.333333333s", "c": "21.666666666s"})
 	secret.Annotations = map[string]string{node.AnnotationSerial: "true"}
-	if err := f.target.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Update(t.Context(), secret))
 	f.run()
 	f.wants("serial", 3, map[string]string{"a": "", "b": "5s", "c": ""})
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const secretToken = "s3cr3t-token"
@@ -48,9 +49,7 @@ func annotations(more ...string) map[string]string {
 func ask(t testing.TB, more ...string) *Asked {
 	t.Helper()
 	a, err := Ask(annotations(more...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return a
 }
 
@@ -222,9 +221,7 @@ extensions:
 func write(t testing.TB, data map[string][]byte, wantCA bool, ca string) map[string][]byte {
 	t.Helper()
 	written, err := Write(data, "new", wantCA, []byte(ca))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return written
 }
 
@@ -268,9 +265,7 @@ func TestWriteKubeconfig(t *testing.T) {
 	}
 
 	asJSON, err := yaml.YAMLToJSON([]byte(twoUsers))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got = string(write(t, map[string][]byte{KeyKubeconfig: asJSON}, false, "")[KeyKubeconfig])
 	if strings.ContainsAny(got, "{[") || !strings.HasPrefix(got, "\"apiVersion\": \"v1\"\n") {
 		t.Errorf("TR-23/JSON is written as YAML: got %s", got)
@@ -283,9 +278,7 @@ func TestWriteKubeconfig(t *testing.T) {
 func decode(t testing.TB, content string) map[string]any {
 	t.Helper()
 	var decoded map[string]any
-	if err := yaml.Unmarshal([]byte(content), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(content), &decoded))
 	return decoded
 }
 
@@ -377,9 +370,7 @@ func TestPropertyKubeconfig(t *testing.T) {
 		if rapid.Bool().Draw(rt, "YAML") {
 			content, err = yaml.Marshal(config)
 		}
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, err)
 		written, err := Write(map[string][]byte{KeyKubeconfig: content}, "new", false, nil)
 		found := false
 		for _, u := range users {
