@@ -255,27 +255,3 @@ func TestNoClient(t *testing.T) {
 		t.Errorf("after the deadline: got %v", err)
 	}
 }
-
-// BenchmarkQueue is the cost of a look-up that does not wait, and of one that waits among thousand clients.
-func BenchmarkQueue(b *testing.B) {
-	look := func(context.Context) error { return nil }
-	b.Run("free", func(b *testing.B) {
-		q, ctx := NewQueue(100, Waiting), WithClient(b.Context(), "Seed:a", "gardenlet")
-		b.ReportAllocs()
-		for b.Loop() {
-			_ = q.Do(ctx, look)
-		}
-	})
-	b.Run("waiting", func(b *testing.B) {
-		q := NewQueue(1, Waiting)
-		q.busy = 1
-		for i := range Waiting - 1 {
-			q.begin([]string{fmt.Sprint(i), "x"})
-		}
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			q.begin([]string{"Seed:a", "gardenlet"})
-			q.leave()
-		}
-	})
-}

@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,11 +8,9 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
-	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
@@ -207,70 +203,4 @@ func TestShadowExplained(t *testing.T) {
 	if got := a.Explain(t.Context(), ask(t, "G get shoots n/foreign")).Shadow; got != nil {
 		t.Errorf("SHD-4: %+v is said without a shadow policy", got)
 	}
-}
-
-// BenchmarkShadow measures a mix of decisions as a gardenlet asks for, in turns without and with a shadow policy, and the ratio of the fastest turns:
-//
-//	go test -run '^$' -bench Shadow -count 6 ./internal/seedauthorizer/rules
-//
-// Of ten reviews, four ask for a Secret, one writes a Secret, one a status, two read a Shoot, one lists and one creates an Event. The shadow
-// policy is the narrowest one, so that three of ten reviews ask a question about the policy.
-func BenchmarkShadow(b *testing.B) {
-	authorizers := [2]*Authorizer{}
-	var mix []authorizer.AttributesRecord
-	for i, shadow := range []*Policy{nil, {WriteOwned: true}} {
-		a := newAuthorizer()
-		a.Live, a.ReadAll, a.Shadow = nil, true, shadow
-		a.Metrics, a.Differences = NewMetrics(prometheus.NewRegistry()), authorization.NewDifferences(prometheus.NewRegistry(), clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
-		mix = shadowMix(a.Graph)
-		authorizers[i] = a
-	}
-	fastest := [2]time.Duration{time.Hour, time.Hour}
-	for b.Loop() {
-		for i, a := range authorizers {
-			started := time.Now()
-			for _, q := range mix {
-				if _, _, err := a.Authorize(context.Background(), q); err != nil {
-					b.Fatal(err)
-				}
-			}
-			fastest[i] = min(fastest[i], time.Since(started))
-		}
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(fastest[0].Nanoseconds())/float64(len(mix)), "ns/review")
-	b.ReportMetric(float64(fastest[1].Nanoseconds())/float64(len(mix)), "ns/review-with-shadow")
-	b.ReportMetric(float64(fastest[1])/float64(fastest[0]), "ratio")
-}
-
-// shadowMix fills a graph with 10,000 Shoots, a hundredth of them on the gardenlet's seed, and returns a mix of reviews.
-func shadowMix(g *graph.Graph) []authorizer.AttributesRecord {
-	var mix []authorizer.AttributesRecord
-	add := func(verb, group, resource, subresource, namespace, name string) {
-		mix = append(mix, authorizer.AttributesRecord{
-			User: gardenlet, Verb: verb, APIGroup: group, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name, ResourceRequest: true,
-		})
-	}
-	for i := range 10_000 {
-		shoot := graph.Vertex{Kind: relation.Shoot, Namespace: fmt.Sprint("garden-", i/10), Name: fmt.Sprint("shoot-", i)}
-		secret := graph.Vertex{Kind: relation.Secret, Namespace: shoot.Namespace, Name: shoot.Name + ".ca-cluster"}
-		seed := "other"
-		if i%100 == 0 {
-			seed = "seed"
-		}
-		g.Set(shoot, []graph.Edge{{From: shoot, To: relation.SeedVertex(seed)}, {From: secret, To: shoot, Class: graph.Manages}})
-		if seed == "other" {
-			continue
-		}
-		for range 4 {
-			add("get", "", "secrets", "", shoot.Namespace, secret.Name)
-		}
-		add("patch", core, "shoots", "status", shoot.Namespace, shoot.Name)
-		add("update", "", "secrets", "", shoot.Namespace, secret.Name)
-		add("get", core, "shoots", "", shoot.Namespace, shoot.Name)
-		add("watch", core, "shoots", "", shoot.Namespace, shoot.Name)
-		add("list", core, "controllerregistrations", "", "", "")
-		add("create", "", "events", "", shoot.Namespace, "")
-	}
-	return mix
 }

@@ -60,10 +60,6 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, decide(b), admissiontest.Filled("policy", "policy", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"+strings.Repeat("- level: None\n  users: [a, b]\n", 50)))
-}
-
 // TestHostilePolicies: a member of a project may write anything (T3-6, AUD-1).
 func TestHostilePolicies(t *testing.T) {
 	scheme := runtime.NewScheme()

@@ -143,11 +143,6 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-func BenchmarkDecide(b *testing.B) {
-	garden := admissiontest.NewReader(b, builders.Documents(shoot()))
-	admissiontest.Bench(b, Decide(garden.Referrers(), garden), admissiontest.Filled("authn", "config.yaml", configuration("v1beta1", "https://abc.com", "  claimValidationRules: [{expression: \"claims.a == 'b'\", message: refused}]\n")))
-}
-
 // TestHostileConfigurations: a member of a project may write anything (T3-6, AUT-1).
 func TestHostileConfigurations(t *testing.T) {
 	scheme := runtime.NewScheme()

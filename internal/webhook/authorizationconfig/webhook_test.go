@@ -101,11 +101,6 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-func BenchmarkDecide(b *testing.B) {
-	garden := admissiontest.NewReader(b, builders.Documents(hooked("a")))
-	admissiontest.Bench(b, Decide(garden.Referrers(), garden), admissiontest.Filled("authz", "config.yaml", configuration("v1beta1", "    matchConditions: [{expression: \"request.user == 'a'\"}]\n")))
-}
-
 // TestHostileConfigurations: a member of a project may write anything (T3-6, AUZ-1).
 func TestHostileConfigurations(t *testing.T) {
 	scheme := runtime.NewScheme()

@@ -281,13 +281,3 @@ func TestDocument(t *testing.T) {
 	admissiontest.Refuses(t, Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", "-"), Name)
 	admissiontest.Registered(t, Name, Registrations()...)
 }
-
-func BenchmarkDecide(b *testing.B) {
-	decide := Decide(nil, clock.RealClock{})
-	r := deletion(dnsRecord, "x", `{"name":"x","namespace":"n","annotations":{"confirmation.gardener.cloud/deletion":"true"}}`)
-	for b.Loop() {
-		if _, err := decide(context.Background(), &r); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

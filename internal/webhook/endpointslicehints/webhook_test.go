@@ -37,11 +37,6 @@ var properties = admissiontest.Objects{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkSlice(b *testing.B) {
-	const endpoint = `{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":true,"terminating":false},"nodeName":"node-1","targetRef":{"kind":"Pod","namespace":"n","name":"x","uid":"u"},"zone":"a"}`
-	properties.Benchmark(b, []byte(`{"metadata":{"name":"x"},"addressType":"IPv4","endpoints":[`+strings.TrimSuffix(strings.Repeat(endpoint+",", 5), ",")+`]}`))
-}
-
 func TestHints(t *testing.T) {
 	hints := func(index, zone string) string {
 		return `{"op":"add","path":"/endpoints/` + index + `/hints","value":{"forZones":[{"name":"` + zone + `"}]}}`

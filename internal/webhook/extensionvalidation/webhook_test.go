@@ -1,7 +1,6 @@
 package extensionvalidation
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -314,29 +313,5 @@ func TestDocument(t *testing.T) {
 		if !strings.Contains(admissiontest.Section(t, admissiontest.Registrations, Name), w.Path) {
 			t.Errorf("the document does not have %s", w.Path)
 		}
-	}
-}
-
-func BenchmarkDecide(b *testing.B) {
-	for _, kind := range []string{"DNSRecord", "Worker", "OperatingSystemConfig"} {
-		w := webhookOf(b, kind)
-		raw := toJSON(b, object(kind, valid[kind]))
-		if kind == "OperatingSystemConfig" { // Some hundred files of some kilobytes are usual.
-			osc := map[string]any{}
-			must.Succeed(b, json.Unmarshal(raw, &osc))
-			var files []any
-			for i := range 100 {
-				files = append(files, map[string]any{"path": fmt.Sprint("/f", i), "content": map[string]any{"inline": map[string]any{"data": strings.Repeat("x", 3000)}}})
-			}
-			osc["spec"].(map[string]any)["files"] = files
-			osc["spec"].(map[string]any)["units"] = nil
-			var err error
-			if raw, err = json.Marshal(osc); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.Run(kind, func(b *testing.B) {
-			admissiontest.Bench(b, w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Object: runtime.RawExtension{Raw: raw}})
-		})
 	}
 }

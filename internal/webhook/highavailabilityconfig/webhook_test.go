@@ -96,12 +96,6 @@ func FuzzWebhook(f *testing.F) {
 	property.Fuzz(f)
 }
 
-func BenchmarkDeployment(b *testing.B) {
-	object := fmt.Sprintf(`{"metadata":{"name":"x","labels":{%q:"controller"}},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[%s]}}}}`,
-		Type, strings.TrimSuffix(strings.Repeat(`{"name":"c","image":"registry.local/component:v1.2.3","args":["--config=/etc/config.yaml","--v=2"],"env":[{"name":"A","value":"b"}],"resources":{"requests":{"cpu":"50m","memory":"64Mi"}},"volumeMounts":[{"name":"config","mountPath":"/etc/component"}]},`, 5), ","))
-	properties()["Deployment/zone"].Benchmark(b, []byte(object))
-}
-
 // workloadOf is the JSON of a workload "x"; labels and annotations go without the prefix.
 func workloadOf(kind schema.GroupVersionKind, labels, annotations map[string]string, spec string) []byte {
 	prefixed := func(values map[string]string) string {

@@ -138,7 +138,3 @@ func TestDocument(t *testing.T) {
 		}.Document(t, Name, Registration())
 	})
 }
-
-func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, Decide(admissiontest.NewReader(b, "")), about(admissionv1.Update, "garden", domainIs("a"), domainIs("a")))
-}

@@ -154,10 +154,6 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, Decide(&rejections{}), secret(admissionv1.Create, user(`"token":"t"`)))
-}
-
 // TestHostileKubeconfigs: a member of a project may write anything (T3-6, KCS-1).
 func TestHostileKubeconfigs(t *testing.T) {
 	yamltest.RefusesCheaply(t, "T3-6/KCS-1", []int{20 << 10, 80 << 10, 1 << 20}, func(content []byte) error { _, err := cluster.DecodeKubeconfig(content); return err })

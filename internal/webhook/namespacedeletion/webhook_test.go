@@ -70,7 +70,3 @@ func TestDocument(t *testing.T) {
 		admissiontest.Judged{Decide: Decide(admissiontest.NewReader(t, namespace+project)), Request: deletion, Other: other}.Document(t, Name, Registration())
 	})
 }
-
-func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, Decide(admissiontest.NewReader(b, namespace+going)), deletion)
-}

@@ -67,12 +67,6 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkPod(b *testing.B) {
-	properties.Benchmark(b, func(pod map[string]any) {
-		pod["spec"].(map[string]any)["volumes"] = []any{map[string]any{"name": "k", "secret": map[string]any{"secretName": "generic-token-kubeconfig-1"}}}
-	})
-}
-
 // secret and projected are Pods that use the generic kubeconfig.
 const (
 	secret    = `{"metadata":{},"spec":{"volumes":[{"name":"k","secret":{"secretName":"generic-token-kubeconfig-1234"}}]}}`

@@ -17,8 +17,6 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkPod(b *testing.B)   { properties.Benchmark(b, nil) }
-
 func TestSchedulers(t *testing.T) {
 	for name, c := range map[string]struct{ configured, pod, want string }{
 		"PSN-T1/PSN-1, another scheduler":   {"foo-scheduler", `{"spec":{"schedulerName":"bar-scheduler"}}`, ""},

@@ -32,12 +32,6 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkPod(b *testing.B) {
-	properties.Benchmark(b, func(pod map[string]any) {
-		pod["spec"].(map[string]any)["topologySpreadConstraints"] = []any{map[string]any{"topologyKey": "k", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}}
-	})
-}
-
 func TestConstraints(t *testing.T) {
 	const at = `/spec/topologySpreadConstraints/`
 	pod := func(constraints string) string {

@@ -57,8 +57,6 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkPod(b *testing.B)   { properties.Benchmark(b, nil) }
-
 func TestAffinity(t *testing.T) {
 	const (
 		term     = `{"labelSelector":{},"topologyKey":"topology.kubernetes.io/zone"}`

@@ -55,10 +55,6 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkPod(b *testing.B) {
-	properties.Benchmark(b, func(pod map[string]any) { pod["spec"].(map[string]any)["serviceAccountName"] = "sa" })
-}
-
 // TestPods is the order of the decisions: which Pods are left alone, refused, or get a token of which lifetime.
 func TestPods(t *testing.T) {
 	pod := func(spec string, annotation ...string) string {

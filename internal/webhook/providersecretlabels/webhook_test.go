@@ -189,10 +189,6 @@ func TestDocument(t *testing.T) {
 	admissiontest.Entry(t, Name, Registration())
 }
 
-func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, Decide(Options{Bindings: admissiontest.NewReader(b, bindings).Referrers()}), write("secrets", "{metadata: {name: s}, data: {a: YQ==}}"))
-}
-
 // TestWorkIsLinear: four times as many labels take four times the work, whether they stay, go or come (PSL-3).
 func TestWorkIsLinear(t *testing.T) {
 	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers()})

@@ -231,9 +231,3 @@ func TestDocument(t *testing.T) {
 		t.Error("without limits nothing is registered")
 	}
 }
-
-func BenchmarkDecide(b *testing.B) {
-	cfg := limits("block")
-	cfg.Limits[0].Size = ptr.To(resource.MustParse("1Mi"))
-	admissiontest.Bench(b, Decide(Options{Config: cfg, Rejections: &rejections{}, Log: logr.Discard()}), request("shoots", `{"metadata":{"name":"a"},"spec":"`+strings.Repeat("x", 20_000)+`"}`))
-}

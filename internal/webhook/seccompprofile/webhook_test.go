@@ -59,6 +59,3 @@ func TestDocument(t *testing.T) {
 		t.Errorf("DEP-1: got %v", got)
 	}
 }
-
-// BenchmarkPod is a Pod of five containers.
-func BenchmarkPod(b *testing.B) { properties.Benchmark(b, nil) }

@@ -77,7 +77,3 @@ func TestDocument(t *testing.T) {
 		admissiontest.Judged{Decide: Decide(garden.Referrers()), Request: r, Other: r, Old: r.OldObject.Raw}.Document(t, Name, Registration())
 	})
 }
-
-func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, Decide(admissiontest.NewReader(b, shoots).Referrers()), update("u", `{}`))
-}

@@ -76,8 +76,6 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkPod(b *testing.B)   { properties.Benchmark(b, nil) }
-
 func TestPlaces(t *testing.T) {
 	const (
 		configured = `{"key":"c","operator":"Exists"}`

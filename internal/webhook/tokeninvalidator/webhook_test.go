@@ -31,10 +31,6 @@ var properties = admissiontest.Objects{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkSecret(b *testing.B) {
-	properties.Benchmark(b, []byte(`{"metadata":{"name":"x","labels":{"`+Consider+`":"true"}},"data":{"token":"`+strings.Repeat("dG9r", 300)+`","ca.crt":"`+strings.Repeat("Y2Ey", 400)+`","namespace":"bg=="},"type":"kubernetes.io/service-account-token"}`))
-}
-
 func TestTokens(t *testing.T) {
 	const considered = `"` + Consider + `":"true"`
 	for name, c := range map[string]struct{ labels, data, want string }{

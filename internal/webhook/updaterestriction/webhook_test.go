@@ -66,7 +66,3 @@ func TestDocument(t *testing.T) {
 		admissiontest.Judged{Decide: Decide(), Request: request(admissionv1.Update, "jane"), Other: request(admissionv1.Update, internal)}.Document(t, Name, Registration())
 	})
 }
-
-func BenchmarkDecide(b *testing.B) {
-	admissiontest.Bench(b, Decide(), request(admissionv1.Update, internal))
-}

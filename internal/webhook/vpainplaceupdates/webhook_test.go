@@ -31,10 +31,6 @@ var properties = admissiontest.Objects{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
-func BenchmarkVPA(b *testing.B) {
-	properties.Benchmark(b, []byte(`{"metadata":{"name":"x","labels":{"app":"x"}},"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"x"},"updatePolicy":{"updateMode":"Auto"}}}`))
-}
-
 func TestModes(t *testing.T) {
 	const label = `{"op":"add","path":"/metadata/labels","value":{"vpa-in-place-updates.resources.gardener.cloud/mutated":"true"}},`
 	const replaced = `[` + label + `{"op":"replace","path":"/spec/updatePolicy/updateMode","value":"InPlaceOrRecreate"}]`

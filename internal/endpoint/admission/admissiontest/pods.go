@@ -60,12 +60,6 @@ func (l Pods) Fuzz(f *testing.F) {
 	l.objects().Fuzz(f)
 }
 
-// Benchmark measures a webhook, without TLS and HTTP, with a Pod of five containers of usual size.
-func (l Pods) Benchmark(b *testing.B, change func(pod map[string]any)) {
-	b.Helper()
-	l.objects().Benchmark(b, fiveContainers(change))
-}
-
 // lists are all lists of containers that a Pod has.
 var lists = []string{"containers", "initContainers", "ephemeralContainers"}
 
