@@ -127,7 +127,7 @@ func (a *applier) run(ctx context.Context) error {
 				return err
 			}
 		}
-		return a.lease.Check(ctx, Cheap)
+		return a.lease.Check(ctx, Cached)
 	}
 	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)

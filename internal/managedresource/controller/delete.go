@@ -90,7 +90,7 @@ func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool
 	}
 	verdict, err := p.judge(p.mr, at, live, others)
 	if err == nil {
-		err = p.lease.Check(ctx, Cached)
+		err = p.lease.Check(ctx, Live)
 	}
 	switch {
 	case err != nil:
@@ -142,9 +142,9 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// The claims are deleted while the object is there, regardless of who deleted it: they are found by the object.
-		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, Cached) })
+		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, Live) })
 		if err == nil {
-			err = p.lease.Check(ctx, Cached)
+			err = p.lease.Check(ctx, Live)
 		}
 		switch {
 		case errors.Is(err, errSuperseded):

@@ -23,7 +23,6 @@ import (
 // reconcileNormal applies the manifests in the Secrets to the target cluster (MR-6 … MR-13).
 func (r *Reconciler) reconcileNormal(ctx context.Context,
 	mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
-	reading := r.Secrets.Reading(mr.ResourceVersion) // Of the form that named them: the finalizer makes no difference.
 	mr, err := r.ensureFinalizer(ctx, mr)
 	if err != nil || mr == nil {
 		return reconcile.Result{}, err
@@ -35,7 +34,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 	if taken == nil {
 		return idle, nil
 	}
-	run := &normalRun{Reconciler: r, mr: mr, taken: taken, reading: reading}
+	run := &normalRun{Reconciler: r, mr: mr, taken: taken, reading: r.Secrets.Reading()}
 	defer run.close()
 	for _, step := range []func(context.Context) error{
 		run.readSecrets,  // The manifests, in one form for all steps.
@@ -123,8 +122,7 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 		r.content.checksum = func() string { return r.taken.Last.Checksum }
 	}
 	setChecksum(ctx, r.content.checksum)
-	r.lease = r.newLease(ctx, r.mr,
-		inputs{reading: r.reading, versions: versions, secrets: r.Secrets, states: &r.states, namespace: r.mr.Namespace})
+	r.lease = r.newLease(ctx, r.mr, r.reading, versions)
 	return nil
 }
 
@@ -143,10 +141,7 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 // other ManagedResources rely on the objects that this one keeps.
 func (r *normalRun) confirmLost(ctx context.Context) error {
 	if len(r.lost) > 0 {
-		if err := r.lease.together(); err != nil {
-			return err
-		}
-		if err := r.lease.confirmOwner(ctx); err != nil {
+		if err := r.lease.Check(ctx, Live); err != nil {
 			return err
 		}
 	}

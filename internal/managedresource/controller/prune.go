@@ -42,7 +42,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 		if err := r.report(ctx, mr, deletionStarts(mr)); err != nil {
 			return reconcile.Result{}, err
 		}
-		pending, _, err := r.prune(ctx, mr, mr.Status.Resources, r.newLease(ctx, mr, inputs{}), nil)
+		pending, _, err := r.prune(ctx, mr, mr.Status.Resources, r.newLease(ctx, mr, nil, nil), nil)
 		if err != nil {
 			return reconcile.Result{}, err
 		}

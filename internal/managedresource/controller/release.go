@@ -30,7 +30,7 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	var breaker breaker
 	begun := r.parallel(ctx, len(refs), func(i int) {
 		kind := objects.IDOfEntry(&refs[i]).GroupKind()
-		err := lease.Check(ctx, Cheap)
+		err := lease.Check(ctx, Cached)
 		switch {
 		case err != nil:
 		case breaker.is(kind):

@@ -51,10 +51,8 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *ob
 	if err := a.confirmReplacement(desired, cause); err != nil {
 		return err
 	}
-	for _, proof := range []certainty{Live, Cached} {
-		if err := a.lease.Check(ctx, proof); err != nil {
-			return err // No run would create it again.
-		}
+	if err := a.lease.Check(ctx, Live); err != nil {
+		return err // No run would create it again.
 	}
 	if brake.IsPrecious(desired.Ref.GroupKind()) && a.massDeletionWait() == 0 {
 		a.Metrics.massDeletions.WithLabelValues("observed").Inc()

@@ -113,7 +113,7 @@ func TestReplace_KeptField(t *testing.T) {
 			}
 			refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: c.field}}}}}
 			mr := f.get("m")
-			a := &applier{Reconciler: f.Reconciler, mr: mr, lease: f.newLease(t.Context(), mr, inputs{})}
+			a := &applier{Reconciler: f.Reconciler, mr: mr, lease: f.newLease(t.Context(), mr, nil, nil)}
 			ticket, _ := f.Tracker.Begin(objects.ToApply, ownerOf(mr), objects.ID{})
 			defer ticket.End()
 			err := a.replace(t.Context(), &plan.Desired{Unstructured: object(0)}, ticket, object(3), object(3), refusal)

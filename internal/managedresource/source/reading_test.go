@@ -59,7 +59,6 @@ func (w readWorld) happens() {
 			w.deliver()
 		case "gap":
 			w.gap()
-			w.secrets.reach("", strconv.Itoa(w.revision))
 		}
 	}
 }
@@ -90,7 +89,7 @@ func TestPropertySecretsOfAReadingWereThereTogether(t *testing.T) {
 		w.revision++
 		since := w.revision // The ManagedResource was written; no watch of Secrets reports that.
 		w.happens()
-		reading, got := w.secrets.Reading(strconv.Itoa(since)), map[string]int{}
+		reading, got := w.secrets.Reading(), map[string]int{}
 		for _, name := range readNames[:rapid.IntRange(1, len(readNames)).Draw(t, "secrets")] {
 			data, _, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name})
 			if err != nil {
@@ -99,7 +98,7 @@ func TestPropertySecretsOfAReadingWereThereTogether(t *testing.T) {
 			got[name], _ = strconv.Atoi(string(data["version"]))
 			w.happens()
 		}
-		if is, err := reading.Confirm(t.Context()); !is || err != nil {
+		if is, err := reading.Together(t.Context()); !is || err != nil {
 			return
 		}
 		confirmed++
@@ -119,37 +118,34 @@ func TestPropertySecretsOfAReadingWereThereTogether(t *testing.T) {
 	}
 }
 
-// MR-9: what is known is not asked for, and what is not is asked for once.
-func TestReadingAsksForWhatItDoesNotKnow(t *testing.T) {
+// MR-9: all Secrets but the last one are read again.
+func TestReading_Together(t *testing.T) {
 	type world struct {
 		*Secrets
 		*readServer
 	}
 	for name, tc := range map[string]struct {
-		since string
 		// read are the Secrets that are read; after that things happen.
 		read      []string
 		after     func(world)
 		asked     int
 		want, err bool
 	}{
-		"one":                            {since: "12", read: []string{"a"}, asked: 1, want: true},
-		"one that changes later":         {since: "12", read: []string{"a"}, after: func(w world) { w.state["a"] = secretAt("a", "u", 13) }, asked: 1, want: true},
-		"another one is newer":           {since: "11", read: []string{"a", "b"}, asked: 3, want: true},
-		"changed, another one is newer":  {since: "11", read: []string{"a", "b"}, after: func(w world) { w.state["a"] = secretAt("a", "u", 15) }, asked: 3},
-		"deleted, another one is newer":  {since: "11", read: []string{"a", "b"}, after: func(w world) { delete(w.state, "a") }, asked: 3},
-		"recreated, another is newer":    {since: "11", read: []string{"a", "b"}, after: func(w world) { w.state["a"] = secretAt("a", "v", 10) }, asked: 3},
-		"away, another one is newer":     {since: "11", read: []string{"a", "b"}, after: func(w world) { w.fails = true }, asked: 3, err: true},
-		"after another one":              {since: "11", read: []string{"b", "a"}, asked: 2, want: true},
-		"the watch is behind the newest": {since: "11", read: []string{"c", "b"}, asked: 3, want: true},
-		"all older than the watch":       {since: "3", read: []string{"c", "a"}, asked: 2, want: true},
+		"one":                   {read: []string{"a"}, asked: 1, want: true},
+		"one changes later":     {read: []string{"a"}, after: func(w world) { w.state["a"] = secretAt("a", "u", 13) }, asked: 1, want: true},
+		"two":                   {read: []string{"a", "b"}, asked: 3, want: true},
+		"the first one changed": {read: []string{"a", "b"}, after: func(w world) { w.state["a"] = secretAt("a", "u", 15) }, asked: 3},
+		"the last one changed":  {read: []string{"b", "a"}, after: func(w world) { w.state["a"] = secretAt("a", "u", 15) }, asked: 3, want: true},
+		"deleted":               {read: []string{"a", "b"}, after: func(w world) { delete(w.state, "a") }, asked: 3},
+		"recreated":             {read: []string{"a", "b"}, after: func(w world) { w.state["a"] = secretAt("a", "v", 10) }, asked: 3},
+		"away":                  {read: []string{"a", "b"}, after: func(w world) { w.fails = true }, asked: 3, err: true},
+		"three":                 {read: []string{"c", "b", "a"}, asked: 5, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &readServer{happens: func() {}, state: map[string]*corev1.Secret{"b": secretAt("b", "u", 14), "c": secretAt("c", "u", 3)}}
 			w := world{NewSecrets(server, nil, logr.Discard()), server}
 			w.state["a"] = secretAt("a", "u", 10)
-			w.reach("", "11")
-			reading := w.Reading(tc.since)
+			reading := w.Reading()
 			for _, name := range tc.read {
 				if _, _, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}); err != nil {
 					t.Fatal(err)
@@ -158,7 +154,7 @@ func TestReadingAsksForWhatItDoesNotKnow(t *testing.T) {
 			if tc.after != nil {
 				tc.after(w)
 			}
-			if is, err := reading.Confirm(t.Context()); is != tc.want || (err != nil) != tc.err || w.asked != tc.asked {
+			if is, err := reading.Together(t.Context()); is != tc.want || (err != nil) != tc.err || w.asked != tc.asked {
 				t.Errorf("%t, %v, asked %d times", is, err, w.asked)
 			}
 		})
@@ -168,7 +164,7 @@ func TestReadingAsksForWhatItDoesNotKnow(t *testing.T) {
 // MR-7: a Secret that is named twice is one.
 func TestReadingReadsASecretOnce(t *testing.T) {
 	server := &readServer{happens: func() {}, state: map[string]*corev1.Secret{"a": secretAt("a", "u", 10)}}
-	reading := NewSecrets(server, nil, logr.Discard()).Reading("11")
+	reading := NewSecrets(server, nil, logr.Discard()).Reading()
 	for range 2 {
 		_, version, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
 		if version != "u/10" || err != nil || server.asked != 1 {

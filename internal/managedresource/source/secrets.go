@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,10 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -38,9 +35,6 @@ type Secrets struct {
 	onChange func(types.NamespacedName, string)
 	onGap    func()
 
-	// positions are the resource versions that the watches have reached, by namespace: every event up to them has been
-	// reported.
-	positions map[string]string
 	// faults has, for each namespace, the reason why it is not watched; started has the namespaces that have been
 	// watched.
 	faults  map[string]error
@@ -58,8 +52,7 @@ func NewSecrets(client corev1client.SecretsGetter, namespaces []string, log logr
 	return &Secrets{
 		client: client, namespaces: namespaces, log: log,
 		onChange: func(types.NamespacedName, string) {}, onGap: func() {},
-		positions: map[string]string{},
-		faults:    map[string]error{}, started: map[string]bool{}, ready: make(chan struct{}),
+		faults: map[string]error{}, started: map[string]bool{}, ready: make(chan struct{}),
 	}
 }
 
@@ -78,69 +71,19 @@ func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version stri
 	}
 }
 
-// Get returns the data of a Secret, which must not be changed, and its version. An error is from the API server or the
+// Get returns the data of a Secret, as the API server has it now, and its version. An error is from the API server or the
 // context, or reports that the time limit of one request was exceeded.
 func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
-	got, err := s.read(ctx, key, "")
-	return got.data, got.version, err
-}
-
-// latestSecret is a Secret as it was at asOf, the highest resource version for which that is certain: every write to
-// the Secret until asOf has at most the Secret's own resource version.
-type latestSecret struct {
-	data                           map[string][]byte
-	version, resourceVersion, asOf string
-}
-
-// reach records the position of a watch.
-func (s *Secrets) reach(namespace, position string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.positions[namespace] = position
-}
-
-// read is Get for a caller that knows a resource version of the source. The answer is of a moment after the request was
-// sent, so that all resource versions that were known before are older.
-func (s *Secrets) read(ctx context.Context, key types.NamespacedName, known string) (latestSecret, error) {
-	known = latest(known, s.position(key.Namespace))
-	secret, err := s.ask(ctx, key)
-	if err != nil {
-		return latestSecret{}, err
-	}
-	return latestSecret{secret.Data, version(secret), secret.ResourceVersion, latest(secret.ResourceVersion, known)}, nil
-}
-
-// Version returns the version of a Secret as the API server has it now, regardless of the watch; empty if there is no
-// Secret.
-func (s *Secrets) Version(ctx context.Context, key types.NamespacedName) (string, error) {
-	secret, err := s.ask(ctx, key)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	return version(secret), nil
-}
-
-func (s *Secrets) ask(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	secret, err := s.client.Secrets(key.Namespace).Get(limited, key.Name, metav1.GetOptions{})
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("reading secret %s: no answer within %s: %w", key, requestTimeout, err)
+	switch {
+	case err != nil && limited.Err() != nil && ctx.Err() == nil:
+		return nil, "", fmt.Errorf("reading secret %s: no answer within %s: %w", key, requestTimeout, err)
+	case err != nil:
+		return nil, "", err
 	}
-	return secret, err
-}
-
-// position returns the resource version up to which all changes in a namespace were reported.
-func (s *Secrets) position(namespace string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.namespaces[0] == metav1.NamespaceAll {
-		namespace = metav1.NamespaceAll
-	}
-	return s.positions[namespace]
+	return secret.Data, version(secret), nil
 }
 
 func version(secret *corev1.Secret) string { return string(secret.UID) + "/" + secret.ResourceVersion }
@@ -153,29 +96,10 @@ func (s *Secrets) changed(secret *corev1.Secret, version string) {
 	onChange(types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}, version)
 }
 
-// missed records that events may have been lost. Resource versions may have turned back meanwhile, with a restored
-// etcd.
+// missed reports that events may have been lost.
 func (s *Secrets) missed() {
 	s.mu.Lock()
-	s.positions = map[string]string{}
 	onGap := s.onGap
 	s.mu.Unlock()
 	onGap()
-}
-
-// notOlder reports whether a version is known to be at least as new as another one.
-func notOlder(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order >= 0
-}
-
-// latest returns the highest of some resource versions; those that cannot be compared do not count.
-func latest(versions ...string) string {
-	highest := ""
-	for _, v := range versions {
-		if notOlder(v, cmp.Or(highest, v)) {
-			highest = v
-		}
-	}
-	return highest
 }

@@ -110,38 +110,32 @@ func (s *Secrets) watch(ctx context.Context, namespace string) {
 			return func(atTimeout bool) { broken.Store(!atTimeout) }
 		},
 	}
-	cache.NewReflectorWithOptions(requests.ListWatch(), &corev1.Secret{}, &wordsOf{s, namespace}, cache.ReflectorOptions{
+	cache.NewReflectorWithOptions(requests.ListWatch(), &corev1.Secret{}, eventsOf{s}, cache.ReflectorOptions{
 		Name: "secrets", Backoff: &wait.Backoff{Duration: restartDelay},
 	}).RunWithContext(klog.NewContext(ctx, logr.Discard())) // Failed logs.
 }
 
-// wordsOf is the store of a namespace's reflector. It keeps nothing.
-type wordsOf struct {
-	*Secrets
-	namespace string
-}
+// eventsOf is the store of a reflector. It keeps nothing, and reports events.
+type eventsOf struct{ *Secrets }
 
 // Add implements cache.ReflectorStore.
-func (w *wordsOf) Add(object any) error { return w.Update(object) }
+func (w eventsOf) Add(object any) error { return w.Update(object) }
 
 // Update implements cache.ReflectorStore.
-func (w *wordsOf) Update(object any) error {
+func (w eventsOf) Update(object any) error {
 	secret := object.(*corev1.Secret)
 	w.changed(secret, version(secret))
 	return nil
 }
 
 // Delete implements cache.ReflectorStore.
-func (w *wordsOf) Delete(object any) error { w.changed(object.(*corev1.Secret), ""); return nil }
+func (w eventsOf) Delete(object any) error { w.changed(object.(*corev1.Secret), ""); return nil }
 
 // Replace implements cache.ReflectorStore: lists are empty.
-func (w *wordsOf) Replace([]any, string) error { return nil }
+func (w eventsOf) Replace([]any, string) error { return nil }
 
 // Resync implements cache.ReflectorStore.
-func (w *wordsOf) Resync() error { return nil }
-
-// UpdateResourceVersion implements cache.ResourceVersionUpdater.
-func (w *wordsOf) UpdateResourceVersion(position string) { w.reach(w.namespace, position) }
+func (w eventsOf) Resync() error { return nil }
 
 // now returns the present resource version of a namespace.
 func (s *Secrets) now(ctx context.Context, namespace string) (string, error) {
