@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/test/env/harness"
@@ -160,7 +161,9 @@ func (b *bench) isolated(ctx context.Context, s scenario) error {
 			return err
 		}
 		defer b.Stop()
-		if err := b.noteVersion(b.SeedREST); err != nil {
+		// The API server delays creations by two seconds while a CustomResourceDefinition is younger than that.
+		young := b.SeedClient.Create(ctx, harness.ManagedResource("default", "young", "young"), client.DryRunAll)
+		if err := errors.Join(young, b.noteVersion(b.SeedREST)); err != nil {
 			return err
 		}
 	}
