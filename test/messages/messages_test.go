@@ -68,22 +68,26 @@ func textsIn(path string) ([]string, error) {
 		return nil, err
 	}
 	var rows []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		selector, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok || texts[selector.Sel.Name] == "" {
-			return true
-		}
-		for _, argument := range call.Args {
+	add := func(kind string, sentences []ast.Expr) {
+		for _, sentence := range sentences {
 			// Keys of log lines, formats and reasons are no sentences.
-			if text := literal(argument); strings.Count(text, " ") > 1 {
-				row := fmt.Sprintf("| %s | %s |\n", texts[selector.Sel.Name], strings.ReplaceAll(text, "|", "\\|"))
+			if text := literal(sentence); strings.Count(text, " ") > 1 {
+				row := fmt.Sprintf("| %s | %s |\n", kind, strings.ReplaceAll(text, "|", "\\|"))
 				if !slices.Contains(rows, row) {
 					rows = append(rows, row)
 				}
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if selector, ok := n.Fun.(*ast.SelectorExpr); ok && texts[selector.Sel.Name] != "" {
+				add(texts[selector.Sel.Name], n.Args)
+			}
+		case *ast.ValueSpec: // A constant error.
+			if named, ok := n.Type.(*ast.Ident); ok && named.Name == "refusal" {
+				add("error", n.Values)
 			}
 		}
 		return true

@@ -2,7 +2,6 @@ package decode
 
 import (
 	stdjson "encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -11,11 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-var (
-	errKey      = errors.New("document has a mapping with a key that is no text, integer, number or boolean")
-	errSameKeys = errors.New(`document has a mapping with keys that are the same in JSON, as 1 and "1" are`)
-	errBinary   = errors.New("document has !!binary data that is not UTF-8; write text, in base64 where that is expected")
-	errNumber   = errors.New("document has a number that JSON does not have")
+// refusal is the reason why a value is not decoded. It has no text of a parser or a decompressor, which may quote
+// content of a Secret.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+const (
+	errBrotli      refusal = "brotli: the value is no Brotli stream, is cut off, or goes on after its end"
+	errBrotliEmpty refusal = "brotli: value is empty"
+	errNotUTF8     refusal = "document is not UTF-8"
+	errGoesOn      refusal = "document is followed by something that belongs to no document"
+	errKey         refusal = "document has a mapping with a key that is no text, integer, number or boolean"
+	errSameKeys    refusal = `document has a mapping with keys that are the same in JSON, as 1 and "1" are`
+	errBinary      refusal = "document has !!binary data that is not UTF-8; write text, in base64 where that is expected"
+	errNumber      refusal = "document has a number that JSON does not have"
+	errNoJSON      refusal = "document is not valid JSON"
+	errList        refusal = "document is a list, want a mapping"
+	errScalar      refusal = "document is a scalar, want a mapping"
 )
 
 // converter turns the values of the YAML parser into those of the same document in JSON. As mappings have no order, it

@@ -22,12 +22,6 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// No error below has any text of a parser or a decompressor: it may quote content of a Secret.
-var (
-	errBrotli      = errors.New("brotli: the value is no Brotli stream, is cut off, or goes on after its end")
-	errBrotliEmpty = errors.New("brotli: value is empty")
-)
-
 // buffers are reused for one value after the other.
 type buffers struct {
 	brotli brotli.Reader
@@ -387,10 +381,6 @@ func mayGoOn(part []byte) bool {
 	return false
 }
 
-var errNotUTF8 = errors.New("document is not UTF-8")
-
-var errGoesOn = errors.New("document is followed by something that belongs to no document")
-
 // checkSyntax refuses text that is no YAML, and more than one document with comments after it; the parser would
 // silently leave out the rest, such as one brace too many (MRB-1).
 func (p *part) checkSyntax() error {
@@ -416,7 +406,7 @@ func (*unread) UnmarshalYAML(func(any) error) error { return nil }
 func jsonDocument(raw []byte) document {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
-		return document{err: errors.New("document is not valid JSON")}
+		return document{err: errNoJSON}
 	}
 	return newDocument(value)
 }
@@ -431,8 +421,8 @@ func newDocument(value any) document {
 		}
 		return document{content: value}
 	case []any:
-		return document{err: errors.New("document is a list, want a mapping")}
+		return document{err: errList}
 	default:
-		return document{err: errors.New("document is a scalar, want a mapping")}
+		return document{err: errScalar}
 	}
 }
