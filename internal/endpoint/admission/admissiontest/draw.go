@@ -95,38 +95,3 @@ func addUnknown(rt *rapid.T, object map[string]any) {
 func Maybe(rt *rapid.T, into map[string]any, key string, values ...any) {
 	maybe(rt, into, key, values...)
 }
-
-// fiveContainers is the JSON of a Pod as components have them, with five containers, changed.
-func fiveContainers(change func(pod map[string]any)) []byte {
-	containers := make([]any, 5)
-	for i := range containers {
-		containers[i] = map[string]any{
-			"name": fmt.Sprintf("container-%d", i), "image": "registry.local/component:v1.2.3", "imagePullPolicy": "IfNotPresent",
-			"args":         []any{"--config=/etc/component/config.yaml", "--kubeconfig=/var/run/secrets/kubeconfig", "--v=2"},
-			"env":          []any{map[string]any{"name": "NAME", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}}, map[string]any{"name": "A", "value": "b"}},
-			"ports":        []any{map[string]any{"name": "metrics", "containerPort": 8080 + i, "protocol": "TCP"}},
-			"resources":    map[string]any{"requests": map[string]any{"cpu": "50m", "memory": "64Mi"}, "limits": map[string]any{"memory": "256Mi"}},
-			"volumeMounts": []any{map[string]any{"name": "config", "mountPath": "/etc/component"}},
-			"livenessProbe": map[string]any{
-				"httpGet": map[string]any{"path": "/healthz", "port": 8081, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3,
-			},
-			"securityContext": map[string]any{"allowPrivilegeEscalation": false}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-		}
-	}
-	pod := map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"generateName": "component-7d4b9c-", "namespace": "n", "labels": map[string]any{"app": "component", "pod-template-hash": "7d4b9c"}, "annotations": map[string]any{"checksum/config": "0123456789abcdef"}},
-		"spec": map[string]any{
-			"containers": containers, "volumes": []any{map[string]any{"name": "config", "configMap": map[string]any{"name": "component-config"}}},
-			"serviceAccountName": "component", "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "priorityClassName": "system", "terminationGracePeriodSeconds": 30,
-		},
-	}
-	if change != nil {
-		change(pod)
-	}
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		panic(err)
-	}
-	return raw
-}

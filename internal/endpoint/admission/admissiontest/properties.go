@@ -185,21 +185,6 @@ func (l Objects) Fuzz(f *testing.F) {
 	})
 }
 
-// Benchmark measures a webhook, without TLS and HTTP, with an object that it changes.
-func (l Objects) Benchmark(b *testing.B, object []byte) {
-	b.Helper()
-	if response := l.ask(admissionv1.Create, object); !response.Allowed || response.Patch == nil {
-		b.Fatalf("the object is not changed: %+v", response.Result)
-	}
-	h := admission.New(admission.Options{Decide: l.Decide, Log: logr.Discard()})
-	request := l.request(admissionv1.Create, object)
-	b.SetBytes(int64(len(object)))
-	b.ReportAllocs()
-	for b.Loop() {
-		h.Respond(b.Context(), request)
-	}
-}
-
 // request is one about an object in the namespace "n".
 func (l Objects) request(operation admissionv1.Operation, object []byte) *admissionv1.AdmissionRequest {
 	var said struct {
