@@ -17,13 +17,13 @@ func TestExistenceIsReadForRefusedCreations(t *testing.T) {
 		code     int32
 		reads    int
 	}{
-		"RES-2/a refused creation":            {"G CREATE backupentries n/x", nil, 409, 1},
-		"RES-2/a refused creation, not there": {"G CREATE backupentries n/y", nil, 403, 1},
-		"RES-2/another operation":             {"G CONNECT backupentries n/x", nil, 400, 0},
-		"RES-2/the name is to be generated":   {"G CREATE seeds", nil, 403, 0},
-		"RES-2/no resource is named":          {"G CREATE backupentries n/x", func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "" }, 400, 0},
-		"RES-2/an extension":                  {"E CREATE backupentries n/x", nil, 409, 1},
-		"RES-2/a Bastion, not there":          {"G CREATE bastions n/x", nil, 403, 1},
+		"RES-2/a refused creation":            {"gardenlet CREATE backupentries n/x", nil, 409, 1},
+		"RES-2/a refused creation, not there": {"gardenlet CREATE backupentries n/y", nil, 403, 1},
+		"RES-2/another operation":             {"gardenlet CONNECT backupentries n/x", nil, 400, 0},
+		"RES-2/the name is to be generated":   {"gardenlet CREATE seeds", nil, 403, 0},
+		"RES-2/no resource is named":          {"gardenlet CREATE backupentries n/x", func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "" }, 400, 0},
+		"RES-2/an extension":                  {"extension CREATE backupentries n/x", nil, 409, 1},
+		"RES-2/a Bastion, not there":          {"gardenlet CREATE bastions n/x", nil, 403, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reader := &counting{garden: there}

@@ -106,7 +106,7 @@ type decide = func(context.Context, *admissionv1.AdmissionRequest) error
 func neverAllowedUnread(t *testing.T, read []string, g garden, question, object string, with func(garden) *Handler, of func(*Handler) decide) {
 	t.Helper()
 	for _, key := range read {
-		if strings.HasPrefix(question, "G CREATE secrets") && strings.HasPrefix(key, "shoots ") && len(read) == 2 && strings.HasPrefix(read[0], "shoots ") {
+		if strings.HasPrefix(question, "gardenlet CREATE secrets") && strings.HasPrefix(key, "shoots ") && len(read) == 2 && strings.HasPrefix(read[0], "shoots ") {
 			continue // One of two Shoots that name the Secret for their backups is enough (RES-33).
 		}
 		broken := maps.Clone(g)
@@ -164,9 +164,9 @@ func graphBy(t *testing.T, g garden, table relation.Table, schema graph.Schema) 
 }
 
 var clients = map[string]authenticationv1.UserInfo{
-	"G": {Username: "gardener.cloud:system:seed:seed", Groups: []string{"gardener.cloud:system:seeds"}},
-	"E": {Username: "system:serviceaccount:seed-seed:extension-provider-local", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-seed"}},
-	"O": {Username: "foo"},
+	"gardenlet": {Username: "gardener.cloud:system:seed:seed", Groups: []string{"gardener.cloud:system:seeds"}},
+	"extension": {Username: "system:serviceaccount:seed-seed:extension-provider-local", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-seed"}},
+	"other":     {Username: "foo"},
 }
 
 var apiGroups = map[string]string{
@@ -174,11 +174,20 @@ var apiGroups = map[string]string{
 	"secrets": "", "serviceaccounts": "", "bastions": "operations.gardener.cloud", "gardenlets": "seedmanagement.gardener.cloud",
 }
 
+// bySelfHostedShoot reports whether the client of a question is one of a self-hosted shoot.
+func bySelfHostedShoot(question string) bool {
+	return strings.HasPrefix(question, "shoot-") || strings.HasPrefix(question, "gardenadm")
+}
+
 // ask reads "<client> <OPERATION> <resource> [namespace/]name", with the object as YAML.
 func ask(t *testing.T, text, object string) *admissionv1.AdmissionRequest {
 	t.Helper()
 	words := strings.Fields(text + " ")
-	r := &admissionv1.AdmissionRequest{UserInfo: clients[words[0]], Operation: admissionv1.Operation(words[1])}
+	client, known := clients[words[0]]
+	if !known {
+		t.Fatalf("%q begins with no client", text)
+	}
+	r := &admissionv1.AdmissionRequest{UserInfo: client, Operation: admissionv1.Operation(words[1])}
 	if len(words) > 2 {
 		group, known := apiGroups[words[2]]
 		if !known {
@@ -246,17 +255,17 @@ func TestFrame(t *testing.T) {
 		question, object string
 		want             string
 	}{
-		"CT-RES-1/RES-1, no client of a seed":       {nil, "O CREATE shoots n/x", "{}", "allowed"},
-		"ID-8/no client of a seed":                  {nil, "O CREATE bastions n/x", on("other"), "allowed"},
-		"ID-7/BH-SR-2, a client of a seed":          {nil, "G CREATE bastions n/x", on("other"), `403 object does not belong to seed "seed"`},
-		"CT-RES-1/RES-4, no resource":               {nil, "G CREATE", "{}", `400 unexpected resource: ""`},
-		"D-6/RES-3, another resource":               {nil, "G CREATE quotas n/x", "{}", `400 unexpected resource: "quotas.core.gardener.cloud"`},
-		"CT-RES-2/RES-2, it exists":                 {garden{"backupentries n/x": "{}"}, "G CREATE backupentries n/x", "{}", `409 backupentries.core.gardener.cloud "x" already exists`},
-		"RES-2/what is admitted is not asked about": {garden{"bastions n/x": "{}"}, "G CREATE bastions n/x", on("seed"), "allowed"},
-		"RES-2/it exists and is not even readable":  {garden{"secrets kube-system/bootstrap-token-abcdef": "{}"}, "G CREATE secrets kube-system/bootstrap-token-abcdef", "{type: bootstrap.kubernetes.io/token, data: {auth-extra-groups: eA==}}", `409 secrets "bootstrap-token-abcdef" already exists`},
-		"RES-2/an error is no refusal":              {garden{"shoots n/s": "error", "configmaps n/s.ca-cluster": "{}"}, "G CREATE configmaps n/s.ca-cluster", "{}", "500 fake-err"},
-		"CT-RES-2/RES-2, it cannot be read":         {garden{"backupentries n/x": "error"}, "G CREATE backupentries n/x", "{}", `403 object does not belong to seed "seed"`},
-		"CT-RES-17/RES-5, before the client's type": {nil, "E UPDATE certificatesigningrequests x", "{}", `400 unexpected operation: "UPDATE"`},
+		"CT-RES-1/RES-1, no client of a seed":       {nil, "other CREATE shoots n/x", "{}", "allowed"},
+		"ID-8/no client of a seed":                  {nil, "other CREATE bastions n/x", on("other"), "allowed"},
+		"ID-7/BH-SR-2, a client of a seed":          {nil, "gardenlet CREATE bastions n/x", on("other"), `403 object does not belong to seed "seed"`},
+		"CT-RES-1/RES-4, no resource":               {nil, "gardenlet CREATE", "{}", `400 unexpected resource: ""`},
+		"D-6/RES-3, another resource":               {nil, "gardenlet CREATE quotas n/x", "{}", `400 unexpected resource: "quotas.core.gardener.cloud"`},
+		"CT-RES-2/RES-2, it exists":                 {garden{"backupentries n/x": "{}"}, "gardenlet CREATE backupentries n/x", "{}", `409 backupentries.core.gardener.cloud "x" already exists`},
+		"RES-2/what is admitted is not asked about": {garden{"bastions n/x": "{}"}, "gardenlet CREATE bastions n/x", on("seed"), "allowed"},
+		"RES-2/it exists and is not even readable":  {garden{"secrets kube-system/bootstrap-token-abcdef": "{}"}, "gardenlet CREATE secrets kube-system/bootstrap-token-abcdef", "{type: bootstrap.kubernetes.io/token, data: {auth-extra-groups: eA==}}", `409 secrets "bootstrap-token-abcdef" already exists`},
+		"RES-2/an error is no refusal":              {garden{"shoots n/s": "error", "configmaps n/s.ca-cluster": "{}"}, "gardenlet CREATE configmaps n/s.ca-cluster", "{}", "500 fake-err"},
+		"CT-RES-2/RES-2, it cannot be read":         {garden{"backupentries n/x": "error"}, "gardenlet CREATE backupentries n/x", "{}", `403 object does not belong to seed "seed"`},
+		"CT-RES-17/RES-5, before the client's type": {nil, "extension UPDATE certificatesigningrequests x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decided(t, c.garden, c.question, c.object); got != c.want {
@@ -270,7 +279,7 @@ func TestFrame(t *testing.T) {
 				continue
 			}
 			want := fmt.Sprintf("400 unexpected operation: %q", operation)
-			if got := decided(t, nil, fmt.Sprintf("G %s %s n/x", operation, resource.Resource), "{}"); got != want {
+			if got := decided(t, nil, fmt.Sprintf("gardenlet %s %s n/x", operation, resource.Resource), "{}"); got != want {
 				t.Errorf("CT-RES-3: %s: got %s, want %s", resource, got, want)
 			}
 		}
@@ -279,7 +288,7 @@ func TestFrame(t *testing.T) {
 		"backupbuckets x", "backupentries n/x", "bastions n/x", "certificatesigningrequests x", "clusterrolebindings x", "shootstates n/x",
 		"secrets gardener-system-shoot-issuer/x", "secrets kube-system/bootstrap-token-x",
 	} {
-		if got := decided(t, nil, "G CREATE "+question, "{]"); !strings.HasPrefix(got, "400 couldn't get version/kind; json parse error: ") {
+		if got := decided(t, nil, "gardenlet CREATE "+question, "{]"); !strings.HasPrefix(got, "400 couldn't get version/kind; json parse error: ") {
 			t.Errorf("CT-RES-4, RES-6: %s: got %s", question, got)
 		}
 	}
@@ -307,81 +316,81 @@ func TestRules(t *testing.T) {
 		question, object string
 		want             string
 	}{
-		"CT-RES-5/RES-28, no shoot":            {nil, "G CREATE shootstates n/foo", "{}", `500 shoots.core.gardener.cloud "foo" not found`},
-		"CT-RES-5/RES-28, no seed":             {garden{"shoots n/foo": "{}"}, "G CREATE shootstates n/foo", "{}", belongs},
-		"CT-RES-5/RES-28, another seed":        {garden{"shoots n/foo": on("x")}, "G CREATE shootstates n/foo", "{}", belongs},
-		"CT-RES-5/RES-28, spec":                {garden{"shoots n/foo": on("seed")}, "G CREATE shootstates n/foo", "{}", "allowed"},
-		"CT-RES-5/RES-28, status":              {garden{"shoots n/foo": "{spec: {seedName: x}, status: {seedName: seed}}"}, "E CREATE shootstates n/foo", "{}", "allowed"},
-		"CT-RES-6/RES-11, no seed":             {nil, "G CREATE backupbuckets x", "{}", belongs},
-		"CT-RES-6/RES-11, another seed":        {nil, "G CREATE backupbuckets x", on("x"), belongs},
-		"CT-RES-6/RES-11, own":                 {nil, "G CREATE backupbuckets x", on("seed"), "allowed"},
-		"CT-RES-6/RES-12, no seed":             {nil, "G DELETE backupbuckets x", "null", `500 seeds.core.gardener.cloud "seed" not found`},
-		"CT-RES-6/RES-12, another bucket":      {garden{"seeds seed": "{metadata: {uid: u}}"}, "G DELETE backupbuckets x", "null", "403 cannot delete unrelated BackupBucket"},
-		"CT-RES-6/RES-12, all of them":         {garden{"seeds seed": "{}"}, "G DELETE backupbuckets", "null", "403 cannot delete unrelated BackupBucket"},
-		"CT-RES-6/RES-12, own":                 {garden{"seeds seed": "{metadata: {uid: x}}"}, "G DELETE backupbuckets x", "null", "allowed"},
-		"CT-RES-7/RES-7, RES-13, another seed": {nil, "G CREATE backupentries n/e", on("x"), belongs},
-		"CT-RES-7/RES-13, no bucket":           {nil, "G CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", `500 backupbuckets.core.gardener.cloud "b" not found`},
-		"CT-RES-7/RES-13, bucket, no seed":     {garden{"backupbuckets b": "{}"}, "G CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", belongs},
-		"CT-RES-7/RES-13, bucket elsewhere":    {garden{"backupbuckets b": on("x")}, "G CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", belongs},
-		"CT-RES-7/RES-13, own":                 {garden{"backupbuckets b": on("seed")}, "G CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", "allowed"},
-		"CT-RES-7/RES-14, no shoot":            {nil, "G CREATE backupentries n/source-e", source, `500 shoots.core.gardener.cloud "s" not found`},
-		"CT-RES-7/RES-14, nothing is done":     {garden{"shoots n/s": on("seed")}, "G CREATE backupentries n/source-e", source, "403 creation of source BackupEntry is only allowed during shoot Restore operation (shoot: s)"},
-		"CT-RES-7/RES-14, migrates":            {garden{"shoots n/s": "{status: {lastOperation: {type: Migrate, state: Processing}}}"}, "G CREATE backupentries n/source-e", source, "403 creation of source BackupEntry is only allowed during shoot Restore operation (shoot: s)"},
-		"CT-RES-7/RES-14, restored":            {garden{"shoots n/s": "{status: {lastOperation: {type: Restore, state: Succeeded}}}"}, "G CREATE backupentries n/source-e", source, "403 creation of source BackupEntry is only allowed during shoot Restore operation (shoot: s)"},
-		"CT-RES-7/RES-14, no original":         {garden{"shoots n/s": restoring}, "G CREATE backupentries n/source-e", source, `403 could not find original BackupEntry e: backupentries.core.gardener.cloud "e" not found`},
-		"CT-RES-7/RES-14, unreadable":          {garden{"shoots n/s": restoring, "backupentries n/e": "error"}, "G CREATE backupentries n/source-e", source, "500 fake-err"},
-		"CT-RES-7/RES-14, other spec":          {garden{"shoots n/s": restoring, "backupentries n/e": "{spec: {seedName: seed, bucketName: b, more: 2}}"}, "G CREATE backupentries n/source-e", source, "403 specification of source BackupEntry must equal specification of original BackupEntry e"},
-		"CT-RES-7/RES-14, same spec":           {garden{"shoots n/s": restoring, "backupentries n/e": "{spec: {more: 1, bucketName: b, seedName: seed}}"}, "G CREATE backupentries n/source-e", source, "allowed"},
-		"CT-RES-8/RES-15, own":                 {nil, "G CREATE bastions n/b", on("seed"), "allowed"},
-		"CT-RES-8/RES-15, another":             {nil, "G CREATE bastions n/b", on("x"), belongs},
-		"CT-RES-9/RES-23, create":              {nil, "G CREATE seeds seed", "{}", "allowed"},
-		"CT-RES-9/RES-23, generated name":      {nil, "G CREATE seeds", "{}", belongs},
-		"CT-RES-9/RES-23, update":              {nil, "G UPDATE seeds seed", "{}", "allowed"},
-		"CT-RES-9/RES-23, another":             {nil, "G UPDATE seeds x", "{}", belongs},
-		"CT-RES-9/RES-24, own":                 {nil, "G DELETE seeds seed", "null", "allowed"},
-		"CT-RES-9/RES-24, no ManagedSeed":      {nil, "G DELETE seeds m", "null", belongs},
-		"CT-RES-9/RES-24, all of them":         {nil, "G DELETE seeds", "null", belongs},
-		"CT-RES-9/RES-24, unreadable":          {garden{"managedseeds garden/m": "error"}, "G DELETE seeds m", "null", "500 fake-err"},
-		"CT-RES-9/RES-24, not deleted":         {managed, "G DELETE seeds m", "null", "403 object can only be deleted if corresponding ManagedSeed has a deletion timestamp"},
-		"CT-RES-9/RES-24, no shoot":            {garden{"managedseeds garden/m": "{metadata: {deletionTimestamp: 2026-11-21T11:00:00Z}}"}, "G DELETE seeds m", "null", belongs},
-		"CT-RES-9/RES-24, shoot is gone":       {garden{"managedseeds garden/m": deleted}, "G DELETE seeds m", "null", `500 shoots.core.gardener.cloud "s" not found`},
-		"CT-RES-9/RES-24, shoot elsewhere":     {garden{"managedseeds garden/m": deleted, "shoots garden/s": on("x")}, "G DELETE seeds m", "null", belongs},
-		"CT-RES-9/RES-24, own shoot":           {garden{"managedseeds garden/m": deleted, "shoots garden/s": on("seed")}, "G DELETE seeds m", "null", "allowed"},
-		"CT-RES-16/RES-18, another name":       {nil, "G CREATE configmaps n/x", "{}", belongs},
-		"CT-RES-16/RES-18, no shoot":           {nil, "G CREATE configmaps n/s.ca-cluster", "{}", `403 shoots.core.gardener.cloud "s" not found`},
-		"CT-RES-16/RES-18, unreadable":         {garden{"shoots n/s": "error"}, "G CREATE configmaps n/s.ca-cluster", "{}", "500 fake-err"},
-		"CT-RES-16/RES-18, elsewhere":          {garden{"shoots n/s": on("x")}, "G CREATE configmaps n/s.ca-kubelet", "{}", belongs},
-		"CT-RES-16/RES-18, own":                {garden{"shoots n/s": on("seed")}, "G CREATE configmaps n/s.ca-kubelet", "{}", "allowed"},
-		"CT-RES-16/RES-20, own":                {garden{"shoots n/s": on("seed")}, "G CREATE internalsecrets n/s.ca-client", "{}", "allowed"},
-		"CT-RES-16/RES-20, another name":       {nil, "G CREATE internalsecrets n/s.ca-cluster", "{}", belongs},
-		"CT-RES-17/RES-16, usages":             {nil, "G CREATE certificatesigningrequests x", csr("seed", "server auth"), "403 can only create CSRs for seed clusters: key usages are not set to [key encipherment digital signature client auth]"},
-		"CT-RES-17/RES-16, another seed":       {nil, "G CREATE certificatesigningrequests x", csr("x", usages), belongs},
-		"RES-16/CT-ID-1, own":                  {nil, "G CREATE certificatesigningrequests x", csr("seed", usages), "allowed"},
-		"CT-RES-17/RES-16, extension":          {nil, "E CREATE certificatesigningrequests x", csr("seed", usages), "403 extension client may not create CertificateSigningRequests"},
-		"RES-16/no request":                    {nil, "G CREATE certificatesigningrequests x", "{}", "400 PEM block type must be CERTIFICATE REQUEST"},
-		"CT-RES-18/RES-17, another name":       {nil, "G CREATE clusterrolebindings x", "{}", belongs},
-		"CT-RES-18/RES-17, another role":       {nil, "G CREATE clusterrolebindings " + bootstrapper, "{}", "403 can only bindings referring to the bootstrapper role"},
-		"CT-RES-18/RES-17, extension":          {nil, "E CREATE clusterrolebindings " + bootstrapper, "{}", "403 extension client may not create ClusterRoleBindings"},
-		"CT-RES-18/RES-17, no ManagedSeed":     {nil, "G CREATE clusterrolebindings " + bootstrapper, binding(account), `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
-		"B/RES-17, no subject":                 {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
-		"B/RES-17, one subject too many":       {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(account, account), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
-		"CT-RES-18/RES-17, allowed":            {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(account), "allowed"},
-		"B/RES-17, another subject":            {managed, "G CREATE clusterrolebindings " + bootstrapper, binding(map[string]any{"kind": "User", "name": "u"}), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
-		"CT-RES-19/RES-19, namespace":          {nil, "G CREATE gardenlets n/seed", "{}", `400 object must be in namespace: "garden"`},
-		"CT-RES-19/RES-19, another":            {nil, "G CREATE gardenlets garden/x", "{}", belongs},
-		"CT-RES-19/RES-19, own":                {nil, "G CREATE gardenlets garden/seed", "{}", "allowed"},
-		"CT-RES-20/RES-21, another":            {nil, "G CREATE leases gardener-system-seed-lease/x", "{}", belongs},
-		"CT-RES-20/RES-21, own":                {nil, "G CREATE leases gardener-system-seed-lease/seed", "{}", "allowed"},
-		"CT-RES-20/RES-21, election":           {nil, "G CREATE leases n/gardenlet-leader-election", "{}", "allowed"},
-		"CT-RES-20/RES-21, elsewhere":          {nil, "G CREATE leases n/x", "{}", belongs},
-		"CT-RES-20/BH-SR-6, extension 1":       {nil, "E CREATE leases n/gardenlet-leader-election", "{}", `403 extension client can only create leases in the namespace for seed "seed"`},
-		"CT-RES-20/BH-SR-6, extension 2":       {nil, "E CREATE leases gardener-system-seed-lease/seed", "{}", `403 extension client can only create leases in the namespace for seed "seed"`},
-		"CT-RES-20/BH-SR-6, extension 3":       {nil, "E CREATE leases seed-seed/anything", "{}", "allowed"},
-		"CT-RES-21/RES-25, own namespace":      {nil, "G CREATE serviceaccounts seed-seed/x", "{}", "allowed"},
-		"CT-RES-21/RES-25, bootstrap first":    {nil, "G CREATE serviceaccounts seed-seed/gardenlet-bootstrap-x", "{}", `403 managedseeds.seedmanagement.gardener.cloud "x" not found`},
-		"CT-RES-21/RES-25, bootstrap":          {managed, "G CREATE serviceaccounts garden/gardenlet-bootstrap-m", "{}", "allowed"},
-		"CT-RES-21/RES-25, elsewhere":          {nil, "G CREATE serviceaccounts n/x", "{}", belongs},
-		"CT-RES-21/RES-25, extension":          {nil, "E CREATE serviceaccounts seed-seed/x", "{}", "403 extension client may not create ServiceAccounts"},
+		"CT-RES-5/RES-28, no shoot":            {nil, "gardenlet CREATE shootstates n/foo", "{}", `500 shoots.core.gardener.cloud "foo" not found`},
+		"CT-RES-5/RES-28, no seed":             {garden{"shoots n/foo": "{}"}, "gardenlet CREATE shootstates n/foo", "{}", belongs},
+		"CT-RES-5/RES-28, another seed":        {garden{"shoots n/foo": on("x")}, "gardenlet CREATE shootstates n/foo", "{}", belongs},
+		"CT-RES-5/RES-28, spec":                {garden{"shoots n/foo": on("seed")}, "gardenlet CREATE shootstates n/foo", "{}", "allowed"},
+		"CT-RES-5/RES-28, status":              {garden{"shoots n/foo": "{spec: {seedName: x}, status: {seedName: seed}}"}, "extension CREATE shootstates n/foo", "{}", "allowed"},
+		"CT-RES-6/RES-11, no seed":             {nil, "gardenlet CREATE backupbuckets x", "{}", belongs},
+		"CT-RES-6/RES-11, another seed":        {nil, "gardenlet CREATE backupbuckets x", on("x"), belongs},
+		"CT-RES-6/RES-11, own":                 {nil, "gardenlet CREATE backupbuckets x", on("seed"), "allowed"},
+		"CT-RES-6/RES-12, no seed":             {nil, "gardenlet DELETE backupbuckets x", "null", `500 seeds.core.gardener.cloud "seed" not found`},
+		"CT-RES-6/RES-12, another bucket":      {garden{"seeds seed": "{metadata: {uid: u}}"}, "gardenlet DELETE backupbuckets x", "null", "403 cannot delete unrelated BackupBucket"},
+		"CT-RES-6/RES-12, all of them":         {garden{"seeds seed": "{}"}, "gardenlet DELETE backupbuckets", "null", "403 cannot delete unrelated BackupBucket"},
+		"CT-RES-6/RES-12, own":                 {garden{"seeds seed": "{metadata: {uid: x}}"}, "gardenlet DELETE backupbuckets x", "null", "allowed"},
+		"CT-RES-7/RES-7, RES-13, another seed": {nil, "gardenlet CREATE backupentries n/e", on("x"), belongs},
+		"CT-RES-7/RES-13, no bucket":           {nil, "gardenlet CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", `500 backupbuckets.core.gardener.cloud "b" not found`},
+		"CT-RES-7/RES-13, bucket, no seed":     {garden{"backupbuckets b": "{}"}, "gardenlet CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", belongs},
+		"CT-RES-7/RES-13, bucket elsewhere":    {garden{"backupbuckets b": on("x")}, "gardenlet CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", belongs},
+		"CT-RES-7/RES-13, own":                 {garden{"backupbuckets b": on("seed")}, "gardenlet CREATE backupentries n/e", "{spec: {seedName: seed, bucketName: b}}", "allowed"},
+		"CT-RES-7/RES-14, no shoot":            {nil, "gardenlet CREATE backupentries n/source-e", source, `500 shoots.core.gardener.cloud "s" not found`},
+		"CT-RES-7/RES-14, nothing is done":     {garden{"shoots n/s": on("seed")}, "gardenlet CREATE backupentries n/source-e", source, "403 creation of source BackupEntry is only allowed during shoot Restore operation (shoot: s)"},
+		"CT-RES-7/RES-14, migrates":            {garden{"shoots n/s": "{status: {lastOperation: {type: Migrate, state: Processing}}}"}, "gardenlet CREATE backupentries n/source-e", source, "403 creation of source BackupEntry is only allowed during shoot Restore operation (shoot: s)"},
+		"CT-RES-7/RES-14, restored":            {garden{"shoots n/s": "{status: {lastOperation: {type: Restore, state: Succeeded}}}"}, "gardenlet CREATE backupentries n/source-e", source, "403 creation of source BackupEntry is only allowed during shoot Restore operation (shoot: s)"},
+		"CT-RES-7/RES-14, no original":         {garden{"shoots n/s": restoring}, "gardenlet CREATE backupentries n/source-e", source, `403 could not find original BackupEntry e: backupentries.core.gardener.cloud "e" not found`},
+		"CT-RES-7/RES-14, unreadable":          {garden{"shoots n/s": restoring, "backupentries n/e": "error"}, "gardenlet CREATE backupentries n/source-e", source, "500 fake-err"},
+		"CT-RES-7/RES-14, other spec":          {garden{"shoots n/s": restoring, "backupentries n/e": "{spec: {seedName: seed, bucketName: b, more: 2}}"}, "gardenlet CREATE backupentries n/source-e", source, "403 specification of source BackupEntry must equal specification of original BackupEntry e"},
+		"CT-RES-7/RES-14, same spec":           {garden{"shoots n/s": restoring, "backupentries n/e": "{spec: {more: 1, bucketName: b, seedName: seed}}"}, "gardenlet CREATE backupentries n/source-e", source, "allowed"},
+		"CT-RES-8/RES-15, own":                 {nil, "gardenlet CREATE bastions n/b", on("seed"), "allowed"},
+		"CT-RES-8/RES-15, another":             {nil, "gardenlet CREATE bastions n/b", on("x"), belongs},
+		"CT-RES-9/RES-23, create":              {nil, "gardenlet CREATE seeds seed", "{}", "allowed"},
+		"CT-RES-9/RES-23, generated name":      {nil, "gardenlet CREATE seeds", "{}", belongs},
+		"CT-RES-9/RES-23, update":              {nil, "gardenlet UPDATE seeds seed", "{}", "allowed"},
+		"CT-RES-9/RES-23, another":             {nil, "gardenlet UPDATE seeds x", "{}", belongs},
+		"CT-RES-9/RES-24, own":                 {nil, "gardenlet DELETE seeds seed", "null", "allowed"},
+		"CT-RES-9/RES-24, no ManagedSeed":      {nil, "gardenlet DELETE seeds m", "null", belongs},
+		"CT-RES-9/RES-24, all of them":         {nil, "gardenlet DELETE seeds", "null", belongs},
+		"CT-RES-9/RES-24, unreadable":          {garden{"managedseeds garden/m": "error"}, "gardenlet DELETE seeds m", "null", "500 fake-err"},
+		"CT-RES-9/RES-24, not deleted":         {managed, "gardenlet DELETE seeds m", "null", "403 object can only be deleted if corresponding ManagedSeed has a deletion timestamp"},
+		"CT-RES-9/RES-24, no shoot":            {garden{"managedseeds garden/m": "{metadata: {deletionTimestamp: 2026-11-21T11:00:00Z}}"}, "gardenlet DELETE seeds m", "null", belongs},
+		"CT-RES-9/RES-24, shoot is gone":       {garden{"managedseeds garden/m": deleted}, "gardenlet DELETE seeds m", "null", `500 shoots.core.gardener.cloud "s" not found`},
+		"CT-RES-9/RES-24, shoot elsewhere":     {garden{"managedseeds garden/m": deleted, "shoots garden/s": on("x")}, "gardenlet DELETE seeds m", "null", belongs},
+		"CT-RES-9/RES-24, own shoot":           {garden{"managedseeds garden/m": deleted, "shoots garden/s": on("seed")}, "gardenlet DELETE seeds m", "null", "allowed"},
+		"CT-RES-16/RES-18, another name":       {nil, "gardenlet CREATE configmaps n/x", "{}", belongs},
+		"CT-RES-16/RES-18, no shoot":           {nil, "gardenlet CREATE configmaps n/s.ca-cluster", "{}", `403 shoots.core.gardener.cloud "s" not found`},
+		"CT-RES-16/RES-18, unreadable":         {garden{"shoots n/s": "error"}, "gardenlet CREATE configmaps n/s.ca-cluster", "{}", "500 fake-err"},
+		"CT-RES-16/RES-18, elsewhere":          {garden{"shoots n/s": on("x")}, "gardenlet CREATE configmaps n/s.ca-kubelet", "{}", belongs},
+		"CT-RES-16/RES-18, own":                {garden{"shoots n/s": on("seed")}, "gardenlet CREATE configmaps n/s.ca-kubelet", "{}", "allowed"},
+		"CT-RES-16/RES-20, own":                {garden{"shoots n/s": on("seed")}, "gardenlet CREATE internalsecrets n/s.ca-client", "{}", "allowed"},
+		"CT-RES-16/RES-20, another name":       {nil, "gardenlet CREATE internalsecrets n/s.ca-cluster", "{}", belongs},
+		"CT-RES-17/RES-16, usages":             {nil, "gardenlet CREATE certificatesigningrequests x", csr("seed", "server auth"), "403 can only create CSRs for seed clusters: key usages are not set to [key encipherment digital signature client auth]"},
+		"CT-RES-17/RES-16, another seed":       {nil, "gardenlet CREATE certificatesigningrequests x", csr("x", usages), belongs},
+		"RES-16/CT-ID-1, own":                  {nil, "gardenlet CREATE certificatesigningrequests x", csr("seed", usages), "allowed"},
+		"CT-RES-17/RES-16, extension":          {nil, "extension CREATE certificatesigningrequests x", csr("seed", usages), "403 extension client may not create CertificateSigningRequests"},
+		"RES-16/no request":                    {nil, "gardenlet CREATE certificatesigningrequests x", "{}", "400 PEM block type must be CERTIFICATE REQUEST"},
+		"CT-RES-18/RES-17, another name":       {nil, "gardenlet CREATE clusterrolebindings x", "{}", belongs},
+		"CT-RES-18/RES-17, another role":       {nil, "gardenlet CREATE clusterrolebindings " + bootstrapper, "{}", "403 can only bindings referring to the bootstrapper role"},
+		"CT-RES-18/RES-17, extension":          {nil, "extension CREATE clusterrolebindings " + bootstrapper, "{}", "403 extension client may not create ClusterRoleBindings"},
+		"CT-RES-18/RES-17, no ManagedSeed":     {nil, "gardenlet CREATE clusterrolebindings " + bootstrapper, binding(account), `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
+		"B/RES-17, no subject":                 {managed, "gardenlet CREATE clusterrolebindings " + bootstrapper, binding(), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
+		"B/RES-17, one subject too many":       {managed, "gardenlet CREATE clusterrolebindings " + bootstrapper, binding(account, account), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
+		"CT-RES-18/RES-17, allowed":            {managed, "gardenlet CREATE clusterrolebindings " + bootstrapper, binding(account), "allowed"},
+		"B/RES-17, another subject":            {managed, "gardenlet CREATE clusterrolebindings " + bootstrapper, binding(map[string]any{"kind": "User", "name": "u"}), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m"},
+		"CT-RES-19/RES-19, namespace":          {nil, "gardenlet CREATE gardenlets n/seed", "{}", `400 object must be in namespace: "garden"`},
+		"CT-RES-19/RES-19, another":            {nil, "gardenlet CREATE gardenlets garden/x", "{}", belongs},
+		"CT-RES-19/RES-19, own":                {nil, "gardenlet CREATE gardenlets garden/seed", "{}", "allowed"},
+		"CT-RES-20/RES-21, another":            {nil, "gardenlet CREATE leases gardener-system-seed-lease/x", "{}", belongs},
+		"CT-RES-20/RES-21, own":                {nil, "gardenlet CREATE leases gardener-system-seed-lease/seed", "{}", "allowed"},
+		"CT-RES-20/RES-21, election":           {nil, "gardenlet CREATE leases n/gardenlet-leader-election", "{}", "allowed"},
+		"CT-RES-20/RES-21, elsewhere":          {nil, "gardenlet CREATE leases n/x", "{}", belongs},
+		"CT-RES-20/BH-SR-6, extension 1":       {nil, "extension CREATE leases n/gardenlet-leader-election", "{}", `403 extension client can only create leases in the namespace for seed "seed"`},
+		"CT-RES-20/BH-SR-6, extension 2":       {nil, "extension CREATE leases gardener-system-seed-lease/seed", "{}", `403 extension client can only create leases in the namespace for seed "seed"`},
+		"CT-RES-20/BH-SR-6, extension 3":       {nil, "extension CREATE leases seed-seed/anything", "{}", "allowed"},
+		"CT-RES-21/RES-25, own namespace":      {nil, "gardenlet CREATE serviceaccounts seed-seed/x", "{}", "allowed"},
+		"CT-RES-21/RES-25, bootstrap first":    {nil, "gardenlet CREATE serviceaccounts seed-seed/gardenlet-bootstrap-x", "{}", `403 managedseeds.seedmanagement.gardener.cloud "x" not found`},
+		"CT-RES-21/RES-25, bootstrap":          {managed, "gardenlet CREATE serviceaccounts garden/gardenlet-bootstrap-m", "{}", "allowed"},
+		"CT-RES-21/RES-25, elsewhere":          {nil, "gardenlet CREATE serviceaccounts n/x", "{}", belongs},
+		"CT-RES-21/RES-25, extension":          {nil, "extension CREATE serviceaccounts seed-seed/x", "{}", "403 extension client may not create ServiceAccounts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decided(t, c.garden, c.question, c.object); got != c.want {
@@ -421,8 +430,8 @@ func TestSecrets(t *testing.T) {
 	backupOf := func(shoot string) string {
 		return text(managedSeed(shoot).SeedSpec("backup.credentialsRef", builders.Ref("Secret", "ns/b")))
 	}
-	const issuerSecret, tokenSecret = "G CREATE secrets gardener-system-shoot-issuer/dev--u", "G CREATE secrets kube-system/bootstrap-token-abcdef"
-	const extensionsToken = "E CREATE secrets kube-system/bootstrap-token-abcdef"
+	const issuerSecret, tokenSecret = "gardenlet CREATE secrets gardener-system-shoot-issuer/dev--u", "gardenlet CREATE secrets kube-system/bootstrap-token-abcdef"
+	const extensionsToken = "extension CREATE secrets kube-system/bootstrap-token-abcdef"
 	const ofAccount = "{type: kubernetes.io/service-account-token, metadata: {annotations: {kubernetes.io/service-account.name: robot}}}"
 	const accountRefused = `403 clients of seeds and shoots may not create Secrets of type "kubernetes.io/service-account-token"`
 	for name, c := range map[string]struct {
@@ -430,17 +439,17 @@ func TestSecrets(t *testing.T) {
 		question, object string
 		want             string
 	}{
-		"CT-RES-10/RES-33, unrelated":         {nil, "G CREATE secrets n/x", "{}", belongs},
-		"CT-RES-10/RES-22, RES-29, no bucket": {nil, "G CREATE secrets garden/generated-bucket-x", "{}", `403 backupbuckets.core.gardener.cloud "x" not found`},
-		"CT-RES-10/RES-29, unreadable":        {garden{"backupbuckets x": "error"}, "G CREATE secrets garden/generated-bucket-x", "{}", "500 fake-err"},
-		"CT-RES-10/RES-29, another seed":      {garden{"backupbuckets x": on("y")}, "G CREATE secrets garden/generated-bucket-x", "{}", belongs},
-		"CT-RES-10/RES-29, own":               {garden{"backupbuckets x": on("seed")}, "G CREATE secrets garden/generated-bucket-x", "{}", "allowed"},
-		"B/RES-29, another namespace":         {garden{"backupbuckets x": on("seed")}, "G CREATE secrets ns/generated-bucket-x", "{}", belongs},
-		"CT-RES-11/RES-30, no shoot":          {nil, "G CREATE secrets n/s.ssh-keypair", "{}", `403 shoots.core.gardener.cloud "s" not found`},
-		"CT-RES-11/RES-30, unreadable":        {garden{"shoots n/s": "error"}, "G CREATE secrets n/s.ssh-keypair.old", "{}", "500 fake-err"},
-		"CT-RES-11/RES-30, status counts not": {garden{"shoots n/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "G CREATE secrets n/s.monitoring", "{}", belongs},
-		"CT-RES-11/RES-30, own":               {garden{"shoots n/s": on("seed")}, "G CREATE secrets n/s.ca-cluster", "{}", "allowed"},
-		"CT-RES-11/RES-30, of old":            {garden{"shoots n/s": on("seed")}, "G CREATE secrets n/s.kubeconfig", "{}", "allowed"},
+		"CT-RES-10/RES-33, unrelated":         {nil, "gardenlet CREATE secrets n/x", "{}", belongs},
+		"CT-RES-10/RES-22, RES-29, no bucket": {nil, "gardenlet CREATE secrets garden/generated-bucket-x", "{}", `403 backupbuckets.core.gardener.cloud "x" not found`},
+		"CT-RES-10/RES-29, unreadable":        {garden{"backupbuckets x": "error"}, "gardenlet CREATE secrets garden/generated-bucket-x", "{}", "500 fake-err"},
+		"CT-RES-10/RES-29, another seed":      {garden{"backupbuckets x": on("y")}, "gardenlet CREATE secrets garden/generated-bucket-x", "{}", belongs},
+		"CT-RES-10/RES-29, own":               {garden{"backupbuckets x": on("seed")}, "gardenlet CREATE secrets garden/generated-bucket-x", "{}", "allowed"},
+		"B/RES-29, another namespace":         {garden{"backupbuckets x": on("seed")}, "gardenlet CREATE secrets ns/generated-bucket-x", "{}", belongs},
+		"CT-RES-11/RES-30, no shoot":          {nil, "gardenlet CREATE secrets n/s.ssh-keypair", "{}", `403 shoots.core.gardener.cloud "s" not found`},
+		"CT-RES-11/RES-30, unreadable":        {garden{"shoots n/s": "error"}, "gardenlet CREATE secrets n/s.ssh-keypair.old", "{}", "500 fake-err"},
+		"CT-RES-11/RES-30, status counts not": {garden{"shoots n/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "gardenlet CREATE secrets n/s.monitoring", "{}", belongs},
+		"CT-RES-11/RES-30, own":               {garden{"shoots n/s": on("seed")}, "gardenlet CREATE secrets n/s.ca-cluster", "{}", "allowed"},
+		"CT-RES-11/RES-30, of old":            {garden{"shoots n/s": on("seed")}, "gardenlet CREATE secrets n/s.kubeconfig", "{}", "allowed"},
 		"CT-RES-12/RES-31, label 1":           {nil, issuerSecret, text(builders.Secret("", "")), `422 label "shoot.gardener.cloud/name" is missing`},
 		"CT-RES-12/RES-31, label 2":           {nil, issuerSecret, text(builders.Secret("", "").Labelled("shoot.gardener.cloud/name", "s")), `422 label "shoot.gardener.cloud/namespace" is missing`},
 		"CT-RES-12/RES-31, label 3":           {nil, issuerSecret, issuer(), `422 label "discovery.gardener.cloud/public" is missing`},
@@ -452,7 +461,7 @@ func TestSecrets(t *testing.T) {
 		"D-10/RES-31, of old":                 {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(ofOld), "allowed"},
 		"B/RES-31, another name":              {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: dev}}}", "shoots ns/s": "{metadata: {uid: v}, spec: {seedName: seed}}"}, issuerSecret, issuer(public), belongs},
 		"B/RES-31, another project":           {garden{"namespaces ns": "{metadata: {labels: {project.gardener.cloud/name: other}}}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(public), belongs},
-		"B/RES-31, no project":                {garden{"namespaces ns": "{}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, "G CREATE secrets gardener-system-shoot-issuer/--u", issuer(public), belongs},
+		"B/RES-31, no project":                {garden{"namespaces ns": "{}", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, "gardenlet CREATE secrets gardener-system-shoot-issuer/--u", issuer(public), belongs},
 		"B/RES-31, namespace unreadable":      {garden{"namespaces ns": "error", "shoots ns/s": "{metadata: {uid: u}, spec: {seedName: seed}}"}, issuerSecret, issuer(public), "500 fake-err"},
 		"CT-RES-13/RES-32, type":              {nil, tokenSecret, "{type: Opaque}", `422 unexpected secret type: "Opaque"`},
 		"CT-RES-13/RES-32, authentication":    {nil, tokenSecret, text(token("").Without("data.usage-bootstrap-authentication")), `422 "usage-bootstrap-authentication" must be set to 'true'`},
@@ -467,7 +476,7 @@ func TestSecrets(t *testing.T) {
 		"CT-RES-13/RES-26, bootstrapped":      {with("seeds m", valid), tokenSecret, text(ofManagedSeed), "400 managed seed garden/m is already bootstrapped"},
 		"CT-RES-13/RES-26, no Seed":           {with(), tokenSecret, text(ofManagedSeed), "allowed"},
 		"RES-26/Seeds are not served":         {with("seeds m", "unserved"), tokenSecret, text(ofManagedSeed), "500 the server could not find the requested resource (get seeds.core.gardener.cloud m)"},
-		"RES-30/Shoots are not served":        {garden{"shoots n/s": "unserved"}, "G CREATE secrets n/s.monitoring", "{}", "500 the server could not find the requested resource (get shoots.core.gardener.cloud s)"},
+		"RES-30/Shoots are not served":        {garden{"shoots n/s": "unserved"}, "gardenlet CREATE secrets n/s.monitoring", "{}", "500 the server could not find the requested resource (get shoots.core.gardener.cloud s)"},
 		"CT-RES-13/RES-26, expired":           {with("seeds m", expired), tokenSecret, text(ofManagedSeed), "allowed"},
 		"CT-RES-13/RES-26, renews":            {with("seeds m", valid, "managedseeds garden/m", "{"+renews+", spec: {shoot: {name: s}}}"), tokenSecret, text(ofManagedSeed), "allowed"},
 		"RES-32/extension, ManagedSeed":       {with(), extensionsToken, text(ofManagedSeed), "403 extension client may not create bootstrap tokens"},
@@ -476,11 +485,11 @@ func TestSecrets(t *testing.T) {
 		"RES-32/extension, another's":         {with("shoots garden/s", on("x")), extensionsToken, text(ofManagedSeed), "403 extension client may not create bootstrap tokens"},
 		"RES-32/extension, any content":       {nil, extensionsToken, "{type: Opaque}", "403 extension client may not create bootstrap tokens"},
 		"RES-32/extension, it exists":         {garden{"secrets kube-system/bootstrap-token-abcdef": "{}"}, extensionsToken, text(ofManagedSeed), `409 secrets "bootstrap-token-abcdef" already exists`},
-		"RES-34/a Shoot's":                    {garden{"shoots n/s": on("seed")}, "G CREATE secrets n/s.monitoring", ofAccount, accountRefused},
-		"RES-34/a Shoot's, extension":         {garden{"shoots n/s": on("seed")}, "E CREATE secrets n/s.monitoring", ofAccount, accountRefused},
-		"RES-34/a bucket's":                   {garden{"backupbuckets x": on("seed")}, "G CREATE secrets garden/generated-bucket-x", ofAccount, accountRefused},
+		"RES-34/a Shoot's":                    {garden{"shoots n/s": on("seed")}, "gardenlet CREATE secrets n/s.monitoring", ofAccount, accountRefused},
+		"RES-34/a Shoot's, extension":         {garden{"shoots n/s": on("seed")}, "extension CREATE secrets n/s.monitoring", ofAccount, accountRefused},
+		"RES-34/a bucket's":                   {garden{"backupbuckets x": on("seed")}, "gardenlet CREATE secrets garden/generated-bucket-x", ofAccount, accountRefused},
 		"RES-34/an issuer's":                  {nil, issuerSecret, ofAccount, accountRefused},
-		"RES-34/a backup's":                   {garden{"shoots garden/s": on("seed"), "managedseeds garden/m": backupOf("s")}, "G CREATE secrets ns/b", ofAccount, accountRefused},
+		"RES-34/a backup's":                   {garden{"shoots garden/s": on("seed"), "managedseeds garden/m": backupOf("s")}, "gardenlet CREATE secrets ns/b", ofAccount, accountRefused},
 		"RES-34/a token's":                    {with(), tokenSecret, ofAccount, accountRefused},
 		"CT-RES-14/RES-27, another name":      {with(), tokenSecret, text(ofGardenlet("garden/x")), `403 gardenlet garden/x does not belong to seed "seed"`},
 		"CT-RES-14/RES-27, another namespace": {with(), tokenSecret, text(ofGardenlet("ns/seed")), `403 gardenlet ns/seed does not belong to seed "seed"`},
@@ -489,15 +498,15 @@ func TestSecrets(t *testing.T) {
 		"CT-RES-14/RES-27, bootstrapped":      {with("seeds seed", valid), tokenSecret, text(ofGardenlet("garden/seed")), "400 gardenlet garden/seed is already bootstrapped"},
 		"CT-RES-14/RES-27, expired":           {with("seeds seed", expired), tokenSecret, text(ofGardenlet("garden/seed")), "allowed"},
 		"CT-RES-14/RES-27, renews":            {with("seeds seed", valid, "gardenlets garden/seed", "{"+renews+"}"), tokenSecret, text(ofGardenlet("garden/seed")), "allowed"},
-		"CT-RES-15/RES-33, own":               {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
-		"CT-RES-15/RES-33, another's":         {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": on("x")}, "G CREATE secrets ns/b", "{}", belongs},
-		"CT-RES-15/RES-33, no template":       {garden{"managedseeds garden/m": text(managedSeed("s").SeedSpec("provider.type", "local")), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", belongs},
-		"CT-RES-15/RES-33, another's broken":  {garden{"managedseeds garden/m": text(managedSeed("s").With("spec.gardenlet.config", map[string]any{})), "shoots garden/s": on("x"), "managedseeds garden/k": backupOf("t"), "shoots garden/t": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
-		"B/RES-33, an unreadable shoot":       {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "error"}, "G CREATE secrets ns/b", "{}", "500 fake-err"},
-		"CT-RES-15/RES-33, moves away":        {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "G CREATE secrets ns/b", "{}", belongs},
-		"CT-RES-15/RES-33, two name it":       {garden{"managedseeds garden/a": backupOf("t"), "shoots garden/t": on("x"), "managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
-		"RES-33/one moves away, one is own":   {garden{"managedseeds garden/a": backupOf("t"), "shoots garden/t": "{spec: {seedName: x}, status: {seedName: seed}}", "managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "G CREATE secrets ns/b", "{}", "allowed"},
-		"CT-RES-15/RES-33, the child's own":   {garden{"managedseeds garden/seed": backupOf("s"), "shoots garden/s": on("x")}, "G CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-15/RES-33, own":               {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "gardenlet CREATE secrets ns/b", "{}", "allowed"},
+		"CT-RES-15/RES-33, another's":         {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": on("x")}, "gardenlet CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-15/RES-33, no template":       {garden{"managedseeds garden/m": text(managedSeed("s").SeedSpec("provider.type", "local")), "shoots garden/s": on("seed")}, "gardenlet CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-15/RES-33, another's broken":  {garden{"managedseeds garden/m": text(managedSeed("s").With("spec.gardenlet.config", map[string]any{})), "shoots garden/s": on("x"), "managedseeds garden/k": backupOf("t"), "shoots garden/t": on("seed")}, "gardenlet CREATE secrets ns/b", "{}", "allowed"},
+		"B/RES-33, an unreadable shoot":       {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "error"}, "gardenlet CREATE secrets ns/b", "{}", "500 fake-err"},
+		"CT-RES-15/RES-33, moves away":        {garden{"managedseeds garden/m": backupOf("s"), "shoots garden/s": "{spec: {seedName: x}, status: {seedName: seed}}"}, "gardenlet CREATE secrets ns/b", "{}", belongs},
+		"CT-RES-15/RES-33, two name it":       {garden{"managedseeds garden/a": backupOf("t"), "shoots garden/t": on("x"), "managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "gardenlet CREATE secrets ns/b", "{}", "allowed"},
+		"RES-33/one moves away, one is own":   {garden{"managedseeds garden/a": backupOf("t"), "shoots garden/t": "{spec: {seedName: x}, status: {seedName: seed}}", "managedseeds garden/m": backupOf("s"), "shoots garden/s": on("seed")}, "gardenlet CREATE secrets ns/b", "{}", "allowed"},
+		"CT-RES-15/RES-33, the child's own":   {garden{"managedseeds garden/seed": backupOf("s"), "shoots garden/s": on("x")}, "gardenlet CREATE secrets ns/b", "{}", belongs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decided(t, c.garden, c.question, c.object); got != c.want {
@@ -526,7 +535,7 @@ func (panics) Get(context.Context, schema.GroupVersionResource, string, string, 
 
 func TestPanic(t *testing.T) {
 	h := &Handler{Reader: panics{garden{}}, Graph: graphOf(t, garden{}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
-	response := respond(h.Decide, ask(t, "G CREATE shootstates n/x", "{}"))
+	response := respond(h.Decide, ask(t, "gardenlet CREATE shootstates n/x", "{}"))
 	if response.Allowed || response.Result.Code != 500 {
 		t.Errorf("CT-RES-22: got %+v", response)
 	}
@@ -537,7 +546,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add("certificatesigningrequests", "", "x", []byte(`{"spec":{"request":"AAAA"}}`))
 	f.Fuzz(func(t *testing.T, resource, namespace, name string, object []byte) {
 		h := &Handler{Reader: garden{}, Graph: graphOf(t, garden{}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
-		r := ask(t, "G CREATE", "{}")
+		r := ask(t, "gardenlet CREATE", "{}")
 		r.Resource = metav1.GroupVersionResource{Group: apiGroups[resource], Version: "v1", Resource: resource}
 		r.Namespace, r.Name, r.Object.Raw = namespace, name, object
 		yamltest.Bounded(t, len(object), func() {

@@ -22,7 +22,7 @@ func TestReads(t *testing.T) {
 	}
 	reader := &counting{garden: g}
 	h := &Handler{Reader: reader, Graph: graphOf(t, g), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
-	if response := respond(h.Decide, ask(t, "G CREATE secrets default/foo", "{}")); response.Allowed || response.Result.Code != 403 || len(reader.read) > 1 {
+	if response := respond(h.Decide, ask(t, "gardenlet CREATE secrets default/foo", "{}")); response.Allowed || response.Result.Code != 403 || len(reader.read) > 1 {
 		t.Errorf("code %d after %d reads", response.Result.Code, len(reader.read))
 	}
 }
@@ -38,16 +38,16 @@ func TestQueues(t *testing.T) {
 		reads            int
 		waits            string
 	}{
-		"T3-1/seed":                        {question: "G CREATE configmaps n/s.ca-cluster", code: 200, reads: 1, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
-		"T3-1/extension":                   {question: "E CREATE configmaps n/s.ca-cluster", code: 200, reads: 1, waits: "Seed:seed | system:serviceaccount:seed-seed:extension-provider-local"},
-		"T3-1/seed, full":                  {question: "G CREATE configmaps n/s.ca-cluster", full: true, code: 429, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
-		"T3-1/refused without a read":      {question: "G CREATE configmaps n/x", full: true, code: 403, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
-		"T3-1/shoot":                       {question: "SE CREATE backupentries garden/e", object: bucketOf("s"), code: 200, reads: 1, waits: "garden | Shoot:garden/s | system:serviceaccount:garden:extension-shoot--s--e"},
-		"T3-1/shoot, full":                 {question: "SE CREATE backupentries garden/e", object: bucketOf("s"), full: true, code: 429, waits: "garden | Shoot:garden/s | system:serviceaccount:garden:extension-shoot--s--e"},
-		"T3-2/seed that is not known":      {question: "G CREATE configmaps n/s.ca-cluster", unknown: true, code: 403},
-		"T3-2/shoot that is not known":     {question: "SE CREATE backupentries garden/e", object: bucketOf("s"), unknown: true, code: 403},
-		"T3-2/no read, seed is not known":  {question: "G CREATE configmaps n/x", unknown: true, code: 403},
-		"T3-1/no read, so nothing to wait": {question: "SE CREATE shootstates garden/s", full: true, code: 200},
+		"T3-1/seed":                        {question: "gardenlet CREATE configmaps n/s.ca-cluster", code: 200, reads: 1, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/extension":                   {question: "extension CREATE configmaps n/s.ca-cluster", code: 200, reads: 1, waits: "Seed:seed | system:serviceaccount:seed-seed:extension-provider-local"},
+		"T3-1/seed, full":                  {question: "gardenlet CREATE configmaps n/s.ca-cluster", full: true, code: 429, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/refused without a read":      {question: "gardenlet CREATE configmaps n/x", full: true, code: 403, waits: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/shoot":                       {question: "shoot-extension CREATE backupentries garden/e", object: bucketOf("s"), code: 200, reads: 1, waits: "garden | Shoot:garden/s | system:serviceaccount:garden:extension-shoot--s--e"},
+		"T3-1/shoot, full":                 {question: "shoot-extension CREATE backupentries garden/e", object: bucketOf("s"), full: true, code: 429, waits: "garden | Shoot:garden/s | system:serviceaccount:garden:extension-shoot--s--e"},
+		"T3-2/seed that is not known":      {question: "gardenlet CREATE configmaps n/s.ca-cluster", unknown: true, code: 403},
+		"T3-2/shoot that is not known":     {question: "shoot-extension CREATE backupentries garden/e", object: bucketOf("s"), unknown: true, code: 403},
+		"T3-2/no read, seed is not known":  {question: "gardenlet CREATE configmaps n/x", unknown: true, code: 403},
+		"T3-1/no read, so nothing to wait": {question: "shoot-extension CREATE shootstates garden/s", full: true, code: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := garden{"shoots n/s": on("seed"), "backupbuckets b": bucket}
@@ -57,7 +57,7 @@ func TestQueues(t *testing.T) {
 				h.Graph, h.Shoots = graph.New(relation.Schema), graph.New(relation.SelfHostedSchema)
 			}
 			decide := h.Decide
-			if strings.HasPrefix(c.question, "S") {
+			if bySelfHostedShoot(c.question) {
 				decide = SelfHosted{h}.Decide
 			}
 			if c.object == "" {

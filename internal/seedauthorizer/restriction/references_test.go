@@ -2,7 +2,6 @@ package restriction
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -26,7 +25,7 @@ func updated(t *testing.T, g garden, checked bool, question string, old, object 
 	reader := &counting{garden: g}
 	h := &Handler{Reader: reader, Graph: graphOf(t, g), Shoots: shootsOf(t, g), Checked: checked, Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 	decide := h.Decide
-	if strings.HasPrefix(question, "S") {
+	if bySelfHostedShoot(question) {
 		decide = SelfHosted{h}.Decide
 	}
 	r := ask(t, question, text(object))
@@ -89,44 +88,44 @@ func TestReferences(t *testing.T) {
 		old, object *builders.Object
 		want        string
 	}{
-		"GE-1/own":                                {anyMode, "G CREATE backupbuckets b", nil, bucket().With(credentials, ref("own")), "allowed"},
-		"T3-4/GE-1 foreign":                       {anyMode, "G CREATE backupbuckets b", nil, bucket().With(credentials, ref("foreign")), foreign},
-		"GE-1/nobody's":                           {anyMode, "G UPDATE backupbuckets b", bucket(), bucket().With("spec.secretRef", builders.At("garden/foreign")), foreign},
-		"GE-1/as before":                          {anyMode, "G UPDATE backupbuckets b", bucket().With(credentials, ref("foreign")), bucket().With(credentials, ref("foreign")).Annotated("a", "b"), "allowed"},
-		"GE-1/RES-11 comes first":                 {anyMode, "G CREATE backupbuckets b", nil, bucket().OnSeed("other").With(credentials, ref("own")), belongs},
-		"GE-3/the generated Secret":               {anyMode, "G UPDATE backupbuckets b", bucket(), bucket().With(generated, builders.At("garden/generated-bucket-b")), "allowed"},
-		"GE-3/another":                            {anyMode, "G UPDATE backupbuckets b", bucket(), bucket().With(generated, builders.At("garden/generated-bucket-c")), refused + `Secret:garden/generated-bucket-c, which does not lead to seed "seed"`},
-		"GE-3/one that is read only":              {anyMode, "E UPDATE backupbuckets b", bucket(), bucket().With(generated, builders.At("garden/own")), refused + `Secret:garden/own, which is only read by seed "seed"`},
-		"GE-4/a bucket of seed and shoot":         {anyMode, "G CREATE backupbuckets b", nil, bucket().With("spec.shootRef", builders.At("garden/t")), `403 object would belong to Shoot:garden/t, which is not seed "seed"`},
-		"GE-4/a bucket is given away":             {anyMode, "G UPDATE backupbuckets b", bucket(), builders.BackupBucket("b").With("spec.shootRef", builders.At("garden/t")), `403 object would belong to Shoot:garden/t, which is not seed "seed"`},
-		"GE-14/another registration":              {anyMode, "G UPDATE controllerinstallations i", installation("d"), installation("d").With("spec.registrationRef.name", "z"), refused + `ControllerRegistration:z, which does not lead to seed "seed"`},
-		"GE-15/an installation is given away":     {anyMode, "G UPDATE controllerinstallations i", installation("d"), installation("d").With("spec.seedRef.name", "other"), `403 object would belong to Seed:other, which is not seed "seed"`},
-		"GE-16/another deployment":                {anyMode, "G UPDATE controllerinstallations i", installation("d"), installation("z"), refused + `ControllerDeployment:z, which does not lead to seed "seed"`},
-		"GE-16/a finalizer":                       {anyMode, "G UPDATE controllerinstallations i", installation("d"), installation("d").Annotated("a", "b"), "allowed"},
-		"GE-17/an installation of a shoot":        {anyMode, "G UPDATE controllerinstallations i", installation("d"), installation("d").With("spec.shootRef", builders.At("garden/s")), `403 object would belong to Shoot:garden/s, which is not seed "seed"`},
-		"GE-21/own, created":                      {onlyChecked, "G CREATE gardenlets garden/seed", nil, gardenlet.But().SeedSpec("backup.credentialsRef", ref("own")), "allowed"},
-		"GE-21/foreign, created":                  {onlyChecked, "G CREATE gardenlets garden/seed", nil, gardenlet.But().SeedSpec("backup.credentialsRef", ref("foreign")), foreign},
-		"GE-21/own, changed":                      {anyMode, "G UPDATE gardenlets garden/seed", gardenlet, gardenlet.But().SeedSpec("backup.credentialsRef", ref("own")), "allowed"},
-		"GE-21/foreign, changed":                  {anyMode, "G UPDATE gardenlets garden/seed", gardenlet, gardenlet.But().SeedSpec("backup.credentialsRef", ref("foreign")), foreign},
-		"GE-23/foreign":                           {anyMode, "G UPDATE gardenlets garden/seed", gardenlet, gardenlet.But().Pulls("foreign", ""), foreign},
-		"GE-24/a ManagedSeed is given away":       {anyMode, "G UPDATE managedseeds garden/m", managed(), builders.ManagedSeed("garden", "m", "t").Bootstrap("BootstrapToken"), `403 object would belong to Shoot:garden/t, which is not seed "seed"`},
-		"GE-26/foreign":                           {anyMode, "G UPDATE managedseeds garden/m", managed(), managed().SeedSpec("backup.credentialsRef", ref("foreign")), foreign},
-		"GE-26/as before":                         {anyMode, "G UPDATE managedseeds garden/m", managed().SeedSpec("backup.credentialsRef", ref("foreign")), managed().SeedSpec("backup.credentialsRef", ref("foreign")).Annotated("a", "b"), "allowed"},
-		"GE-28/foreign":                           {anyMode, "G UPDATE managedseeds garden/m", managed(), managed().SeedSpec("resources", []any{refers(ref("foreign"))}), foreign},
-		"GE-29/its annotation":                    {anyMode, "G UPDATE managedseeds garden/m", managed(), managed().Annotated("gardener.cloud/operation", "renew-kubeconfig"), "allowed"},
-		"GE-33/a Secret of a ServiceAccount":      {anyMode, "G UPDATE serviceaccounts garden/gardenlet-bootstrap-m", account(), account("foreign"), foreign},
-		"GE-33/one that is created with it":       {anyMode, "G CREATE serviceaccounts garden/gardenlet-bootstrap-m", nil, account("foreign"), foreign},
-		"GE-33/another ServiceAccount":            {anyMode, "G UPDATE serviceaccounts seed-seed/x", builders.ServiceAccount("seed-seed", "x"), builders.ServiceAccount("seed-seed", "x", "token"), "allowed"},
-		"GE-38/foreign":                           {onlyChecked, "G UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("foreign")), foreign},
-		"GE-41/WorkloadIdentity":                  {onlyChecked, "G UPDATE seeds seed", seed(), seed().Resource(builders.Ref("WorkloadIdentity", "x")), refused + `WorkloadIdentity:garden/x, which does not lead to seed "seed"`},
-		"GE-45/what the seed only reads":          {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().Resource(ref("read-only")), refused + `Secret:garden/read-only, which is only read by seed "seed"`},
-		"GE-43/another binding":                   {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().CredentialsBinding("z"), refused + `CredentialsBinding:garden/z, which does not lead to seed "seed"`},
-		"GE-45/another resource":                  {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().Resource(ref("foreign")), foreign},
-		"GE-45/the SSH key of another shoot":      {anyMode, "E UPDATE shoots garden/s", shoot(), shoot().Resource(ref("t.ssh-keypair")), refused + `Secret:garden/t.ssh-keypair, which does not lead to seed "seed"`},
-		"GE-45/what gardenlets write":             {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().Annotated("a", "b").With("spec.networking.nodes", "10.0.0.0/8"), "allowed"},
-		"GE-52/DNS":                               {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().DNSProvider(builders.Ref("Secret", "foreign")), foreign},
-		"RES-37/backup credentials of a pool":     {anyMode, "G UPDATE shoots garden/s", shoot(), shoot().With("spec.provider.workers", pool(ref("foreign"))), foreign},
-		"RES-37/an old object that is unreadable": {anyMode, "G UPDATE shoots garden/s", builders.Shoot("garden", "s").With("spec.resources", "x"), shoot(), "500 the current object cannot be read: json: cannot unmarshal string into Go struct field ShootSpec.spec.resources of type []partialmeta.NamedResource"},
+		"GE-1/own":                                {anyMode, "gardenlet CREATE backupbuckets b", nil, bucket().With(credentials, ref("own")), "allowed"},
+		"T3-4/GE-1 foreign":                       {anyMode, "gardenlet CREATE backupbuckets b", nil, bucket().With(credentials, ref("foreign")), foreign},
+		"GE-1/nobody's":                           {anyMode, "gardenlet UPDATE backupbuckets b", bucket(), bucket().With("spec.secretRef", builders.At("garden/foreign")), foreign},
+		"GE-1/as before":                          {anyMode, "gardenlet UPDATE backupbuckets b", bucket().With(credentials, ref("foreign")), bucket().With(credentials, ref("foreign")).Annotated("a", "b"), "allowed"},
+		"GE-1/RES-11 comes first":                 {anyMode, "gardenlet CREATE backupbuckets b", nil, bucket().OnSeed("other").With(credentials, ref("own")), belongs},
+		"GE-3/the generated Secret":               {anyMode, "gardenlet UPDATE backupbuckets b", bucket(), bucket().With(generated, builders.At("garden/generated-bucket-b")), "allowed"},
+		"GE-3/another":                            {anyMode, "gardenlet UPDATE backupbuckets b", bucket(), bucket().With(generated, builders.At("garden/generated-bucket-c")), refused + `Secret:garden/generated-bucket-c, which does not lead to seed "seed"`},
+		"GE-3/one that is read only":              {anyMode, "extension UPDATE backupbuckets b", bucket(), bucket().With(generated, builders.At("garden/own")), refused + `Secret:garden/own, which is only read by seed "seed"`},
+		"GE-4/a bucket of seed and shoot":         {anyMode, "gardenlet CREATE backupbuckets b", nil, bucket().With("spec.shootRef", builders.At("garden/t")), `403 object would belong to Shoot:garden/t, which is not seed "seed"`},
+		"GE-4/a bucket is given away":             {anyMode, "gardenlet UPDATE backupbuckets b", bucket(), builders.BackupBucket("b").With("spec.shootRef", builders.At("garden/t")), `403 object would belong to Shoot:garden/t, which is not seed "seed"`},
+		"GE-14/another registration":              {anyMode, "gardenlet UPDATE controllerinstallations i", installation("d"), installation("d").With("spec.registrationRef.name", "z"), refused + `ControllerRegistration:z, which does not lead to seed "seed"`},
+		"GE-15/an installation is given away":     {anyMode, "gardenlet UPDATE controllerinstallations i", installation("d"), installation("d").With("spec.seedRef.name", "other"), `403 object would belong to Seed:other, which is not seed "seed"`},
+		"GE-16/another deployment":                {anyMode, "gardenlet UPDATE controllerinstallations i", installation("d"), installation("z"), refused + `ControllerDeployment:z, which does not lead to seed "seed"`},
+		"GE-16/a finalizer":                       {anyMode, "gardenlet UPDATE controllerinstallations i", installation("d"), installation("d").Annotated("a", "b"), "allowed"},
+		"GE-17/an installation of a shoot":        {anyMode, "gardenlet UPDATE controllerinstallations i", installation("d"), installation("d").With("spec.shootRef", builders.At("garden/s")), `403 object would belong to Shoot:garden/s, which is not seed "seed"`},
+		"GE-21/own, created":                      {onlyChecked, "gardenlet CREATE gardenlets garden/seed", nil, gardenlet.But().SeedSpec("backup.credentialsRef", ref("own")), "allowed"},
+		"GE-21/foreign, created":                  {onlyChecked, "gardenlet CREATE gardenlets garden/seed", nil, gardenlet.But().SeedSpec("backup.credentialsRef", ref("foreign")), foreign},
+		"GE-21/own, changed":                      {anyMode, "gardenlet UPDATE gardenlets garden/seed", gardenlet, gardenlet.But().SeedSpec("backup.credentialsRef", ref("own")), "allowed"},
+		"GE-21/foreign, changed":                  {anyMode, "gardenlet UPDATE gardenlets garden/seed", gardenlet, gardenlet.But().SeedSpec("backup.credentialsRef", ref("foreign")), foreign},
+		"GE-23/foreign":                           {anyMode, "gardenlet UPDATE gardenlets garden/seed", gardenlet, gardenlet.But().Pulls("foreign", ""), foreign},
+		"GE-24/a ManagedSeed is given away":       {anyMode, "gardenlet UPDATE managedseeds garden/m", managed(), builders.ManagedSeed("garden", "m", "t").Bootstrap("BootstrapToken"), `403 object would belong to Shoot:garden/t, which is not seed "seed"`},
+		"GE-26/foreign":                           {anyMode, "gardenlet UPDATE managedseeds garden/m", managed(), managed().SeedSpec("backup.credentialsRef", ref("foreign")), foreign},
+		"GE-26/as before":                         {anyMode, "gardenlet UPDATE managedseeds garden/m", managed().SeedSpec("backup.credentialsRef", ref("foreign")), managed().SeedSpec("backup.credentialsRef", ref("foreign")).Annotated("a", "b"), "allowed"},
+		"GE-28/foreign":                           {anyMode, "gardenlet UPDATE managedseeds garden/m", managed(), managed().SeedSpec("resources", []any{refers(ref("foreign"))}), foreign},
+		"GE-29/its annotation":                    {anyMode, "gardenlet UPDATE managedseeds garden/m", managed(), managed().Annotated("gardener.cloud/operation", "renew-kubeconfig"), "allowed"},
+		"GE-33/a Secret of a ServiceAccount":      {anyMode, "gardenlet UPDATE serviceaccounts garden/gardenlet-bootstrap-m", account(), account("foreign"), foreign},
+		"GE-33/one that is created with it":       {anyMode, "gardenlet CREATE serviceaccounts garden/gardenlet-bootstrap-m", nil, account("foreign"), foreign},
+		"GE-33/another ServiceAccount":            {anyMode, "gardenlet UPDATE serviceaccounts seed-seed/x", builders.ServiceAccount("seed-seed", "x"), builders.ServiceAccount("seed-seed", "x", "token"), "allowed"},
+		"GE-38/foreign":                           {onlyChecked, "gardenlet UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("foreign")), foreign},
+		"GE-41/WorkloadIdentity":                  {onlyChecked, "gardenlet UPDATE seeds seed", seed(), seed().Resource(builders.Ref("WorkloadIdentity", "x")), refused + `WorkloadIdentity:garden/x, which does not lead to seed "seed"`},
+		"GE-45/what the seed only reads":          {anyMode, "gardenlet UPDATE shoots garden/s", shoot(), shoot().Resource(ref("read-only")), refused + `Secret:garden/read-only, which is only read by seed "seed"`},
+		"GE-43/another binding":                   {anyMode, "gardenlet UPDATE shoots garden/s", shoot(), shoot().CredentialsBinding("z"), refused + `CredentialsBinding:garden/z, which does not lead to seed "seed"`},
+		"GE-45/another resource":                  {anyMode, "gardenlet UPDATE shoots garden/s", shoot(), shoot().Resource(ref("foreign")), foreign},
+		"GE-45/the SSH key of another shoot":      {anyMode, "extension UPDATE shoots garden/s", shoot(), shoot().Resource(ref("t.ssh-keypair")), refused + `Secret:garden/t.ssh-keypair, which does not lead to seed "seed"`},
+		"GE-45/what gardenlets write":             {anyMode, "gardenlet UPDATE shoots garden/s", shoot(), shoot().Annotated("a", "b").With("spec.networking.nodes", "10.0.0.0/8"), "allowed"},
+		"GE-52/DNS":                               {anyMode, "gardenlet UPDATE shoots garden/s", shoot(), shoot().DNSProvider(builders.Ref("Secret", "foreign")), foreign},
+		"RES-37/backup credentials of a pool":     {anyMode, "gardenlet UPDATE shoots garden/s", shoot(), shoot().With("spec.provider.workers", pool(ref("foreign"))), foreign},
+		"RES-37/an old object that is unreadable": {anyMode, "gardenlet UPDATE shoots garden/s", builders.Shoot("garden", "s").With("spec.resources", "x"), shoot(), "500 the current object cannot be read: json: cannot unmarshal string into Go struct field ShootSpec.spec.resources of type []partialmeta.NamedResource"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, checked := range []bool{false, true} {
@@ -163,12 +162,12 @@ func TestOwnBackup(t *testing.T) {
 		Graph:  graphOf(t, garden{"seeds seed": text(builders.Seed("seed"))}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard(),
 	}
 	for name, want := range map[string]bool{"new": true, "other": false} {
-		if got := respond(h.Decide, ask(t, "G CREATE backupbuckets b", text(bucket(name)))); got.Allowed != want {
+		if got := respond(h.Decide, ask(t, "gardenlet CREATE backupbuckets b", text(bucket(name)))); got.Allowed != want {
 			t.Errorf("RES-37: credentials %s: got %+v", name, got.Result)
 		}
 	}
 	h.Reader = garden{"seeds seed": "error"}
-	if got := respond(h.Decide, ask(t, "G CREATE backupbuckets b", text(bucket("new")))); got.Result.Code != 500 {
+	if got := respond(h.Decide, ask(t, "gardenlet CREATE backupbuckets b", text(bucket("new")))); got.Result.Code != 500 {
 		t.Errorf("RES-37: the Seed cannot be read: got %+v", got.Result)
 	}
 }
@@ -193,19 +192,19 @@ func TestUpdates(t *testing.T) {
 		want        string
 		reads       int
 	}{
-		"RES-35/GE-5, the same bucket":           {"G UPDATE backupentries n/e", entry("foreign"), entry("foreign").Annotated("a", "b"), "allowed", 0},
-		"RES-35/GE-5, another's bucket":          {"G UPDATE backupentries n/e", entry("own"), entry("foreign"), belongs, 1},
-		"RES-35/GE-5, by an extension":           {"E UPDATE backupentries n/e", entry("own"), entry("foreign"), belongs, 1},
-		"RES-35/GE-5, back from a move":          {"G UPDATE backupentries n/e", entry("foreign"), entry("own"), "allowed", 1},
-		"RES-35/GE-5, no bucket":                 {"G UPDATE backupentries n/e", entry("own"), entry("none"), `403 backupbuckets.core.gardener.cloud "none" not found`, 1},
-		"RES-35/GE-5, an unreadable bucket":      {"G UPDATE backupentries n/e", entry("own"), entry("broken"), "500 fake-err", 1},
-		"RES-35/GE-6, it moves to another seed":  {"G UPDATE backupentries n/e", entry("own"), entry("own").OnSeed("other"), "allowed", 0},
-		"RES-36/the same subject":                {"G UPDATE clusterrolebindings " + bootstrapper, binding(account), binding(account).Annotated("a", "b"), "allowed", 3},
-		"RES-36/another subject":                 {"G UPDATE clusterrolebindings " + bootstrapper, binding(account), binding("default"), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m", 0},
-		"RES-36/an extension":                    {"E UPDATE clusterrolebindings " + bootstrapper, binding(account), binding("default"), "403 extension client may not create ClusterRoleBindings", 0},
-		"RES-35/self-hosted, another's bucket":   {"SG UPDATE backupentries n/e", entry("own"), entry("foreign"), "403 object does not belong to shoot n/s", 1},
-		"RES-36/self-hosted, no ClusterRole":     {"SG UPDATE clusterrolebindings " + bootstrapper, binding(account), binding("default"), `400 unexpected resource: "clusterrolebindings.rbac.authorization.k8s.io"`, 0},
-		"RES-35/self-hosted, finalizers, labels": {"SG UPDATE backupentries n/e", entry("own"), entry("own").Annotated("a", "b"), "allowed", 0},
+		"RES-35/GE-5, the same bucket":           {"gardenlet UPDATE backupentries n/e", entry("foreign"), entry("foreign").Annotated("a", "b"), "allowed", 0},
+		"RES-35/GE-5, another's bucket":          {"gardenlet UPDATE backupentries n/e", entry("own"), entry("foreign"), belongs, 1},
+		"RES-35/GE-5, by an extension":           {"extension UPDATE backupentries n/e", entry("own"), entry("foreign"), belongs, 1},
+		"RES-35/GE-5, back from a move":          {"gardenlet UPDATE backupentries n/e", entry("foreign"), entry("own"), "allowed", 1},
+		"RES-35/GE-5, no bucket":                 {"gardenlet UPDATE backupentries n/e", entry("own"), entry("none"), `403 backupbuckets.core.gardener.cloud "none" not found`, 1},
+		"RES-35/GE-5, an unreadable bucket":      {"gardenlet UPDATE backupentries n/e", entry("own"), entry("broken"), "500 fake-err", 1},
+		"RES-35/GE-6, it moves to another seed":  {"gardenlet UPDATE backupentries n/e", entry("own"), entry("own").OnSeed("other"), "allowed", 0},
+		"RES-36/the same subject":                {"gardenlet UPDATE clusterrolebindings " + bootstrapper, binding(account), binding(account).Annotated("a", "b"), "allowed", 3},
+		"RES-36/another subject":                 {"gardenlet UPDATE clusterrolebindings " + bootstrapper, binding(account), binding("default"), "403 can only bind ServiceAccount garden/gardenlet-bootstrap-m", 0},
+		"RES-36/an extension":                    {"extension UPDATE clusterrolebindings " + bootstrapper, binding(account), binding("default"), "403 extension client may not create ClusterRoleBindings", 0},
+		"RES-35/self-hosted, another's bucket":   {"shoot-gardenlet UPDATE backupentries n/e", entry("own"), entry("foreign"), "403 object does not belong to shoot n/s", 1},
+		"RES-36/self-hosted, no ClusterRole":     {"shoot-gardenlet UPDATE clusterrolebindings " + bootstrapper, binding(account), binding("default"), `400 unexpected resource: "clusterrolebindings.rbac.authorization.k8s.io"`, 0},
+		"RES-35/self-hosted, finalizers, labels": {"shoot-gardenlet UPDATE backupentries n/e", entry("own"), entry("own").Annotated("a", "b"), "allowed", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, checked := range []bool{false, true} {

@@ -31,12 +31,12 @@ func TestShadow(t *testing.T) {
 		// want is the audit annotation, logged a part of the log.
 		want, logged string
 	}{
-		"SHD-5/a reference that is not reached":   {false, true, "G UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("foreign")), true, foreign, `"outcome"="would_refuse"`},
-		"SHD-5/a Gardenlet that is created":       {false, true, "G CREATE gardenlets garden/seed", nil, gardenlet.But().SeedSpec("backup.credentialsRef", ref("foreign")), true, foreign, `"rule"="RES-37"`},
-		"SHD-5/a reference that is reached":       {false, true, "G UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("own")), true, "", ""},
-		"SHD-5/what both refuse":                  {false, true, "G UPDATE seeds other", seed(), seed(), false, "", ""},
-		"SHD-5/an object that both judge alike":   {false, true, "G UPDATE shoots garden/s", builders.Shoot("garden", "s").OnSeed("seed"), builders.Shoot("garden", "s").OnSeed("seed").Resource(ref("foreign")), false, "", ""},
-		"SHD-5/a shadow policy that is the wider": {true, false, "G UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("foreign")), false, "", `"outcome"="would_allow"`},
+		"SHD-5/a reference that is not reached":   {false, true, "gardenlet UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("foreign")), true, foreign, `"outcome"="would_refuse"`},
+		"SHD-5/a Gardenlet that is created":       {false, true, "gardenlet CREATE gardenlets garden/seed", nil, gardenlet.But().SeedSpec("backup.credentialsRef", ref("foreign")), true, foreign, `"rule"="RES-37"`},
+		"SHD-5/a reference that is reached":       {false, true, "gardenlet UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("own")), true, "", ""},
+		"SHD-5/what both refuse":                  {false, true, "gardenlet UPDATE seeds other", seed(), seed(), false, "", ""},
+		"SHD-5/an object that both judge alike":   {false, true, "gardenlet UPDATE shoots garden/s", builders.Shoot("garden", "s").OnSeed("seed"), builders.Shoot("garden", "s").OnSeed("seed").Resource(ref("foreign")), false, "", ""},
+		"SHD-5/a shadow policy that is the wider": {true, false, "gardenlet UPDATE seeds seed", seed(), seed().With("spec.dns.provider.credentialsRef", ref("foreign")), false, "", `"outcome"="would_allow"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string

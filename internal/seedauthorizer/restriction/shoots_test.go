@@ -11,9 +11,9 @@ import (
 )
 
 func init() {
-	clients["SG"] = authenticationv1.UserInfo{Username: "gardener.cloud:system:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
-	clients["SA"] = authenticationv1.UserInfo{Username: "gardener.cloud:gardenadm:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
-	clients["SE"] = authenticationv1.UserInfo{Username: "system:serviceaccount:garden:extension-shoot--s--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden"}}
+	clients["shoot-gardenlet"] = authenticationv1.UserInfo{Username: "gardener.cloud:system:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
+	clients["gardenadm"] = authenticationv1.UserInfo{Username: "gardener.cloud:gardenadm:shoot:n:s", Groups: []string{"gardener.cloud:system:shoots"}}
+	clients["shoot-extension"] = authenticationv1.UserInfo{Username: "system:serviceaccount:garden:extension-shoot--s--e", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden"}}
 	apiGroups["managedseeds"], apiGroups["workloadidentities"] = "seedmanagement.gardener.cloud", "security.gardener.cloud"
 }
 
@@ -39,72 +39,72 @@ func TestShootRules(t *testing.T) {
 	own, other := "{spec: {shootRef: {namespace: 'n', name: s}}}", "{spec: {shootRef: {namespace: 'n', name: t}}}"
 	entry := "{spec: {bucketName: b, shootRef: {namespace: 'n', name: s}}}"
 	const ofAccount = `403 clients of seeds and shoots may not create Secrets of type "kubernetes.io/service-account-token"`
-	const tokenSecret = "SG CREATE secrets kube-system/bootstrap-token-abcdef"
+	const tokenSecret = "shoot-gardenlet CREATE secrets kube-system/bootstrap-token-abcdef"
 	for name, c := range map[string]struct {
 		garden           garden
 		question, object string
 		want             string
 	}{
-		"no client of a shoot":               {nil, "O CREATE secrets n/x", "{}", "allowed"},
-		"another resource":                   {nil, "SG CREATE bastions n/x", "{}", `400 unexpected resource: "bastions.operations.gardener.cloud"`},
-		"another operation":                  {nil, "SG UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
-		"undecodable":                        {nil, "SG CREATE backupbuckets x", "{]", "400 couldn't get version/kind; json parse error: invalid character ']' looking for beginning of object key string"},
-		"backupbuckets, no reference":        {nil, "SG CREATE backupbuckets x", "{}", foreign},
-		"backupbuckets, another":             {nil, "SG CREATE backupbuckets x", other, foreign},
-		"backupbuckets, own":                 {nil, "SG CREATE backupbuckets x", own, "allowed"},
-		"backupentries, no bucket":           {nil, "SG CREATE backupentries n/x", entry, `403 backupbuckets.core.gardener.cloud "b" not found`},
-		"backupentries, unreadable bucket":   {garden{"backupbuckets b": "error"}, "SG CREATE backupentries n/x", entry, "500 fake-err"},
-		"backupentries, another's bucket":    {garden{"backupbuckets b": other}, "SG CREATE backupentries n/x", entry, foreign},
-		"backupentries, own":                 {garden{"backupbuckets b": own}, "SG CREATE backupentries n/x", entry, "allowed"},
-		"csr, extension":                     {nil, "SE CREATE certificatesigningrequests x", "{}", "403 only gardenlet clients may create CertificateSigningRequests"},
-		"csr, of a seed":                     {nil, "SG CREATE certificatesigningrequests x", csr("seed", "client auth"), "403 can only create CSRs for shoot clusters: subject's organization is not set to [gardener.cloud:system:shoots]"},
-		"configmaps, own":                    {nil, "SG CREATE configmaps n/s.ca-kubelet", "{}", "allowed"},
-		"configmaps, another":                {nil, "SG CREATE configmaps n/t.ca-kubelet", "{}", foreign},
-		"configmaps, another namespace":      {nil, "SG CREATE configmaps m/s.ca-kubelet", "{}", foreign},
-		"internalsecrets, own":               {nil, "SG CREATE internalsecrets n/s.ca-client", "{}", "allowed"},
-		"gardenlets, prefix":                 {nil, "SG CREATE gardenlets n/s", "{}", `400 the resource for self-hosted shoots must be prefixed with "self-hosted-shoot-"`},
-		"gardenlets, own":                    {nil, "SG CREATE gardenlets n/self-hosted-shoot-s", "{}", "allowed"},
-		"leases, own":                        {nil, "SG CREATE leases n/self-hosted-shoot-s", "{}", "allowed"},
-		"leases, another":                    {nil, "SG CREATE leases n/self-hosted-shoot-t", "{}", foreign},
-		"leases of extensions, namespace":    {nil, "SE CREATE leases n/s--x", "{}", `403 extension client can only create leases in the namespace for shoot "garden/s"`},
-		"leases of extensions, name":         {nil, "SE CREATE leases garden/x", "{}", `403 extension client can only create leases with the shoot name "s" as prefix`},
-		"leases of extensions, own":          {nil, "SE CREATE leases garden/s--x", "{}", "allowed"},
-		"managedseeds, none":                 {nil, "SG UPDATE managedseeds n/m", "{}", `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
-		"managedseeds, another":              {garden{"managedseeds n/m": "{spec: {shoot: {name: t}}}"}, "SG UPDATE managedseeds n/m", "{}", foreign},
-		"managedseeds, own":                  {garden{"managedseeds n/m": "{spec: {shoot: {name: s}}}"}, "SG UPDATE managedseeds n/m", "{}", "allowed"},
-		"secrets, unrelated":                 {nil, "SG CREATE secrets n/x", "{}", foreign},
-		"secrets, own":                       {nil, "SG CREATE secrets n/s.ssh-keypair", "{}", "allowed"},
-		"secrets, bucket without reference":  {garden{"backupbuckets b": "{}"}, "SG CREATE secrets garden/generated-bucket-b", "{}", `403 .spec.shootRef must be set in the BackupBucket resource "b" belonging to this Secret`},
-		"secrets, own bucket":                {garden{"backupbuckets b": own}, "SG CREATE secrets garden/generated-bucket-b", "{}", "allowed"},
+		"no client of a shoot":               {nil, "other CREATE secrets n/x", "{}", "allowed"},
+		"another resource":                   {nil, "shoot-gardenlet CREATE bastions n/x", "{}", `400 unexpected resource: "bastions.operations.gardener.cloud"`},
+		"another operation":                  {nil, "shoot-gardenlet UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
+		"undecodable":                        {nil, "shoot-gardenlet CREATE backupbuckets x", "{]", "400 couldn't get version/kind; json parse error: invalid character ']' looking for beginning of object key string"},
+		"backupbuckets, no reference":        {nil, "shoot-gardenlet CREATE backupbuckets x", "{}", foreign},
+		"backupbuckets, another":             {nil, "shoot-gardenlet CREATE backupbuckets x", other, foreign},
+		"backupbuckets, own":                 {nil, "shoot-gardenlet CREATE backupbuckets x", own, "allowed"},
+		"backupentries, no bucket":           {nil, "shoot-gardenlet CREATE backupentries n/x", entry, `403 backupbuckets.core.gardener.cloud "b" not found`},
+		"backupentries, unreadable bucket":   {garden{"backupbuckets b": "error"}, "shoot-gardenlet CREATE backupentries n/x", entry, "500 fake-err"},
+		"backupentries, another's bucket":    {garden{"backupbuckets b": other}, "shoot-gardenlet CREATE backupentries n/x", entry, foreign},
+		"backupentries, own":                 {garden{"backupbuckets b": own}, "shoot-gardenlet CREATE backupentries n/x", entry, "allowed"},
+		"csr, extension":                     {nil, "shoot-extension CREATE certificatesigningrequests x", "{}", "403 only gardenlet clients may create CertificateSigningRequests"},
+		"csr, of a seed":                     {nil, "shoot-gardenlet CREATE certificatesigningrequests x", csr("seed", "client auth"), "403 can only create CSRs for shoot clusters: subject's organization is not set to [gardener.cloud:system:shoots]"},
+		"configmaps, own":                    {nil, "shoot-gardenlet CREATE configmaps n/s.ca-kubelet", "{}", "allowed"},
+		"configmaps, another":                {nil, "shoot-gardenlet CREATE configmaps n/t.ca-kubelet", "{}", foreign},
+		"configmaps, another namespace":      {nil, "shoot-gardenlet CREATE configmaps m/s.ca-kubelet", "{}", foreign},
+		"internalsecrets, own":               {nil, "shoot-gardenlet CREATE internalsecrets n/s.ca-client", "{}", "allowed"},
+		"gardenlets, prefix":                 {nil, "shoot-gardenlet CREATE gardenlets n/s", "{}", `400 the resource for self-hosted shoots must be prefixed with "self-hosted-shoot-"`},
+		"gardenlets, own":                    {nil, "shoot-gardenlet CREATE gardenlets n/self-hosted-shoot-s", "{}", "allowed"},
+		"leases, own":                        {nil, "shoot-gardenlet CREATE leases n/self-hosted-shoot-s", "{}", "allowed"},
+		"leases, another":                    {nil, "shoot-gardenlet CREATE leases n/self-hosted-shoot-t", "{}", foreign},
+		"leases of extensions, namespace":    {nil, "shoot-extension CREATE leases n/s--x", "{}", `403 extension client can only create leases in the namespace for shoot "garden/s"`},
+		"leases of extensions, name":         {nil, "shoot-extension CREATE leases garden/x", "{}", `403 extension client can only create leases with the shoot name "s" as prefix`},
+		"leases of extensions, own":          {nil, "shoot-extension CREATE leases garden/s--x", "{}", "allowed"},
+		"managedseeds, none":                 {nil, "shoot-gardenlet UPDATE managedseeds n/m", "{}", `403 managedseeds.seedmanagement.gardener.cloud "m" not found`},
+		"managedseeds, another":              {garden{"managedseeds n/m": "{spec: {shoot: {name: t}}}"}, "shoot-gardenlet UPDATE managedseeds n/m", "{}", foreign},
+		"managedseeds, own":                  {garden{"managedseeds n/m": "{spec: {shoot: {name: s}}}"}, "shoot-gardenlet UPDATE managedseeds n/m", "{}", "allowed"},
+		"secrets, unrelated":                 {nil, "shoot-gardenlet CREATE secrets n/x", "{}", foreign},
+		"secrets, own":                       {nil, "shoot-gardenlet CREATE secrets n/s.ssh-keypair", "{}", "allowed"},
+		"secrets, bucket without reference":  {garden{"backupbuckets b": "{}"}, "shoot-gardenlet CREATE secrets garden/generated-bucket-b", "{}", `403 .spec.shootRef must be set in the BackupBucket resource "b" belonging to this Secret`},
+		"secrets, own bucket":                {garden{"backupbuckets b": own}, "shoot-gardenlet CREATE secrets garden/generated-bucket-b", "{}", "allowed"},
 		"secrets, token, type":               {nil, tokenSecret, "{type: Opaque}", `422 unexpected secret type: "Opaque"`},
 		"secrets, token, own gardenlet":      {nil, tokenSecret, text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-s")), "allowed"},
 		"secrets, token, another":            {nil, tokenSecret, text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-t")), foreign},
 		"secrets, token, own ManagedSeed":    {garden{"managedseeds n/m": "{spec: {shoot: {name: s}}}"}, tokenSecret, text(bootstrapToken("ManagedSeed", "n/m")), "allowed"},
 		"secrets, token, a seed's Gardenlet": {nil, tokenSecret, text(bootstrapToken("Gardenlet", "n/s")), foreign},
-		"secrets, token, extension":          {nil, "SE CREATE secrets kube-system/bootstrap-token-abcdef", text(bootstrapToken("Gardenlet", "garden/self-hosted-shoot-s")), "403 extension client may not create bootstrap tokens"},
-		"secrets, token, extension, managed": {garden{"managedseeds garden/m": "{spec: {shoot: {name: s}}}"}, "SE CREATE secrets kube-system/bootstrap-token-abcdef", text(bootstrapToken("ManagedSeed", "garden/m")), "403 extension client may not create bootstrap tokens"},
-		"RES-34/own name, account's token":   {nil, "SG CREATE secrets n/s.ssh-keypair", "{type: kubernetes.io/service-account-token}", ofAccount},
-		"RES-34/extension, account's token":  {nil, "SE CREATE secrets garden/s.ssh-keypair", "{type: kubernetes.io/service-account-token}", ofAccount},
-		"RES-34/own bucket, account's token": {garden{"backupbuckets b": own}, "SG CREATE secrets garden/generated-bucket-b", "{type: kubernetes.io/service-account-token}", ofAccount},
-		"RES-34/gardenadm, account's token":  {nil, "SA CREATE secrets n/anything", "{type: kubernetes.io/service-account-token}", ofAccount},
-		"serviceaccounts, extension":         {nil, "SE CREATE serviceaccounts garden/extension-shoot--s--x", "{}", "403 extension client may not create ServiceAccounts"},
-		"serviceaccounts, own":               {nil, "SG CREATE serviceaccounts n/extension-shoot--s--x", "{}", "allowed"},
-		"serviceaccounts, another":           {nil, "SG CREATE serviceaccounts n/extension-shoot--t--x", "{}", foreign},
-		"shootstates, own":                   {nil, "SG CREATE shootstates n/s", "{}", "allowed"},
-		"shootstates, another":               {nil, "SG CREATE shootstates n/t", "{}", foreign},
-		"shoots, gardenlet":                  {nil, "SG CREATE shoots n/s", "{}", `400 unexpected operation: "CREATE"`},
-		"workload identities, extension":     {nil, "SE CREATE workloadidentities garden/x", "{}", `400 unexpected resource: "workloadidentities.security.gardener.cloud"`},
-		"secrets, own bucket, elsewhere":     {garden{"backupbuckets b": own}, "SG CREATE secrets n/generated-bucket-b", "{}", foreign},
-		"gardenadm, own shoot":               {nil, "SA CREATE shoots n/s", "{}", "allowed"},
-		"gardenadm, another shoot":           {nil, "SA CREATE shoots n/t", "{}", foreign},
-		"gardenadm, project":                 {nil, "SA CREATE projects p", "{spec: {namespace: 'n'}}", "allowed"},
-		"gardenadm, another project":         {nil, "SA CREATE projects p", "{spec: {namespace: m}}", foreign},
-		"gardenadm, secret":                  {nil, "SA CREATE secrets n/anything", "{}", "allowed"},
-		"gardenadm, secret elsewhere":        {nil, "SA CREATE secrets m/anything", "{}", foreign},
-		"gardenadm, workload identity":       {nil, "SA CREATE workloadidentities n/x", "{}", "allowed"},
-		"gardenadm, lease":                   {nil, "SA CREATE leases n/self-hosted-shoot-s", "{}", `400 unexpected resource: "leases.coordination.k8s.io"`},
-		"gardenadm, ManagedSeed":             {nil, "SA UPDATE managedseeds n/m", "{}", `400 unexpected resource: "managedseeds.seedmanagement.gardener.cloud"`},
-		"gardenadm, another operation":       {nil, "SA UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
+		"secrets, token, extension":          {nil, "shoot-extension CREATE secrets kube-system/bootstrap-token-abcdef", text(bootstrapToken("Gardenlet", "garden/self-hosted-shoot-s")), "403 extension client may not create bootstrap tokens"},
+		"secrets, token, extension, managed": {garden{"managedseeds garden/m": "{spec: {shoot: {name: s}}}"}, "shoot-extension CREATE secrets kube-system/bootstrap-token-abcdef", text(bootstrapToken("ManagedSeed", "garden/m")), "403 extension client may not create bootstrap tokens"},
+		"RES-34/own name, account's token":   {nil, "shoot-gardenlet CREATE secrets n/s.ssh-keypair", "{type: kubernetes.io/service-account-token}", ofAccount},
+		"RES-34/extension, account's token":  {nil, "shoot-extension CREATE secrets garden/s.ssh-keypair", "{type: kubernetes.io/service-account-token}", ofAccount},
+		"RES-34/own bucket, account's token": {garden{"backupbuckets b": own}, "shoot-gardenlet CREATE secrets garden/generated-bucket-b", "{type: kubernetes.io/service-account-token}", ofAccount},
+		"RES-34/gardenadm, account's token":  {nil, "gardenadm CREATE secrets n/anything", "{type: kubernetes.io/service-account-token}", ofAccount},
+		"serviceaccounts, extension":         {nil, "shoot-extension CREATE serviceaccounts garden/extension-shoot--s--x", "{}", "403 extension client may not create ServiceAccounts"},
+		"serviceaccounts, own":               {nil, "shoot-gardenlet CREATE serviceaccounts n/extension-shoot--s--x", "{}", "allowed"},
+		"serviceaccounts, another":           {nil, "shoot-gardenlet CREATE serviceaccounts n/extension-shoot--t--x", "{}", foreign},
+		"shootstates, own":                   {nil, "shoot-gardenlet CREATE shootstates n/s", "{}", "allowed"},
+		"shootstates, another":               {nil, "shoot-gardenlet CREATE shootstates n/t", "{}", foreign},
+		"shoots, gardenlet":                  {nil, "shoot-gardenlet CREATE shoots n/s", "{}", `400 unexpected operation: "CREATE"`},
+		"workload identities, extension":     {nil, "shoot-extension CREATE workloadidentities garden/x", "{}", `400 unexpected resource: "workloadidentities.security.gardener.cloud"`},
+		"secrets, own bucket, elsewhere":     {garden{"backupbuckets b": own}, "shoot-gardenlet CREATE secrets n/generated-bucket-b", "{}", foreign},
+		"gardenadm, own shoot":               {nil, "gardenadm CREATE shoots n/s", "{}", "allowed"},
+		"gardenadm, another shoot":           {nil, "gardenadm CREATE shoots n/t", "{}", foreign},
+		"gardenadm, project":                 {nil, "gardenadm CREATE projects p", "{spec: {namespace: 'n'}}", "allowed"},
+		"gardenadm, another project":         {nil, "gardenadm CREATE projects p", "{spec: {namespace: m}}", foreign},
+		"gardenadm, secret":                  {nil, "gardenadm CREATE secrets n/anything", "{}", "allowed"},
+		"gardenadm, secret elsewhere":        {nil, "gardenadm CREATE secrets m/anything", "{}", foreign},
+		"gardenadm, workload identity":       {nil, "gardenadm CREATE workloadidentities n/x", "{}", "allowed"},
+		"gardenadm, lease":                   {nil, "gardenadm CREATE leases n/self-hosted-shoot-s", "{}", `400 unexpected resource: "leases.coordination.k8s.io"`},
+		"gardenadm, ManagedSeed":             {nil, "gardenadm UPDATE managedseeds n/m", "{}", `400 unexpected resource: "managedseeds.seedmanagement.gardener.cloud"`},
+		"gardenadm, another operation":       {nil, "gardenadm UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
 		t.Run("CT-SH-8/"+name, func(t *testing.T) {
 			if got := shootDecided(t, c.garden, c.question, c.object); got != c.want {
@@ -112,7 +112,7 @@ func TestShootRules(t *testing.T) {
 			}
 		})
 	}
-	if got := shootDecided(t, nil, "SG DELETE shootstates n/s", "null"); !strings.HasPrefix(got, "400 unexpected operation") {
+	if got := shootDecided(t, nil, "shoot-gardenlet DELETE shootstates n/s", "null"); !strings.HasPrefix(got, "400 unexpected operation") {
 		t.Errorf("CT-SH-8: got %s", got)
 	}
 }

@@ -2,7 +2,6 @@ package restriction
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -16,30 +15,30 @@ import (
 func TestUnreadableObjects(t *testing.T) {
 	const syntax = "400 couldn't get version/kind; json parse error: invalid character ']' looking for beginning of object key string"
 	for name, question := range map[string]string{
-		"a Secret of any name":                  "G CREATE secrets n/x",
-		"a Secret of an issuer":                 "G CREATE secrets gardener-system-shoot-issuer/x",
-		"a bootstrap token":                     "G CREATE secrets kube-system/bootstrap-token-abcdef",
-		"a BackupBucket":                        "G CREATE backupbuckets b",
-		"a BackupEntry":                         "G CREATE backupentries n/b",
-		"a changed BackupEntry":                 "G UPDATE backupentries n/b",
-		"a Bastion":                             "G CREATE bastions n/b",
-		"a request for a certificate":           "G CREATE certificatesigningrequests x",
-		"a ClusterRoleBinding":                  "G CREATE clusterrolebindings x",
-		"a Seed without a name":                 "G CREATE seeds",
-		"a ShootState":                          "G CREATE shootstates n/s",
-		"self-hosted, Secret":                   "SG CREATE secrets n/s.ssh-keypair",
-		"self-hosted, bootstrap token":          "SG CREATE secrets kube-system/bootstrap-token-abcdef",
-		"self-hosted, request for certificates": "SG CREATE certificatesigningrequests x",
-		"self-hosted, BackupBucket":             "SG CREATE backupbuckets b",
-		"self-hosted, BackupEntry":              "SG CREATE backupentries n/e",
-		"gardenadm, SecretBinding":              "SA CREATE secretbindings n/b",
-		"gardenadm, CredentialsBinding":         "SA CREATE credentialsbindings n/b",
-		"gardenadm, Project":                    "SA CREATE projects p",
-		"gardenadm, Secret":                     "SA CREATE secrets n/x",
+		"a Secret of any name":                  "gardenlet CREATE secrets n/x",
+		"a Secret of an issuer":                 "gardenlet CREATE secrets gardener-system-shoot-issuer/x",
+		"a bootstrap token":                     "gardenlet CREATE secrets kube-system/bootstrap-token-abcdef",
+		"a BackupBucket":                        "gardenlet CREATE backupbuckets b",
+		"a BackupEntry":                         "gardenlet CREATE backupentries n/b",
+		"a changed BackupEntry":                 "gardenlet UPDATE backupentries n/b",
+		"a Bastion":                             "gardenlet CREATE bastions n/b",
+		"a request for a certificate":           "gardenlet CREATE certificatesigningrequests x",
+		"a ClusterRoleBinding":                  "gardenlet CREATE clusterrolebindings x",
+		"a Seed without a name":                 "gardenlet CREATE seeds",
+		"a ShootState":                          "gardenlet CREATE shootstates n/s",
+		"self-hosted, Secret":                   "shoot-gardenlet CREATE secrets n/s.ssh-keypair",
+		"self-hosted, bootstrap token":          "shoot-gardenlet CREATE secrets kube-system/bootstrap-token-abcdef",
+		"self-hosted, request for certificates": "shoot-gardenlet CREATE certificatesigningrequests x",
+		"self-hosted, BackupBucket":             "shoot-gardenlet CREATE backupbuckets b",
+		"self-hosted, BackupEntry":              "shoot-gardenlet CREATE backupentries n/e",
+		"gardenadm, SecretBinding":              "gardenadm CREATE secretbindings n/b",
+		"gardenadm, CredentialsBinding":         "gardenadm CREATE credentialsbindings n/b",
+		"gardenadm, Project":                    "gardenadm CREATE projects p",
+		"gardenadm, Secret":                     "gardenadm CREATE secrets n/x",
 	} {
 		t.Run("RES-6/"+name, func(t *testing.T) {
 			decide := decided
-			if strings.HasPrefix(question, "S") {
+			if bySelfHostedShoot(question) {
 				decide = shootDecided
 			}
 			if got := decide(t, nil, question, "{]"); got != syntax {
@@ -53,15 +52,15 @@ func TestUnreadableObjects(t *testing.T) {
 func TestNamesInTheObject(t *testing.T) {
 	there := garden{"shoots n/s": on("seed"), "shoots n/t": on("other")}
 	for name, c := range map[string]struct{ question, object, want string }{
-		"RES-23/own Seed":                    {"G CREATE seeds", "{metadata: {name: seed}}", "allowed"},
-		"RES-23/another Seed":                {"G CREATE seeds", "{metadata: {name: other}}", `403 object does not belong to seed "seed"`},
-		"RES-28/ShootState of an own Shoot":  {"G CREATE shootstates n/", "{metadata: {name: s}}", "allowed"},
-		"RES-28/ShootState of another Shoot": {"G CREATE shootstates n/", "{metadata: {name: t}}", `403 object does not belong to seed "seed"`},
+		"RES-23/own Seed":                    {"gardenlet CREATE seeds", "{metadata: {name: seed}}", "allowed"},
+		"RES-23/another Seed":                {"gardenlet CREATE seeds", "{metadata: {name: other}}", `403 object does not belong to seed "seed"`},
+		"RES-28/ShootState of an own Shoot":  {"gardenlet CREATE shootstates n/", "{metadata: {name: s}}", "allowed"},
+		"RES-28/ShootState of another Shoot": {"gardenlet CREATE shootstates n/", "{metadata: {name: t}}", `403 object does not belong to seed "seed"`},
 		"RES-32/a token in a wrong namespace is any Secret": {
-			"G CREATE secrets n/bootstrap-token-abcdef", text(bootstrapToken("Gardenlet", "garden/seed")), `403 object does not belong to seed "seed"`,
+			"gardenlet CREATE secrets n/bootstrap-token-abcdef", text(bootstrapToken("Gardenlet", "garden/seed")), `403 object does not belong to seed "seed"`,
 		},
 		"RES-32/another name in kube-system is any Secret": {
-			"G CREATE secrets kube-system/x", text(bootstrapToken("Gardenlet", "garden/seed")), `403 object does not belong to seed "seed"`,
+			"gardenlet CREATE secrets kube-system/x", text(bootstrapToken("Gardenlet", "garden/seed")), `403 object does not belong to seed "seed"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,17 +81,17 @@ func TestMoreOfSelfHostedShoots(t *testing.T) {
 		garden                 garden
 		question, object, want string
 	}{
-		"a request for the own certificate":      {nil, "SG CREATE certificatesigningrequests x", csrOf("gardener.cloud:system:shoot:n:s"), "allowed"},
-		"a request for another's certificate":    {nil, "SG CREATE certificatesigningrequests x", csrOf("gardener.cloud:system:shoot:n:t"), foreign},
-		"a request in another namespace":         {nil, "SG CREATE certificatesigningrequests x", csrOf("gardener.cloud:system:shoot:m:s"), foreign},
-		"a request that is none":                 {nil, "SG CREATE certificatesigningrequests x", "{spec: {request: eA==}}", "400 PEM block type must be CERTIFICATE REQUEST"},
-		"InternalSecret of another Shoot":        {nil, "SG CREATE internalsecrets n/t.ca-client", "{}", foreign},
-		"Secret of another Shoot":                {nil, "SG CREATE secrets n/t.ssh-keypair", "{}", foreign},
-		"Secret of another Shoot's BackupBucket": {other, "SG CREATE secrets garden/generated-bucket-b", "{}", foreign},
-		"token name outside kube-system":         {nil, "SG CREATE secrets n/bootstrap-token-abcdef", text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-s")), foreign},
-		"another name in kube-system":            {nil, "SG CREATE secrets kube-system/x", text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-s")), foreign},
-		"ManagedSeed without a Shoot":            {garden{"managedseeds n/m": "{spec: {}}"}, "SG UPDATE managedseeds n/m", "{}", foreign},
-		"Secret of an unreadable BackupBucket":   {garden{"backupbuckets b": "error"}, "SG CREATE secrets garden/generated-bucket-b", "{}", "500 fake-err"},
+		"a request for the own certificate":      {nil, "shoot-gardenlet CREATE certificatesigningrequests x", csrOf("gardener.cloud:system:shoot:n:s"), "allowed"},
+		"a request for another's certificate":    {nil, "shoot-gardenlet CREATE certificatesigningrequests x", csrOf("gardener.cloud:system:shoot:n:t"), foreign},
+		"a request in another namespace":         {nil, "shoot-gardenlet CREATE certificatesigningrequests x", csrOf("gardener.cloud:system:shoot:m:s"), foreign},
+		"a request that is none":                 {nil, "shoot-gardenlet CREATE certificatesigningrequests x", "{spec: {request: eA==}}", "400 PEM block type must be CERTIFICATE REQUEST"},
+		"InternalSecret of another Shoot":        {nil, "shoot-gardenlet CREATE internalsecrets n/t.ca-client", "{}", foreign},
+		"Secret of another Shoot":                {nil, "shoot-gardenlet CREATE secrets n/t.ssh-keypair", "{}", foreign},
+		"Secret of another Shoot's BackupBucket": {other, "shoot-gardenlet CREATE secrets garden/generated-bucket-b", "{}", foreign},
+		"token name outside kube-system":         {nil, "shoot-gardenlet CREATE secrets n/bootstrap-token-abcdef", text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-s")), foreign},
+		"another name in kube-system":            {nil, "shoot-gardenlet CREATE secrets kube-system/x", text(bootstrapToken("Gardenlet", "n/self-hosted-shoot-s")), foreign},
+		"ManagedSeed without a Shoot":            {garden{"managedseeds n/m": "{spec: {}}"}, "shoot-gardenlet UPDATE managedseeds n/m", "{}", foreign},
+		"Secret of an unreadable BackupBucket":   {garden{"backupbuckets b": "error"}, "shoot-gardenlet CREATE secrets garden/generated-bucket-b", "{}", "500 fake-err"},
 	} {
 		t.Run("CT-SH-8/"+name, func(t *testing.T) {
 			if got := shootDecided(t, c.garden, c.question, c.object); got != c.want {

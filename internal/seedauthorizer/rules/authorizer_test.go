@@ -86,23 +86,23 @@ func decides(t *testing.T, name, only, question, want string) {
 
 // TestPathOnly: kinds that clients only read are read by path, and nothing else is done with them.
 func TestPathOnly(t *testing.T) {
-	const readers = "N(only the following verbs are allowed for this resource type: [get list watch])"
+	const readers = "no opinion: only the following verbs are allowed for this resource type: [get list watch]"
 	for name, at := range map[string]struct{ resource, namespace string }{
 		"CT-SA-2/SR-5": {"cloudprofiles", ""}, "CT-SA-2/SR-6": {"namespacedcloudprofiles", "n/"}, "SR-9/BH-SA-15": {"controllerdeployments", ""}, "SR-12/BH-SA-17": {"credentialsbindings", "n/"},
 		"SR-14/BH-SA-19": {"exposureclasses", ""}, "CT-SA-2/SR-19": {"namespaces", ""}, "CT-SA-2/SR-20": {"projects", ""}, "CT-SA-2/SR-21": {"secretbindings", "n/"},
 	} {
 		resource, namespace := at.resource, at.namespace
-		for _, client := range []string{"G", "E"} {
+		for _, client := range []string{"gardenlet", "extension"} {
 			for _, verb := range []string{"get", "list", "watch"} {
-				decides(t, name, "", client+" "+verb+" "+resource+" "+namespace+"own", "A")
-				decides(t, name, "", client+" "+verb+" "+resource+" "+namespace+"foreign", "N(no relationship found)")
+				decides(t, name, "", client+" "+verb+" "+resource+" "+namespace+"own", "allowed")
+				decides(t, name, "", client+" "+verb+" "+resource+" "+namespace+"foreign", "no opinion: no relationship found")
 			}
 			for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
 				decides(t, name, "", client+" "+verb+" "+resource+" "+namespace+"own", readers)
 			}
-			decides(t, name, "", client+" get "+resource+"/status "+namespace+"own", "N(only the following subresources are allowed for this resource type: [])")
-			decides(t, name, "", client+" get "+resource, "N(No Object name found)")
-			decides(t, "CT-SA-3", "", client+" list "+resource, "N(must specify field or label selector for name seed)")
+			decides(t, name, "", client+" get "+resource+"/status "+namespace+"own", "no opinion: only the following subresources are allowed for this resource type: []")
+			decides(t, name, "", client+" get "+resource, "no opinion: No Object name found")
+			decides(t, "CT-SA-3", "", client+" list "+resource, "no opinion: must specify field or label selector for name seed")
 		}
 	}
 }
@@ -111,262 +111,262 @@ func TestPathOnly(t *testing.T) {
 //
 //	rule      the case of the contract; with All or Related after it, it is about that readScope alone
 //	question  "<client> <verb> <resource>[/subresource][.group] [namespace/][name] [field:<selector>] [label:<selector>]"
-//	client    G a gardenlet of seed "seed", E an extension on it, O somebody else
+//	client    the gardenlet of seed "seed", an extension on it, or somebody other
 //	own       leads to that seed, foreign to another one
-//	decision  A is allowed; N(text) is no opinion with the text in its reason, and N() one without a reason
+//	decision  allowed, no opinion (without a reason), or no opinion: <a part of its reason>
 const cases = `
-CT-SA-1: O get shoots n/own => N()
-CT-SA-1: G get quotas x => N()
-CT-SA-1: G get pods. n/x => N()
-CT-SA-1: G get extensions.extensions.gardener.cloud n/x => N()
-CT-SA-4: G get configmaps gardener-system-public/gardener-info => A
-CT-SA-4: G list configmaps gardener-system-public/gardener-info => N(no relationship found)
-CT-SA-4 All: G get configmaps kube-system/cluster-identity => A
-CT-SA-4 All: E watch configmaps kube-system/cluster-identity => A
-CT-SA-4 Related: G get configmaps kube-system/cluster-identity => N(no relationship found)
-CT-SA-4: G update configmaps kube-system/cluster-identity => N(no relationship found)
-CT-SA-5: G create configmaps n/ => A
-CT-SA-5: G get configmaps n/own => A
-CT-SA-5: G list configmaps n/own => A
-CT-SA-5: G watch configmaps n/own => A
-CT-SA-5: G update configmaps n/own => A
-CT-SA-5: G patch configmaps n/own => A
-CT-SA-5: G delete configmaps n/own => A
-CT-SA-5: G get configmaps n/foreign => N(no relationship found)
-CT-SA-5: G deletecollection configmaps n/ => N([create delete get list patch update watch])
-CT-SA-6: G get workloadidentities n/own => A
-CT-SA-6: G create workloadidentities n/own => A
-CT-SA-6: G patch workloadidentities n/own => A
-CT-SA-6: G create workloadidentities/token n/own => A
-CT-SA-6: E create workloadidentities/token n/foreign => N(no relationship found)
-CT-SA-6: G update workloadidentities n/own => N([create get list patch watch])
-CT-SA-6: G delete workloadidentities n/own => N([create get list patch watch])
-CT-SA-6: G deletecollection workloadidentities n/ => N([create get list patch watch])
-CT-SA-6: G create workloadidentities/foo n/own => N([token])
-CT-SA-6: G create workloadidentities n/ => N(No Object name found)
-CT-SA-7: G create shootstates n/ => A
-CT-SA-7: G get shootstates n/own => A
-CT-SA-7: G list shootstates n/own => A
-CT-SA-7: G patch shootstates n/own => A
-CT-SA-7: G update shootstates n/own => A
-CT-SA-7: G delete shootstates n/own => A
-CT-SA-7: G patch shootstates n/foreign => N(no relationship found)
-CT-SA-7: G deletecollection shootstates n/ => N([create delete get list patch update watch])
-CT-SA-7: E create internalsecrets n/ => A
-CT-SA-7: E get internalsecrets n/own => A
-CT-SA-7: E watch internalsecrets n/own => A
-CT-SA-7: E delete internalsecrets n/own => A
-CT-SA-7: E update internalsecrets n/foreign => N(no relationship found)
-CT-SA-7: E deletecollection internalsecrets n/ => N([create delete get list patch update watch])
-CT-SA-8: G get namespaces own/own => A
-CT-SA-8 All: G get namespaces garden/garden => A
-CT-SA-8 All: E watch namespaces garden/garden => A
-CT-SA-8 Related: G get namespaces garden/garden => N(no relationship found)
-CT-SA-8 Related: E list namespaces garden/garden => N(no relationship found)
-CT-SA-8: G get namespaces seed-seed/seed-seed => A
-CT-SA-8: G get namespaces seed-other/seed-other => N(no relationship found: Namespace:seed-other)
-CT-SA-9: G get backupbuckets foreign => A
-CT-SA-9: G list backupbuckets => A
-CT-SA-9: E watch backupbuckets => A
-CT-SA-9: G create backupbuckets => A
-CT-SA-9: G update backupbuckets own => A
-CT-SA-9: G patch backupbuckets/status own => A
-CT-SA-9: G update backupbuckets/finalizers own => A
-CT-SA-9: G delete backupbuckets own => A
-CT-SA-9: G update backupbuckets foreign => N(no relationship found)
-CT-SA-9: G update backupbuckets/foo own => N([finalizers status])
-CT-SA-9: G deletecollection backupbuckets => N([create delete get list patch update watch])
-CT-SA-9: G list backupentries n/ => A
-CT-SA-9: G create backupentries n/ => A
-CT-SA-9: G patch backupentries/status n/own => A
-CT-SA-9: G patch backupentries n/foreign => N(no relationship found)
-CT-SA-9: G update backupentries/finalizers n/own => N([status])
-CT-SA-9: G deletecollection backupentries n/ => N([create delete get list patch update watch])
-CT-SA-10: G create bastions n/ => A
-CT-SA-10: G delete bastions n/own => N([create get list patch update watch])
-CT-SA-10: G deletecollection bastions n/ => N([create get list patch update watch])
-CT-SA-10: G get bastions n/own => A
-CT-SA-10 Related: G get bastions n/foreign => N(no relationship found)
-CT-SA-10 All: G get bastions n/foreign => A
-CT-SA-10: G patch bastions/status n/own => A
-CT-SA-10: G update bastions n/foreign => N(no relationship found)
-CT-SA-10: G list bastions field:spec.seedName=seed => A
-CT-SA-10 Related: G list bastions => N(must specify field or label selector for name seed)
-CT-SA-10 All: G list bastions => A
-CT-SA-10 Related: G watch bastions field:spec.seedName=other => N(must specify field or label selector for name seed)
-CT-SA-10 Related: G watch bastions field:spec.seedName!=seed => N(must specify field or label selector for name seed)
-CT-SA-11: G list controllerinstallations field:spec.seedRef.name=seed => A
-CT-SA-11 Related: G list controllerinstallations => N(must specify)
-CT-SA-11 All: G list controllerinstallations => A
-CT-SA-11: G get controllerinstallations own => A
-CT-SA-11/BH-SA-16: G patch controllerinstallations/status own => A
-CT-SA-11: G create controllerinstallations => N([get list patch update watch])
-CT-SA-11: G delete controllerinstallations own => N([get list patch update watch])
-CT-SA-12: G list shoots label:name.seed.gardener.cloud/seed=true => A
-CT-SA-12: G watch seeds label:name.seed.gardener.cloud/seed=true => A
-CT-SA-12: E list managedseeds label:name.seed.gardener.cloud/seed=true => A
-CT-SA-12: G list shoots label:name.seed.gardener.cloud/seed => A
-CT-SA-12: G list shoots label:name.seed.gardener.cloud/seed_in_(true) => A
-CT-SA-12 Related: G list shoots label:name.seed.gardener.cloud/seed_in_(true,false) => N(must specify)
-CT-SA-12 Related: G list shoots label:name.seed.gardener.cloud/other=true => N(must specify)
-CT-SA-12 Related: G list seeds label:name.seed.gardener.cloud/other=true => N(must specify)
-CT-SA-12 Related: G list managedseeds => N(must specify)
-CT-SA-12 All: G list managedseeds => A
-SR-18/BH-SA-22: G patch managedseeds garden/child => A
-SR-18/BH-SA-22: G update managedseeds garden/foreign => N(no relationship found)
-SR-18/BH-SA-22: G create managedseeds garden/x => N([get list patch update watch])
-CT-SA-12 Related: G list shoots label:!foo => N(must specify)
-CT-SA-12 Related: G list shoots label:foo!=bar => N(must specify)
-CT-SA-12 Related: G list shoots label:foo_notin_(x) => N(must specify)
-CT-SA-12 Related: G list shoots label:name.seed.gardener.cloud/seed!=x => N(must specify)
-CT-SA-12 All: G list shoots => A
-CT-SA-13 Related: G get gardenlets n/seed => N([garden])
-CT-SA-13 Related: G list gardenlets => N([garden])
-CT-SA-13 All: G list gardenlets => A
-CT-SA-13: G create gardenlets n/ => N([garden])
-CT-SA-13: G patch gardenlets n/seed => N([garden])
-CT-SA-13: G create gardenlets garden/ => A
-CT-SA-13: G list gardenlets garden/ field:metadata.name=seed => A
-CT-SA-13: G watch gardenlets garden/seed field:metadata.name=seed => A
-CT-SA-13 Related: G list gardenlets garden/other field:metadata.name=other => N(must specify)
-CT-SA-13: G patch gardenlets/status garden/seed => A
-CT-SA-13: G update gardenlets garden/other => N(no relationship found)
-CT-SA-14: G create seeds => A
-CT-SA-14: G get seeds seed => A
-CT-SA-14: G update seeds seed => A
-CT-SA-14: G patch seeds/status seed => A
-CT-SA-14: G update seeds other => N(no relationship found)
-CT-SA-14 Related: G get seeds other => N(no relationship found)
-CT-SA-14 All: G get seeds other => A
-CT-SA-14: G get seeds child => A
-CT-SA-14: G update seeds child => A
-CT-SA-14: G patch seeds child => A
-CT-SA-14: G delete seeds child => A
-CT-SA-14: G deletecollection seeds => N([create delete get list patch update watch])
-CT-SA-14: G update seeds/foo seed => N([status])
-CT-SA-15: G get shoots garden/seed => A
-CT-SA-15: G get shoots/foo garden/seed => A
-CT-SA-15: G create shoots n/ => N([get list patch update watch])
-CT-SA-15: G delete shoots n/own => N([get list patch update watch])
-CT-SA-15: G deletecollection shoots n/ => N([get list patch update watch])
-CT-SA-15: G patch shoots/status n/own => A
-CT-SA-15: G update shoots/finalizers n/own => A
-CT-SA-15: G create shoots/binding n/own => N([finalizers status])
-CT-SA-15: G patch shoots n/foreign => N(no relationship found)
-CT-SA-16: G create events n/ => A
-CT-SA-16: E patch events n/x => A
-CT-SA-16: G create events.events.k8s.io n/ => A
-CT-SA-16: G get events n/x => N([create patch])
-CT-SA-16: G list events.events.k8s.io => N([create patch])
-CT-SA-16: G delete events n/x => N([create patch])
-CT-SA-16: G get events/foo n/x => N([create patch])
-CT-SA-16: G patch events/foo n/x => N(only the following subresources are allowed for this resource type: [])
-CT-SA-17: G get controllerregistrations x => A
-CT-SA-17: G list controllerregistrations => A
-CT-SA-17: E watch controllerregistrations => A
-CT-SA-17: G update controllerregistrations x => N([get list watch])
-CT-SA-17: G get controllerregistrations/status x => N([])
-CT-SA-18: G get secrets seed-seed/x => A
-CT-SA-18: E list secrets seed-seed/ => A
-CT-SA-18: E watch secrets seed-seed/ => A
-CT-SA-18: G delete secrets seed-seed/own => A
-CT-SA-18: G list secrets n/ => N([create delete get patch update])
-CT-SA-18: G watch secrets n/own => N([create delete get patch update])
-CT-SA-18: G deletecollection secrets seed-seed/ => N([create delete get patch update])
-CT-SA-18: G create secrets n/ => A
-CT-SA-18: G get secrets n/own => A
-CT-SA-18: G get secrets seed-other/x => N(no relationship found)
-CT-SA-19: G delete secrets kube-system/bootstrap-token-c3b902 => A
-CT-SA-19: E delete secrets kube-system/bootstrap-token-c3b902 => A
-CT-SA-19: G get secrets kube-system/bootstrap-token-c3b902 => N(no relationship found)
-SP-11: G get secrets kube-system/bootstrap-token-child => A
-SP-11: G patch secrets kube-system/bootstrap-token-child => A
-SP-11: G update secrets kube-system/bootstrap-token-child => A
-SP-11: G delete secrets kube-system/bootstrap-token-child => A
-SP-11: E get secrets kube-system/bootstrap-token-child => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E list secrets kube-system/bootstrap-token-child => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E watch secrets kube-system/bootstrap-token-child => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E patch secrets kube-system/bootstrap-token-child => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E update secrets kube-system/bootstrap-token-child => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E delete secrets kube-system/bootstrap-token-child => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E create secrets kube-system/bootstrap-token-child => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E get secrets kube-system/bootstrap-token-c3b902 => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E get secrets n/bootstrap-token-child => N(no relationship found)
-SP-11: E create secrets kube-system/ => A
-SP-11: G get secrets garden/of-account => A
-SP-11: E get secrets garden/of-account => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E update secrets garden/of-account => N(only the gardenlet of a seed needs a bootstrap token)
-SP-11: E get secrets n/own => A
-CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => A
-CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-seed => A
-CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:other => N([create get patch update])
-CT-SA-20: G delete clusterrolebindings n/gardener.cloud:system:seed-bootstrapper:garden:seed => N([create get patch update])
-CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:foo:seed => N([create get patch update])
-CT-SA-20: G delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed:more => N([create get patch update])
-CT-SA-20: G create clusterrolebindings => A
-CT-SA-20: G get clusterrolebindings own => A
-CT-SA-20: G patch clusterrolebindings own => A
-CT-SA-20: G list clusterrolebindings => N([create get patch update])
-CT-SA-21: G delete serviceaccounts garden/gardenlet-bootstrap-seed => A
-CT-SA-21: G delete serviceaccounts garden/gardenlet-bootstrap-other => N([create get patch update])
-CT-SA-21/SP-8: G create serviceaccounts/token seed-seed/x => A
-CT-SA-21/SP-8: G deletecollection serviceaccounts seed-seed/ => A
-CT-SA-21/SP-8: G list serviceaccounts seed-seed/ => A
-CT-SA-21: G list serviceaccounts seed-other/ => N([create get patch update])
-CT-SA-21: G get serviceaccounts seed-other/x => N(no relationship found)
-CT-SA-21: G create serviceaccounts/token n/own => N([])
-CT-SA-21: G patch serviceaccounts n/own => A
-CT-SA-22: G create leases n/ => A
-CT-SA-22: G get leases n/own => A
-CT-SA-22: G list leases n/own => A
-CT-SA-22: G update leases n/own => A
-CT-SA-22: G patch leases n/foreign => N(no relationship found)
-CT-SA-22: G delete leases n/own => N([create get list patch update watch])
-CT-SA-22: G deletecollection leases n/ => N([create get list patch update watch])
-CT-SA-22/SP-3: E create leases seed-seed/ => A
-CT-SA-22/SP-3: E get leases seed-seed/x => A
-CT-SA-22/SP-3: E list leases seed-seed/ => A
-CT-SA-22/SP-3: E watch leases seed-seed/ => A
-CT-SA-22/SP-3: E update leases seed-seed/x => A
-CT-SA-22/SP-3: E patch leases seed-seed/x => A
-CT-SA-22/SP-3: E delete leases seed-seed/x => A
-CT-SA-22/SP-3: E deletecollection leases seed-seed/ => A
-CT-SA-22/SP-3: E foo leases seed-seed/x => N([create get list watch update patch delete deletecollection])
-CT-SA-22/SP-3: E get leases n/own => N(lease object is not in seed namespace)
-C1: G delete leases gardener-system-seed-lease/seed => A
-C1: G delete leases gardener-system-seed-lease/other => N([create get list patch update watch])
-D-5 All: G update leases n/gardenlet-leader-election => A
-D-5: G patch leases n/gardenlet-leader-election => N(no relationship found)
-D-5 Related: G update leases n/gardenlet-leader-election => N(no relationship found)
-CT-SA-23: G create certificatesigningrequests => A
-CT-SA-23: G create certificatesigningrequests/seedclient x => A
-CT-SA-23/BH-SA-10: G get certificatesigningrequests own => A
-CT-SA-23: G watch certificatesigningrequests own => A
-CT-SA-23: G update certificatesigningrequests own => N([create get list watch])
-CT-SA-23: G delete certificatesigningrequests own => N([create get list watch])
-CT-SA-23: G create certificatesigningrequests/foo => N([seedclient])
-CT-SA-23: E get certificatesigningrequests own => A
-CT-SA-23: E create certificatesigningrequests => N([get list watch])
-CT-SA-24: E get clusterrolebindings own => A
-CT-SA-24: E create clusterrolebindings => N([get])
-CT-SA-24: E delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => N([get])
-CT-SA-24: E get serviceaccounts n/own => A
-CT-SA-24: E create serviceaccounts seed-seed/ => N([get])
-CT-SA-24: E delete serviceaccounts garden/gardenlet-bootstrap-seed => N([get])
-2.4: G get secrets n/own.kubeconfig => A
-2.4: G update secrets n/own.kubeconfig => A
-2.4: G get secrets n/foreign.kubeconfig => N(no relationship found)
+CT-SA-1: other get shoots n/own => no opinion
+CT-SA-1: gardenlet get quotas x => no opinion
+CT-SA-1: gardenlet get pods. n/x => no opinion
+CT-SA-1: gardenlet get extensions.extensions.gardener.cloud n/x => no opinion
+CT-SA-4: gardenlet get configmaps gardener-system-public/gardener-info => allowed
+CT-SA-4: gardenlet list configmaps gardener-system-public/gardener-info => no opinion: no relationship found
+CT-SA-4 All: gardenlet get configmaps kube-system/cluster-identity => allowed
+CT-SA-4 All: extension watch configmaps kube-system/cluster-identity => allowed
+CT-SA-4 Related: gardenlet get configmaps kube-system/cluster-identity => no opinion: no relationship found
+CT-SA-4: gardenlet update configmaps kube-system/cluster-identity => no opinion: no relationship found
+CT-SA-5: gardenlet create configmaps n/ => allowed
+CT-SA-5: gardenlet get configmaps n/own => allowed
+CT-SA-5: gardenlet list configmaps n/own => allowed
+CT-SA-5: gardenlet watch configmaps n/own => allowed
+CT-SA-5: gardenlet update configmaps n/own => allowed
+CT-SA-5: gardenlet patch configmaps n/own => allowed
+CT-SA-5: gardenlet delete configmaps n/own => allowed
+CT-SA-5: gardenlet get configmaps n/foreign => no opinion: no relationship found
+CT-SA-5: gardenlet deletecollection configmaps n/ => no opinion: [create delete get list patch update watch]
+CT-SA-6: gardenlet get workloadidentities n/own => allowed
+CT-SA-6: gardenlet create workloadidentities n/own => allowed
+CT-SA-6: gardenlet patch workloadidentities n/own => allowed
+CT-SA-6: gardenlet create workloadidentities/token n/own => allowed
+CT-SA-6: extension create workloadidentities/token n/foreign => no opinion: no relationship found
+CT-SA-6: gardenlet update workloadidentities n/own => no opinion: [create get list patch watch]
+CT-SA-6: gardenlet delete workloadidentities n/own => no opinion: [create get list patch watch]
+CT-SA-6: gardenlet deletecollection workloadidentities n/ => no opinion: [create get list patch watch]
+CT-SA-6: gardenlet create workloadidentities/foo n/own => no opinion: [token]
+CT-SA-6: gardenlet create workloadidentities n/ => no opinion: No Object name found
+CT-SA-7: gardenlet create shootstates n/ => allowed
+CT-SA-7: gardenlet get shootstates n/own => allowed
+CT-SA-7: gardenlet list shootstates n/own => allowed
+CT-SA-7: gardenlet patch shootstates n/own => allowed
+CT-SA-7: gardenlet update shootstates n/own => allowed
+CT-SA-7: gardenlet delete shootstates n/own => allowed
+CT-SA-7: gardenlet patch shootstates n/foreign => no opinion: no relationship found
+CT-SA-7: gardenlet deletecollection shootstates n/ => no opinion: [create delete get list patch update watch]
+CT-SA-7: extension create internalsecrets n/ => allowed
+CT-SA-7: extension get internalsecrets n/own => allowed
+CT-SA-7: extension watch internalsecrets n/own => allowed
+CT-SA-7: extension delete internalsecrets n/own => allowed
+CT-SA-7: extension update internalsecrets n/foreign => no opinion: no relationship found
+CT-SA-7: extension deletecollection internalsecrets n/ => no opinion: [create delete get list patch update watch]
+CT-SA-8: gardenlet get namespaces own/own => allowed
+CT-SA-8 All: gardenlet get namespaces garden/garden => allowed
+CT-SA-8 All: extension watch namespaces garden/garden => allowed
+CT-SA-8 Related: gardenlet get namespaces garden/garden => no opinion: no relationship found
+CT-SA-8 Related: extension list namespaces garden/garden => no opinion: no relationship found
+CT-SA-8: gardenlet get namespaces seed-seed/seed-seed => allowed
+CT-SA-8: gardenlet get namespaces seed-other/seed-other => no opinion: no relationship found: Namespace:seed-other
+CT-SA-9: gardenlet get backupbuckets foreign => allowed
+CT-SA-9: gardenlet list backupbuckets => allowed
+CT-SA-9: extension watch backupbuckets => allowed
+CT-SA-9: gardenlet create backupbuckets => allowed
+CT-SA-9: gardenlet update backupbuckets own => allowed
+CT-SA-9: gardenlet patch backupbuckets/status own => allowed
+CT-SA-9: gardenlet update backupbuckets/finalizers own => allowed
+CT-SA-9: gardenlet delete backupbuckets own => allowed
+CT-SA-9: gardenlet update backupbuckets foreign => no opinion: no relationship found
+CT-SA-9: gardenlet update backupbuckets/foo own => no opinion: [finalizers status]
+CT-SA-9: gardenlet deletecollection backupbuckets => no opinion: [create delete get list patch update watch]
+CT-SA-9: gardenlet list backupentries n/ => allowed
+CT-SA-9: gardenlet create backupentries n/ => allowed
+CT-SA-9: gardenlet patch backupentries/status n/own => allowed
+CT-SA-9: gardenlet patch backupentries n/foreign => no opinion: no relationship found
+CT-SA-9: gardenlet update backupentries/finalizers n/own => no opinion: [status]
+CT-SA-9: gardenlet deletecollection backupentries n/ => no opinion: [create delete get list patch update watch]
+CT-SA-10: gardenlet create bastions n/ => allowed
+CT-SA-10: gardenlet delete bastions n/own => no opinion: [create get list patch update watch]
+CT-SA-10: gardenlet deletecollection bastions n/ => no opinion: [create get list patch update watch]
+CT-SA-10: gardenlet get bastions n/own => allowed
+CT-SA-10 Related: gardenlet get bastions n/foreign => no opinion: no relationship found
+CT-SA-10 All: gardenlet get bastions n/foreign => allowed
+CT-SA-10: gardenlet patch bastions/status n/own => allowed
+CT-SA-10: gardenlet update bastions n/foreign => no opinion: no relationship found
+CT-SA-10: gardenlet list bastions field:spec.seedName=seed => allowed
+CT-SA-10 Related: gardenlet list bastions => no opinion: must specify field or label selector for name seed
+CT-SA-10 All: gardenlet list bastions => allowed
+CT-SA-10 Related: gardenlet watch bastions field:spec.seedName=other => no opinion: must specify field or label selector for name seed
+CT-SA-10 Related: gardenlet watch bastions field:spec.seedName!=seed => no opinion: must specify field or label selector for name seed
+CT-SA-11: gardenlet list controllerinstallations field:spec.seedRef.name=seed => allowed
+CT-SA-11 Related: gardenlet list controllerinstallations => no opinion: must specify
+CT-SA-11 All: gardenlet list controllerinstallations => allowed
+CT-SA-11: gardenlet get controllerinstallations own => allowed
+CT-SA-11/BH-SA-16: gardenlet patch controllerinstallations/status own => allowed
+CT-SA-11: gardenlet create controllerinstallations => no opinion: [get list patch update watch]
+CT-SA-11: gardenlet delete controllerinstallations own => no opinion: [get list patch update watch]
+CT-SA-12: gardenlet list shoots label:name.seed.gardener.cloud/seed=true => allowed
+CT-SA-12: gardenlet watch seeds label:name.seed.gardener.cloud/seed=true => allowed
+CT-SA-12: extension list managedseeds label:name.seed.gardener.cloud/seed=true => allowed
+CT-SA-12: gardenlet list shoots label:name.seed.gardener.cloud/seed => allowed
+CT-SA-12: gardenlet list shoots label:name.seed.gardener.cloud/seed_in_(true) => allowed
+CT-SA-12 Related: gardenlet list shoots label:name.seed.gardener.cloud/seed_in_(true,false) => no opinion: must specify
+CT-SA-12 Related: gardenlet list shoots label:name.seed.gardener.cloud/other=true => no opinion: must specify
+CT-SA-12 Related: gardenlet list seeds label:name.seed.gardener.cloud/other=true => no opinion: must specify
+CT-SA-12 Related: gardenlet list managedseeds => no opinion: must specify
+CT-SA-12 All: gardenlet list managedseeds => allowed
+SR-18/BH-SA-22: gardenlet patch managedseeds garden/child => allowed
+SR-18/BH-SA-22: gardenlet update managedseeds garden/foreign => no opinion: no relationship found
+SR-18/BH-SA-22: gardenlet create managedseeds garden/x => no opinion: [get list patch update watch]
+CT-SA-12 Related: gardenlet list shoots label:!foo => no opinion: must specify
+CT-SA-12 Related: gardenlet list shoots label:foo!=bar => no opinion: must specify
+CT-SA-12 Related: gardenlet list shoots label:foo_notin_(x) => no opinion: must specify
+CT-SA-12 Related: gardenlet list shoots label:name.seed.gardener.cloud/seed!=x => no opinion: must specify
+CT-SA-12 All: gardenlet list shoots => allowed
+CT-SA-13 Related: gardenlet get gardenlets n/seed => no opinion: [garden]
+CT-SA-13 Related: gardenlet list gardenlets => no opinion: [garden]
+CT-SA-13 All: gardenlet list gardenlets => allowed
+CT-SA-13: gardenlet create gardenlets n/ => no opinion: [garden]
+CT-SA-13: gardenlet patch gardenlets n/seed => no opinion: [garden]
+CT-SA-13: gardenlet create gardenlets garden/ => allowed
+CT-SA-13: gardenlet list gardenlets garden/ field:metadata.name=seed => allowed
+CT-SA-13: gardenlet watch gardenlets garden/seed field:metadata.name=seed => allowed
+CT-SA-13 Related: gardenlet list gardenlets garden/other field:metadata.name=other => no opinion: must specify
+CT-SA-13: gardenlet patch gardenlets/status garden/seed => allowed
+CT-SA-13: gardenlet update gardenlets garden/other => no opinion: no relationship found
+CT-SA-14: gardenlet create seeds => allowed
+CT-SA-14: gardenlet get seeds seed => allowed
+CT-SA-14: gardenlet update seeds seed => allowed
+CT-SA-14: gardenlet patch seeds/status seed => allowed
+CT-SA-14: gardenlet update seeds other => no opinion: no relationship found
+CT-SA-14 Related: gardenlet get seeds other => no opinion: no relationship found
+CT-SA-14 All: gardenlet get seeds other => allowed
+CT-SA-14: gardenlet get seeds child => allowed
+CT-SA-14: gardenlet update seeds child => allowed
+CT-SA-14: gardenlet patch seeds child => allowed
+CT-SA-14: gardenlet delete seeds child => allowed
+CT-SA-14: gardenlet deletecollection seeds => no opinion: [create delete get list patch update watch]
+CT-SA-14: gardenlet update seeds/foo seed => no opinion: [status]
+CT-SA-15: gardenlet get shoots garden/seed => allowed
+CT-SA-15: gardenlet get shoots/foo garden/seed => allowed
+CT-SA-15: gardenlet create shoots n/ => no opinion: [get list patch update watch]
+CT-SA-15: gardenlet delete shoots n/own => no opinion: [get list patch update watch]
+CT-SA-15: gardenlet deletecollection shoots n/ => no opinion: [get list patch update watch]
+CT-SA-15: gardenlet patch shoots/status n/own => allowed
+CT-SA-15: gardenlet update shoots/finalizers n/own => allowed
+CT-SA-15: gardenlet create shoots/binding n/own => no opinion: [finalizers status]
+CT-SA-15: gardenlet patch shoots n/foreign => no opinion: no relationship found
+CT-SA-16: gardenlet create events n/ => allowed
+CT-SA-16: extension patch events n/x => allowed
+CT-SA-16: gardenlet create events.events.k8s.io n/ => allowed
+CT-SA-16: gardenlet get events n/x => no opinion: [create patch]
+CT-SA-16: gardenlet list events.events.k8s.io => no opinion: [create patch]
+CT-SA-16: gardenlet delete events n/x => no opinion: [create patch]
+CT-SA-16: gardenlet get events/foo n/x => no opinion: [create patch]
+CT-SA-16: gardenlet patch events/foo n/x => no opinion: only the following subresources are allowed for this resource type: []
+CT-SA-17: gardenlet get controllerregistrations x => allowed
+CT-SA-17: gardenlet list controllerregistrations => allowed
+CT-SA-17: extension watch controllerregistrations => allowed
+CT-SA-17: gardenlet update controllerregistrations x => no opinion: [get list watch]
+CT-SA-17: gardenlet get controllerregistrations/status x => no opinion: []
+CT-SA-18: gardenlet get secrets seed-seed/x => allowed
+CT-SA-18: extension list secrets seed-seed/ => allowed
+CT-SA-18: extension watch secrets seed-seed/ => allowed
+CT-SA-18: gardenlet delete secrets seed-seed/own => allowed
+CT-SA-18: gardenlet list secrets n/ => no opinion: [create delete get patch update]
+CT-SA-18: gardenlet watch secrets n/own => no opinion: [create delete get patch update]
+CT-SA-18: gardenlet deletecollection secrets seed-seed/ => no opinion: [create delete get patch update]
+CT-SA-18: gardenlet create secrets n/ => allowed
+CT-SA-18: gardenlet get secrets n/own => allowed
+CT-SA-18: gardenlet get secrets seed-other/x => no opinion: no relationship found
+CT-SA-19: gardenlet delete secrets kube-system/bootstrap-token-c3b902 => allowed
+CT-SA-19: extension delete secrets kube-system/bootstrap-token-c3b902 => allowed
+CT-SA-19: gardenlet get secrets kube-system/bootstrap-token-c3b902 => no opinion: no relationship found
+SP-11: gardenlet get secrets kube-system/bootstrap-token-child => allowed
+SP-11: gardenlet patch secrets kube-system/bootstrap-token-child => allowed
+SP-11: gardenlet update secrets kube-system/bootstrap-token-child => allowed
+SP-11: gardenlet delete secrets kube-system/bootstrap-token-child => allowed
+SP-11: extension get secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension list secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension watch secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension patch secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension update secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension delete secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension create secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension get secrets kube-system/bootstrap-token-c3b902 => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension get secrets n/bootstrap-token-child => no opinion: no relationship found
+SP-11: extension create secrets kube-system/ => allowed
+SP-11: gardenlet get secrets garden/of-account => allowed
+SP-11: extension get secrets garden/of-account => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension update secrets garden/of-account => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11: extension get secrets n/own => allowed
+CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => allowed
+CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-seed => allowed
+CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:other => no opinion: [create get patch update]
+CT-SA-20: gardenlet delete clusterrolebindings n/gardener.cloud:system:seed-bootstrapper:garden:seed => no opinion: [create get patch update]
+CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:foo:seed => no opinion: [create get patch update]
+CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed:more => no opinion: [create get patch update]
+CT-SA-20: gardenlet create clusterrolebindings => allowed
+CT-SA-20: gardenlet get clusterrolebindings own => allowed
+CT-SA-20: gardenlet patch clusterrolebindings own => allowed
+CT-SA-20: gardenlet list clusterrolebindings => no opinion: [create get patch update]
+CT-SA-21: gardenlet delete serviceaccounts garden/gardenlet-bootstrap-seed => allowed
+CT-SA-21: gardenlet delete serviceaccounts garden/gardenlet-bootstrap-other => no opinion: [create get patch update]
+CT-SA-21/SP-8: gardenlet create serviceaccounts/token seed-seed/x => allowed
+CT-SA-21/SP-8: gardenlet deletecollection serviceaccounts seed-seed/ => allowed
+CT-SA-21/SP-8: gardenlet list serviceaccounts seed-seed/ => allowed
+CT-SA-21: gardenlet list serviceaccounts seed-other/ => no opinion: [create get patch update]
+CT-SA-21: gardenlet get serviceaccounts seed-other/x => no opinion: no relationship found
+CT-SA-21: gardenlet create serviceaccounts/token n/own => no opinion: []
+CT-SA-21: gardenlet patch serviceaccounts n/own => allowed
+CT-SA-22: gardenlet create leases n/ => allowed
+CT-SA-22: gardenlet get leases n/own => allowed
+CT-SA-22: gardenlet list leases n/own => allowed
+CT-SA-22: gardenlet update leases n/own => allowed
+CT-SA-22: gardenlet patch leases n/foreign => no opinion: no relationship found
+CT-SA-22: gardenlet delete leases n/own => no opinion: [create get list patch update watch]
+CT-SA-22: gardenlet deletecollection leases n/ => no opinion: [create get list patch update watch]
+CT-SA-22/SP-3: extension create leases seed-seed/ => allowed
+CT-SA-22/SP-3: extension get leases seed-seed/x => allowed
+CT-SA-22/SP-3: extension list leases seed-seed/ => allowed
+CT-SA-22/SP-3: extension watch leases seed-seed/ => allowed
+CT-SA-22/SP-3: extension update leases seed-seed/x => allowed
+CT-SA-22/SP-3: extension patch leases seed-seed/x => allowed
+CT-SA-22/SP-3: extension delete leases seed-seed/x => allowed
+CT-SA-22/SP-3: extension deletecollection leases seed-seed/ => allowed
+CT-SA-22/SP-3: extension foo leases seed-seed/x => no opinion: [create get list watch update patch delete deletecollection]
+CT-SA-22/SP-3: extension get leases n/own => no opinion: lease object is not in seed namespace
+C1: gardenlet delete leases gardener-system-seed-lease/seed => allowed
+C1: gardenlet delete leases gardener-system-seed-lease/other => no opinion: [create get list patch update watch]
+D-5 All: gardenlet update leases n/gardenlet-leader-election => allowed
+D-5: gardenlet patch leases n/gardenlet-leader-election => no opinion: no relationship found
+D-5 Related: gardenlet update leases n/gardenlet-leader-election => no opinion: no relationship found
+CT-SA-23: gardenlet create certificatesigningrequests => allowed
+CT-SA-23: gardenlet create certificatesigningrequests/seedclient x => allowed
+CT-SA-23/BH-SA-10: gardenlet get certificatesigningrequests own => allowed
+CT-SA-23: gardenlet watch certificatesigningrequests own => allowed
+CT-SA-23: gardenlet update certificatesigningrequests own => no opinion: [create get list watch]
+CT-SA-23: gardenlet delete certificatesigningrequests own => no opinion: [create get list watch]
+CT-SA-23: gardenlet create certificatesigningrequests/foo => no opinion: [seedclient]
+CT-SA-23: extension get certificatesigningrequests own => allowed
+CT-SA-23: extension create certificatesigningrequests => no opinion: [get list watch]
+CT-SA-24: extension get clusterrolebindings own => allowed
+CT-SA-24: extension create clusterrolebindings => no opinion: [get]
+CT-SA-24: extension delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => no opinion: [get]
+CT-SA-24: extension get serviceaccounts n/own => allowed
+CT-SA-24: extension create serviceaccounts seed-seed/ => no opinion: [get]
+CT-SA-24: extension delete serviceaccounts garden/gardenlet-bootstrap-seed => no opinion: [get]
+2.4: gardenlet get secrets n/own.kubeconfig => allowed
+2.4: gardenlet update secrets n/own.kubeconfig => allowed
+2.4: gardenlet get secrets n/foreign.kubeconfig => no opinion: no relationship found
 `
 
 func TestNotAResource(t *testing.T) {
 	a := ruled()
-	if got := decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}); got != "N()" {
+	if got := decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}); got != "no opinion" {
 		t.Errorf("CT-SA-1: no resource: got %s", got)
 	}
-	if got := decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", ResourceRequest: true}); got != "N()" {
+	if got := decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", ResourceRequest: true}); got != "no opinion" {
 		t.Errorf("CT-SA-1: an empty resource: got %s", got)
 	}
-	if got := decided(a, authorizer.AttributesRecord{}); got != "N()" {
+	if got := decided(a, authorizer.AttributesRecord{}); got != "no opinion" {
 		t.Errorf("CT-AE-12, SA-1: no user: got %s", got)
 	}
 }
@@ -374,28 +374,28 @@ func TestNotAResource(t *testing.T) {
 // TestSelectors is section 5: several requirements, API servers that send no selectors, and a question that cannot be answered.
 func TestSelectors(t *testing.T) {
 	a := ruled()
-	several := ask(t, "G list shoots label:other=x,name.seed.gardener.cloud/seed=true,!foo")
+	several := ask(t, "gardenlet list shoots label:other=x,name.seed.gardener.cloud/seed=true,!foo")
 	several.LabelSelectorParsingErr = errFake
-	if got := decided(a, several); got != "A" {
+	if got := decided(a, several); got != "allowed" {
 		t.Errorf("SEL-5, SEL-6: one requirement of several is enough, whatever else could not be parsed: got %s", got)
 	}
 	a.Selectors = selectors{}
 	for question, want := range map[string]string{
-		"G list cloudprofiles":       "N(No Object name found)", // Nothing selects CloudProfiles, so that a name is needed (CT-SA-3, SEL-8).
-		"G list shoots":              "A",                       // All are shown, as before there were selectors (SEL-7).
-		"G list cloudprofiles own":   "A",                       // A name is looked for in the graph (SEL-9).
-		"G list gardenlets garden/x": "A",                       // So it is with a name where names are selected (SEL-7).
+		"gardenlet list cloudprofiles":       "no opinion: No Object name found", // Nothing selects CloudProfiles, so that a name is needed (CT-SA-3, SEL-8).
+		"gardenlet list shoots":              "allowed",                          // All are shown, as before there were selectors (SEL-7).
+		"gardenlet list cloudprofiles own":   "allowed",                          // A name is looked for in the graph (SEL-9).
+		"gardenlet list gardenlets garden/x": "allowed",                          // So it is with a name where names are selected (SEL-7).
 	} {
 		if got := decided(a, ask(t, question)); !matches(got, want) {
 			t.Errorf("SEL-7/SEL-8, not possible: %s: got %s, want %s", question, got, want)
 		}
 	}
 	a.Selectors = selectors{err: errFake}
-	want := "error(failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: fake-err)"
-	if got := decided(a, ask(t, "G list shoots")); got != want {
+	want := "error: failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: fake-err"
+	if got := decided(a, ask(t, "gardenlet list shoots")); got != want {
 		t.Errorf("SEL-1: got %s, want %s", got, want)
 	}
-	if got := decided(a, ask(t, "G list cloudprofiles own")); got != "A" {
+	if got := decided(a, ask(t, "gardenlet list cloudprofiles own")); got != "allowed" {
 		t.Errorf("SEL-9: a named list does not ask: got %s", got)
 	}
 }
@@ -408,18 +408,18 @@ func TestLive(t *testing.T) {
 		question, want string
 		live           live
 	}{
-		"CT-SA-5/delete of what is absent":            {"G delete configmaps n/gone", "A", live{}},
-		"CT-SA-5/delete of what is there":             {"G delete configmaps n/there", "N(no relationship found)", live{exists: map[string]bool{"configmaps:n/there": true}}},
-		"R17/delete of what cannot be read":           {"G delete configmaps n/there", "N(could not be looked up)", live{err: errFake}},
-		"CT-SA-19/another seed's token that is there": {"G delete secrets kube-system/bootstrap-token-88264c", "N(no relationship found)", live{exists: map[string]bool{"secrets:kube-system/bootstrap-token-88264c": true}}},
-		"B-5/delete of a watched kind that is absent": {"G delete backupentries n/gone", "A", live{}},
-		"re-read/own object that is new":              {"G patch shoots n/new", "A", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("seed")}}},
-		"re-read/foreign object that is new":          {"G patch shoots n/new", "N(no relationship found)", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("other")}}},
-		"re-read/absent":                              {"G patch shoots n/new", "N(no relationship found)", live{}},
-		"re-read/unreadable":                          {"G patch shoots n/new", "N(could not be looked up)", live{err: errFake}},
-		"T3-2/delete for a Seed that is not known":    {"G delete configmaps n/gone", "N(the client's seed or shoot is not known)", live{}},
-		"T3-2/get for a Seed that is not known":       {"E get shoots/status n/new", "N(the client's seed or shoot is not known)", live{}},
-		"T3-2/own Seed that is new":                   {"G patch seeds/status seed", "A", live{objects: map[string]runtime.Object{"seeds:/seed": &gardencorev1beta1.Seed{Object: partialmeta.Object{Name: "seed"}}}}},
+		"CT-SA-5/delete of what is absent":            {"gardenlet delete configmaps n/gone", "allowed", live{}},
+		"CT-SA-5/delete of what is there":             {"gardenlet delete configmaps n/there", "no opinion: no relationship found", live{exists: map[string]bool{"configmaps:n/there": true}}},
+		"R17/delete of what cannot be read":           {"gardenlet delete configmaps n/there", "no opinion: could not be looked up", live{err: errFake}},
+		"CT-SA-19/another seed's token that is there": {"gardenlet delete secrets kube-system/bootstrap-token-88264c", "no opinion: no relationship found", live{exists: map[string]bool{"secrets:kube-system/bootstrap-token-88264c": true}}},
+		"B-5/delete of a watched kind that is absent": {"gardenlet delete backupentries n/gone", "allowed", live{}},
+		"re-read/own object that is new":              {"gardenlet patch shoots n/new", "allowed", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("seed")}}},
+		"re-read/foreign object that is new":          {"gardenlet patch shoots n/new", "no opinion: no relationship found", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("other")}}},
+		"re-read/absent":                              {"gardenlet patch shoots n/new", "no opinion: no relationship found", live{}},
+		"re-read/unreadable":                          {"gardenlet patch shoots n/new", "no opinion: could not be looked up", live{err: errFake}},
+		"T3-2/delete for a Seed that is not known":    {"gardenlet delete configmaps n/gone", "no opinion: the client's seed or shoot is not known", live{}},
+		"T3-2/get for a Seed that is not known":       {"extension get shoots/status n/new", "no opinion: the client's seed or shoot is not known", live{}},
+		"T3-2/own Seed that is new":                   {"gardenlet patch seeds/status seed", "allowed", live{objects: map[string]runtime.Object{"seeds:/seed": &gardencorev1beta1.Seed{Object: partialmeta.Object{Name: "seed"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthorizer()
@@ -441,8 +441,8 @@ func TestLive(t *testing.T) {
 		a := ruled()
 		l := &live{}
 		a.Live = l
-		for _, question := range []string{"G patch shoots n/foreign", "G get secrets n/x", "G get cloudprofiles x", "G delete shoots n/x", "G delete secrets seed-other/x"} {
-			if got := decided(a, ask(t, question)); got == "A" {
+		for _, question := range []string{"gardenlet patch shoots n/foreign", "gardenlet get secrets n/x", "gardenlet get cloudprofiles x", "gardenlet delete shoots n/x", "gardenlet delete secrets seed-other/x"} {
+			if got := decided(a, ask(t, question)); got == "allowed" {
 				t.Errorf("%s is allowed", question)
 			}
 		}
@@ -463,18 +463,18 @@ func TestWriteScope(t *testing.T) {
 		{From: secret("dns"), To: shoot},
 	})
 	for question, want := range map[string]string{
-		"G get secrets n/dns":               "A",
-		"G update secrets n/dns":            "N(only referred to)",
-		"G delete secrets n/dns":            "N(only referred to)",
-		"G update secrets n/web.ca-cluster": "A",
-		"G patch shoots n/web":              "A",
+		"gardenlet get secrets n/dns":               "allowed",
+		"gardenlet update secrets n/dns":            "no opinion: only referred to",
+		"gardenlet delete secrets n/dns":            "no opinion: only referred to",
+		"gardenlet update secrets n/web.ca-cluster": "allowed",
+		"gardenlet patch shoots n/web":              "allowed",
 	} {
 		if got := decided(a, ask(t, question)); !matches(got, want) {
 			t.Errorf("B-6: %s: got %s, want %s", question, got, want)
 		}
 	}
 	a.WriteOwned = false
-	if got := decided(a, ask(t, "G update secrets n/dns")); got != "A" {
+	if got := decided(a, ask(t, "gardenlet update secrets n/dns")); got != "allowed" {
 		t.Errorf("B-6: as today: got %s", got)
 	}
 }
@@ -483,20 +483,20 @@ func TestExplain(t *testing.T) {
 	a := ruled()
 	shoot := graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "foreign"}
 	a.Graph.Set(shoot, []graph.Edge{{From: shoot, To: relation.SeedVertex("other")}, {From: graph.Vertex{Kind: relation.CloudProfile, Name: "wide"}, To: shoot}})
-	e := a.Explain(context.Background(), ask(t, "G get cloudprofiles wide"))
+	e := a.Explain(context.Background(), ask(t, "gardenlet get cloudprofiles wide"))
 	if e.Decision != "NoOpinion" || e.Rule != "SR-5" || e.Step != "SA-14" || len(e.Instead) != 1 || e.Instead[0] != "CloudProfile:wide -> Shoot:n/foreign -> Seed:other" ||
 		len(e.Missing) != 1 || e.Missing[0] != "Shoot:n/foreign -> Seed:seed (GE-46: spec.seedName of the Shoot)" {
 		t.Errorf("a refusal: got %+v", e)
 	}
-	e = a.Explain(context.Background(), ask(t, "G get cloudprofiles own"))
+	e = a.Explain(context.Background(), ask(t, "gardenlet get cloudprofiles own"))
 	if e.Decision != "Allow" || strings.Join(e.Path, " ") != "CloudProfile:own Seed:seed" || e.Client != "gardenlet" {
 		t.Errorf("a path: got %+v", e)
 	}
-	e = a.Explain(context.Background(), ask(t, "G get exposureclasses x"))
+	e = a.Explain(context.Background(), ask(t, "gardenlet get exposureclasses x"))
 	if len(e.Missing) != 1 || e.Missing[0] != "ExposureClass:x -> Shoot:n/own (GE-48: spec.exposureClassName of the Shoot)" || e.Candidates[0].Links[0].Writer != "members of the project" {
 		t.Errorf("an unknown vertex: got %+v", e)
 	}
-	if e = a.Explain(context.Background(), ask(t, "O get shoots n/x")); e.Step != "SA-1" || e.Client != "" {
+	if e = a.Explain(context.Background(), ask(t, "other get shoots n/x")); e.Step != "SA-1" || e.Client != "" {
 		t.Errorf("no client: got %+v", e)
 	}
 	// Of a Secret that its seed may only read, the ManagedSeed of the seed's own name is what is missing, and not one whose Shoot is on the seed.
@@ -508,7 +508,7 @@ func TestExplain(t *testing.T) {
 	a.Graph.Set(own, []graph.Edge{{From: dns, To: own}, {From: own, To: relation.SeedVertex("seed")}})
 	const first = "Secret:n/dns -> ManagedSeed:garden/seed (GE-26: spec.gardenlet.config of the ManagedSeed; seedConfig.spec.backup of the configuration)"
 	const second = "ManagedSeed:garden/seed -> Seed:seed (GE-27: the Seed with the ManagedSeed's name)"
-	if e = a.Explain(context.Background(), ask(t, "G update secrets n/dns")); e.Step != "B-6" || strings.Join(e.Missing, " and ") != first+" and "+second {
+	if e = a.Explain(context.Background(), ask(t, "gardenlet update secrets n/dns")); e.Step != "B-6" || strings.Join(e.Missing, " and ") != first+" and "+second {
 		t.Errorf("GE-27: got %+v", e)
 	}
 }

@@ -20,31 +20,31 @@ func TestSteps(t *testing.T) {
 		question   any
 		rule, want string
 	}{
-		"SA-1/no client of a seed":                       {"O get shoots n/own", "", "N()"},
-		"SA-2/no resource":                               {notAResource, "", "N()"},
-		"SA-3/C18 no rule for the resource":              {"G get quotas n/x", "", "N()"},
-		"SA-3/the version does not matter":               {"G get cloudprofiles own", "SR-5", "A"},
-		"SA-4/a special case, before the verb":           {"G deletecollection serviceaccounts seed-seed/", "SR-25g", "A"},
-		"SA-5/the namespace, before the verb":            {"G delete gardenlets other/seed", "SR-17", "N(only the following namespaces are allowed for this resource type: [garden])"},
-		"SA-5/create too":                                {"G create gardenlets other/", "SR-17", "N(only the following namespaces are allowed for this resource type: [garden])"},
-		"SA-5, D-2/reads only under readScope Related":   {"G list gardenlets", "SR-17", "N(only the following namespaces are allowed for this resource type: [garden])"},
-		"SA-6/the subresource, before the verb":          {"G create shoots/binding n/own", "SR-26", "N(only the following subresources are allowed for this resource type: [finalizers status])"},
-		"SA-7/the verb is always allowed, without name":  {"G create secrets n/", "SR-22", "A"},
-		"SA-8/the verb, before the name":                 {"G delete shoots n/", "SR-26", "N(only the following verbs are allowed for this resource type: [get list patch update watch])"},
-		"SA-9/a list with the rule's selector":           {"G list shoots label:name.seed.gardener.cloud/seed=true", "SR-26", "A"},
-		"SA-9/a list without, before the name":           {"G list shoots", "SR-26", "N(must specify field or label selector for name seed)"},
-		"SA-10/no name":                                  {"G get shoots n/", "SR-26", "N(No Object name found)"},
-		"SA-11/a Namespace's vertex has none":            {"G get namespaces own/own", "SR-19", "A"},
-		"SA-12/delete of what does not exist":            {"G delete backupbuckets absent", "SR-1", "A"},
-		"SA-13/a path":                                   {"G get shoots n/own", "SR-26", "A"},
-		"SA-13, D-7/the own Seed":                        {"G delete seeds seed", "SR-24", "A"},
-		"SA-14, D-7/no path":                             {"G patch seeds other", "SR-24", "N(no relationship found"},
-		"SA-14, D-9/the reason":                          {"G get shoots n/foreign", "SR-26", "N(no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26))"},
-		"SP-2/the garden's description, by its name":     {"G get configmaps gardener-system-public/gardener-info", "SR-8", "A"},
-		"SP-4, D-3/Namespace garden by path":             {"G get namespaces garden", "SR-19", "N(no relationship found"},
-		"D-4/the garden's identity by path":              {"G get configmaps kube-system/cluster-identity", "SR-8", "N(no relationship found"},
-		"D-11/extensions only read what needs gardenlet": {"E create clusterrolebindings x", "SR-7e", "N(only the following verbs are allowed for this resource type: [get])"},
-		"D-11/and have Leases of their own":              {"E delete leases seed-seed/x", "SR-16e", "A"},
+		"SA-1/no client of a seed":                       {"other get shoots n/own", "", "no opinion"},
+		"SA-2/no resource":                               {notAResource, "", "no opinion"},
+		"SA-3/C18 no rule for the resource":              {"gardenlet get quotas n/x", "", "no opinion"},
+		"SA-3/the version does not matter":               {"gardenlet get cloudprofiles own", "SR-5", "allowed"},
+		"SA-4/a special case, before the verb":           {"gardenlet deletecollection serviceaccounts seed-seed/", "SR-25g", "allowed"},
+		"SA-5/the namespace, before the verb":            {"gardenlet delete gardenlets other/seed", "SR-17", "no opinion: only the following namespaces are allowed for this resource type: [garden]"},
+		"SA-5/create too":                                {"gardenlet create gardenlets other/", "SR-17", "no opinion: only the following namespaces are allowed for this resource type: [garden]"},
+		"SA-5, D-2/reads only under readScope Related":   {"gardenlet list gardenlets", "SR-17", "no opinion: only the following namespaces are allowed for this resource type: [garden]"},
+		"SA-6/the subresource, before the verb":          {"gardenlet create shoots/binding n/own", "SR-26", "no opinion: only the following subresources are allowed for this resource type: [finalizers status]"},
+		"SA-7/the verb is always allowed, without name":  {"gardenlet create secrets n/", "SR-22", "allowed"},
+		"SA-8/the verb, before the name":                 {"gardenlet delete shoots n/", "SR-26", "no opinion: only the following verbs are allowed for this resource type: [get list patch update watch]"},
+		"SA-9/a list with the rule's selector":           {"gardenlet list shoots label:name.seed.gardener.cloud/seed=true", "SR-26", "allowed"},
+		"SA-9/a list without, before the name":           {"gardenlet list shoots", "SR-26", "no opinion: must specify field or label selector for name seed"},
+		"SA-10/no name":                                  {"gardenlet get shoots n/", "SR-26", "no opinion: No Object name found"},
+		"SA-11/a Namespace's vertex has none":            {"gardenlet get namespaces own/own", "SR-19", "allowed"},
+		"SA-12/delete of what does not exist":            {"gardenlet delete backupbuckets absent", "SR-1", "allowed"},
+		"SA-13/a path":                                   {"gardenlet get shoots n/own", "SR-26", "allowed"},
+		"SA-13, D-7/the own Seed":                        {"gardenlet delete seeds seed", "SR-24", "allowed"},
+		"SA-14, D-7/no path":                             {"gardenlet patch seeds other", "SR-24", "no opinion: no relationship found"},
+		"SA-14, D-9/the reason":                          {"gardenlet get shoots n/foreign", "SR-26", "no opinion: no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26)"},
+		"SP-2/the garden's description, by its name":     {"gardenlet get configmaps gardener-system-public/gardener-info", "SR-8", "allowed"},
+		"SP-4, D-3/Namespace garden by path":             {"gardenlet get namespaces garden", "SR-19", "no opinion: no relationship found"},
+		"D-4/the garden's identity by path":              {"gardenlet get configmaps kube-system/cluster-identity", "SR-8", "no opinion: no relationship found"},
+		"D-11/extensions only read what needs gardenlet": {"extension create clusterrolebindings x", "SR-7e", "no opinion: only the following verbs are allowed for this resource type: [get]"},
+		"D-11/and have Leases of their own":              {"extension delete leases seed-seed/x", "SR-16e", "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := ruled()
@@ -69,8 +69,8 @@ func TestSteps(t *testing.T) {
 func TestStepOf(t *testing.T) {
 	a := ruled()
 	for _, c := range []struct{ question, step string }{
-		{"O get shoots n/own", "SA-1"}, {"G get quotas n/x", "SA-3"}, {"G get gardenlets other/seed", "SA-5"}, {"G get shoots/binding n/own", "SA-6"}, {"G create secrets n/", "SA-7"},
-		{"G delete shoots n/own", "SA-8"}, {"G get shoots n/", "SA-10"}, {"G get shoots n/own", "SA-13"}, {"G get shoots n/foreign", "SA-14"},
+		{"other get shoots n/own", "SA-1"}, {"gardenlet get quotas n/x", "SA-3"}, {"gardenlet get gardenlets other/seed", "SA-5"}, {"gardenlet get shoots/binding n/own", "SA-6"}, {"gardenlet create secrets n/", "SA-7"},
+		{"gardenlet delete shoots n/own", "SA-8"}, {"gardenlet get shoots n/", "SA-10"}, {"gardenlet get shoots n/own", "SA-13"}, {"gardenlet get shoots n/foreign", "SA-14"},
 	} {
 		if got := a.Explain(t.Context(), ask(t, c.question)).Step; got != c.step {
 			t.Errorf("%s ended at %s, want %s", c.question, got, c.step)
@@ -83,8 +83,8 @@ func TestLog(t *testing.T) {
 	var lines []string
 	a := ruled()
 	a.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
-	decided(a, ask(t, "G get shoots n/own"))
-	decided(a, ask(t, "G get secrets n/foreign"))
+	decided(a, ask(t, "gardenlet get shoots n/own"))
+	decided(a, ask(t, "gardenlet get secrets n/foreign"))
 	if len(lines) != 1 || !strings.Contains(lines[0], `"msg"="No opinion"`) || !strings.Contains(lines[0], "no relationship found") || !strings.Contains(lines[0], `"name"="foreign"`) {
 		t.Errorf("OBS-7: got %q", lines)
 	}

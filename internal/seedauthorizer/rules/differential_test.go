@@ -42,14 +42,14 @@ func TestPropertyOfDifferential(t *testing.T) {
 			}
 			reviews++
 			got := decided(asked, q)
-			if (got == "A") != want {
+			if (got == "allowed") != want {
 				t.Fatalf("SA-1 to SA-14: seed %d: %s %s/%s %q %q by %s, selectors %v %v, policy %v %v %v: got %s, want allowed %v", seed, q.Verb, resourceOf(q), q.Subresource, q.Namespace,
 					q.Name, q.User.GetName(), q.FieldSelectorRequirements, q.LabelSelectorRequirements, s.readAll, s.owned, s.selectors, got, want)
 			}
-			if got == "A" {
+			if got == "allowed" {
 				allowed++
 			}
-			if strings.HasPrefix(got, "N(no relationship") {
+			if strings.HasPrefix(got, "no opinion: no relationship") {
 				byPath++
 			}
 		}

@@ -28,7 +28,7 @@ var (
 	other     = &user.DefaultInfo{Name: "foo", Groups: []string{"bar"}}
 )
 
-var clients = map[string]*user.DefaultInfo{"G": gardenlet, "E": extension, "O": other, "SG": shootGardenlet, "SE": shootExtension, "SA": shootGardenadm, "GE": gardenExtension}
+var clients = map[string]*user.DefaultInfo{"gardenlet": gardenlet, "extension": extension, "other": other, "shoot-gardenlet": shootGardenlet, "shoot-extension": shootExtension, "gardenadm": shootGardenadm, "garden-extension": gardenExtension}
 
 // The clients of a self-hosted shoot, and an extension of one in namespace garden.
 var (
@@ -101,7 +101,11 @@ var groups = map[string]string{
 func ask(t *testing.T, text string) authorizer.AttributesRecord {
 	t.Helper()
 	words := strings.Fields(text)
-	a := authorizer.AttributesRecord{User: clients[words[0]], Verb: words[1], ResourceRequest: true}
+	client := clients[words[0]]
+	if client == nil {
+		t.Fatalf("%q begins with no client", text)
+	}
+	a := authorizer.AttributesRecord{User: client, Verb: words[1], ResourceRequest: true}
 	a.Resource, a.Subresource, _ = strings.Cut(words[2], "/")
 	if resource, group, found := strings.Cut(a.Resource, "."); found {
 		a.Resource, a.APIGroup = resource, group
@@ -129,24 +133,33 @@ func ask(t *testing.T, text string) authorizer.AttributesRecord {
 	return a
 }
 
-// decided is "A", or "N(reason)", or "error(text)".
+// bySelfHostedShoot reports whether the client of a question is one of a self-hosted shoot.
+func bySelfHostedShoot(question string) bool {
+	return strings.HasPrefix(question, "shoot-") || strings.HasPrefix(question, "gardenadm")
+}
+
+// decided is "allowed", "denied", "no opinion", "no opinion: <reason>" or "error: <text>".
 func decided(a *Authorizer, attributes authorizer.Attributes) string {
 	decision, reason, err := a.Authorize(context.Background(), attributes)
 	switch {
 	case err != nil:
-		return "error(" + err.Error() + ")"
+		return "error: " + err.Error()
 	case decision == authorizer.DecisionAllow:
-		return "A"
+		return "allowed"
 	case decision == authorizer.DecisionDeny:
-		return "D"
+		return "denied"
 	}
-	return "N(" + reason + ")"
+	if reason == "" {
+		return "no opinion"
+	}
+	return "no opinion: " + reason
 }
 
-// matches reports whether a decision is as wanted: "A", "N()" exactly, or "N(x" as a part of the reason.
+// matches reports whether a decision is as wanted; after "no opinion: " want has a part of the reason.
 func matches(got, want string) bool {
-	if strings.HasPrefix(want, "N(") && want != "N()" {
-		return strings.HasPrefix(got, "N(") && strings.Contains(got, strings.TrimSuffix(want[2:], ")"))
+	if part, anyReason := strings.CutPrefix(want, "no opinion: "); anyReason {
+		reason, undecided := strings.CutPrefix(got, "no opinion: ")
+		return undecided && strings.Contains(reason, part)
 	}
 	return got == want
 }

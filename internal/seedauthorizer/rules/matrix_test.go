@@ -26,10 +26,10 @@ func TestMatrix(t *testing.T) {
 	verbList := append(slices.Clone(verbNames), "foo")
 	fmt.Fprintf(&out, "%-9s %-45s %-8s %s\n", "client", "resource", "object", strings.Join(verbList, " "))
 	for _, r := range seeds.rules {
-		for _, client := range []string{"G", "E", "O"} {
+		for _, client := range []string{"gardenlet", "extension", "other"} {
 			for _, subresource := range append([]string{""}, append(slices.Clone(r.subresources), "foo")...) {
 				for _, object := range []string{"own", "foreign", "absent", ""} {
-					fmt.Fprintf(&out, "%-9s %-45s %-8s", map[string]string{"G": "gardenlet", "E": "extension", "O": "other"}[client], strings.Trim(r.group+"/"+r.resource+"/"+subresource, "/"), object)
+					fmt.Fprintf(&out, "%-9s %-45s %-8s", client, strings.Trim(r.group+"/"+r.resource+"/"+subresource, "/"), object)
 					for _, verb := range verbList {
 						all, related := cell(r, client, verb, subresource, object, true), cell(r, client, verb, subresource, object, false)
 						if all != related {
@@ -75,7 +75,7 @@ func cell(r *rule, client, verb, subresource, object string, readAll bool) strin
 	decision := decided(a, authorizer.AttributesRecord{
 		User: clients[client], Verb: verb, APIGroup: r.group, Resource: r.resource, Subresource: subresource, Namespace: namespace, Name: name, ResourceRequest: true,
 	})
-	if decision == "A" {
+	if decision == "allowed" {
 		return "A"
 	}
 	return "-"

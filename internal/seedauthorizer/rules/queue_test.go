@@ -22,13 +22,13 @@ func TestQueues(t *testing.T) {
 		full          bool
 		seeds, shoots string
 	}{
-		"T3-1/gardenlet":           {client: "G", want: "A", seeds: "Seed:seed | gardener.cloud:system:seed:seed"},
-		"T3-1/extension":           {client: "E", want: "A", seeds: "Seed:seed | system:serviceaccount:seed-seed:extension-provider-local"},
-		"T3-1/too late":            {client: "G", full: true, want: "N(too many such requests)", seeds: "Seed:seed | gardener.cloud:system:seed:seed"},
-		"T3-1/self-hosted shoot":   {client: "SE", want: "A", shoots: "garden-n | Shoot:garden-n/s | system:serviceaccount:garden-n:extension-shoot--s--e"},
-		"T3-1/delegated":           {client: "GE", want: "A", seeds: "Seed:s | system:serviceaccount:garden:extension-shoot--s--f"},
-		"SHI-3/Shoot not known":    {client: "SG", want: "N()"},
-		"T3-2/Seed does not exist": {client: anotherSeed, want: "N(the client's seed or shoot is not known)"},
+		"T3-1/gardenlet":           {client: "gardenlet", want: "allowed", seeds: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/extension":           {client: "extension", want: "allowed", seeds: "Seed:seed | system:serviceaccount:seed-seed:extension-provider-local"},
+		"T3-1/too late":            {client: "gardenlet", full: true, want: "no opinion: too many such requests", seeds: "Seed:seed | gardener.cloud:system:seed:seed"},
+		"T3-1/self-hosted shoot":   {client: "shoot-extension", want: "allowed", shoots: "garden-n | Shoot:garden-n/s | system:serviceaccount:garden-n:extension-shoot--s--e"},
+		"T3-1/delegated":           {client: "garden-extension", want: "allowed", seeds: "Seed:s | system:serviceaccount:garden:extension-shoot--s--f"},
+		"SHI-3/Shoot not known":    {client: "shoot-gardenlet", want: "no opinion"},
+		"T3-2/Seed does not exist": {client: anotherSeed, want: "no opinion: the client's seed or shoot is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(time.Unix(0, 0))
@@ -41,14 +41,14 @@ func TestQueues(t *testing.T) {
 			}
 			seeds, shoots := &ratelimittest.Paths{Full: c.full}, &ratelimittest.Paths{Full: c.full}
 			w.seeds.Queue, w.shoots.Queue = seeds, shoots
-			asks, question := w.seeds, ask(t, "G "+gone)
+			asks, question := w.seeds, ask(t, "gardenlet "+gone)
 			if question.User = clients[c.client]; clients[c.client] == nil {
 				question.User = &user.DefaultInfo{Name: c.client, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-invented"}}
 			}
-			if strings.HasPrefix(c.client, "S") || c.client == "GE" {
+			if strings.HasPrefix(c.client, "shoot-") || c.client == "garden-extension" {
 				asks = w.shoots
 			}
-			if c.client == "GE" {
+			if c.client == "garden-extension" {
 				question.User = &user.DefaultInfo{Name: "system:serviceaccount:garden:extension-shoot--s--f", Groups: gardenExtension.Groups}
 			}
 			if got := decided(asks, question); !matches(got, c.want) {
@@ -71,7 +71,7 @@ func TestInventedClients(t *testing.T) {
 	queue := &ratelimittest.Paths{}
 	w.shoots.Queue = queue
 	for i := range 50 {
-		question := ask(t, "SE delete configmaps n/gone")
+		question := ask(t, "shoot-extension delete configmaps n/gone")
 		question.User = &user.DefaultInfo{Name: fmt.Sprintf("system:serviceaccount:garden-n:extension-shoot--invented%d--e", i), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden-n"}}
 		for _, verb := range []string{"delete", "get", "patch"} {
 			question.Verb = verb
@@ -81,11 +81,11 @@ func TestInventedClients(t *testing.T) {
 	if w.live.asked != 0 || len(queue.Seen) != 0 {
 		t.Errorf("T3-2: %d objects were looked up", w.live.asked)
 	}
-	if got := decided(w.shoots, ask(t, "SG patch shoots/status n/s")); got != "N()" || len(queue.Seen) != 0 {
+	if got := decided(w.shoots, ask(t, "shoot-gardenlet patch shoots/status n/s")); got != "no opinion" || len(queue.Seen) != 0 {
 		t.Errorf("SHI-3: the Shoot itself: got %s, in the queue are %q", got, queue.Seen)
 	}
 	w.seeds.Queue = queue
-	if got := decided(w.seeds, ask(t, "G patch seeds/status seed")); got == "A" || len(queue.Seen) != 1 || !strings.HasPrefix(queue.Seen[0], " | ") {
+	if got := decided(w.seeds, ask(t, "gardenlet patch seeds/status seed")); got == "allowed" || len(queue.Seen) != 1 || !strings.HasPrefix(queue.Seen[0], " | ") {
 		t.Errorf("T3-2: the Seed itself: got %s, in the queue are %q", got, queue.Seen)
 	}
 }

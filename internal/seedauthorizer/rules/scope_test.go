@@ -12,16 +12,16 @@ import (
 // exist is not told of.
 func TestOwnSeedJustCreated(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	if got := decided(w.seeds, ask(t, "G get seeds seed")); !matches(got, "N(no relationship found") {
+	if got := decided(w.seeds, ask(t, "gardenlet get seeds seed")); !matches(got, "no opinion: no relationship found") {
 		t.Errorf("BH-SA-27, D-1: it does not exist: got %s", got)
 	}
 	w.live.objects["seeds:/seed"] = objectOf(t, relation.Seed, builders.Seed("seed"))
-	for _, question := range []string{"G get seeds seed", "E watch seeds seed"} {
-		if got := decided(w.seeds, ask(t, question)); got != "A" {
+	for _, question := range []string{"gardenlet get seeds seed", "extension watch seeds seed"} {
+		if got := decided(w.seeds, ask(t, question)); got != "allowed" {
 			t.Errorf("BH-SA-27, T3-2: %s: got %s", question, got)
 		}
 	}
-	if got := decided(w.seeds, ask(t, "G get seeds other")); got == "A" {
+	if got := decided(w.seeds, ask(t, "gardenlet get seeds other")); got == "allowed" {
 		t.Error("BH-SA-27, D-1: another Seed is read")
 	}
 }
@@ -56,13 +56,13 @@ func TestReadsByScope(t *testing.T) {
 			open[object] = true
 		}
 		for object, rule := range rules {
-			for _, client := range []string{"G", "E"} {
+			for _, client := range []string{"gardenlet", "extension"} {
 				for _, verb := range []string{"get", "list", "watch"} {
 					for _, readAll := range []bool{true, false} {
 						w.seeds.ReadAll = readAll
-						want := "N(no relationship found"
+						want := "no opinion: no relationship found"
 						if open[object] || readAll && object != "namespaces seed-seed/seed-seed" {
-							want = "A"
+							want = "allowed"
 						}
 						if got := decided(w.seeds, ask(t, client+" "+verb+" "+object)); !matches(got, want) {
 							t.Errorf("%s/%s, reading all %v: %s %s %s: got %s, want %s", rule, stage.name, readAll, client, verb, object, got, want)
@@ -72,13 +72,13 @@ func TestReadsByScope(t *testing.T) {
 			}
 		}
 		w.seeds.ReadAll = false
-		for _, question := range []string{"G create seeds", "G list seeds label:name.seed.gardener.cloud/seed=true", "E watch seeds label:name.seed.gardener.cloud/seed=true"} {
-			if got := decided(w.seeds, ask(t, question)); got != "A" {
+		for _, question := range []string{"gardenlet create seeds", "gardenlet list seeds label:name.seed.gardener.cloud/seed=true", "extension watch seeds label:name.seed.gardener.cloud/seed=true"} {
+			if got := decided(w.seeds, ask(t, question)); got != "allowed" {
 				t.Errorf("SR-24/%s: %s: got %s", stage.name, question, got)
 			}
 		}
-		for _, question := range []string{"G patch seeds other", "G get namespaces seed-other/seed-other", "G get seeds other", "E get namespaces kube-system/kube-system"} {
-			if got := decided(w.seeds, ask(t, question)); got == "A" {
+		for _, question := range []string{"gardenlet patch seeds other", "gardenlet get namespaces seed-other/seed-other", "gardenlet get seeds other", "extension get namespaces kube-system/kube-system"} {
+			if got := decided(w.seeds, ask(t, question)); got == "allowed" {
 				t.Errorf("SR-19, SR-24/%s: %s is allowed", stage.name, question)
 			}
 		}

@@ -71,8 +71,8 @@ func TestParentAndUnseen(t *testing.T) {
 		"seeds:/child":                 objectOf(t, relation.Seed, builders.Seed("child")),
 	}
 	for question, want := range map[string]string{
-		"G patch shoots n/new": "N(no relationship found)", "G delete backupbuckets new": "N(no relationship found)",
-		"G update controllerinstallations new": "N(no relationship found)", "G patch seeds child": "A",
+		"gardenlet patch shoots n/new": "no opinion: no relationship found", "gardenlet delete backupbuckets new": "no opinion: no relationship found",
+		"gardenlet update controllerinstallations new": "no opinion: no relationship found", "gardenlet patch seeds child": "allowed",
 	} {
 		if got := decided(w.seeds, ask(t, question)); !matches(got, want) {
 			t.Errorf("%s: got %s, want %s", question, got, want)
@@ -88,8 +88,8 @@ func TestSelfHostedWritesItself(t *testing.T) {
 	w.has(t, relation.Gardenlet, builders.Gardenlet("garden-n", "self-hosted-shoot-s").Pulls("pull", "ca").SeedSpec("backup.credentialsRef", builders.Ref("Secret", "garden/backup")))
 	w.has(t, relation.ServiceAccount, builders.ServiceAccount("garden-n", "extension-shoot--s--e", "other"))
 	for question, want := range map[string]string{
-		"SE get secrets garden/backup": "N(", "SE delete secrets garden/backup": "N(", "SE get secrets garden-n/pull": "N(", "SE update secrets garden-n/ca": "N(", "SE get secrets garden-n/other": "N(",
-		"SE get serviceaccounts garden-n/extension-shoot--s--e": "A", "SE patch gardenlets garden-n/self-hosted-shoot-s": "A",
+		"shoot-extension get secrets garden/backup": "no opinion: ", "shoot-extension delete secrets garden/backup": "no opinion: ", "shoot-extension get secrets garden-n/pull": "no opinion: ", "shoot-extension update secrets garden-n/ca": "no opinion: ", "shoot-extension get secrets garden-n/other": "no opinion: ",
+		"shoot-extension get serviceaccounts garden-n/extension-shoot--s--e": "allowed", "shoot-extension patch gardenlets garden-n/self-hosted-shoot-s": "allowed",
 	} {
 		w.live.exists = map[string]bool{"secrets:garden/backup": true}
 		if got := decided(w.shoots, ask(t, question)); !matches(got, want) {
@@ -108,10 +108,10 @@ func TestExplainAsksNobody(t *testing.T) {
 	w.has(t, relation.Seed, builders.Seed("s"))
 	w.has(t, relation.ManagedSeed, builders.ManagedSeed("garden", "s", "s"))
 	before := counted(t, registry)
-	for _, question := range []string{"GE delete secrets garden/foo", "GE get secrets kube-system/bootstrap-token-abcdef", "SG delete secrets kube-system/bootstrap-token-abcdef", "SG list bastions n/"} {
+	for _, question := range []string{"garden-extension delete secrets garden/foo", "garden-extension get secrets kube-system/bootstrap-token-abcdef", "shoot-gardenlet delete secrets kube-system/bootstrap-token-abcdef", "shoot-gardenlet list bastions n/"} {
 		w.shoots.Explain(context.Background(), ask(t, question))
 	}
-	for _, question := range []string{"G delete secrets garden/foo", "G patch shoots n/new", "G list shoots", "G get cloudprofiles x"} {
+	for _, question := range []string{"gardenlet delete secrets garden/foo", "gardenlet patch shoots n/new", "gardenlet list shoots", "gardenlet get cloudprofiles x"} {
 		w.seeds.Explain(context.Background(), ask(t, question))
 	}
 	if w.live.asked > 0 {
@@ -121,7 +121,7 @@ func TestExplainAsksNobody(t *testing.T) {
 		t.Errorf("metrics went from %v to %v", before, after)
 	}
 	w.seeds.Selectors = unasked{t}
-	if e := w.seeds.Explain(context.Background(), ask(t, "G list shoots")); e.Decision != "Error" {
+	if e := w.seeds.Explain(context.Background(), ask(t, "gardenlet list shoots")); e.Decision != "Error" {
 		t.Errorf("whether the API server sends selectors is not known: got %+v", e)
 	}
 }

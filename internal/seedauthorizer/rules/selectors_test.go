@@ -20,12 +20,12 @@ var labelRules = map[string]struct {
 	// keyNamesClient says that other clients' objects do not have the key at all.
 	keyNamesClient bool
 }{
-	"SR-18":               {"G %s managedseeds", "name.seed.gardener.cloud/seed", "true", true},
-	"SR-18, extension":    {"E %s managedseeds", "name.seed.gardener.cloud/seed", "true", true},
-	"SR-24":               {"G %s seeds", "name.seed.gardener.cloud/seed", "true", true},
-	"SR-26":               {"G %s shoots", "name.seed.gardener.cloud/seed", "true", true},
-	"SR-26, in a project": {"G %s shoots n/", "name.seed.gardener.cloud/seed", "true", true},
-	"SH-16a":              {"SG %s secrets garden/", "gardener.cloud/role", "shoot-service-account-issuer", false},
+	"SR-18":               {"gardenlet %s managedseeds", "name.seed.gardener.cloud/seed", "true", true},
+	"SR-18, extension":    {"extension %s managedseeds", "name.seed.gardener.cloud/seed", "true", true},
+	"SR-24":               {"gardenlet %s seeds", "name.seed.gardener.cloud/seed", "true", true},
+	"SR-26":               {"gardenlet %s shoots", "name.seed.gardener.cloud/seed", "true", true},
+	"SR-26, in a project": {"gardenlet %s shoots n/", "name.seed.gardener.cloud/seed", "true", true},
+	"SH-16a":              {"shoot-gardenlet %s secrets garden/", "gardener.cloud/role", "shoot-service-account-issuer", false},
 }
 
 // labelCases say of selectors whether they show the client's own objects only. "key" means: if the key itself names the client (T3-3).
@@ -82,15 +82,15 @@ var fieldRules = map[string]struct {
 	fields   []string
 	own      []string
 }{
-	"SR-3":  {"G %s bastions", []string{"spec.seedName"}, []string{"seed"}},
-	"SR-10": {"E %s controllerinstallations", []string{"spec.seedRef.name"}, []string{"seed"}},
-	"SR-17": {"G %s gardenlets garden/", []string{"metadata.name"}, []string{"seed"}},
-	"SH-1":  {"SG %s backupbuckets", []string{"spec.shootRef.name", "spec.shootRef.namespace"}, []string{"s", "n"}},
-	"SH-2":  {"SG %s backupentries", []string{"spec.shootRef.name", "spec.shootRef.namespace"}, []string{"s", "n"}},
-	"SH-3":  {"SG %s bastions n/", []string{"spec.shootRef.name"}, []string{"s"}},
-	"SH-9":  {"SE %s controllerinstallations", []string{"spec.shootRef.name", "spec.shootRef.namespace"}, []string{"s", "garden-n"}},
-	"SH-12": {"SG %s gardenlets n/", []string{"metadata.name"}, []string{"self-hosted-shoot-s"}},
-	"SH-15": {"SG %s managedseeds n/", []string{"spec.shoot.name"}, []string{"s"}},
+	"SR-3":  {"gardenlet %s bastions", []string{"spec.seedName"}, []string{"seed"}},
+	"SR-10": {"extension %s controllerinstallations", []string{"spec.seedRef.name"}, []string{"seed"}},
+	"SR-17": {"gardenlet %s gardenlets garden/", []string{"metadata.name"}, []string{"seed"}},
+	"SH-1":  {"shoot-gardenlet %s backupbuckets", []string{"spec.shootRef.name", "spec.shootRef.namespace"}, []string{"s", "n"}},
+	"SH-2":  {"shoot-gardenlet %s backupentries", []string{"spec.shootRef.name", "spec.shootRef.namespace"}, []string{"s", "n"}},
+	"SH-3":  {"shoot-gardenlet %s bastions n/", []string{"spec.shootRef.name"}, []string{"s"}},
+	"SH-9":  {"shoot-extension %s controllerinstallations", []string{"spec.shootRef.name", "spec.shootRef.namespace"}, []string{"s", "garden-n"}},
+	"SH-12": {"shoot-gardenlet %s gardenlets n/", []string{"metadata.name"}, []string{"self-hosted-shoot-s"}},
+	"SH-15": {"shoot-gardenlet %s managedseeds n/", []string{"spec.shoot.name"}, []string{"s"}},
 }
 
 // fieldCases are about the first field K, with the own value V; what else the rule needs stands for REST.
@@ -144,7 +144,7 @@ func selectsFields(t *testing.T, question, selector string, want bool) {
 }
 
 func authorizerFor(question string) *Authorizer {
-	if strings.HasPrefix(question, "S") {
+	if bySelfHostedShoot(question) {
 		return shootAuthorizer(&live{})
 	}
 	return ruled()
@@ -152,7 +152,7 @@ func authorizerFor(question string) *Authorizer {
 
 func selects(t *testing.T, who, verb, selector, got string, want bool) {
 	t.Helper()
-	if want && got != "A" || !want && !matches(got, "N(must specify field or label selector for name )") {
+	if want && got != "allowed" || !want && !matches(got, "no opinion: must specify field or label selector for name ") {
 		t.Errorf("%s %s with %q: got %s, want allowed: %v", who, verb, selector, got, want)
 	}
 }
@@ -177,7 +177,7 @@ func TestPropertyOfSelectors(t *testing.T) {
 			attributes := ask(t, fmt.Sprintf(rule.question, "list"))
 			decide := func(r labels.Requirements) bool {
 				attributes.LabelSelectorRequirements = r
-				return decided(authorizers[id], attributes) == "A"
+				return decided(authorizers[id], attributes) == "allowed"
 			}
 			if !decide(requirements) {
 				continue

@@ -32,19 +32,19 @@ func TestShadow(t *testing.T) {
 		step     string
 		asked    bool
 	}{
-		"SHD-1/D-1 a Shoot of another seed":      {"G get shoots n/foreign", authorization.WouldRefuse, "SA-14", true},
-		"SHD-1/D-1 the own Shoot":                {"G get shoots n/own", authorization.Same, "SA-13", true},
-		"SHD-1/D-1 a list without a selector":    {"G list shoots", authorization.WouldRefuse, "SEL-2", true},
-		"SHD-1/D-2 another namespace":            {"G list gardenlets other/", authorization.WouldRefuse, "SA-5", true},
-		"SHD-1/SP-3b the Lease of an election":   {"G get leases x/gardenlet-leader-election", authorization.WouldRefuse, "SA-14", true},
-		"SHD-1/SP-4 Namespace garden":            {"G get namespaces garden", authorization.WouldRefuse, "SA-14", true},
-		"SHD-1/D-4 the garden's identity":        {"E get configmaps kube-system/cluster-identity", authorization.WouldRefuse, "SA-14", true},
-		"SHD-1/BH-SA-27 the own Seed, which is":  {"G get seeds seed", authorization.Same, "SA-13", true},
-		"SHD-1/B-6 a Secret that is referred to": {"G update secrets n/own", authorization.WouldRefuse, "B-6", true},
-		"SHD-1/B-6 not for reads":                {"G get secrets n/own", authorization.Same, "", false},
-		"SHD-1/no question about the policy":     {"G get cloudprofiles own", authorization.Same, "", false},
-		"SHD-1/a refusal of both":                {"G update secrets n/foreign", authorization.Same, "", false},
-		"SHD-1/an object that is not seen yet":   {"G get shoots n/unseen", authorization.Undecided, "SA-14", true},
+		"SHD-1/D-1 a Shoot of another seed":      {"gardenlet get shoots n/foreign", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/D-1 the own Shoot":                {"gardenlet get shoots n/own", authorization.Same, "SA-13", true},
+		"SHD-1/D-1 a list without a selector":    {"gardenlet list shoots", authorization.WouldRefuse, "SEL-2", true},
+		"SHD-1/D-2 another namespace":            {"gardenlet list gardenlets other/", authorization.WouldRefuse, "SA-5", true},
+		"SHD-1/SP-3b the Lease of an election":   {"gardenlet get leases x/gardenlet-leader-election", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/SP-4 Namespace garden":            {"gardenlet get namespaces garden", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/D-4 the garden's identity":        {"extension get configmaps kube-system/cluster-identity", authorization.WouldRefuse, "SA-14", true},
+		"SHD-1/BH-SA-27 the own Seed, which is":  {"gardenlet get seeds seed", authorization.Same, "SA-13", true},
+		"SHD-1/B-6 a Secret that is referred to": {"gardenlet update secrets n/own", authorization.WouldRefuse, "B-6", true},
+		"SHD-1/B-6 not for reads":                {"gardenlet get secrets n/own", authorization.Same, "", false},
+		"SHD-1/no question about the policy":     {"gardenlet get cloudprofiles own", authorization.Same, "", false},
+		"SHD-1/a refusal of both":                {"gardenlet update secrets n/foreign", authorization.Same, "", false},
+		"SHD-1/an object that is not seen yet":   {"gardenlet get shoots n/unseen", authorization.Undecided, "SA-14", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := shadowing()
@@ -64,7 +64,7 @@ func TestShadow(t *testing.T) {
 func TestShadowWider(t *testing.T) {
 	a := ruled()
 	a.WriteOwned, a.Shadow = true, &Policy{ReadAll: true}
-	for _, question := range []string{"G get shoots n/foreign", "G update secrets n/own"} {
+	for _, question := range []string{"gardenlet get shoots n/foreign", "gardenlet update secrets n/own"} {
 		v, err := a.decide(t.Context(), ask(t, question), asking{})
 		if err != nil || v.allowed || v.shadow.outcome != authorization.WouldAllow {
 			t.Errorf("SHD-1: %s: got %+v, %v", question, v, err)
@@ -78,7 +78,7 @@ func TestShadowOfLookedUp(t *testing.T) {
 	w.has(t, relation.Seed, builders.Seed("seed"))
 	w.live.objects["shoots:n/new"] = objectOf(t, relation.Shoot, builders.Shoot("n", "new").OnSeed("seed"))
 	w.seeds.Shadow = &Policy{ReadAll: true, WriteOwned: true}
-	v, err := w.seeds.decide(t.Context(), ask(t, "G get shoots n/new"), asking{live: true})
+	v, err := w.seeds.decide(t.Context(), ask(t, "gardenlet get shoots n/new"), asking{live: true})
 	if err != nil || !v.allowed || v.shadow.outcome != authorization.Same || w.live.asked != 1 {
 		t.Errorf("SHD-1: got %+v, %v, %d reads", v, err, w.live.asked)
 	}
@@ -141,12 +141,12 @@ func TestShadowCounted(t *testing.T) {
 	a.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	a.Differences, a.Metrics = authorization.NewDifferences(registry, clock), NewMetrics(prometheus.NewRegistry())
 	for range 3 {
-		decided(a, ask(t, "G get shoots n/foreign"))
+		decided(a, ask(t, "gardenlet get shoots n/foreign"))
 	}
-	decided(a, ask(t, "E get shoots n/foreign"))
-	decided(a, ask(t, "G get shoots n/unseen"))
-	decided(a, ask(t, "G get shoots n/own"))
-	a.Explain(t.Context(), ask(t, "G get shoots n/foreign"))
+	decided(a, ask(t, "extension get shoots n/foreign"))
+	decided(a, ask(t, "gardenlet get shoots n/unseen"))
+	decided(a, ask(t, "gardenlet get shoots n/own"))
+	a.Explain(t.Context(), ask(t, "gardenlet get shoots n/foreign"))
 	want := map[string]float64{"seedauthorizer SR-26 extension would_refuse": 1, "seedauthorizer SR-26 gardenlet undecided": 1, "seedauthorizer SR-26 gardenlet would_refuse": 3}
 	if diff := cmp.Diff(want, shadowSeries(t, registry)); diff != "" {
 		t.Errorf("SHD-2: %s", diff)
@@ -155,7 +155,7 @@ func TestShadowCounted(t *testing.T) {
 		t.Errorf("SHD-3: got %d lines: %q", len(lines), lines)
 	}
 	clock.SetTime(clock.Now().Add(10 * time.Second))
-	decided(a, ask(t, "G get shoots n/foreign"))
+	decided(a, ask(t, "gardenlet get shoots n/foreign"))
 	if last := lines[len(lines)-1]; len(lines) != 3 || !strings.Contains(last, `"notLogged"=2`) || !strings.Contains(last, `"rule"="SR-26"`) ||
 		!strings.Contains(last, "does not lead to") || !strings.Contains(last, `"name"="foreign"`) {
 		t.Errorf("SHD-3: got %q", lines)
@@ -187,20 +187,20 @@ func shadowSeries(t *testing.T, registry *prometheus.Registry) map[string]float6
 func TestShadowExplained(t *testing.T) {
 	a := shadowing()
 	for question, want := range map[string]ShadowDecision{
-		"G get shoots n/foreign":  {Decision: "NoOpinion", Step: "SA-14", Differs: true, Reason: "no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26)"},
-		"G get shoots n/unseen":   {Decision: "Undecided", Step: "SA-14", Reason: "no relationship found: Shoot:n/unseen is not known to lead to Seed:seed (SR-26)"},
-		"G get cloudprofiles own": {Decision: "Allow", Step: "SA-13"},
+		"gardenlet get shoots n/foreign":  {Decision: "NoOpinion", Step: "SA-14", Differs: true, Reason: "no relationship found: Shoot:n/foreign does not lead to Seed:seed (SR-26)"},
+		"gardenlet get shoots n/unseen":   {Decision: "Undecided", Step: "SA-14", Reason: "no relationship found: Shoot:n/unseen is not known to lead to Seed:seed (SR-26)"},
+		"gardenlet get cloudprofiles own": {Decision: "Allow", Step: "SA-13"},
 	} {
 		got := a.Explain(t.Context(), ask(t, question)).Shadow
 		if got == nil || *got != want {
 			t.Errorf("SHD-4: %s: got %+v, want %+v", question, got, want)
 		}
 	}
-	if got := a.Explain(t.Context(), ask(t, "O get shoots n/own")).Shadow; got != nil {
+	if got := a.Explain(t.Context(), ask(t, "other get shoots n/own")).Shadow; got != nil {
 		t.Errorf("SHD-4: %+v is said of a user who is no client", got)
 	}
 	a.Shadow = nil
-	if got := a.Explain(t.Context(), ask(t, "G get shoots n/foreign")).Shadow; got != nil {
+	if got := a.Explain(t.Context(), ask(t, "gardenlet get shoots n/foreign")).Shadow; got != nil {
 		t.Errorf("SHD-4: %+v is said without a shadow policy", got)
 	}
 }

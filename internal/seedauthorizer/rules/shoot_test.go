@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
-// shootAuthorizer has a Shoot with what the cases below speak of; its clients are SG, SE (in garden-n) and SA.
+// shootAuthorizer has a Shoot with what the cases below speak of; its clients are shoot-gardenlet, shoot-extension (in garden-n) and gardenadm.
 func shootAuthorizer(l *live) *Authorizer {
 	options := Options{Graph: graph.New(relation.SelfHostedSchema), Watches: relation.SelfHosted, Facts: noFacts{}, Selectors: selectors{possible: true}, Live: l, Log: logr.Discard()}
 	a := NewShootAuthorizer(options, newAuthorizer())
@@ -36,142 +36,142 @@ func shootAuthorizer(l *live) *Authorizer {
 	return a
 }
 
-// shootCases are in the notation of TestRules. Clients are SG, the gardenlet of Shoot n/s, SE, an extension of Shoot garden-n/s, and SA, gardenadm
-// of Shoot n/s; G is the gardenlet of a seed. TOKEN stands for the ID of the Shoot's own bootstrap token.
+// shootCases are in the notation of TestRules. Clients are the gardenlet of Shoot n/s, an extension of Shoot garden-n/s, gardenadm of Shoot n/s,
+// and the gardenlet of a seed. TOKEN stands for the ID of the Shoot's own bootstrap token.
 const shootCases = `
-CT-SH-3: SG get bastions other/own => N(only the following namespaces are allowed for this resource type: [n])
-CT-SH-3: SG create gardenlets other/ => N([n])
-CT-SH-3: SG get managedseeds other/own => N([n])
-CT-SH-4: SG list backupbuckets field:spec.shootRef.name=s => N(must specify field or label selector for name n/s)
-CT-SH-4: SG list backupbuckets field:spec.shootRef.namespace=n => N(must specify)
-CT-SH-4: SG list backupbuckets field:spec.shootRef.name=s,spec.shootRef.namespace=n => A
-CT-SH-4: SG list controllerinstallations field:spec.shootRef.name=s,spec.shootRef.namespace=x => N(must specify)
-CT-SH-3: SG list bastions n/ field:spec.shootRef.name=s => A
-CT-SH-3: SG list gardenlets n/ field:metadata.name=self-hosted-shoot-s => A
-CT-SH-3: SG list gardenlets n/ field:metadata.name=self-hosted-shoot-t => N(must specify)
-CT-SH-3: SG list managedseeds n/ field:spec.shoot.name=s => A
-CT-SH-5: SG get secrets kube-system/bootstrap-token-TOKEN => A
-CT-SH-5: SG get secrets kube-system/bootstrap-token-abcdef => N(bootstrap token secret name bootstrap-token-abcdef does not match expected name bootstrap-token-TOKEN for shoot n/s)
-CT-SH-5: SG watch secrets kube-system/bootstrap-token-TOKEN => A
-CT-SH-5: SE get secrets kube-system/bootstrap-token-abcdef => N(does not match expected name)
-CT-SH-5: SE list secrets kube-system/bootstrap-token-known => N(does not match expected name)
-CT-SH-5: SG list secrets kube-system/bootstrap-token-TOKEN => A
-CT-SH-5: SE create secrets kube-system/bootstrap-token-known => N(only the gardenlet of a shoot needs a bootstrap token)
-CT-SH-5: SE delete secrets kube-system/bootstrap-token-known => N(only the gardenlet of a shoot needs a bootstrap token)
-CT-SH-5: SE deletecollection secrets kube-system/ => N([create delete get list patch update watch])
-CT-SH-5: SE patch secrets kube-system/bootstrap-token-known => N(only the gardenlet of a shoot needs a bootstrap token)
-CT-SH-5: SG patch secrets kube-system/bootstrap-token-known => A
-CT-SH-5: SG delete secrets kube-system/bootstrap-token-mine => A
-CT-SH-5: SG delete secrets kube-system/bootstrap-token-gardenlet => A
-CT-SH-5: SG delete secrets kube-system/bootstrap-token-other => N(shoot meta in bootstrap token secret kube-system/bootstrap-token-other does not match with identity of requestor n/s)
-CT-SH-5: SG delete secrets kube-system/bootstrap-token-strange => N(no relationship found)
-CT-SH-6: SG list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => A
-CT-SH-6: SG list secrets garden/ => N(must specify)
-CT-SH-6: SE list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => N(must specify)
-CT-SH-7: SA get cloudprofiles x => A
-CT-SH-7: SA list cloudprofiles => N()
-CT-SH-7: SA create configmaps n/ => A
-CT-SH-7: SA create configmaps other/ => N()
-CT-SH-7: SA create projects => A
-CT-SH-7: SA create workloadidentities n/ => A
-CT-SH-7: SA create shoots n/ => A
-CT-SH-7: SA create shoots n/s => A
-CT-SH-7: SA patch shoots n/s => A
-CT-SH-7: SA mark-self-hosted shoots n/s => A
-SH-22: SA create shoots n/t => N()
-SH-22: SA create shoots other/ => N()
-SH-22: SA patch shoots n/t => N()
-SH-22: SA patch shoots n/ss => N()
-SH-22: SA patch shoots n/ => N()
-SH-22: SA patch shoots other/s => N()
-SH-22: SA mark-self-hosted shoots n/t => N()
-SH-22: SA mark-self-hosted shoots n/ => N()
-SH-22: SA update shoots n/s => N()
-SH-22: SA delete shoots n/s => N()
-SH-22: SA deletecollection shoots n/ => N()
-SH-22: SA create shoots/adminkubeconfig n/s => N()
-SH-22: SA patch shoots/binding n/s => N()
-SH-22: SA patch shoots/status n/ => N()
-SH-22: SA patch configmaps n/x => N()
-SH-22: SA create secrets/foo n/x => N()
-CT-SH-7: SA get shoots n/s => N()
-CT-SH-7: SA patch shoots/status n/s => A
-CT-SH-7: SA patch shoots/status n/t => N()
-SH-1: SG create backupbuckets => A
-SH-1: SG get backupbuckets own => A
-SH-1: SG update backupbuckets/finalizers own => A
-SH-1: SG get backupbuckets foreign => N(no relationship found: BackupBucket:foreign is not known to lead to Shoot:n/s)
-SH-5: SG get configmaps n/own => A
-SH-5: SG get configmaps n/s.ca-cluster => A
-SH-5: SG patch configmaps n/s.ca-kubelet => A
-SH-5: SG get configmaps n/t.ca-cluster => N(no relationship found)
-SH-5: SG get configmaps kube-system/cluster-identity => A
-SH-16: SG get secrets n/own => A
-SH-16: SG list secrets n/own => A
-SH-16: SG get secrets n/s.ssh-keypair => A
-SH-16: SG get secrets n/t.ssh-keypair => N(no relationship found)
-SH-16: SG deletecollection secrets n/ => N([create delete get list patch update watch])
-SH-13: SG get internalsecrets n/s.ca-client => A
-SH-20: SG get shootstates n/s => A
-SH-20: SG delete shootstates n/s => N([create get list patch watch])
-SH-14g: SG get leases n/self-hosted-shoot-s => A
-SH-14g: SG create leases n/ => A
-SH-14g: SG get leases n/other => N(no relationship found)
-SH-14e: SE create leases garden-n/ => A
-SH-14e: SE list leases garden-n/ => A
-SH-14e: SE watch leases garden-n/ => A
-SH-14e: SE deletecollection leases garden-n/ => N(No Object name found)
-SH-14e: SE get leases garden-n/ => N(No Object name found)
-SH-14e: SE update leases garden-n/ => N(No Object name found)
-SH-14e: SE patch leases garden-n/ => N(No Object name found)
-SH-14e: SE delete leases garden-n/ => N(No Object name found)
-SH-14e: SE deletecollection leases => N(lease object is not in shoot namespace)
-SH-14e: SE create leases garden-n/t--e => N(lease object name does not have the shoot name as prefix)
-SH-14e: SE delete leases garden-n/s--e => A
-SH-14e: SE patch leases garden-n/ss--e => N(lease object name does not have the shoot name as prefix)
-SH-14e: SE get leases garden-n/s--e => A
-SH-14e: SE get leases garden-n/t--e => N(lease object name does not have the shoot name as prefix)
-SH-14e: SE get leases other/s--e => N(lease object is not in shoot namespace)
-SH-14e: SE foo leases garden-n/s--e => N([create get list watch update patch delete deletecollection])
-SH-10: SG get controllerregistrations x => A
-SH-17a: SG list seeds => A
-SH-17: SG get seeds s => A
-SH-17: SG get seeds t => N(no relationship found)
-SH-19a: SG get shoots n/s => A
-SH-19: SG list shoots n/s => A
-SH-19: SG patch shoots n/s => A
-SH-19: SG patch shoots/status n/s => A
-SH-19: SG patch shoots n/t => N(no relationship found)
-SH-19: SG get shoots n/t => N([patch update])
-SH-18g: SG create serviceaccounts n/ => A
-SH-18g: SG deletecollection serviceaccounts n/extension-shoot--s--e => A
-SH-18g: SG create serviceaccounts/token n/extension-shoot--s--e => A
-SH-18g: SG delete serviceaccounts n/extension-shoot--t--e => N([create get patch update])
-SH-18a: SG deletecollection serviceaccounts n/ => N([create get patch update])
-SH-18a: SG list serviceaccounts n/ => N([create get patch update])
-SH-18a: SG patch serviceaccounts n/ => N(No Object name found)
-SH-18a: SG delete serviceaccounts n/extension-shoot--ss--e => N([create get patch update])
-SH-18a: SG create serviceaccounts/token n/extension-shoot--t--e => N(only the following subresources)
-SH-18a: SG delete serviceaccounts other/extension-shoot--s--e => N([create get patch update])
-SH-18e: SE get serviceaccounts garden-n/own => A
-SH-18e: SE create serviceaccounts garden-n/ => N([get])
-SH-4g: SG create certificatesigningrequests/shootclient x => A
-SH-4e: SE create certificatesigningrequests => N([get list watch])
-SH-11: SG create events n/ => A
-SH-21: SG create workloadidentities/token n/x => N(no relationship found)
-8.2: SG get quotas n/x => N()
-SH-2: SG create backupentries n/ => A
-SH-2: SG get backupentries n/other => N(no relationship found)
-SH-2: SG list backupentries n/ => N(must specify)
-SH-2: SG patch backupentries/finalizers n/other => N(only the following subresources are allowed for this resource type: [status])
-SH-6: SG get controllerdeployments other => N(no relationship found)
-SH-6: SG create controllerdeployments other => N(only the following verbs are allowed for this resource type: [get list watch])
-SH-7: SG get namespaces n => A
-SH-7: SG get namespaces other => N(no relationship found)
-SH-7: SG patch namespaces n => N(only the following verbs)
-SH-8: SG get projects other => N(no relationship found)
-SH-8: SG delete projects other => N(only the following verbs)
-8.2: G get shoots n/s => N()
+CT-SH-3: shoot-gardenlet get bastions other/own => no opinion: only the following namespaces are allowed for this resource type: [n]
+CT-SH-3: shoot-gardenlet create gardenlets other/ => no opinion: [n]
+CT-SH-3: shoot-gardenlet get managedseeds other/own => no opinion: [n]
+CT-SH-4: shoot-gardenlet list backupbuckets field:spec.shootRef.name=s => no opinion: must specify field or label selector for name n/s
+CT-SH-4: shoot-gardenlet list backupbuckets field:spec.shootRef.namespace=n => no opinion: must specify
+CT-SH-4: shoot-gardenlet list backupbuckets field:spec.shootRef.name=s,spec.shootRef.namespace=n => allowed
+CT-SH-4: shoot-gardenlet list controllerinstallations field:spec.shootRef.name=s,spec.shootRef.namespace=x => no opinion: must specify
+CT-SH-3: shoot-gardenlet list bastions n/ field:spec.shootRef.name=s => allowed
+CT-SH-3: shoot-gardenlet list gardenlets n/ field:metadata.name=self-hosted-shoot-s => allowed
+CT-SH-3: shoot-gardenlet list gardenlets n/ field:metadata.name=self-hosted-shoot-t => no opinion: must specify
+CT-SH-3: shoot-gardenlet list managedseeds n/ field:spec.shoot.name=s => allowed
+CT-SH-5: shoot-gardenlet get secrets kube-system/bootstrap-token-TOKEN => allowed
+CT-SH-5: shoot-gardenlet get secrets kube-system/bootstrap-token-abcdef => no opinion: bootstrap token secret name bootstrap-token-abcdef does not match expected name bootstrap-token-TOKEN for shoot n/s
+CT-SH-5: shoot-gardenlet watch secrets kube-system/bootstrap-token-TOKEN => allowed
+CT-SH-5: shoot-extension get secrets kube-system/bootstrap-token-abcdef => no opinion: does not match expected name
+CT-SH-5: shoot-extension list secrets kube-system/bootstrap-token-known => no opinion: does not match expected name
+CT-SH-5: shoot-gardenlet list secrets kube-system/bootstrap-token-TOKEN => allowed
+CT-SH-5: shoot-extension create secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
+CT-SH-5: shoot-extension delete secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
+CT-SH-5: shoot-extension deletecollection secrets kube-system/ => no opinion: [create delete get list patch update watch]
+CT-SH-5: shoot-extension patch secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
+CT-SH-5: shoot-gardenlet patch secrets kube-system/bootstrap-token-known => allowed
+CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-mine => allowed
+CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-gardenlet => allowed
+CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-other => no opinion: shoot meta in bootstrap token secret kube-system/bootstrap-token-other does not match with identity of requestor n/s
+CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-strange => no opinion: no relationship found
+CT-SH-6: shoot-gardenlet list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => allowed
+CT-SH-6: shoot-gardenlet list secrets garden/ => no opinion: must specify
+CT-SH-6: shoot-extension list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => no opinion: must specify
+CT-SH-7: gardenadm get cloudprofiles x => allowed
+CT-SH-7: gardenadm list cloudprofiles => no opinion
+CT-SH-7: gardenadm create configmaps n/ => allowed
+CT-SH-7: gardenadm create configmaps other/ => no opinion
+CT-SH-7: gardenadm create projects => allowed
+CT-SH-7: gardenadm create workloadidentities n/ => allowed
+CT-SH-7: gardenadm create shoots n/ => allowed
+CT-SH-7: gardenadm create shoots n/s => allowed
+CT-SH-7: gardenadm patch shoots n/s => allowed
+CT-SH-7: gardenadm mark-self-hosted shoots n/s => allowed
+SH-22: gardenadm create shoots n/t => no opinion
+SH-22: gardenadm create shoots other/ => no opinion
+SH-22: gardenadm patch shoots n/t => no opinion
+SH-22: gardenadm patch shoots n/ss => no opinion
+SH-22: gardenadm patch shoots n/ => no opinion
+SH-22: gardenadm patch shoots other/s => no opinion
+SH-22: gardenadm mark-self-hosted shoots n/t => no opinion
+SH-22: gardenadm mark-self-hosted shoots n/ => no opinion
+SH-22: gardenadm update shoots n/s => no opinion
+SH-22: gardenadm delete shoots n/s => no opinion
+SH-22: gardenadm deletecollection shoots n/ => no opinion
+SH-22: gardenadm create shoots/adminkubeconfig n/s => no opinion
+SH-22: gardenadm patch shoots/binding n/s => no opinion
+SH-22: gardenadm patch shoots/status n/ => no opinion
+SH-22: gardenadm patch configmaps n/x => no opinion
+SH-22: gardenadm create secrets/foo n/x => no opinion
+CT-SH-7: gardenadm get shoots n/s => no opinion
+CT-SH-7: gardenadm patch shoots/status n/s => allowed
+CT-SH-7: gardenadm patch shoots/status n/t => no opinion
+SH-1: shoot-gardenlet create backupbuckets => allowed
+SH-1: shoot-gardenlet get backupbuckets own => allowed
+SH-1: shoot-gardenlet update backupbuckets/finalizers own => allowed
+SH-1: shoot-gardenlet get backupbuckets foreign => no opinion: no relationship found: BackupBucket:foreign is not known to lead to Shoot:n/s
+SH-5: shoot-gardenlet get configmaps n/own => allowed
+SH-5: shoot-gardenlet get configmaps n/s.ca-cluster => allowed
+SH-5: shoot-gardenlet patch configmaps n/s.ca-kubelet => allowed
+SH-5: shoot-gardenlet get configmaps n/t.ca-cluster => no opinion: no relationship found
+SH-5: shoot-gardenlet get configmaps kube-system/cluster-identity => allowed
+SH-16: shoot-gardenlet get secrets n/own => allowed
+SH-16: shoot-gardenlet list secrets n/own => allowed
+SH-16: shoot-gardenlet get secrets n/s.ssh-keypair => allowed
+SH-16: shoot-gardenlet get secrets n/t.ssh-keypair => no opinion: no relationship found
+SH-16: shoot-gardenlet deletecollection secrets n/ => no opinion: [create delete get list patch update watch]
+SH-13: shoot-gardenlet get internalsecrets n/s.ca-client => allowed
+SH-20: shoot-gardenlet get shootstates n/s => allowed
+SH-20: shoot-gardenlet delete shootstates n/s => no opinion: [create get list patch watch]
+SH-14g: shoot-gardenlet get leases n/self-hosted-shoot-s => allowed
+SH-14g: shoot-gardenlet create leases n/ => allowed
+SH-14g: shoot-gardenlet get leases n/other => no opinion: no relationship found
+SH-14e: shoot-extension create leases garden-n/ => allowed
+SH-14e: shoot-extension list leases garden-n/ => allowed
+SH-14e: shoot-extension watch leases garden-n/ => allowed
+SH-14e: shoot-extension deletecollection leases garden-n/ => no opinion: No Object name found
+SH-14e: shoot-extension get leases garden-n/ => no opinion: No Object name found
+SH-14e: shoot-extension update leases garden-n/ => no opinion: No Object name found
+SH-14e: shoot-extension patch leases garden-n/ => no opinion: No Object name found
+SH-14e: shoot-extension delete leases garden-n/ => no opinion: No Object name found
+SH-14e: shoot-extension deletecollection leases => no opinion: lease object is not in shoot namespace
+SH-14e: shoot-extension create leases garden-n/t--e => no opinion: lease object name does not have the shoot name as prefix
+SH-14e: shoot-extension delete leases garden-n/s--e => allowed
+SH-14e: shoot-extension patch leases garden-n/ss--e => no opinion: lease object name does not have the shoot name as prefix
+SH-14e: shoot-extension get leases garden-n/s--e => allowed
+SH-14e: shoot-extension get leases garden-n/t--e => no opinion: lease object name does not have the shoot name as prefix
+SH-14e: shoot-extension get leases other/s--e => no opinion: lease object is not in shoot namespace
+SH-14e: shoot-extension foo leases garden-n/s--e => no opinion: [create get list watch update patch delete deletecollection]
+SH-10: shoot-gardenlet get controllerregistrations x => allowed
+SH-17a: shoot-gardenlet list seeds => allowed
+SH-17: shoot-gardenlet get seeds s => allowed
+SH-17: shoot-gardenlet get seeds t => no opinion: no relationship found
+SH-19a: shoot-gardenlet get shoots n/s => allowed
+SH-19: shoot-gardenlet list shoots n/s => allowed
+SH-19: shoot-gardenlet patch shoots n/s => allowed
+SH-19: shoot-gardenlet patch shoots/status n/s => allowed
+SH-19: shoot-gardenlet patch shoots n/t => no opinion: no relationship found
+SH-19: shoot-gardenlet get shoots n/t => no opinion: [patch update]
+SH-18g: shoot-gardenlet create serviceaccounts n/ => allowed
+SH-18g: shoot-gardenlet deletecollection serviceaccounts n/extension-shoot--s--e => allowed
+SH-18g: shoot-gardenlet create serviceaccounts/token n/extension-shoot--s--e => allowed
+SH-18g: shoot-gardenlet delete serviceaccounts n/extension-shoot--t--e => no opinion: [create get patch update]
+SH-18a: shoot-gardenlet deletecollection serviceaccounts n/ => no opinion: [create get patch update]
+SH-18a: shoot-gardenlet list serviceaccounts n/ => no opinion: [create get patch update]
+SH-18a: shoot-gardenlet patch serviceaccounts n/ => no opinion: No Object name found
+SH-18a: shoot-gardenlet delete serviceaccounts n/extension-shoot--ss--e => no opinion: [create get patch update]
+SH-18a: shoot-gardenlet create serviceaccounts/token n/extension-shoot--t--e => no opinion: only the following subresources
+SH-18a: shoot-gardenlet delete serviceaccounts other/extension-shoot--s--e => no opinion: [create get patch update]
+SH-18e: shoot-extension get serviceaccounts garden-n/own => allowed
+SH-18e: shoot-extension create serviceaccounts garden-n/ => no opinion: [get]
+SH-4g: shoot-gardenlet create certificatesigningrequests/shootclient x => allowed
+SH-4e: shoot-extension create certificatesigningrequests => no opinion: [get list watch]
+SH-11: shoot-gardenlet create events n/ => allowed
+SH-21: shoot-gardenlet create workloadidentities/token n/x => no opinion: no relationship found
+8.2: shoot-gardenlet get quotas n/x => no opinion
+SH-2: shoot-gardenlet create backupentries n/ => allowed
+SH-2: shoot-gardenlet get backupentries n/other => no opinion: no relationship found
+SH-2: shoot-gardenlet list backupentries n/ => no opinion: must specify
+SH-2: shoot-gardenlet patch backupentries/finalizers n/other => no opinion: only the following subresources are allowed for this resource type: [status]
+SH-6: shoot-gardenlet get controllerdeployments other => no opinion: no relationship found
+SH-6: shoot-gardenlet create controllerdeployments other => no opinion: only the following verbs are allowed for this resource type: [get list watch]
+SH-7: shoot-gardenlet get namespaces n => allowed
+SH-7: shoot-gardenlet get namespaces other => no opinion: no relationship found
+SH-7: shoot-gardenlet patch namespaces n => no opinion: only the following verbs
+SH-8: shoot-gardenlet get projects other => no opinion: no relationship found
+SH-8: shoot-gardenlet delete projects other => no opinion: only the following verbs
+8.2: gardenlet get shoots n/s => no opinion
 `
 
 // TestShootRules are the cases of 13.6; every rule of the table decides one at least.
@@ -187,7 +187,7 @@ func TestShootRules(t *testing.T) {
 		"secrets:kube-system/bootstrap-token-strange":   secret("something else"),
 	}, exists: map[string]bool{"secrets:kube-system/bootstrap-token-strange": true}}
 	a := shootAuthorizer(l)
-	_, reason, _ := a.Authorize(t.Context(), ask(t, "SG get secrets kube-system/bootstrap-token-x"))
+	_, reason, _ := a.Authorize(t.Context(), ask(t, "shoot-gardenlet get secrets kube-system/bootstrap-token-x"))
 	_, rest, _ := strings.Cut(reason, "expected name bootstrap-token-")
 	id, _, _ := strings.Cut(rest, " ")
 	if len(id) != 6 {
@@ -226,7 +226,7 @@ func TestDelegation(t *testing.T) {
 	a := shootAuthorizer(&live{})
 	lead(a.seeds, relation.CloudProfile, "", "of-the-seed", "s")
 	a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
-	const question = "GE get cloudprofiles of-the-seed"
+	const question = "garden-extension get cloudprofiles of-the-seed"
 	managed := func(name, shoot string) graph.Vertex {
 		m := graph.Vertex{Kind: relation.ManagedSeed, Namespace: "garden", Name: name}
 		a.Graph.Set(m, []graph.Edge{
@@ -235,35 +235,35 @@ func TestDelegation(t *testing.T) {
 		return m
 	}
 	// A Seed of the Shoot's name may be another cluster: its Secrets are not the Shoot's.
-	for _, question := range []string{question, "GE list secrets seed-s/", "GE create leases seed-s/x"} {
-		if got := decided(a, ask(t, question)); got == "A" {
+	for _, question := range []string{question, "garden-extension list secrets seed-s/", "garden-extension create leases seed-s/x"} {
+		if got := decided(a, ask(t, question)); got == "allowed" {
 			t.Errorf("SH-23: a Seed that only has the name of the Shoot: %s: got %s", question, got)
 		}
 	}
 	m := managed("s", "another")
-	if got := decided(a, ask(t, question)); got == "A" {
+	if got := decided(a, ask(t, question)); got == "allowed" {
 		t.Errorf("SH-23: the Seed is another Shoot: got %s", got)
 	}
 	managed("s", "s")
-	if got := decided(a, ask(t, question)); got != "A" {
+	if got := decided(a, ask(t, question)); got != "allowed" {
 		t.Errorf("CT-SH-2: got %s", got)
 	}
-	if got := decided(a, ask(t, "GE get controllerregistrations x")); got != "A" {
+	if got := decided(a, ask(t, "garden-extension get controllerregistrations x")); got != "allowed" {
 		t.Errorf("CT-SH-2: what the seed is refused falls through: got %s", got)
 	}
-	for _, question := range []string{"SE get cloudprofiles of-the-seed", "SG get cloudprofiles of-the-seed"} {
-		if got := decided(a, ask(t, question)); got != "N()" {
+	for _, question := range []string{"shoot-extension get cloudprofiles of-the-seed", "shoot-gardenlet get cloudprofiles of-the-seed"} {
+		if got := decided(a, ask(t, question)); got != "no opinion" {
 			t.Errorf("CT-SH-2: %s: got %s", question, got)
 		}
 	}
 	a.Graph.Remove(m)
-	if got := decided(a, ask(t, "GE list secrets seed-s/")); got == "A" {
+	if got := decided(a, ask(t, "garden-extension list secrets seed-s/")); got == "allowed" {
 		t.Errorf("CT-SH-2: without the ManagedSeed it is not asked: got %s", got)
 	}
 	managed("s", "s")
 	a.seeds.Selectors = selectors{err: errFake}
 	a.seeds.ReadAll = false
-	if got := decided(a, ask(t, "GE list shoots")); !strings.HasPrefix(got, "error(failed delegating request: ") {
+	if got := decided(a, ask(t, "garden-extension list shoots")); !strings.HasPrefix(got, "error: failed delegating request: ") {
 		t.Errorf("8.2: got %s", got)
 	}
 }
@@ -302,19 +302,19 @@ func TestCounting(t *testing.T) {
 			for who, user := range clients {
 				counts := slices.Contains(strings.Fields(c.counting), who)
 				for _, question := range []string{
-					"SG get internalsecrets garden-n/s.ca-client", "SG get secrets garden-trial/trial", "SG get secrets garden-n/own", "SG delete secrets garden-n/gone",
-					"SG get secrets kube-system/" + wellknown.BootstrapTokenSecret("garden-n", "s"), "SG get configmaps kube-system/cluster-identity", "SG get bastions garden-n/new",
-					"SG create secrets garden-n/", "SG list seeds", "SG get shoots garden-n/s", "SG patch shoots garden-n/s", "SG delete backupbuckets new",
+					"shoot-gardenlet get internalsecrets garden-n/s.ca-client", "shoot-gardenlet get secrets garden-trial/trial", "shoot-gardenlet get secrets garden-n/own", "shoot-gardenlet delete secrets garden-n/gone",
+					"shoot-gardenlet get secrets kube-system/" + wellknown.BootstrapTokenSecret("garden-n", "s"), "shoot-gardenlet get configmaps kube-system/cluster-identity", "shoot-gardenlet get bastions garden-n/new",
+					"shoot-gardenlet create secrets garden-n/", "shoot-gardenlet list seeds", "shoot-gardenlet get shoots garden-n/s", "shoot-gardenlet patch shoots garden-n/s", "shoot-gardenlet delete backupbuckets new",
 				} {
 					q := ask(t, question)
 					q.User, w.live.asked = user, 0
-					if got := decided(w.shoots, q); !counts && (got != "N()" || w.live.asked > 0) {
+					if got := decided(w.shoots, q); !counts && (got != "no opinion" || w.live.asked > 0) {
 						t.Errorf("%s of %s: got %s after %d look-ups", question, who, got, w.live.asked)
 					}
 				}
-				q := ask(t, map[bool]string{true: "SG create configmaps garden-n/", false: "SG create events garden-n/"}[who == "gardenadm"])
+				q := ask(t, map[bool]string{true: "shoot-gardenlet create configmaps garden-n/", false: "shoot-gardenlet create events garden-n/"}[who == "gardenadm"])
 				q.User = user
-				if got := decided(w.shoots, q); (got == "A") != counts {
+				if got := decided(w.shoots, q); (got == "allowed") != counts {
 					t.Errorf("%s: got %s, counts %v", who, got, counts)
 				}
 				if notes := w.shoots.Explain(t.Context(), q).Notes; (len(notes) == 0) != (counts && c.shoot != nil) {
@@ -326,15 +326,15 @@ func TestCounting(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
 	w.has(t, relation.Shoot, ordinary)
 	w.has(t, relation.Shoot, selfHosted)
-	if got := decided(w.shoots, ask(t, "SE create events garden-n/")); got != "N()" {
+	if got := decided(w.shoots, ask(t, "shoot-extension create events garden-n/")); got != "no opinion" {
 		t.Errorf("SHI-3/it has become self-hosted, without the extension: got %s", got)
 	}
 	w.has(t, relation.ControllerInstallation, installed)
-	if got := decided(w.shoots, ask(t, "SE create events garden-n/")); got != "A" {
+	if got := decided(w.shoots, ask(t, "shoot-extension create events garden-n/")); got != "allowed" {
 		t.Errorf("SHI-3/it has become self-hosted: got %s", got)
 	}
 	w.has(t, relation.Shoot, ordinary)
-	if got := decided(w.shoots, ask(t, "SE create events garden-n/")); got != "N()" {
+	if got := decided(w.shoots, ask(t, "shoot-extension create events garden-n/")); got != "no opinion" {
 		t.Errorf("SHI-3/it is no longer self-hosted: got %s", got)
 	}
 }

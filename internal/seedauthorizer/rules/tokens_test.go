@@ -25,28 +25,28 @@ func TestOwnToken(t *testing.T) {
 		live *live
 		want string
 	}{
-		"own":                       {description("Used for connecting the self-hosted Shoot n/s to the garden."), "A"},
-		"own Gardenlet":             {description(of("Gardenlet", "n/self-hosted-shoot-s")), "A"},
-		"the Gardenlet of a seed":   {description(of("Gardenlet", "n/s")), "N(does not match with identity of requestor n/s)"},
-		"a Shoot whose id is equal": {description("Used for connecting the self-hosted Shoot other/t to the garden."), "N(does not match with identity of requestor n/s)"},
-		"another's ManagedSeed":     {description(of("ManagedSeed", "n/other")), "N(does not match with identity of requestor n/s)"},
-		"no such ManagedSeed":       {description(of("ManagedSeed", "n/s")), "N(does not match with identity of requestor n/s)"},
-		"no description":            {description(""), "N(does not match with identity of requestor n/s)"},
-		"it cannot be read":         {&live{err: errFake}, "error(fake-err)"},
-		"it does not exist":         {&live{}, "A"},
+		"own":                       {description("Used for connecting the self-hosted Shoot n/s to the garden."), "allowed"},
+		"own Gardenlet":             {description(of("Gardenlet", "n/self-hosted-shoot-s")), "allowed"},
+		"the Gardenlet of a seed":   {description(of("Gardenlet", "n/s")), "no opinion: does not match with identity of requestor n/s"},
+		"a Shoot whose id is equal": {description("Used for connecting the self-hosted Shoot other/t to the garden."), "no opinion: does not match with identity of requestor n/s"},
+		"another's ManagedSeed":     {description(of("ManagedSeed", "n/other")), "no opinion: does not match with identity of requestor n/s"},
+		"no such ManagedSeed":       {description(of("ManagedSeed", "n/s")), "no opinion: does not match with identity of requestor n/s"},
+		"no description":            {description(""), "no opinion: does not match with identity of requestor n/s"},
+		"it cannot be read":         {&live{err: errFake}, "error: fake-err"},
+		"it does not exist":         {&live{}, "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decided(shootAuthorizer(c.live), ask(t, "SG get secrets kube-system/"+token)); !matches(got, c.want) {
+			if got := decided(shootAuthorizer(c.live), ask(t, "shoot-gardenlet get secrets kube-system/"+token)); !matches(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			if c.live.asked != 1 {
 				t.Errorf("looked up %d times", c.live.asked)
 			}
-			if got := decided(shootAuthorizer(c.live), ask(t, "SG watch secrets kube-system/"+token)); !matches(got, c.want) {
+			if got := decided(shootAuthorizer(c.live), ask(t, "shoot-gardenlet watch secrets kube-system/"+token)); !matches(got, c.want) {
 				t.Errorf("T4-11, SH-16b: watch: got %s, want %s", got, c.want)
 			}
 			a := shootAuthorizer(c.live)
-			if got := decided(a, ask(t, "SG delete secrets kube-system/"+token)); name == "the Gardenlet of a seed" && got == "A" {
+			if got := decided(a, ask(t, "shoot-gardenlet delete secrets kube-system/"+token)); name == "the Gardenlet of a seed" && got == "allowed" {
 				t.Errorf("SH-16c: delete: got %s", got)
 			}
 		})
@@ -73,25 +73,25 @@ func TestManagedSeedToken(t *testing.T) {
 		return "A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1." + kind + " resource " + object + "."
 	}
 	for name, c := range map[string]struct{ question, description, shoot, want string }{
-		"SH-16b/own":                                     {"SG get " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
-		"SH-16b/own, list":                               {"SG list " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
-		"SH-16b/own, watch":                              {"SG watch " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
-		"SH-16b/own, refreshed":                          {"SG patch " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
-		"SH-16c/own, deleted":                            {"SG delete " + token("n"), text("ManagedSeed", "n/s"), "s", "A"},
-		"SH-16b/a ManagedSeed of another Shoot":          {"SG get " + token("n"), text("ManagedSeed", "n/s"), "t", "N(does not match with identity of requestor n/s)"},
-		"SH-16b/a ManagedSeed whose token has that name": {"SG get " + token("n"), text("ManagedSeed", "n/x"), "s", "N(does not match with identity of requestor n/s)"},
-		"SH-16b/the Gardenlet of a seed by that name":    {"SG get " + token("n"), text("Gardenlet", "n/s"), "s", "N(does not match with identity of requestor n/s)"},
-		"SH-16b/a part of it":                            {"SG get " + strings.Replace(token("n"), "secrets", "secrets/status", 1), text("ManagedSeed", "n/s"), "s", "N("},
-		"SH-16c/a part of it, deleted":                   {"SG delete " + strings.Replace(token("n"), "secrets", "secrets/status", 1), text("ManagedSeed", "n/s"), "s", "N("},
-		"SH-23, T3-5/extension":                          {"GE get " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
-		"SH-23, T3-5/extension, watch":                   {"GE watch " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
-		"SH-23, T3-5/extension, update":                  {"GE update " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
-		"SH-23, T3-5/extension, patch":                   {"GE patch " + token("garden"), text("ManagedSeed", "garden/s"), "s", "N(only the gardenlet of a shoot needs a bootstrap token)"},
+		"SH-16b/own":                                     {"shoot-gardenlet get " + token("n"), text("ManagedSeed", "n/s"), "s", "allowed"},
+		"SH-16b/own, list":                               {"shoot-gardenlet list " + token("n"), text("ManagedSeed", "n/s"), "s", "allowed"},
+		"SH-16b/own, watch":                              {"shoot-gardenlet watch " + token("n"), text("ManagedSeed", "n/s"), "s", "allowed"},
+		"SH-16b/own, refreshed":                          {"shoot-gardenlet patch " + token("n"), text("ManagedSeed", "n/s"), "s", "allowed"},
+		"SH-16c/own, deleted":                            {"shoot-gardenlet delete " + token("n"), text("ManagedSeed", "n/s"), "s", "allowed"},
+		"SH-16b/a ManagedSeed of another Shoot":          {"shoot-gardenlet get " + token("n"), text("ManagedSeed", "n/s"), "t", "no opinion: does not match with identity of requestor n/s"},
+		"SH-16b/a ManagedSeed whose token has that name": {"shoot-gardenlet get " + token("n"), text("ManagedSeed", "n/x"), "s", "no opinion: does not match with identity of requestor n/s"},
+		"SH-16b/the Gardenlet of a seed by that name":    {"shoot-gardenlet get " + token("n"), text("Gardenlet", "n/s"), "s", "no opinion: does not match with identity of requestor n/s"},
+		"SH-16b/a part of it":                            {"shoot-gardenlet get " + strings.Replace(token("n"), "secrets", "secrets/status", 1), text("ManagedSeed", "n/s"), "s", "no opinion: "},
+		"SH-16c/a part of it, deleted":                   {"shoot-gardenlet delete " + strings.Replace(token("n"), "secrets", "secrets/status", 1), text("ManagedSeed", "n/s"), "s", "no opinion: "},
+		"SH-23, T3-5/extension":                          {"garden-extension get " + token("garden"), text("ManagedSeed", "garden/s"), "s", "no opinion: only the gardenlet of a shoot needs a bootstrap token"},
+		"SH-23, T3-5/extension, watch":                   {"garden-extension watch " + token("garden"), text("ManagedSeed", "garden/s"), "s", "no opinion: only the gardenlet of a shoot needs a bootstrap token"},
+		"SH-23, T3-5/extension, update":                  {"garden-extension update " + token("garden"), text("ManagedSeed", "garden/s"), "s", "no opinion: only the gardenlet of a shoot needs a bootstrap token"},
+		"SH-23, T3-5/extension, patch":                   {"garden-extension patch " + token("garden"), text("ManagedSeed", "garden/s"), "s", "no opinion: only the gardenlet of a shoot needs a bootstrap token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			words := strings.Fields(c.question)
 			namespace := "n"
-			if words[0] == "GE" {
+			if words[0] == "garden-extension" {
 				namespace = "garden"
 			}
 			l := &live{objects: map[string]runtime.Object{words[2] + ":" + words[3]: &corev1.Secret{Data: map[string][]byte{"description": []byte(c.description)}}}}
