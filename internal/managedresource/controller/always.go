@@ -32,6 +32,6 @@ func (t *Triggers) applied() []objects.Owner {
 // rewrites reports whether an object is written though it may be in sync. It waits for the first list of the object's
 // kind while that is under way: a watch may cover the object from then on.
 func (a *applier) rewrites(ctx context.Context, desired *plan.Desired) bool {
-	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.full ||
-		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.full || a.periodic) && !a.Watches.AwaitCovered(ctx, desired.Ref)
+	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.taken.VisitsUnknown() ||
+		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.taken.VisitsUnknown() || a.taken.Periodic) && !a.Watches.AwaitCovered(ctx, desired.Ref)
 }

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -33,30 +32,19 @@ type applier struct {
 	*Reconciler
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *plan.Plan
-	// full is true for the first run, and for a run that visits all objects. all is true if the run visits objects
-	// that are known to be in sync, too. asked is true if a user requested that: then drift is repaired without delay.
-	// periodic is true if a sync period asks for updates of objects that no watch covers.
-	full, all, asked, periodic bool
-	// visitedBefore are the objects that an earlier run has visited for the same reason.
-	visitedBefore map[objects.ID]struct{}
-	// scales has the custom kinds of the plan, and whether they have the subresource scale.
-	scales map[schema.GroupVersionKind]bool
+	// taken is the input of the run.
+	taken *lifecycle.Run
+	dependencies
 
 	// lease proves that the plan is still current; mayWrite checks that before a write, and that the inventory has all
 	// objects.
 	lease    *lease
 	mayWrite func() error
 
-	breaker      breaker
-	equivalences plan.Equivalences
-	definedKinds map[schema.GroupKind]bool
+	breaker breaker
 
-	// autoscalersAsked is true once the run has waited for the list of autoscalers.
-	autoscalersAsked bool
-
-	mu      sync.Mutex
-	errs    []error
-	missing map[dependency]*missing
+	mu   sync.Mutex
+	errs []error
 	// replan is true if an object was left to the next run, which plans it at its present place.
 	replan bool
 	// written has the outcome of each object that is in sync now; held is the time until the first of the delayed
@@ -81,13 +69,6 @@ type outcome struct {
 	// result is created, updated, unchanged, skipped or kept.
 	result      string
 	observation objects.Observation
-	// before is the object as it was found, nil if it did not exist.
-	before, after *unstructured.Unstructured
-	// held has the holds on the object.
-	held held
-	// desired is the digest of the desired state that the object was compared with, if it differs from the one at the
-	// start of the run.
-	desired uint64
 	// keptBy is the other ManagedResource that owns it; anothers is true if its origin named another ManagedResource, of
 	// whatever source.
 	keptBy   objects.Owner
@@ -108,12 +89,7 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 	lease *lease) *applier {
 	return &applier{
 		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
-		full: taken.VisitsUnknown(), all: taken.Full, asked: taken.Requested, periodic: taken.Periodic,
-		visitedBefore: taken.Visited,
-		equivalences:  plan.NewEquivalences(mr.Spec.Equivalences),
-		definedKinds:  map[schema.GroupKind]bool{},
-		scales:        map[schema.GroupVersionKind]bool{}, missing: map[dependency]*missing{},
-		written: map[objects.ID]outcome{},
+		taken: taken, dependencies: newDependencies(), written: map[objects.ID]outcome{},
 	}
 }
 
@@ -178,13 +154,12 @@ func (a *applier) keptBy(desired *plan.Desired, recorded objects.Object) objects
 // workFor returns the work for an object; nil if the object is known to be in sync, needs something that is missing,
 // or is not to be repaired yet.
 func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
-	options := a.options(desired)
-	digest := desiredDigest(desired, options)
-	_, visited := a.visitedBefore[desired.Ref.ID]
+	digest := desiredDigest(desired, a.options(desired))
+	_, visited := a.taken.Visited[desired.Ref.ID]
 	recorded := a.Tracker.Get(desired.Ref.ID)
 	keptBy := a.keptBy(desired, recorded)
 	inSync := (keptBy != objects.Owner{} || inSyncWith(recorded, digest)) && a.Watches.Covered(desired.Ref)
-	if inSync && (!a.all || visited) {
+	if inSync && (!a.taken.Full || visited) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
 		a.written[desired.Ref.ID] = outcome{result: skipped, keptBy: keptBy,
 			observation: objects.Observation{ID: desired.Ref.ID, Desired: recorded.Desired}}
@@ -195,12 +170,16 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	}
 	drift := a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now())
 	// A requested run takes part in no fight either: it may be unable to complete.
-	if isHeld := drift.Held > 0 && (!a.asked || drift.Fight); !isHeld || !driftedFrom(recorded, digest) ||
+	if isHeld := drift.Held > 0 && (!a.taken.Requested || drift.Fight); !isHeld || !driftedFrom(recorded, digest) ||
 		recorded.BeingDeleted {
-		return func() { a.applyOne(ctx, desired, options, digest) }
+		return func() { a.applyOne(ctx, desired) }
 	}
 	if drift.Untold {
-		return func() { a.lookAtDrift(ctx, desired, options, digest, drift.Held) }
+		return func() {
+			attempt := a.newAttempt(desired)
+			defer attempt.ticket.End()
+			attempt.reportDrift(ctx, drift.Held)
+		}
 	}
 	a.delay(drift.Held)
 	return nil
@@ -212,7 +191,7 @@ func (a *applier) options(desired *plan.Desired) merge.Options {
 		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
 		Origin:                    a.origin(a.mr),
 		HorizontallyScaled: a.isScalable(desired) &&
-			a.Watches.Autoscalers().Scales(a.equivalences.Keys(desired.Ref.ID)),
+			a.Watches.Autoscalers().Scales(plan.NewEquivalences(a.mr.Spec.Equivalences).Keys(desired.Ref.ID)),
 	}
 }
 
@@ -235,25 +214,37 @@ func describes(planned *plan.Plan, key objects.ID) bool {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// latest returns the present inputs of the merge of an object, which may have changed while others of its tier were
-// applied. Inputs that change after the object's ticket was issued leave the object stale.
-func (a *applier) latest(desired *plan.Desired, options merge.Options, digest uint64) (merge.Options, uint64) {
-	if now := a.options(desired); now != options {
-		return now, desiredDigest(desired, now)
-	}
-	return options, digest
+// attempt is the attempt of a run to bring one object to its desired state: decide, send, record.
+type attempt struct {
+	*applier
+	desired *plan.Desired
+	ticket  *objects.Ticket
+	// options are the inputs of the merge, and digest is the digest of the desired state that they make.
+	options merge.Options
+	digest  uint64
+	// live is the object as it was read, nil if it was missing; merged is its desired form; held has the holds on it.
+	live, merged *unstructured.Unstructured
+	held         held
 }
 
-func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64) {
+// newAttempt begins an attempt, whose ticket must be ended. Inputs of the merge may have changed since the plan, while others
+// of its tier were applied; those that change after the ticket was issued leave the object stale.
+func (a *applier) newAttempt(desired *plan.Desired) *attempt {
+	ticket, _ := a.Tracker.Begin(objects.ToApply, ownerOf(a.mr), desired.Ref.ID)
+	options := a.options(desired)
+	return &attempt{applier: a, desired: desired, ticket: ticket, options: options,
+		digest: desiredDigest(desired, options)}
+}
+
+func (a *applier) applyOne(ctx context.Context, desired *plan.Desired) {
 	if a.breaker.is(desired.Ref.GroupKind()) {
 		a.failed(ctx, desired, errNotTried)
 		return
 	}
-	ticket, _ := a.Tracker.Begin(objects.ToApply, ownerOf(a.mr), desired.Ref.ID)
-	defer ticket.End()
-	options, digest = a.latest(desired, options, digest)
-	compared := inSyncWith(ticket.Object, digest) || driftedFrom(ticket.Object, digest)
-	done, err := a.write(ctx, desired, options, ticket)
+	attempt := a.newAttempt(desired)
+	defer attempt.ticket.End()
+	isRepair := inSyncWith(attempt.ticket.Object, attempt.digest) || driftedFrom(attempt.ticket.Object, attempt.digest)
+	done, err := attempt.write(ctx)
 	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
 		a.planAnew()
 		return
@@ -264,10 +255,10 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired, options m
 		return
 	}
 	if done.result == leftAway {
-		a.waitForHold(desired)
+		attempt.waitForHold()
 		return
 	}
-	a.recordApplied(ctx, desired, ticket, done, digest, compared)
+	attempt.record(ctx, done, isRepair)
 	if a.Target.CannotRead(ctx, desired.GroupVersionKind()) {
 		a.failed(ctx, desired, errUnreadable(desired))
 	}

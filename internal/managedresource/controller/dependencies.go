@@ -21,6 +21,22 @@ type dependency struct {
 	autoscalers bool
 }
 
+// dependencies are the findings of a run about dependencies.
+type dependencies struct {
+	// scales has the custom kinds of the plan, and whether they have the subresource scale.
+	scales map[schema.GroupVersionKind]bool
+	// defined are the kinds whose CustomResourceDefinitions the run has applied.
+	defined map[schema.GroupKind]bool
+	missing map[dependency]*missing
+	// autoscalersAsked is true once the run has waited for the list of autoscalers.
+	autoscalersAsked bool
+}
+
+func newDependencies() dependencies {
+	return dependencies{scales: map[schema.GroupVersionKind]bool{}, defined: map[schema.GroupKind]bool{},
+		missing: map[dependency]*missing{}}
+}
+
 // missing says why the objects that need a dependency are not applied.
 type missing struct {
 	reason string

@@ -40,18 +40,18 @@ type held struct {
 	effect    hold.Effect
 }
 
-// heldOn returns the holds on an object that was read, and their effect.
-func (a *applier) heldOn(desired *plan.Desired, live *unstructured.Unstructured) held {
-	if desired.CreateOnly {
-		return held{} // It is never repaired.
+// holdOn sets the holds on an object that was read, and their effect on its merge.
+func (a *attempt) holdOn(live *unstructured.Unstructured) {
+	a.held = held{}
+	if !a.desired.CreateOnly { // That is never repaired.
+		now := a.Clock.Now()
+		a.held.own = hold.Of(live.GetAnnotations(), now)
+		if a.held.own.State != hold.None && !a.allowsHolds(a.mr) {
+			a.held.own, a.held.forbidden = hold.Hold{}, true
+		}
+		a.held.effect = hold.Together(a.held.own, hold.Of(a.mr.Annotations, now))
 	}
-	now := a.Clock.Now()
-	h := held{own: hold.Of(live.GetAnnotations(), now)}
-	if h.own.State != hold.None && !a.allowsHolds(a.mr) {
-		h.own, h.forbidden = hold.Hold{}, true
-	}
-	h.effect = hold.Together(h.own, hold.Of(a.mr.Annotations, now))
-	return h
+	a.options.Hold = a.held.effect
 }
 
 // allowsHolds reports whether the writers of a ManagedResource's objects may set holds on them.
@@ -64,20 +64,20 @@ func (r *Reconciler) allowsHolds(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // staysMissing reports whether an object that is gone stays gone, because its ManagedResource has a hold: a user may
 // have deleted the object on purpose. An object that no inventory had is created.
-func (a *applier) staysMissing(desired *plan.Desired) bool {
-	return !desired.IsNew() && hold.Of(a.mr.Annotations, a.Clock.Now()).State == hold.InForce
+func (a *attempt) staysMissing() bool {
+	return !a.desired.IsNew() && hold.Of(a.mr.Annotations, a.Clock.Now()).State == hold.InForce
 }
 
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
-func (a *applier) waitForHold(desired *plan.Desired) {
+func (a *attempt) waitForHold() {
 	until := hold.Of(a.mr.Annotations, a.Clock.Now()).Until
-	a.holds.are(ownerOf(a.mr), desired.Ref.ID, holdEntry{look: until})
+	a.holds.are(ownerOf(a.mr), a.desired.Ref.ID, holdEntry{look: until})
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }
 
 // noteHold records and reports the holds on an object, after the object was reconciled.
-func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outcome) {
-	owner, key, h := ownerOf(a.mr), desired.Ref.ID, done.held
+func (a *attempt) noteHold(ctx context.Context, done outcome) {
+	owner, key, h := ownerOf(a.mr), a.desired.Ref.ID, a.held
 	written := done.result == "updated"
 	if h.effect.IsInForce() {
 		entry := holdEntry{look: h.effect.Until}
@@ -86,7 +86,7 @@ func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outc
 		}
 		if a.holds.are(owner, key, entry) {
 			a.tellHold(ctx, a.mr, reasonHoldBegan,
-				fmt.Sprintf("%s is left alone %s%s", desired.Name(), h.own, setBy(done.before.GetManagedFields())))
+				fmt.Sprintf("%s is left alone %s%s", a.desired.Name(), h.own, setBy(a.live.GetManagedFields())))
 		}
 		return
 	}
@@ -94,27 +94,27 @@ func (a *applier) noteHold(ctx context.Context, desired *plan.Desired, done outc
 	switch {
 	case h.own.State == hold.Over && written:
 		a.tellHold(ctx, a.mr, reasonHoldEnded,
-			fmt.Sprintf("The hold on %s ended, and it was repaired%s", desired.Name(), where(desired, done)))
+			fmt.Sprintf("The hold on %s ended, and it was repaired%s", a.desired.Name(), a.where()))
 	case h.own.State == hold.Refused && written:
 		a.tellHold(ctx, a.mr, reasonHoldRefused,
-			fmt.Sprintf("The hold on %s was refused and removed: %s", desired.Name(), h.own.Refusal))
+			fmt.Sprintf("The hold on %s was refused and removed: %s", a.desired.Name(), h.own.Refusal))
 	case h.forbidden && written:
 		a.tellHold(ctx, a.mr, reasonHoldRefused,
 			fmt.Sprintf("%s was repaired in spite of its annotation %s, which does not count on objects of this ManagedResource",
-				desired.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
+				a.desired.Name(), resourcesv1alpha1.AnnotationLeaveAloneUntil))
 	case !before.own.IsZero():
-		a.tellHold(ctx, a.mr, reasonHoldReleased, desired.Name()+" is left alone no more")
+		a.tellHold(ctx, a.mr, reasonHoldReleased, a.desired.Name()+" is left alone no more")
 	}
 }
 
 // where returns the place of a repair, without content.
-func where(desired *plan.Desired, done outcome) string {
-	without := done.before.DeepCopy()
+func (a *attempt) where() string {
+	without := a.live.DeepCopy()
 	for _, name := range hold.Annotations {
 		unstructured.RemoveNestedField(without.Object, "metadata", "annotations", name)
 	}
-	path := merge.Difference(without, done.after)
-	if desired.GetKind() == "Secret" {
+	path := merge.Difference(without, a.merged)
+	if a.desired.GetKind() == "Secret" {
 		path, _, _ = strings.Cut(path, ".")
 	}
 	if path == "" {

@@ -57,18 +57,18 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 			})
 
 			desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
-			a := &applier{Reconciler: f.Reconciler}
-			options, digest, err := a.inherit(f.ctx, desired, deployment(5, true), merge.Options{})
-			f.must(err)
-			merged := merge.Merge(desired, deployment(5, true), options)
-			if kept := options.HorizontallyScaled; kept && digest != desiredDigest(desired, options) || !kept && digest != 0 {
-				t.Errorf("it is concluded with %d: the end of the grace would be drift", digest)
+			a := &attempt{applier: &applier{Reconciler: f.Reconciler}, desired: desired, live: deployment(5, true)}
+			f.must(a.inherit(f.ctx))
+			merged := a.merge(a.live)
+			if kept := a.options.HorizontallyScaled; kept && a.digest != desiredDigest(desired, a.options) || !kept && a.digest != 0 {
+				t.Errorf("it is concluded with %d: the end of the grace would be drift", a.digest)
 			}
 			if paused, _, _ := unstructured.NestedBool(merged.Object, "spec", "paused"); replicasOf(merged) != want || paused {
 				t.Errorf("%d replicas, paused %t, want %d and false", replicasOf(merged), paused, want)
 			}
 			before := asked
-			if _, _, err := a.inherit(f.ctx, desired, deployment(1, true), merge.Options{}); err != nil || asked != before {
+			a.live, a.options = deployment(1, true), merge.Options{}
+			if err := a.inherit(f.ctx); err != nil || asked != before {
 				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
 			}
 		})
@@ -93,11 +93,13 @@ func TestOptionsAreOfTheLook(t *testing.T) {
 	})
 	f.managed("m")
 	desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
-	a := &applier{Reconciler: f.Reconciler, mr: f.get("m"), equivalences: plan.NewEquivalences(nil)}
+	a := &applier{Reconciler: f.Reconciler, mr: f.get("m")}
 	planned := a.options(desired)
 	items = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"namespace":"n","name":"h","uid":"u"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
 	f.must(f.Watches.Autoscalers().Ready(f.ctx))
-	options, digest := a.latest(desired, planned, desiredDigest(desired, planned))
+	now := a.newAttempt(desired)
+	defer now.ticket.End()
+	options, digest := now.options, now.digest
 	if planned.HorizontallyScaled || !options.HorizontallyScaled || digest != desiredDigest(desired, options) {
 		t.Errorf("planned as scaled %t, looked at as scaled %t, its digest is of that: %t", planned.HorizontallyScaled, options.HorizontallyScaled, digest == desiredDigest(desired, options))
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -23,81 +22,62 @@ func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 	return objects.Write{Live: objects.ContentDigest(live.Object), Merged: objects.ContentDigest(merged.Object)}
 }
 
-// same reports whether writing merged over live is known to change nothing. next is the time to write all the same:
-// zero if the object is in sync. A run that a user requested asks the API server anew, and so does a run for which
-// again is true.
-func (a *applier) same(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured,
-	again bool) (same bool, next time.Time) {
-	if merge.Equal(live, merged) {
+// same reports whether writing the merged over the live object is known to change nothing. next is the time to write all
+// the same: zero if the object is in sync. A run that a user requested asks the API server anew, and so does one that
+// retries a write of which the API server kept only a part.
+func (a *attempt) same(ctx context.Context) (same bool, next time.Time) {
+	if merge.Equal(a.live, a.merged) {
 		return true, time.Time{}
 	}
-	recorded := a.Tracker.Get(desired.Ref.ID)
-	if !a.asked && !again && a.Clock.Now().Before(recorded.NoopUntil) && recorded.Noop == writeOf(live, merged) {
+	recorded := a.Tracker.Get(a.desired.Ref.ID)
+	if !a.taken.Requested && !a.ticket.RetryPartial && a.Clock.Now().Before(recorded.NoopUntil) &&
+		recorded.Noop == writeOf(a.live, a.merged) {
 		return true, a.nextTry()
 	}
-	return a.Target.FilledIn(ctx, live, merged), time.Time{}
+	return a.Target.FilledIn(ctx, a.live, a.merged), time.Time{}
 }
 
-// seen returns the observation of an object that is not written until the next try.
-func (a *applier) seen(live *unstructured.Unstructured, again time.Time) objects.Observation {
-	observation := a.Watches.View().Observation(live)
+// seen returns the observation of the live object, which is not written until the next try.
+func (a *attempt) seen(again time.Time) objects.Observation {
+	observation := a.Watches.View().Observation(a.live)
 	observation.RetryPartial = again
 	return observation
 }
 
-type mergeInto func(live *unstructured.Unstructured) *unstructured.Unstructured
-
-// created returns the outcome of a creation.
-func (a *applier) created(ctx context.Context, desired *plan.Desired, options merge.Options, answer target.Answer) outcome {
-	done := outcome{result: "created", observation: answer.Observation}
-	done.observation.RetryPartial = a.kept(ctx, desired, answer.Object,
-		func(live *unstructured.Unstructured) *unstructured.Unstructured {
-			return merge.Merge(desired, live, options)
-		})
-	return done
-}
-
-// updated completes the outcome of an update, which may have changed nothing.
-func (a *applier) updated(ctx context.Context, desired *plan.Desired, done outcome, answer target.Answer,
-	mergeLive mergeInto) outcome {
-	written := answer.Object
-	if answer.ResourceVersion == done.before.GetResourceVersion() {
-		a.Tracker.WroteNothing(desired.Ref.ID, writeOf(done.before, done.after), a.nextTry())
-		written = done.before
-	} else {
-		done.result = "updated"
+// updated returns the outcome of an update, which may have changed nothing.
+func (a *attempt) updated(ctx context.Context, answer target.Answer) outcome {
+	done, written := outcome{result: "updated", observation: answer.Observation}, answer.Object
+	if answer.ResourceVersion == a.live.GetResourceVersion() {
+		a.Tracker.WroteNothing(a.desired.Ref.ID, writeOf(a.live, a.merged), a.nextTry())
+		done.result, written = "unchanged", a.live
 	}
-	done.observation = answer.Observation
-	done.observation.RetryPartial = a.kept(ctx, desired, written, mergeLive)
+	done.observation.RetryPartial = a.kept(ctx, written)
 	return done
 }
 
 // invalid handles the API server's refusal to change an object to its desired state. An object that no writer changed,
 // and that is written again only because the API server may keep more of it now, stays as it is: a replacement would
 // have the same result, again and again.
-func (a *applier) invalid(ctx context.Context, desired *plan.Desired, options merge.Options, ticket *objects.Ticket,
-	done outcome, cause error) (outcome, error) {
-	seen := a.seen(done.before, a.nextTry())
-	if a.Tracker.Retries(seen, desiredDigest(desired, options)) {
-		done.observation = seen
-		return done, nil
+func (a *attempt) invalid(ctx context.Context, cause error) (outcome, error) {
+	seen := a.seen(a.nextTry())
+	if a.Tracker.Retries(seen, a.digest) {
+		return outcome{result: "unchanged", observation: seen}, nil
 	}
-	if options.Hold.IsInForce() {
+	if a.options.Hold.IsInForce() {
 		return outcome{}, fmt.Errorf("%w; the object is not deleted and recreated, because it has a hold until %s",
-			cause, options.Hold.Until.UTC().Format(time.RFC3339))
+			cause, a.options.Hold.Until.UTC().Format(time.RFC3339))
 	}
-	return outcome{}, a.replace(ctx, desired, ticket, done.before, done.after, cause)
+	return outcome{}, a.replace(ctx, cause)
 }
 
 // kept returns zero if the API server kept the whole write; otherwise the time to write it once more, because the API
 // server may take it later. It returns zero for an object that is created only once.
-func (a *applier) kept(ctx context.Context, desired *plan.Desired, written *unstructured.Unstructured,
-	mergeLive mergeInto) time.Time {
+func (a *attempt) kept(ctx context.Context, written *unstructured.Unstructured) time.Time {
 	a.Watches.Defines(written)
-	if written == nil || desired.CreateOnly {
+	if written == nil || a.desired.CreateOnly {
 		return time.Time{}
 	}
-	if merged := mergeLive(written); merge.Equal(written, merged) || a.Target.FilledIn(ctx, written, merged) {
+	if merged := a.merge(written); merge.Equal(written, merged) || a.Target.FilledIn(ctx, written, merged) {
 		return time.Time{}
 	}
 	return a.nextTry()

@@ -120,12 +120,12 @@ func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstruc
 // mayReplace reports whether an object may be deleted so that it can be created anew: its origin names a
 // ManagedResource of this source; or it has no valid origin, and this process created it, or the inventory says that
 // it was created for this ManagedResource.
-func (a *applier) mayReplace(desired *plan.Desired, live *unstructured.Unstructured) bool {
-	if origin, err := meta.ParseOrigin(live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
+func (a *attempt) mayReplace() bool {
+	if origin, err := meta.ParseOrigin(a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
 		return a.isOfThisSource(origin)
 	}
-	return isRecorded(desired, live.GetUID()) || live.GetUID() != "" &&
-		a.Tracker.Get(desired.Ref.ID).Created == live.GetUID()
+	uid := a.live.GetUID()
+	return isRecorded(a.desired, uid) || uid != "" && a.Tracker.Get(a.desired.Ref.ID).Created == uid
 }
 
 // createdOnce reports whether the entry is about an object with the ignore annotation (MR-30).
@@ -135,9 +135,8 @@ func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
 
 // ownerOfOrigin returns the other ManagedResource that keeps an object with an origin though this one has it, too; zero if
 // this one may write the object (MRB-16). An object that is new in the inventory is taken over, once.
-func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired,
-	origin ownership.Origin) (owner objects.Owner, err error) {
-	takesOver := desired.IsNew() && !desired.CreateOnly
+func (a *attempt) ownerOfOrigin(ctx context.Context, origin ownership.Origin) (owner objects.Owner, err error) {
+	takesOver := a.desired.IsNew() && !a.desired.CreateOnly
 	if takesOver || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
 		return owner, nil
 	}
@@ -145,7 +144,7 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired,
 	if err != nil {
 		return owner, client.IgnoreNotFound(err)
 	}
-	entry := a.entry(latest, desired.Ref.ID, desired.GetNamespace() == "")
+	entry := a.entry(latest, a.desired.Ref.ID, a.desired.GetNamespace() == "")
 	if entry != nil && !createdOnce(entry) {
 		owner = origin.Owner
 	}
@@ -153,21 +152,20 @@ func (a *applier) ownerOfOrigin(ctx context.Context, desired *plan.Desired,
 }
 
 // ownerOfMissing is ownerOfOrigin for an object that is missing, and that a ManagedResource verified last.
-func (a *applier) ownerOfMissing(ctx context.Context, desired *plan.Desired,
-	verified objects.Owner) (objects.Owner, error) {
-	owner, err := a.ownerOfOrigin(ctx, desired, ownership.Origin{Source: ownership.ThisSource, Owner: verified})
+func (a *attempt) ownerOfMissing(ctx context.Context, verified objects.Owner) (objects.Owner, error) {
+	owner, err := a.ownerOfOrigin(ctx, ownership.Origin{Source: ownership.ThisSource, Owner: verified})
 	if err == nil && owner != (objects.Owner{}) {
-		_, err = a.Target.Served(ctx, desired.GroupVersionKind())
+		_, err = a.Target.Served(ctx, a.desired.GroupVersionKind())
 	}
 	return owner, err
 }
 
-// notesTakeover reports an object that carries the origin of another ManagedResource and is about to be written.
-func (a *applier) notesTakeover(ctx context.Context, desired *plan.Desired, live *unstructured.Unstructured) {
-	origin := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) && !desired.CreateOnly {
+// noteTakeover reports an object that carries the origin of another ManagedResource and is about to be written.
+func (a *attempt) noteTakeover(ctx context.Context) {
+	origin := a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
+	if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) && !a.desired.CreateOnly {
 		a.Metrics.takeovers.Inc()
-		log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", desired.Name(), "origin",
+		log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", a.desired.Name(), "origin",
 			origin)
 	}
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,59 +12,58 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// recordApplied records that an object is in sync. compared is true if a change that the run made is the repair of
-// drift.
-func (a *applier) recordApplied(ctx context.Context, desired *plan.Desired, ticket *objects.Ticket, done outcome,
-	digest uint64, compared bool) {
-	origin, another := a.namesAnother(done.before)
-	if done.anothers = another; another && desired.CreateOnly {
-		a.disown(desired.Ref.ID, done.observation.UID, origin)
+// record records that the object is in sync, or kept by another ManagedResource. isRepair is true if a change that the
+// run made is the repair of drift.
+func (a *attempt) record(ctx context.Context, done outcome, isRepair bool) {
+	origin, another := a.namesAnother(a.live)
+	if done.anothers = another; another && a.desired.CreateOnly {
+		a.disown(a.desired.Ref.ID, done.observation.UID, origin)
 	}
-	a.succeeded(desired, done)
-	a.Metrics.objects.WithLabelValues(desired.GetKind(), done.result).Inc()
+	a.succeeded(done)
+	a.Metrics.objects.WithLabelValues(a.desired.GetKind(), done.result).Inc()
 	observation := done.observation
-	observation.ID, observation.Desired, observation.Since = desired.Ref.ID, cmp.Or(done.desired, digest), ticket.Revision
-	observation.CreateOnly = desired.CreateOnly
-	a.Watches.Served(desired.Ref)
+	observation.ID, observation.Desired, observation.Since = a.desired.Ref.ID, a.digest, a.ticket.Revision
+	observation.CreateOnly = a.desired.CreateOnly
+	a.Watches.Served(a.desired.Ref)
 	if done.isKept() {
-		a.holds.end(ownerOf(a.mr), desired.Ref.ID)
+		a.holds.end(ownerOf(a.mr), a.desired.Ref.ID)
 		a.Tracker.MarkKept(ownerOf(a.mr), observation)
 		return
 	}
 	if !observation.Terminating {
-		ticket.Record(objects.Applied)
+		a.ticket.Record(objects.Applied)
 	}
-	a.noteHold(ctx, desired, done)
-	a.recordRepair(ctx, desired, done, compared)
-	a.recordCreation(desired, done, observation)
+	a.noteHold(ctx, done)
+	a.recordRepair(ctx, done, isRepair)
+	a.recordCreation(done, observation)
 	a.Tracker.MarkInSync(ownerOf(a.mr), observation)
 }
 
 // recordRepair records whether the drift of an object was repaired.
-func (a *applier) recordRepair(ctx context.Context, desired *plan.Desired, done outcome, compared bool) {
+func (a *attempt) recordRepair(ctx context.Context, done outcome, isRepair bool) {
 	changed := done.result != "unchanged"
-	switch {
-	case compared || !changed:
-	case done.result == "created":
-		wrote(ctx, plan.Created, desired.Name())
-	default:
-		wrote(ctx, plan.Updated, desired.Name())
-	}
-	if compared && changed {
-		a.repaired(ctx, desired, done)
+	if isRepair && changed {
+		a.repaired(ctx, done)
 		return
 	}
+	switch done.result {
+	case "created":
+		wrote(ctx, plan.Created, a.desired.Name())
+	case "updated":
+		wrote(ctx, plan.Updated, a.desired.Name())
+	}
 	// Before MarkInSync, which may report a later drift.
-	a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now())
+	a.Tracker.RecordDrift(a.desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now())
 }
 
 // recordCreation records the ManagedResource for which an object was created or taken over. The process remembers it
 // even if another writer removes the record from the inventory.
-func (a *applier) recordCreation(desired *plan.Desired, done outcome, observation objects.Observation) {
+func (a *attempt) recordCreation(done outcome, observation objects.Observation) {
 	switch {
-	case done.result == "created", desired.CreateOnly && !done.anothers && isRecorded(desired, observation.UID):
+	case done.result == "created",
+		a.desired.CreateOnly && !done.anothers && isRecorded(a.desired, observation.UID):
 		a.Tracker.Created(ownerOf(a.mr), observation)
-	case !desired.CreateOnly:
+	case !a.desired.CreateOnly:
 		a.Tracker.TakenOver(ownerOf(a.mr), observation.ID, observation.UID)
 	}
 }
@@ -76,14 +74,14 @@ func isRecorded(desired *plan.Desired, uid types.UID) bool {
 		desired.Old.UID == uid
 }
 
-func (a *applier) succeeded(desired *plan.Desired, done outcome) {
-	a.breaker.answered(desired.Ref.GroupKind(), nil)
+func (a *attempt) succeeded(done outcome) {
+	a.breaker.answered(a.desired.Ref.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.written[desired.Ref.ID] = outcome{result: done.result, observation: objects.Observation{UID: done.observation.UID},
-		keptBy: done.keptBy, anothers: done.anothers}
-	if desired.Ref.Kind == "CustomResourceDefinition" && desired.Ref.Group == "apiextensions.k8s.io" {
-		a.definedKinds[definedKind(desired)] = true
+	done.observation = objects.Observation{UID: done.observation.UID}
+	a.written[a.desired.Ref.ID] = done
+	if a.desired.Ref.Kind == "CustomResourceDefinition" && a.desired.Ref.Group == "apiextensions.k8s.io" {
+		a.defined[definedKind(a.desired)] = true
 	}
 }
 

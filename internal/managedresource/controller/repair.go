@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -35,74 +34,67 @@ func (a *applier) delay(wait time.Duration) {
 	}
 }
 
-// lookAtDrift reads an object whose repair is delayed, to report what changed. An object that needs no repair is
-// recorded as in sync, and nothing is reported.
-func (a *applier) lookAtDrift(ctx context.Context, desired *plan.Desired, options merge.Options, digest uint64,
-	wait time.Duration) {
-	key := desired.Ref.ID
-	ticket, _ := a.Tracker.Begin(objects.ToApply, ownerOf(a.mr), key)
-	defer ticket.End()
-	options, digest = a.latest(desired, options, digest)
-	live, err := a.get(ctx, desired)
+// reportDrift reads an object whose repair is delayed, to report what changed. An object that needs no repair is
+// recorded as in sync or kept by another ManagedResource, and nothing is reported.
+func (a *attempt) reportDrift(ctx context.Context, wait time.Duration) {
+	live, err := a.get(ctx, a.desired)
+	if err == nil {
+		var done outcome
+		var decided bool
+		if done, decided, err = a.decide(ctx, live); decided {
+			a.record(ctx, done, false)
+			return
+		}
+	}
 	if err != nil && !target.Gone(err) {
-		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", desired.Name(),
+		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", a.desired.Name(),
 			"reason", err.Error())
 		a.delay(min(wait, lookAgain))
 		return
 	}
-	var merged *unstructured.Unstructured
-	if live != nil {
-		held := a.heldOn(desired, live)
-		options.Hold = held.effect
-		merged = merge.Merge(desired, live, options)
-		if same, again := a.same(ctx, desired, live, merged, ticket.RetryPartial); same {
-			a.recordApplied(ctx, desired, ticket, outcome{result: "unchanged", observation: a.seen(live, again),
-				before: live, after: merged, held: held}, digest, false)
-			return
-		}
-		a.noteHold(ctx, desired, outcome{result: "unchanged", before: live, after: merged, held: held})
+	if a.live != nil {
+		a.noteHold(ctx, outcome{result: "unchanged"})
 	}
-	ticket.End() // The reads below decide about nothing.
+	a.ticket.End() // The reads below decide about nothing.
 	a.delay(wait)
-	drift := a.Tracker.RecordDrift(key, objects.DriftReported, a.Clock.Now())
+	drift := a.Tracker.RecordDrift(a.desired.Ref.ID, objects.DriftReported, a.Clock.Now())
 	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))
 	if drift.Fight {
 		what = "is changed repeatedly, and repaired at most twice a minute"
 	}
-	a.tell(ctx, desired, live, merged, what)
+	a.tell(ctx, what)
 }
 
 // repaired reports an object that was repaired.
-func (a *applier) repaired(ctx context.Context, desired *plan.Desired, done outcome) {
-	a.Metrics.drift.WithLabelValues(desired.GetKind()).Inc()
-	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", desired.Name(), "result",
+func (a *attempt) repaired(ctx context.Context, done outcome) {
+	a.Metrics.drift.WithLabelValues(a.desired.GetKind()).Inc()
+	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", a.desired.Name(), "result",
 		done.result)
 	now := a.Clock.Now()
-	if drift := a.Tracker.DriftOf(desired.Ref.ID, now); drift.Open {
+	if drift := a.Tracker.DriftOf(a.desired.Ref.ID, now); drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
-	if a.Tracker.RecordDrift(desired.Ref.ID, objects.DriftRepaired, now).Untold {
-		a.tell(ctx, desired, done.before, done.after, "was repaired")
+	if a.Tracker.RecordDrift(a.desired.Ref.ID, objects.DriftRepaired, now).Untold {
+		a.tell(ctx, "was repaired")
 	}
 }
 
-// tell records the report about an object: who changed it, and where. live is nil if the object was deleted.
-func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged *unstructured.Unstructured,
-	what string) {
-	events := desired.Name() + " was deleted"
-	if live != nil {
-		events = desired.Name() + " was changed"
-		if who := lastWriter(live.GetManagedFields(), a.Target.Manager()); who != "" {
+// tell records the report about an object: who changed it, and where. A missing one was deleted.
+func (a *attempt) tell(ctx context.Context, what string) {
+	events := a.desired.Name() + " was deleted"
+	if a.live != nil {
+		events = a.desired.Name() + " was changed"
+		if who := lastWriter(a.live.GetManagedFields(), a.Target.Manager()); who != "" {
 			events += fmt.Sprintf(" by %q", who)
 		}
-		path := merge.Difference(live, merged)
-		if desired.GetKind() == "Secret" {
+		path := merge.Difference(a.live, a.merged)
+		if a.desired.GetKind() == "Secret" {
 			path, _, _ = strings.Cut(path, ".") // Even the keys of a Secret are not for everybody who may read Events.
 		}
 		if path != "" {
 			events += " at " + path
 		}
-	} else if owner := a.missingOwner(ctx, desired); owner != "" {
+	} else if owner := a.missingOwner(ctx); owner != "" {
 		what += "; the garbage collector deletes it again, as its manifest has the owner " + owner + ", which does not exist"
 	}
 	a.mu.Lock()
@@ -112,11 +104,11 @@ func (a *applier) tell(ctx context.Context, desired *plan.Desired, live, merged 
 
 // missingOwner returns the first owner of a manifest, if the target has none of them: then Kubernetes deletes the
 // object each time it is created (MRB-50).
-func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (missing string) {
-	for _, owner := range desired.GetOwnerReferences() {
+func (a *attempt) missingOwner(ctx context.Context) (missing string) {
+	for _, owner := range a.desired.GetOwnerReferences() {
 		gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
-		live, err := a.Target.Get(ctx, gvk, desired.GetNamespace(), owner.Name)
-		if target.Gone(err) && desired.GetNamespace() != "" { // Or it is cluster-scoped.
+		live, err := a.Target.Get(ctx, gvk, a.desired.GetNamespace(), owner.Name)
+		if target.Gone(err) && a.desired.GetNamespace() != "" { // Or it is cluster-scoped.
 			live, err = a.Target.Get(ctx, gvk, "", owner.Name)
 		}
 		if err == nil && live.GetUID() == owner.UID || err != nil && !target.Gone(err) {
@@ -124,7 +116,7 @@ func (a *applier) missingOwner(ctx context.Context, desired *plan.Desired) (miss
 		}
 		if missing == "" {
 			missing = fmt.Sprintf("%s with UID %q",
-				plan.ObjectName(owner.APIVersion, owner.Kind, desired.GetNamespace(), owner.Name), owner.UID)
+				plan.ObjectName(owner.APIVersion, owner.Kind, a.desired.GetNamespace(), owner.Name), owner.UID)
 		}
 	}
 	return missing

@@ -21,22 +21,22 @@ import (
 
 // replace answers an update that was refused as invalid: where the object asks for it, or is an immutable ConfigMap or
 // Secret, it is deleted, if it is ours, and the next run creates it (MR-33, MR-34).
-func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *objects.Ticket,
-	live, merged *unstructured.Unstructured, cause error) error {
+func (a *attempt) replace(ctx context.Context, cause error) error {
+	live, merged := a.live, a.merged
 	annotations := merged.GetAnnotations()
 	if !meta.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
-		return a.withHelp(desired, live, merged, cause)
+		return a.withHelp(cause)
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
 		meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because it is annotated with %s: %w",
-			desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
+			a.desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
 	}
-	if !a.mayReplace(desired, live) {
-		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because nothing proves that it was created for a ManagedResource: %w", desired.Name(), cause)}
+	if !a.mayReplace() {
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because nothing proves that it was created for a ManagedResource: %w", a.desired.Name(), cause)}
 	}
-	if field := merge.KeptField(desired.Unstructured, merged, refusedFields(cause)); field != "" {
-		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because the refused field %s is not from its manifest, but kept from the object: %w", desired.Name(), field, cause)}
+	if field := merge.KeptField(a.desired.Unstructured, merged, refusedFields(cause)); field != "" {
+		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because the refused field %s is not from its manifest, but kept from the object: %w", a.desired.Name(), field, cause)}
 	}
 	var policy metav1.DeletionPropagation
 	if value, found := annotations[resourcesv1alpha1.AnnotationDeletionPropagationOnInvalidUpdate]; found {
@@ -45,42 +45,42 @@ func (a *applier) replace(ctx context.Context, desired *plan.Desired, ticket *ob
 			metav1.DeletePropagationOrphan}
 		if !slices.Contains(supported, policy) {
 			return &completeError{fmt.Errorf("invalid deletion propagation policy on object %s: %q is invalid, supported values: %v",
-				desired.Name(), value, supported)}
+				a.desired.Name(), value, supported)}
 		}
 	}
-	if err := a.confirmReplacement(desired, cause); err != nil {
+	if err := a.confirmReplacement(cause); err != nil {
 		return err
 	}
 	if err := a.lease.Check(ctx, Live); err != nil {
 		return err // No run would create it again.
 	}
-	if brake.IsPrecious(desired.Ref.GroupKind()) && a.massDeletionWait() == 0 {
+	if brake.IsPrecious(a.desired.Ref.GroupKind()) && a.massDeletionWait() == 0 {
 		a.Metrics.massDeletions.WithLabelValues("observed").Inc()
-		a.Events.Warn(ctx, a.mr, reasonMassDeletion, fmt.Sprintf("Deleting %s to create it anew", desired.Name()))
+		a.Events.Warn(ctx, a.mr, reasonMassDeletion, fmt.Sprintf("Deleting %s to create it anew", a.desired.Name()))
 	}
-	ticket.Record(objects.Deleting)
+	a.ticket.Record(objects.Deleting)
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
 		if meta.Refused(err) {
-			ticket.Record(objects.Refused)
+			a.ticket.Record(objects.Refused)
 		}
-		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", desired.Name(), err)}
+		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", a.desired.Name(), err)}
 	}
-	deleted(ctx, desired.Name(), recreated)
-	return &completeError{&recreation{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", desired.Name(), cause)}}
+	deleted(ctx, a.desired.Name(), recreated)
+	return &completeError{&recreation{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", a.desired.Name(), cause)}}
 }
 
 // confirmReplacement returns an error if the replacement of an object would delete what no manifest contains, and was
 // not confirmed (MRX-29).
-func (a *applier) confirmReplacement(desired *plan.Desired, cause error) error {
-	if !brake.IsPrecious(desired.Ref.GroupKind()) || a.massDeletionWait() == 0 {
+func (a *attempt) confirmReplacement(cause error) error {
+	if !brake.IsPrecious(a.desired.Ref.GroupKind()) || a.massDeletionWait() == 0 {
 		return nil
 	}
-	deletion := brake.Replacement(desired.Reference)
+	deletion := brake.Replacement(a.desired.Reference)
 	if a.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] == deletion.Checksum() {
 		return nil
 	}
 	return &completeError{fmt.Errorf("object %q can't be updated, and is deleted and recreated, with everything that belongs to it, only once the ManagedResource has the annotation %s: %w",
-		desired.Name(), deletion.ToConfirm(), cause)}
+		a.desired.Name(), deletion.ToConfirm(), cause)}
 }
 
 // confirmsReplacement reports whether a confirmation is about an object of the plan that is to be recreated.
@@ -111,10 +111,10 @@ func (e *recreation) Unwrap() []error { return []error{e.error, errRecreated} }
 
 // withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help
 // (MR-36): a field is immutable, the object is ours and may be deleted.
-func (a *applier) withHelp(desired *plan.Desired, live, merged *unstructured.Unstructured, cause error) error {
-	keeps := meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
-		meta.Truthy(merged.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject)
-	if keeps || !strings.Contains(cause.Error(), "immutable") || !a.mayReplace(desired, live) {
+func (a *attempt) withHelp(cause error) error {
+	keeps := meta.Truthy(a.live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
+		meta.Truthy(a.merged.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject)
+	if keeps || !strings.Contains(cause.Error(), "immutable") || !a.mayReplace() {
 		return cause
 	}
 	return fmt.Errorf("%w; to have the object deleted and created anew, annotate it in its manifest with %s: \"true\"",

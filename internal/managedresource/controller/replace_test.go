@@ -79,8 +79,8 @@ func TestRefusalNamesTheAnnotation(t *testing.T) {
 			f.managed("m")
 			live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: tc.origin, resourcesv1alpha1.AnnotationKeepObject: tc.keep})
-			a := &applier{Reconciler: f.Reconciler, mr: f.get("m")}
-			got := a.withHelp(&plan.Desired{Unstructured: live}, live, live, errors.New(tc.cause)).Error()
+			a := &attempt{applier: &applier{Reconciler: f.Reconciler, mr: f.get("m")}, desired: &plan.Desired{Unstructured: live}, live: live, merged: live}
+			got := a.withHelp(errors.New(tc.cause)).Error()
 			if helps := strings.HasSuffix(got, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate+`: "true"`); helps != tc.want || !strings.HasPrefix(got, tc.cause) {
 				t.Errorf("MR-36: %s", got)
 			}
@@ -113,10 +113,11 @@ func TestReplace_KeptField(t *testing.T) {
 			}
 			refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: c.field}}}}}
 			mr := f.get("m")
-			a := &applier{Reconciler: f.Reconciler, mr: mr, lease: f.newLease(t.Context(), mr, nil, nil)}
 			ticket, _ := f.Tracker.Begin(objects.ToApply, ownerOf(mr), objects.ID{})
 			defer ticket.End()
-			err := a.replace(t.Context(), &plan.Desired{Unstructured: object(0)}, ticket, object(3), object(3), refusal)
+			a := &attempt{applier: &applier{Reconciler: f.Reconciler, mr: mr, lease: f.newLease(t.Context(), mr, nil, nil)},
+				desired: &plan.Desired{Unstructured: object(0)}, ticket: ticket, live: object(3), merged: object(3)}
+			err := a.replace(t.Context(), refusal)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: got %v", name, err)
 			}
