@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -125,7 +126,7 @@ func TestNamespaceSelectors(t *testing.T) {
 	w.want("NP-41/a label changes away", slices.Concat(own, from("c"), from("e"))...)
 	w.terminate("e", "y=2")
 	w.want("NP-5/what is in a terminating namespace stays until its end", slices.Concat(own, from("c"), from("e"))...)
-	for k := range copyOf(w.policies) {
+	for k := range maps.Clone(w.policies) {
 		if k.Namespace == "e" {
 			delete(w.policies, k)
 			w.settle(w.Remove(Policies, k.Namespace, k.Name))

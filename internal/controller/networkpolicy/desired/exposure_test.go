@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -241,7 +242,7 @@ func TestTwoGateways(t *testing.T) {
 func TestIstioUnknown(t *testing.T) {
 	w := istioWorld(t)
 	restarted := NewIndex(Options{})
-	after := &world{Index: restarted, t: t, policies: copyOf(w.policies)}
+	after := &world{Index: restarted, t: t, policies: maps.Clone(w.policies)}
 	for _, p := range w.policies {
 		restarted.SetPolicy(p)
 	}
@@ -292,7 +293,7 @@ func TestSharedWayInWhileIstioIsUnknown(t *testing.T) {
 		}, labelled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after := &world{Index: NewIndex(Options{}), t: t, policies: copyOf(w.policies)}
+			after := &world{Index: NewIndex(Options{}), t: t, policies: maps.Clone(w.policies)}
 			for _, p := range w.policies {
 				after.SetPolicy(p)
 			}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -97,5 +99,21 @@ func TestSelectorsOfGateways(t *testing.T) {
 	x.Remove(VirtualServices, "a", "v")
 	if len(x.istio.virtual) != 0 || len(x.GatewaySelectors()) != 0 {
 		t.Errorf("NP-51: a VirtualService that is gone leaves %v", x.istio.virtual)
+	}
+}
+
+// NP-1: once all first lists are there, all Services are looked at, and those that are gone and that policies name.
+func TestCompleteRequestsEachService(t *testing.T) {
+	x := NewIndex(Options{})
+	x.SetNamespace(namespaceObject("a"))
+	x.SetService(service("a", "web", []string{"1:1"}))
+	x.SetPolicy(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Labels: map[string]string{LabelServiceNamespace: "a", LabelServiceName: "gone"}}})
+	for _, kind := range []Kind{Services, Namespaces} {
+		if got := x.Complete(kind); len(got) > 0 {
+			t.Errorf("NP-1: without the list of policies got %v, want no request", got)
+		}
+	}
+	if diff := cmp.Diff([]string{"a/gone", "a/web"}, asked(x.Complete(Policies))); diff != "" {
+		t.Errorf("NP-1: %s", diff)
 	}
 }

@@ -2,7 +2,6 @@ package desired
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -231,8 +230,6 @@ func ports(p *networkingv1.NetworkPolicy) string {
 	}
 	return strings.ReplaceAll(strings.Join(all, "; "), "*intstr.IntOrString ", "")
 }
-
-func copyOf[K comparable, V any](m map[K]V) map[K]V { return maps.Clone(m) }
 
 // none is a list that is empty.
 func none(string, string) bool { return false }
