@@ -20,7 +20,7 @@ func TestSelfHosted(t *testing.T) {
 		object *builders.Object
 		want   []string
 	}{
-		"GE-4": {BackupBucket, of(builders.BackupBucket("x")), []string{"BackupBucket:x -> Shoot:ns/s"}},
+		"GE-4/the shoot of a bucket": {BackupBucket, of(builders.BackupBucket("x")), []string{"BackupBucket:x -> Shoot:ns/s"}},
 		"SHG-6/credentials in the shoot's namespace": {
 			BackupBucket, of(builders.BackupBucket("x")).With(bucketCredentials, builders.Ref("Secret", "ns/c")), []string{"BackupBucket:x -> Shoot:ns/s", "Secret:ns/c -> BackupBucket:x"},
 		},
@@ -45,16 +45,16 @@ func TestSelfHosted(t *testing.T) {
 		"SHG-7/elsewhere": {
 			BackupBucket, of(builders.BackupBucket("x")).With(bucketGenerated, builders.At("kube-system/generated-bucket-x")), []string{"BackupBucket:x -> Shoot:ns/s"},
 		},
-		"SHG-1, GE-5":                     {BackupEntry, of(builders.BackupEntry("ns", "x", "b").OwnedBy("Shoot", "other")), []string{"BackupBucket:b -> BackupEntry:ns/x", "BackupEntry:ns/x -> Shoot:ns/s"}},
-		"SHG-2":                           {Bastion, of(builders.Bastion("ns", "x")), []string{"Bastion:ns/x -> Shoot:ns/s"}},
-		"GE-11":                           {CertificateSigningRequest, builders.CertificateRequest("csr", wellknown.ShootUserPrefix+"ns:s", wellknown.ShootsGroup, clientUsages), []string{"CertificateSigningRequest:csr -> Shoot:ns/s"}},
-		"GE-11/seeds":                     {CertificateSigningRequest, builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), nil},
-		"GE-17":                           {ControllerInstallation, installation(), []string{"ControllerRegistration:r -> ControllerInstallation:i", "ControllerDeployment:d -> ControllerInstallation:i", "ControllerInstallation:i -> Shoot:garden/s"}},
-		"SHG-3":                           {Gardenlet, builders.Gardenlet("ns", gardenlet), []string{"Gardenlet:ns/self-hosted-shoot-s -> Shoot:ns/s"}},
-		"SHG-3/seeds":                     {Gardenlet, builders.Gardenlet("garden", "a"), nil},
-		"SHG-4, GE-24":                    {ManagedSeed, builders.ManagedSeed("ns", "m", "s").Bootstrap("BootstrapToken"), []string{"ManagedSeed:ns/m -> Shoot:ns/s", "Seed:m -> ManagedSeed:ns/m", "ManagedSeed:ns/m -> Seed:m", "Secret:kube-system/" + wellknown.BootstrapTokenSecret("ns", "m") + " -> ManagedSeed:ns/m"}},
-		"SHG-5":                           {ServiceAccount, builders.ServiceAccount("garden-n", "extension-shoot--s--e", "t"), []string{"ServiceAccount:garden-n/extension-shoot--s--e -> Shoot:garden-n/s"}},
-		"SHG-5/no namespace of a project": {ServiceAccount, builders.ServiceAccount("ns", "extension-shoot--s--e"), nil},
+		"SHG-1, GE-5/an entry of a bucket":         {BackupEntry, of(builders.BackupEntry("ns", "x", "b").OwnedBy("Shoot", "other")), []string{"BackupBucket:b -> BackupEntry:ns/x", "BackupEntry:ns/x -> Shoot:ns/s"}},
+		"SHG-2/the shoot of a Bastion":             {Bastion, of(builders.Bastion("ns", "x")), []string{"Bastion:ns/x -> Shoot:ns/s"}},
+		"GE-11/a request of a gardenlet":           {CertificateSigningRequest, builders.CertificateRequest("csr", wellknown.ShootUserPrefix+"ns:s", wellknown.ShootsGroup, clientUsages), []string{"CertificateSigningRequest:csr -> Shoot:ns/s"}},
+		"GE-11/seeds":                              {CertificateSigningRequest, builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), nil},
+		"GE-17/the shoot of an installation":       {ControllerInstallation, installation(), []string{"ControllerRegistration:r -> ControllerInstallation:i", "ControllerDeployment:d -> ControllerInstallation:i", "ControllerInstallation:i -> Shoot:garden/s"}},
+		"SHG-3/the Gardenlet of the shoot":         {Gardenlet, builders.Gardenlet("ns", gardenlet), []string{"Gardenlet:ns/self-hosted-shoot-s -> Shoot:ns/s"}},
+		"SHG-3/seeds":                              {Gardenlet, builders.Gardenlet("garden", "a"), nil},
+		"SHG-4, GE-24/a ManagedSeed of the shoot":  {ManagedSeed, builders.ManagedSeed("ns", "m", "s").Bootstrap("BootstrapToken"), []string{"ManagedSeed:ns/m -> Shoot:ns/s", "Seed:m -> ManagedSeed:ns/m", "ManagedSeed:ns/m -> Seed:m", "Secret:kube-system/" + wellknown.BootstrapTokenSecret("ns", "m") + " -> ManagedSeed:ns/m"}},
+		"SHG-5/the ServiceAccount of an extension": {ServiceAccount, builders.ServiceAccount("garden-n", "extension-shoot--s--e", "t"), []string{"ServiceAccount:garden-n/extension-shoot--s--e -> Shoot:garden-n/s"}},
+		"SHG-5/no namespace of a project":          {ServiceAccount, builders.ServiceAccount("ns", "extension-shoot--s--e"), nil},
 		"SHG-3/it follows nothing that its gardenlet writes": {
 			Gardenlet, builders.Gardenlet("ns", gardenlet).Pulls("p", "c").SeedSpec("backup.secretRef", builders.At("garden/x")), []string{"Gardenlet:ns/self-hosted-shoot-s -> Shoot:ns/s"},
 		},
