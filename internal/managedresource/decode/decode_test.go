@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func compress(t testing.TB, plain string) []byte {
@@ -22,9 +23,7 @@ func compress(t testing.TB, plain string) []byte {
 	if _, err := writer.Write([]byte(plain)); err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.Close())
 	return buffer.Bytes()
 }
 
@@ -39,9 +38,7 @@ func source(data map[string]string) []Source {
 func decode(t testing.TB, sources []Source) Result {
 	t.Helper()
 	result, err := Decode(context.Background(), sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 
@@ -166,9 +163,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 func decodeBytes(t rapid.TB, text string) Result {
 	t.Helper()
 	result, err := Decode(context.Background(), source(map[string]string{"a": text}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 

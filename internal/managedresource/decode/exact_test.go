@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestLines is what separates documents, what is blank, and after what something may follow (MRB-1).
@@ -56,9 +58,7 @@ func TestLines(t *testing.T) {
 func TestExactBudgets(t *testing.T) {
 	value := []byte("a: b\n---\nc: d\n")
 	spent := newBudget()
-	if err := spent.spend(t.Context(), "x", value); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, spent.spend(t.Context(), "x", value))
 	full := newBudget()
 	for name, c := range map[string]struct {
 		field func(*budget) *int

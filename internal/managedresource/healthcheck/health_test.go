@@ -11,18 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func fromYAML(t *testing.T, apiVersion, kind, rest string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte("apiVersion: " + apiVersion + "\nkind: " + kind + "\n" + rest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, object.UnmarshalJSON(raw))
 	return object
 }
 

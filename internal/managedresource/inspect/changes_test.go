@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // runOf is the next run of the ManagedResource of some facts.
@@ -22,9 +23,7 @@ func runOf(t *testing.T, facts *Facts) *Run {
 	t.Helper()
 	mr := facts.ManagedResource
 	decoded, err := Decode(t.Context(), mr, facts.Secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	planned := plan.NewPlan(decoded, mr.Status.Resources, SettingsOf(mr).PlanOptions(mr, func(runtimeschema.GroupVersionKind) (plan.Scope, error) { return plan.ScopeNamespaced, nil }))
 	run := &Run{Now: now, ManagedResource: mr, Planned: planned, Live: map[objects.ID]*unstructured.Unstructured{}, Unread: map[objects.ID]error{}}
 	if facts.Live != nil {

@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var now = time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
@@ -23,13 +24,9 @@ var now = time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
 func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(content); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, object.UnmarshalJSON(content))
 	return object
 }
 
@@ -193,13 +190,9 @@ func TestExplain(t *testing.T) {
 				tc.change(facts)
 			}
 			report, err := Explain(t.Context(), facts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			content, err := json.Marshal(report)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			text := strings.ReplaceAll(string(content), `\u003e`, ">")
 			if report.State != tc.state || report.Found() != tc.found {
 				t.Errorf("CLI-10: state %s, found %t", report.State, report.Found())

@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestTable: each event has a row without a condition in each phase, and each phase is left by some event.
@@ -31,9 +32,7 @@ func TestTable(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	const file, begin, end = "../../../docs/internals/engine.md", "<!-- begin: the table of internal/managedresource/lifecycle -->\n", "<!-- end -->"
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before, rest, found := strings.Cut(string(text), begin)
 	shown, after, ends := strings.Cut(rest, end)
 	if !found || !ends {

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // Of two entries for one object that can exist one speaks for the object; the other one must not have it deleted. Entries are sorted.
@@ -122,11 +123,7 @@ func fromYAML(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	result := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := result.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, result.UnmarshalJSON(raw))
 	return result
 }

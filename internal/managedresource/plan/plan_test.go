@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func decoded(t testing.TB, manifests string) decode.Result {
@@ -29,9 +30,7 @@ func decoded(t testing.TB, manifests string) decode.Result {
 func decodeSources(t rapid.TB, sources []decode.Source) decode.Result {
 	t.Helper()
 	result, err := decode.Decode(context.Background(), sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 

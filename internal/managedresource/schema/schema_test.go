@@ -14,14 +14,14 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
 	fields := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(text), &fields))
 	return integers(fields).(map[string]any)
 }
 
@@ -105,9 +105,7 @@ func TestDiffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := object(t, strings.Replace(tc.in, "%s", tc.a, 1)), object(t, strings.Replace(tc.in, "%s", tc.b, 1))
 			gv, err := runtimeschema.ParseGroupVersion(a["apiVersion"].(string))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			kind, _ := Of(gv.WithKind(a["kind"].(string)))
 			for _, way := range []struct {
 				name         string
@@ -237,9 +235,7 @@ func TestIsCustom(t *testing.T) {
 // TestDefaultsNamedInTheTypes holds the tables to the defaults that the types' own sources name.
 func TestDefaultsNamedInTheTypes(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var (
 		structs = regexp.MustCompile(`(?ms)^type (\w+) struct \{\n(.*?)^\}`)
 		marked  = regexp.MustCompile(`(?m)^\s*// ?\+default=(.*)\n(?:\s*//.*\n)*\s*\w+ .*json:"(\w+)`)
@@ -248,14 +244,10 @@ func TestDefaultsNamedInTheTypes(t *testing.T) {
 	zero := map[string]bool{`""`: true, "0": true, "false": true}
 	found := 0
 	sources, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*", "v*", "types*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, file := range sources {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		version := filepath.Base(filepath.Dir(file))
 		group := filepath.Base(filepath.Dir(filepath.Dir(file)))
 		for _, definition := range structs.FindAllStringSubmatch(string(source), -1) {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestFields: an object has the fields that its API gives it.
@@ -33,9 +34,7 @@ func TestFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := map[string]any{}
-			if err := yaml.Unmarshal([]byte(c.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, yaml.Unmarshal([]byte(c.want), &want))
 			if diff := cmp.Diff(want, c.object.Obj().Object); diff != "" {
 				t.Error(diff)
 			}
@@ -48,12 +47,8 @@ func TestBut(t *testing.T) {
 	web := Shoot("n", "web").OnSeed("a").Resource(Ref("Secret", "s"))
 	other := web.But().OnSeed("b").Resource(Ref("Secret", "t"))
 	shoot, copied := &gardencorev1beta1.Shoot{}, &gardencorev1beta1.Shoot{}
-	if err := web.Into(shoot); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Into(copied); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, web.Into(shoot))
+	must.Succeed(t, other.Into(copied))
 	if *shoot.Spec.SeedName != "a" || len(shoot.Spec.Resources) != 1 || *copied.Spec.SeedName != "b" || len(copied.Spec.Resources) != 2 {
 		t.Errorf("got %+v and %+v", shoot.Spec, copied.Spec)
 	}
