@@ -299,7 +299,7 @@ const belongs = `403 object does not belong to seed "seed"`
 // on returns what belongs to a seed.
 func on(seed string) string { return "{spec: {seedName: " + seed + "}}" }
 
-func TestRules(t *testing.T) {
+func TestSeedRestriction_DecidesByResource(t *testing.T) {
 	usages := "key encipherment, digital signature, client auth"
 	restoring := "{spec: {seedName: seed}, status: {lastOperation: {type: Restore, state: Processing}}}"
 	source := "{metadata: {name: source-e, ownerReferences: [{kind: Shoot, name: s}]}, spec: {seedName: seed, bucketName: b, more: 1}}"
@@ -400,7 +400,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestSecrets(t *testing.T) {
+func TestSeedRestriction_DecidesAboutSecrets(t *testing.T) {
 	// issuer is the Secret of Shoot ns/s that a seed publishes, with more labels.
 	issuer := func(more ...string) string {
 		o := builders.Secret("", "").Labelled("shoot.gardener.cloud/name", "s").Labelled("shoot.gardener.cloud/namespace", "ns")
@@ -533,7 +533,7 @@ func (panics) Get(context.Context, schema.GroupVersionResource, string, string, 
 	panic("boom")
 }
 
-func TestPanic(t *testing.T) {
+func TestPanic_IsRefused(t *testing.T) {
 	h := &Handler{Reader: panics{garden{}}, Graph: graphOf(t, garden{}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 	response := respond(h.Decide, ask(t, "gardenlet CREATE shootstates n/x", "{}"))
 	if response.Allowed || response.Result.Code != 500 {

@@ -27,9 +27,9 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestQueues: reads wait by seed and then by user, or by namespace, shoot and user; what waits too long is answered with
+// Reads wait by seed and then by user, or by namespace, shoot and user; what waits too long is answered with
 // 429 before anything is read, and nothing is read for a Seed or Shoot that is not known.
-func TestQueues(t *testing.T) {
+func TestReads_WaitByClient(t *testing.T) {
 	const bucket = "{spec: {shootRef: {namespace: garden, name: s}}}"
 	for name, c := range map[string]struct {
 		question, object string

@@ -152,8 +152,8 @@ func refers(to builders.Reference) map[string]any {
 	return map[string]any{"name": "x", "resourceRef": to}
 }
 
-// TestOwnBackup: a BackupBucket names the backup credentials of the own Seed or Shoot, which are read when the graph does not show them.
-func TestOwnBackup(t *testing.T) {
+// A BackupBucket names the backup credentials of the own Seed or Shoot, which are read when the graph does not show them.
+func TestOwnBackup_NeedsAPath(t *testing.T) {
 	bucket := func(name string) *builders.Object {
 		return builders.BackupBucket("b").OnSeed("seed").With(credentials, ref(name))
 	}

@@ -37,9 +37,9 @@ var askingForAccounts = map[string]authenticationv1.UserInfo{
 
 const reservedName = "extension-shoot--web--e"
 
-// TestReserved: ServiceAccounts of extensions of self-hosted shoots, and their tokens, are created by the gardenlet of the shoot and the system only. The
+// TestReservedNames_AreRefused: ServiceAccounts of extensions of self-hosted shoots, and their tokens, are created by the gardenlet of the shoot and the system only. The
 // condition of the registration sends all of these requests, and no others.
-func TestReserved(t *testing.T) {
+func TestReservedNames_AreRefused(t *testing.T) {
 	secret := func(kind, account string) string {
 		return "{metadata: {name: x, namespace: garden-p, annotations: {kubernetes.io/service-account.name: " + account + "}}, type: " + kind + "}"
 	}

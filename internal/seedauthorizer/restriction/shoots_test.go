@@ -34,7 +34,7 @@ func shootDecided(t *testing.T, g garden, question, object string) string {
 	return fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message)
 }
 
-func TestShootRules(t *testing.T) {
+func TestShootRestriction_DecidesByResource(t *testing.T) {
 	const foreign = "403 object does not belong to shoot n/s"
 	own, other := "{spec: {shootRef: {namespace: 'n', name: s}}}", "{spec: {shootRef: {namespace: 'n', name: t}}}"
 	entry := "{spec: {bucketName: b, shootRef: {namespace: 'n', name: s}}}"

@@ -52,8 +52,8 @@ var rulesOf = map[string]string{
 	"CT-SA-20": "SR-7g, SP-1", "CT-SA-21": "SR-25g, SP-7", "CT-SA-22": "SR-16g, SR-16e", "CT-SA-23": "SR-4g, SR-4e", "CT-SA-24": "SR-7e, SR-25e", "D-5": "SP-3b", "SP-11": "T3-5",
 }
 
-// TestRules are the cases of 13.3, line by line, in the notation below.
-func TestRules(t *testing.T) {
+// TestSeedRules_DecideTheirCases are the cases of 13.3, line by line, in the notation below.
+func TestSeedRules_DecideTheirCases(t *testing.T) {
 	for _, line := range strings.Split(cases, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -84,8 +84,8 @@ func decides(t *testing.T, name, only, question, want string) {
 	}
 }
 
-// TestPathOnly: kinds that clients only read are read by path, and nothing else is done with them.
-func TestPathOnly(t *testing.T) {
+// Kinds that clients only read are read by path, and nothing else is done with them.
+func TestKindsOnlyRead_AreReadByPath(t *testing.T) {
 	const readers = "no opinion: only the following verbs are allowed for this resource type: [get list watch]"
 	for name, at := range map[string]struct{ resource, namespace string }{
 		"CT-SA-2/SR-5": {"cloudprofiles", ""}, "CT-SA-2/SR-6": {"namespacedcloudprofiles", "n/"}, "SR-9/BH-SA-15": {"controllerdeployments", ""}, "SR-12/BH-SA-17": {"credentialsbindings", "n/"},
@@ -358,7 +358,7 @@ CT-SA-24: extension delete serviceaccounts garden/gardenlet-bootstrap-seed => no
 2.4: gardenlet get secrets n/foreign.kubeconfig => no opinion: no relationship found
 `
 
-func TestNotAResource(t *testing.T) {
+func TestRequestsWithoutResource_GetNoOpinion(t *testing.T) {
 	a := ruled()
 	if got := decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}); got != "no opinion" {
 		t.Errorf("CT-SA-1: no resource: got %s", got)
@@ -400,7 +400,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-func TestLive(t *testing.T) {
+func TestLookups_DecideAboutUnseenObjects(t *testing.T) {
 	shoot := func(seed string) runtime.Object {
 		return &gardencorev1beta1.Shoot{Object: partialmeta.Object{Namespace: "n", Name: "new"}, Spec: gardencorev1beta1.ShootSpec{SeedName: &seed}}
 	}
@@ -479,7 +479,7 @@ func TestWriteScope(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
+func TestExplain_NamesRuleStepAndLinks(t *testing.T) {
 	a := ruled()
 	shoot := graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "foreign"}
 	a.Graph.Set(shoot, []graph.Edge{{From: shoot, To: relation.SeedVertex("other")}, {From: graph.Vertex{Kind: relation.CloudProfile, Name: "wide"}, To: shoot}})

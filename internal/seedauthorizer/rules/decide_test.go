@@ -12,9 +12,9 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// TestSteps shows each step of the algorithm by a request that ends there: the comment of decide, line by line. A request that would end at several
+// Each step of the algorithm is shown by a request that ends there: the comment of decide, line by line. A request that would end at several
 // ends at the first (SA-1 to SA-14); no answer is Deny (BH-SA-2, C2), and what is in no rule is left to others (C18).
-func TestSteps(t *testing.T) {
+func TestEachStep_EndsItsRequest(t *testing.T) {
 	notAResource := authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}
 	for name, c := range map[string]struct {
 		question   any
@@ -78,8 +78,8 @@ func TestStepOf(t *testing.T) {
 	}
 }
 
-// TestLog: requests that are left to others are told at info level, with the reason.
-func TestLog(t *testing.T) {
+// Requests that are left to others are told at info level, with the reason.
+func TestRequestsLeftToOthers_AreLogged(t *testing.T) {
 	var lines []string
 	a := ruled()
 	a.Log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})

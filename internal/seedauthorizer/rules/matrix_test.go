@@ -18,9 +18,9 @@ const legend = `# A is allowed, and - is no opinion. X/Y is X under readScope Al
 # own objects lead to the client's seed, foreign ones to another one, absent ones do not exist, and without an object there is no name.
 `
 
-// TestMatrix compares every resource × subresource × object × client × verb with a table that was reviewed against the contract, so
+// TestMatrix_IsAsReviewed compares every resource × subresource × object × client × verb with a table that was reviewed against the contract, so
 // that a change of a rule shows all that it changes. Its notation is in its head.
-func TestMatrix(t *testing.T) {
+func TestMatrix_IsAsReviewed(t *testing.T) {
 	var out strings.Builder
 	out.WriteString(legend)
 	verbList := append(slices.Clone(verbNames), "foo")

@@ -13,9 +13,9 @@ import (
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
-// TestQueues: look-ups wait by seed and then by user, or by namespace, shoot and user; those on behalf of an extension of a self-hosted shoot that is
+// Look-ups wait by seed and then by user, or by namespace, shoot and user; those on behalf of an extension of a self-hosted shoot that is
 // a seed wait as that extension's, for the seed. A look-up that waits until the deadline leaves the answer as it is without one, with the reason.
-func TestQueues(t *testing.T) {
+func TestLookups_WaitByClient(t *testing.T) {
 	const gone, anotherSeed = "delete configmaps n/gone", "system:serviceaccount:seed-invented:extension-x"
 	for name, c := range map[string]struct {
 		client, want  string

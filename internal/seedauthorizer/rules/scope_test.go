@@ -8,9 +8,9 @@ import (
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
-// TestOwnSeedJustCreated: the own Seed that the graph has not seen yet is looked up, so that who just created it can read it; one that does not
+// The own Seed that the graph has not seen yet is looked up, so that who just created it can read it; one that does not
 // exist is not told of.
-func TestOwnSeedJustCreated(t *testing.T) {
+func TestOwnSeed_IsLookedUp(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
 	if got := decided(w.seeds, ask(t, "gardenlet get seeds seed")); !matches(got, "no opinion: no relationship found") {
 		t.Errorf("BH-SA-27, D-1: it does not exist: got %s", got)
@@ -26,10 +26,10 @@ func TestOwnSeedJustCreated(t *testing.T) {
 	}
 }
 
-// TestReadsByScope: the garden's namespace and identity, and the own Seed, are read by name always under readScope All, and by path under
+// The garden's namespace and identity, and the own Seed, are read by name always under readScope All, and by path under
 // Related, where clients of a seed come by them step by step as a gardenlet does: it lists Seeds by its label and creates its own, waits for
 // its namespace, then reads the identity of the garden, and reads namespace garden once it has a Shoot there.
-func TestReadsByScope(t *testing.T) {
+func TestReadScope_DecidesAboutTheGardensObjects(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
 	stages := []struct {
 		name   string

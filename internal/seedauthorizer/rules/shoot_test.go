@@ -36,7 +36,7 @@ func shootAuthorizer(l *live) *Authorizer {
 	return a
 }
 
-// shootCases are in the notation of TestRules. Clients are the gardenlet of Shoot n/s, an extension of Shoot garden-n/s, gardenadm of Shoot n/s,
+// shootCases are in the notation of TestSeedRules_DecideTheirCases. Clients are the gardenlet of Shoot n/s, an extension of Shoot garden-n/s, gardenadm of Shoot n/s,
 // and the gardenlet of a seed. TOKEN stands for the ID of the Shoot's own bootstrap token.
 const shootCases = `
 CT-SH-3: shoot-gardenlet get bastions other/own => no opinion: only the following namespaces are allowed for this resource type: [n]
@@ -174,8 +174,8 @@ SH-8: shoot-gardenlet delete projects other => no opinion: only the following ve
 8.2: gardenlet get shoots n/s => no opinion
 `
 
-// TestShootRules are the cases of 13.6; every rule of the table decides one at least.
-func TestShootRules(t *testing.T) {
+// TestShootRules_DecideTheirCases are the cases of 13.6; every rule of the table decides one at least.
+func TestShootRules_DecideTheirCases(t *testing.T) {
 	secret := func(description string) runtime.Object {
 		return &corev1.Secret{Data: map[string][]byte{"description": []byte(description)}}
 	}
@@ -222,7 +222,7 @@ func TestShootRules(t *testing.T) {
 	}
 }
 
-func TestDelegation(t *testing.T) {
+func TestExtensionsInGarden_AreDelegated(t *testing.T) {
 	a := shootAuthorizer(&live{})
 	lead(a.seeds, relation.CloudProfile, "", "of-the-seed", "s")
 	a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
@@ -268,9 +268,9 @@ func TestDelegation(t *testing.T) {
 	}
 }
 
-// TestCounting: clients of a Shoot count while the Shoot is self-hosted, and gardenadm before the Shoot exists, too; an extension counts while a
+// Clients of a Shoot count while the Shoot is self-hosted, and gardenadm before the Shoot exists, too; an extension counts while a
 // ControllerInstallation of the Shoot has its name. For all others nothing is looked up.
-func TestCounting(t *testing.T) {
+func TestClientsOfShoot_CountWhileItIsSelfHosted(t *testing.T) {
 	selfHosted := builders.Shoot("garden-n", "s").SelfHosted()
 	ordinary := builders.Shoot("garden-n", "s").OnSeed("seed").SecretBinding("b").With("spec.provider.workers", []any{map[string]any{}})
 	installed := builders.ControllerInstallation("e", "r").With("spec.shootRef", builders.At("garden-n/s"))

@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// TestOwnToken: the name of a bootstrap token has 24 bits of what it is for, its description all of it (SH-16b).
-func TestOwnToken(t *testing.T) {
+// The name of a bootstrap token has 24 bits of what it is for, its description all of it (SH-16b).
+func TestBootstrapToken_BelongsToItsDescription(t *testing.T) {
 	token := wellknown.BootstrapTokenSecret("n", "s")
 	description := func(text string) *live {
 		return &live{objects: map[string]runtime.Object{"secrets:kube-system/" + token: &corev1.Secret{Data: map[string][]byte{"description": []byte(text)}}}}
@@ -62,10 +62,10 @@ func managedSeed(a *Authorizer, namespace, name, shoot string) {
 	})
 }
 
-// TestManagedSeedToken: the gardenlet of a self-hosted shoot deploys the gardenlet of the seed that the shoot is, and looks for its token before it makes
+// The gardenlet of a self-hosted shoot deploys the gardenlet of the seed that the shoot is, and looks for its token before it makes
 // one. The ManagedSeed has the name of the Shoot, as usual, so that both tokens have one name (SH-16b). Extensions do not get it, neither by the shoot's
 // rules nor by those of the seed (SH-23, T3-5).
-func TestManagedSeedToken(t *testing.T) {
+func TestManagedSeedToken_IsForTheGardenlet(t *testing.T) {
 	token := func(namespace string) string {
 		return "secrets kube-system/" + wellknown.BootstrapTokenSecret(namespace, "s")
 	}
