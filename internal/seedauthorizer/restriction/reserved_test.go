@@ -37,7 +37,7 @@ var askingForAccounts = map[string]authenticationv1.UserInfo{
 
 const reservedName = "extension-shoot--web--e"
 
-// TestReservedNames_AreRefused: ServiceAccounts of extensions of self-hosted shoots, and their tokens, are created by the gardenlet of the shoot and the system only. The
+// ServiceAccounts of extensions of self-hosted shoots, and their tokens, are created by the gardenlet of the shoot and the system only. The
 // condition of the registration sends all of these requests, and no others.
 func TestReservedNames_AreRefused(t *testing.T) {
 	secret := func(kind, account string) string {

@@ -36,8 +36,8 @@ func shootAuthorizer(l *live) *Authorizer {
 	return a
 }
 
-// shootCases are in the notation of TestSeedRules_DecideTheirCases. Clients are the gardenlet of Shoot n/s, an extension of Shoot garden-n/s, gardenadm of Shoot n/s,
-// and the gardenlet of a seed. TOKEN stands for the ID of the Shoot's own bootstrap token.
+// shootCases are in the notation of the cases of seeds. Clients are the gardenlet of Shoot n/s, an extension of Shoot garden-n/s, gardenadm of
+// Shoot n/s, and the gardenlet of a seed. TOKEN stands for the ID of the Shoot's own bootstrap token.
 const shootCases = `
 CT-SH-3: shoot-gardenlet get bastions other/own => no opinion: only the following namespaces are allowed for this resource type: [n]
 CT-SH-3: shoot-gardenlet create gardenlets other/ => no opinion: [n]
