@@ -50,6 +50,8 @@ type Options struct {
 	Namespaces []string
 	// Resync is the time after which all that is kept is looked at again.
 	Resync *time.Duration
+	// Restored, if it is set, is called with the proof when a list is older than what was read before.
+	Restored func(proof string)
 }
 
 // Connect returns a connection with an HTTP client of its own.

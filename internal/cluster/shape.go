@@ -42,7 +42,7 @@ func of(name feature.Cluster, reads []feature.Read) []feature.Read {
 // it. A feature that reads with a selector must therefore expect objects that it does not select.
 func CacheOptions(name feature.Cluster, o Options) (cache.Options, error) {
 	options := cache.Options{
-		Scheme: o.Scheme, SyncPeriod: o.Resync, ReaderFailOnMissingInformer: true, NewInformer: newInformer,
+		Scheme: o.Scheme, SyncPeriod: o.Resync, ReaderFailOnMissingInformer: true, NewInformer: informers(o.Restored),
 		// No reader changes the objects that the cache returns: no copies.
 		DefaultUnsafeDisableDeepCopy: ptr.To(true), DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{},

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestRequests: each failure is reported with its verb, and the end of a watch with whether it lasted until its timeout (MRB-47).
+// TestRequests: each failure is reported with its verb, and a watch is resumed only if the last one lasted until its timeout (MRB-47).
 func TestRequests(t *testing.T) {
 	const timeout = time.Hour
 	for name, tc := range map[string]struct {
@@ -40,15 +40,15 @@ func TestRequests(t *testing.T) {
 			},
 			want: []string{"watch: context deadline exceeded"},
 		},
-		"MRB-47/a watch ends early":              {end: (*watch.FakeWatcher).Stop, want: []string{"resumed", "ended at its timeout: false"}},
-		"MRB-47/a watch lasts until its timeout": {end: func(w *watch.FakeWatcher) { time.Sleep(timeout); w.Stop() }, want: []string{"resumed", "ended at its timeout: true"}},
+		"MRB-47/a watch ends early":              {end: (*watch.FakeWatcher).Stop, want: []string{"resumed", "ended", "listed anew"}},
+		"MRB-47/a watch lasts until its timeout": {end: func(w *watch.FakeWatcher) { time.Sleep(timeout); w.Stop() }, want: []string{"resumed", "ended", "resumed", "ended"}},
 		"MRB-47/a watch fails as it is to end": {
 			end: func(w *watch.FakeWatcher) {
 				time.Sleep(timeout)
 				w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 				w.Stop()
 			},
-			want: []string{"resumed", "watch: too old", "ended at its timeout: false"},
+			want: []string{"resumed", "watch: too old", "ended", "listed anew"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,9 +66,9 @@ func TestRequests(t *testing.T) {
 					},
 					Limit:  time.Minute,
 					Failed: func(verb string, err error) { got = append(got, fmt.Sprintf("%s: %v", verb, err)) },
-					Resumed: func(context.Context) func(bool) {
+					Resumed: func() func() {
 						got = append(got, "resumed")
-						return func(atTimeout bool) { got = append(got, fmt.Sprintf("ended at its timeout: %t", atTimeout)) }
+						return func() { got = append(got, "ended") }
 					},
 				}
 				source := cache.ToListerWatcherWithContext(requests.ListWatch())
@@ -85,6 +85,18 @@ func TestRequests(t *testing.T) {
 						for range opened.ResultChan() {
 						}
 						opened.Stop()
+						inner = watch.NewFake()
+						again, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+						if apierrors.IsResourceExpired(err) {
+							got = append(got, "listed anew")
+						} else if err != nil {
+							t.Error(err)
+						} else {
+							inner.Stop()
+							for range again.ResultChan() {
+							}
+							again.Stop()
+						}
 					}
 				}
 				if diff := cmp.Diff(tc.want, got); diff != "" {

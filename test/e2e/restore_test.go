@@ -113,8 +113,8 @@ func (w restoredWorld) settled() {
 	}
 }
 
-// TestRestoredEtcd: etcd of the target or of the source is restored from a copy, and kube-apiserver starts anew. All objects are
-// right within a minute, although nothing else changes and the process goes on (MRB-47).
+// TestRestoredEtcd: etcd of the target or of the source is restored from a copy, and kube-apiserver starts anew: three times in a row, and
+// the last time the process is killed meanwhile. All objects are right within a minute, although nothing else changes (MRB-47).
 func TestRestoredEtcd(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func() (*cluster.Cluster, client.Client)
@@ -128,7 +128,10 @@ func TestRestoredEtcd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := restoredWorld{t, namespace(t)}
 			restored, cl := c.cluster()
-			p := start(t, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"syncPeriod": "1h"}}})
+			begin := func() *harness.Process {
+				return start(t, map[string]any{"controllers": map[string]any{"managedResource": map[string]any{"syncPeriod": "1h"}}})
+			}
+			p := begin()
 			w.write(0, restoredObjects, "before", true)
 			w.await("before the backup", 0, restoredObjects, "before")
 			w.settled()
@@ -140,9 +143,21 @@ func TestRestoredEtcd(t *testing.T) {
 			w.settled()
 			must.Succeed(t, restore(t.Context()))
 			w.await("after the restore of the "+name, c.from, c.to, c.value)
+			must.Succeed(t, restore(t.Context()))
+			w.await("after the second restore", c.from, c.to, c.value)
 			if code := p.Stop(); code != 0 {
 				t.Errorf("the process ended with %d", code)
 			}
+			p = begin()
+			killed := make(chan struct{})
+			go func() {
+				defer close(killed)
+				p.Kill()
+			}()
+			must.Succeed(t, restore(t.Context()))
+			<-killed
+			begin()
+			w.await("after a restore during which the process was killed", c.from, c.to, c.value)
 		})
 	}
 }

@@ -87,7 +87,7 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 		return err
 	}
 	e, err := engine.New(engine.Options{
-		Config: cfg, Manager: mgr, Source: clientset, Clock: clock.RealClock{}, Registry: prometheus.NewRegistry(), Log: w.log(),
+		Config: cfg, Manager: mgr, Source: clientset, Connection: source, Clock: clock.RealClock{}, Registry: prometheus.NewRegistry(), Log: w.log(),
 		Target: clusterOf(w.target, &network{world: w, instance: i, cluster: "target"}),
 	})
 	if err != nil {

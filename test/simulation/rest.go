@@ -299,6 +299,9 @@ func (w *world) mayBeAsked(about ask, forbidden map[string]bool) bool {
 		if about.cluster == "target" && (same(about.key, at) || at.Group != "" && about.key.GroupResource == crdResource) {
 			return true // Also the definition of its kind.
 		}
+		if about.cluster == "target" && at.Resource == "deployments" && (about.key.Resource == "pods" || about.key.Resource == "replicasets") {
+			return true // Each change of a Deployment is followed by a count of its Pods.
+		}
 		for _, wish := range wishes {
 			if at.GroupResource == crdResource && about.cluster == "target" && contains(w.inventoryLocked(wish.mr), about.key) {
 				return true // A changed definition has all objects of its ManagedResource looked at.

@@ -104,7 +104,7 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		p.Marked = NewMarked(p)
 	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: p.Manager, Source: p.Clientset, Target: target, Marked: p.Marked, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
+		Config: cfg, Manager: p.Manager, Source: p.Clientset, Connection: p.Source.Connection, Target: target, Marked: p.Marked, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}

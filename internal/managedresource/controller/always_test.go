@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 )
 
@@ -105,7 +106,7 @@ func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
 	if value, _ := f.target.value("a"); value != "1" {
 		t.Errorf("CFG-13/drift: it is %q", value)
 	}
-	f.states.step(f.get("m"), lifecycle.FullRequested{})
+	f.states.step(f.get("m"), lifecycle.OperationFound{Operation: resourcesv1alpha1.OperationReconcile})
 	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
 		t.Errorf("MRC-3c/somebody asks for a full run: %q", got)
 	}

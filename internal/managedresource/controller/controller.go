@@ -89,8 +89,7 @@ func New(o Options) *Reconciler {
 	return r
 }
 
-// Reconcile applies one ManagedResource to the target cluster. It requeues itself while the cache lags behind a write:
-// the cache of a source that was restored never catches up (MRB-47).
+// Reconcile applies one ManagedResource to the target cluster. It requeues itself while the cache lags behind a write.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, request)
 	if err != nil {

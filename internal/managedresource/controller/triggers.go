@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,7 +21,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
 const (
@@ -38,6 +38,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
+		SkipNameValidation:      ptr.To(true), // The engine may start anew.
 		RateLimiter:             kit.RetriesUpTo(lastRetry),
 	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.Triggers.queue)
 }
@@ -76,10 +77,8 @@ func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.M
 	if before.UID != after.UID || isLost {
 		r.onManagedResourceGone(before)
 	}
-	if source.VersionsWentBackwards(before, after) {
-		// As after a restore of etcd: its State may be about a form that it no longer has.
-		r.states.step(after, lifecycle.FullRequested{})
-		return concerns
+	if r.Statuses != nil {
+		r.Statuses.Compare(before, after)
 	}
 	return isLost || concerns && (r.asksForRun(before, after) || lags)
 }

@@ -42,7 +42,6 @@ func TestPredicate(t *testing.T) {
 	}{
 		"MRT-2 nothing": {nothing, nothing, false},
 		"MRT-2 created anew in a gap of the watch":                       {nothing, anotherUID, true},
-		"MRT-2 turned back with a restored etcd":                         {func(m *mr) { m.ResourceVersion = "9" }, func(m *mr) { m.ResourceVersion = "8" }, true},
 		"MRT-2 a later version of the same":                              {func(m *mr) { m.ResourceVersion = "8" }, func(m *mr) { m.ResourceVersion = "9" }, false},
 		"MRT-2 generation":                                               {nothing, func(m *mr) { m.Generation = 2 }, true},
 		"MRT-2 deletion":                                                 {nothing, func(m *mr) { m.DeletionTimestamp = &now }, true},

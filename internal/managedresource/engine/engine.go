@@ -8,6 +8,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,6 +25,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	healthcontroller "github.com/espalier-project/espalier/internal/managedresource/health"
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
@@ -37,19 +39,20 @@ import (
 // Options are all that an engine needs; each is required, unless it says otherwise.
 type Options struct {
 	Config *config.ResourceManagerConfiguration
-	// Manager runs the controllers and has the cache of the source, shaped by Scheme and Reads.
+	// Manager runs the controllers, with Scheme.
 	Manager manager.Manager
-	// Source is the client of the source for built-in kinds.
-	Source kubernetes.Interface
-	Target cluster.Connection
+	// Source is the client of the source for built-in kinds; Connection is for ManagedResources, which are cached.
+	Source     kubernetes.Interface
+	Connection cluster.Connection
+	Target     cluster.Connection
 	// Marked unmarks what applied objects refer to; nil if the garbage collector is off.
 	Marked *marked.Set
 	// SameCluster is true if the target is the source.
 	SameCluster bool
-	// Identified, if it is set, is called on the leader once the identity of the source is known: what else it runs begins
-	// then.
+	// Identified, if it is set, is called once on the leader, as soon as the identity of the source is known: what else it
+	// runs begins then.
 	Identified func()
-	// Begun, if it is set, is called once the controllers have been added.
+	// Begun, if it is set, is called once, as soon as the controllers have been added.
 	Begun    func()
 	Clock    clock.PassiveClock
 	Registry prometheus.Registerer
@@ -59,13 +62,27 @@ type Options struct {
 // Engine applies ManagedResources and judges them. It is a runnable of the leader.
 type Engine struct {
 	Options
+	requests *target.Metrics
+	metrics  *controller.Metrics
+	events   *source.Events
+
+	mu      sync.Mutex
+	current *run
+	// waiting is the reason why the engine waits at its start; nil if it does not wait.
+	waiting error
+}
+
+// run is the engine from one start to the next: all that it knows of the clusters ends with it.
+type run struct {
+	*Engine
+	// source has the cache of the ManagedResources.
+	source  *cluster.Cluster
 	client  *target.Client
 	watches *target.Watches
 	tracker *objects.Tracker
 	secrets *source.Secrets
-	events  *source.Events
-	metrics *controller.Metrics
-	started start
+	// restored takes the proof that a store was restored.
+	restored chan string
 }
 
 // Scheme returns the kinds that the manager must know.
@@ -81,109 +98,131 @@ func Scheme() (*runtime.Scheme, error) {
 
 // New returns an engine. It sends nothing before it is started.
 func New(options Options) (*Engine, error) {
-	cfg := options.Config
-	requests, metrics := target.NewMetrics(options.Registry), controller.NewMetrics(options.Registry)
-	client, err := target.NewClient(options.Target.REST, options.Target.HTTP, requests)
-	if err != nil {
+	for _, once := range []*func(){&options.Identified, &options.Begun} {
+		if *once != nil {
+			*once = sync.OnceFunc(*once)
+		}
+	}
+	e := &Engine{
+		Options: options, requests: target.NewMetrics(options.Registry), metrics: controller.NewMetrics(options.Registry),
+		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
+	}
+	r, err := e.newRun()
+	e.current = r
+	return e, err
+}
+
+func (e *Engine) newRun() (*run, error) {
+	r := &run{Engine: e, tracker: objects.New(), restored: make(chan string, 1)}
+	cfg := e.Config
+	var err error
+	if r.source, err = e.Connection.Caching(feature.Source, cluster.Options{
+		Scheme: e.Manager.GetScheme(), Reads: Reads(cfg), Namespaces: cfg.SourceClientConnection.Namespaces,
+		Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration, Restored: r.storeRestored,
+	}); err != nil {
+		return nil, fmt.Errorf("source cluster: %w", err)
+	}
+	if r.client, err = target.NewClient(e.Target.REST, e.Target.HTTP, e.requests); err != nil {
 		return nil, err
 	}
-	l := objects.New()
-	watches := target.NewWatches(client, l, target.WatchOptions{
+	r.watches = target.NewWatches(r.client, r.tracker, target.WatchOptions{
 		Namespaces:    cfg.TargetClientConnection.Namespaces,
 		LabelSelector: resourcesv1alpha1.LabelManagedBy + "=" + *cfg.Controllers.ManagedResource.ManagedByLabelValue,
 		View:          target.View{Health: healthcheck.Options{CustomResources: ptr.Deref(cfg.Controllers.Health.CustomResources, false)}},
 		Disabled:      ptr.Deref(cfg.TargetClientConnection.DisableCachedClient, false),
-		Metrics:       requests,
-		Log:           options.Log.WithName("target"),
+		Metrics:       e.requests,
+		Log:           e.Log.WithName("target"),
 	})
-	return &Engine{
-		Options: options, client: client, watches: watches, tracker: l, metrics: metrics,
-		secrets: source.NewSecrets(options.Source.CoreV1(), cfg.SourceClientConnection.Namespaces,
-			options.Log.WithName("secrets")),
-		events: source.NewEvents(options.Source.CoreV1(), options.Clock),
-	}, nil
+	r.tracker.Subscribe(objects.Subscriber{Restored: r.storeRestored})
+	r.secrets = source.NewSecrets(e.Source.CoreV1(), cfg.SourceClientConnection.Namespaces, e.Log.WithName("secrets"))
+	return r, nil
 }
 
 // TakeLocks takes and releases the locks of the engine, which all runs need (PRC-59).
 func (e *Engine) TakeLocks() {
-	e.tracker.Get(objects.ID{})
-	e.watches.TakeLocks()
+	r := e.present()
+	r.tracker.Get(objects.ID{})
+	r.watches.TakeLocks()
+}
+
+// present returns the present run.
+func (e *Engine) present() *run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.current
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e *Engine) NeedLeaderElection() bool { return true }
 
-// Start runs the engine until the context ends.
-func (e *Engine) Start(ctx context.Context) error {
-	defer e.events.End() // All senders of Events have ended by then.
-	return kit.Run(ctx, e.Manager, e.start)
-}
-
 // start determines the identity of the source cluster and adds the controllers (PRC-11).
-func (e *Engine) start(group *kit.Group) error {
-	ctx, timeout := group.Context(), e.Config.Controllers.CacheSyncTimeout.Duration
-	identity, err := e.awaitSource(ctx)
+func (r *run) start(group *kit.Group) error {
+	ctx, timeout := group.Context(), r.Config.Controllers.CacheSyncTimeout.Duration
+	identity, err := r.awaitSource(ctx)
 	if err != nil {
 		return fmt.Errorf("failed during bootstrapping: %w", err)
 	}
-	e.Log.Info("Using cluster id", "clusterID", identity)
-	if e.Identified != nil {
-		e.Identified()
+	r.Log.Info("Using cluster id", "clusterID", identity)
+	if r.Identified != nil {
+		r.Identified()
+	}
+	if err := group.Add(r.source); err != nil {
+		return err
 	}
 	// The existing objects are asked of the cache before there are controllers.
-	informer, err := e.Manager.GetCache().GetInformer(ctx, &resourcesv1alpha1.ManagedResource{},
+	informer, err := r.source.Cache.GetInformer(ctx, &resourcesv1alpha1.ManagedResource{},
 		cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
-	class := meta.NewClass(*e.Config.Controllers.ResourceClass)
-	if _, err := informer.AddEventHandler(e.metrics.Follow(class)); err != nil {
+	class := meta.NewClass(*r.Config.Controllers.ResourceClass)
+	if _, err := informer.AddEventHandler(r.metrics.Follow(class)); err != nil {
 		return err
 	}
-	reconciler, health := e.reconcilers(class, identity)
+	reconciler, health := r.reconcilers(class, identity)
 	// ^No change of a Secret is missed from here on, and the watches know their Secrets before they begin.
-	e.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
-	if err := group.Add(leaderOnly{e.secrets.Start}); err != nil {
+	r.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
+	if err := group.Add(leaderOnly{r.secrets.Start}); err != nil {
 		return err
 	}
-	if err := e.secrets.WaitUntilWatching(ctx, timeout); err != nil {
+	if err := r.secrets.WaitUntilWatching(ctx, timeout); err != nil {
 		return err
 	}
-	e.expect(ctx, reconciler, timeout)
-	if err := e.addAll(group, reconciler, health, timeout); err != nil {
+	r.expect(ctx, reconciler, timeout)
+	if err := r.addAll(group, reconciler, health, timeout); err != nil {
 		return err
 	}
-	if e.Begun != nil {
-		e.Begun()
+	if r.Begun != nil {
+		r.Begun()
 	}
 	return nil
 }
 
 // reconcilers returns the controllers, which hear of objects and Secrets from now on.
-func (e *Engine) reconcilers(class meta.Class,
+func (r *run) reconcilers(class meta.Class,
 	identity string) (*controller.Reconciler, *healthcontroller.Reconciler) {
-	statuses := source.NewStatuses(e.Manager.GetCache(), e.Manager.GetAPIReader(), e.Manager.GetClient(), e.Clock,
-		e.events)
-	statuses.Readiness = ptr.Deref(e.Config.Controllers.ManagedResource.ReadyCondition, false)
-	assessor := target.NewAssessor(e.client, e.tracker, e.watches, e.Clock)
-	health := healthcontroller.New(healthcontroller.Options{Config: e.Config.Controllers.Health, Class: class,
-		Statuses: statuses, Clock: e.Clock, Assess: assessor.Assess, Confirm: assessor.Confirm})
+	statuses := source.NewStatuses(r.source.Cache, r.source.Client, r.source.Client, r.Clock, r.events)
+	statuses.Restored = r.storeRestored
+	statuses.Readiness = ptr.Deref(r.Config.Controllers.ManagedResource.ReadyCondition, false)
+	assessor := target.NewAssessor(r.client, r.tracker, r.watches, r.Clock)
+	health := healthcontroller.New(healthcontroller.Options{Config: r.Config.Controllers.Health, Class: class,
+		Statuses: statuses, Clock: r.Clock, Assess: assessor.Assess, Confirm: assessor.Confirm})
 	reconciler := controller.New(controller.Options{
-		Config: e.Config.Controllers.ManagedResource, Class: class, Identity: identity,
-		GarbageCollector: e.Config.Controllers.GarbageCollector.Enabled, Marked: e.Marked,
-		Statuses: statuses, Secrets: e.secrets, Events: e.events, Target: e.client, Tracker: e.tracker, Watches: e.watches,
-		Assessor: assessor, Clock: e.Clock, Metrics: e.metrics, Applied: health.Enqueue,
-		AllowHolds: ptr.Deref(e.Config.Controllers.ManagedResource.AllowHolds, e.SameCluster),
+		Config: r.Config.Controllers.ManagedResource, Class: class, Identity: identity,
+		GarbageCollector: r.Config.Controllers.GarbageCollector.Enabled, Marked: r.Marked,
+		Statuses: statuses, Secrets: r.secrets, Events: r.events, Target: r.client, Tracker: r.tracker, Watches: r.watches,
+		Assessor: assessor, Clock: r.Clock, Metrics: r.metrics, Applied: health.Enqueue,
+		AllowHolds: ptr.Deref(r.Config.Controllers.ManagedResource.AllowHolds, r.SameCluster),
 	})
 	health.Await = reconciler.FirstRunPending
-	e.tracker.Subscribe(objects.Subscriber{Drift: reconciler.Triggers.Drift, Verdict: health.Enqueue})
+	r.tracker.Subscribe(objects.Subscriber{Drift: reconciler.Triggers.Drift, Verdict: health.Enqueue})
 	return reconciler, health
 }
 
 // addAll adds what the leader runs: the watches of the target, their audit, the sweep, and the controllers.
-func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, health *healthcontroller.Reconciler,
+func (r *run) addAll(group *kit.Group, reconciler *controller.Reconciler, health *healthcontroller.Reconciler,
 	timeout time.Duration) error {
-	for _, run := range []func(context.Context) error{e.watches.Start, reconciler.Triggers.Sweep, e.audit(reconciler)} {
+	for _, run := range []func(context.Context) error{r.watches.Start, reconciler.Triggers.Sweep, r.audit(reconciler)} {
 		if err := group.Add(leaderOnly{run}); err != nil {
 			return err
 		}
@@ -196,22 +235,22 @@ func (e *Engine) addAll(group *kit.Group, reconciler *controller.Reconciler, hea
 
 // expect gives the watches the existing objects. If that fails, the objects are read one by one, which takes longer
 // and has the same result.
-func (e *Engine) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
+func (r *run) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := reconciler.PreloadInventories(ctx); err != nil {
-		e.Log.Info("Objects will be read one by one", "reason", err.Error())
+		r.Log.Info("Objects will be read one by one", "reason", err.Error())
 	}
 }
 
 // audit is the safety net under the watches of the target.
-func (e *Engine) audit(reconciler *controller.Reconciler) func(context.Context) error {
-	period := e.Config.Controllers.ManagedResource.AuditPeriod.Duration
+func (r *run) audit(reconciler *controller.Reconciler) func(context.Context) error {
+	period := r.Config.Controllers.ManagedResource.AuditPeriod.Duration
 	return func(ctx context.Context) error {
 		if period == 0 {
 			return nil
 		}
-		return e.watches.Audit(ctx, period, reconciler.Orphans())
+		return r.watches.Audit(ctx, period, reconciler.Orphans())
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,27 +22,22 @@ const (
 	startReport = time.Minute
 )
 
-// start has the reason why the engine waits at its start; nil if it does not wait.
-type start struct {
-	mu      sync.Mutex
-	waiting error
-}
-
 // Ready returns nil if ManagedResources can be applied, or if this instance does not lead. Otherwise it returns the
 // obstacle: the source is away, or a right is missing.
 func (e *Engine) Ready() error {
-	e.started.mu.Lock()
-	defer e.started.mu.Unlock()
-	if e.started.waiting != nil {
-		return e.started.waiting
+	e.mu.Lock()
+	waiting, secrets := e.waiting, e.current.secrets
+	e.mu.Unlock()
+	if waiting != nil {
+		return waiting
 	}
-	return e.secrets.Watching()
+	return secrets.Watching()
 }
 
-func (e *Engine) waiting(err error) {
-	e.started.mu.Lock()
-	defer e.started.mu.Unlock()
-	e.started.waiting = err
+func (e *Engine) waitsFor(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waiting = err
 }
 
 // awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is
@@ -51,7 +45,7 @@ func (e *Engine) waiting(err error) {
 // identity (MRC-7). If a right is missing, it ends with an error that names the right after the time limit of the
 // caches.
 func (e *Engine) awaitSource(ctx context.Context) (string, error) {
-	defer e.waiting(nil)
+	defer e.waitsFor(nil)
 	began, reported := e.Clock.Now(), time.Time{}
 	for {
 		identity, err := e.trySource(ctx)
@@ -60,7 +54,7 @@ func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 		if err == nil || ctx.Err() != nil || tooLong || errors.As(err, &hopeless) {
 			return identity, err
 		}
-		e.waiting(fmt.Errorf("waiting for the source cluster: %w", err))
+		e.waitsFor(fmt.Errorf("waiting for the source cluster: %w", err))
 		if reported.IsZero() || e.Clock.Since(reported) >= startReport {
 			e.Log.Error(err, "Waiting for the source cluster")
 			reported = e.Clock.Now()

@@ -77,7 +77,7 @@ func TestStartAwaitsTheSource(t *testing.T) {
 				cfg.Controllers.CacheSyncTimeout = &metav1.Duration{Duration: 2 * time.Minute}
 				e := &Engine{
 					Options: Options{Config: cfg, Manager: mgr, Source: fake.NewClientset(), Clock: clock.RealClock{}, Log: logr.Discard()},
-					secrets: source.NewSecrets(nil, nil, logr.Discard()),
+					current: &run{secrets: source.NewSecrets(nil, nil, logr.Discard())},
 				}
 				if tc.after > 0 {
 					time.AfterFunc(tc.after/2, func() {
@@ -108,13 +108,14 @@ func TestReadinessNamesTheMissingRight(t *testing.T) {
 		cluster.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("nobody allows it"))
 		})
-		e := &Engine{secrets: source.NewSecrets(cluster.CoreV1(), nil, logr.Discard())}
+		secrets := source.NewSecrets(cluster.CoreV1(), nil, logr.Discard())
+		e := &Engine{current: &run{secrets: secrets}}
 		if err := e.Ready(); err != nil {
 			t.Errorf("who does not lead needs no Secrets: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go e.secrets.Start(ctx) //nolint:errcheck // It ends with the context.
+		go secrets.Start(ctx) //nolint:errcheck // It ends with the context.
 		synctest.Wait()
 		const want = "the right to list secrets in all namespaces is missing"
 		if err := e.Ready(); err == nil || !strings.Contains(err.Error(), want) {

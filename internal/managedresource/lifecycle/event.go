@@ -28,7 +28,6 @@ const (
 	specChanged
 	secretChanged
 	secretsMissed
-	fullRequested
 	periodEnded
 	runBegins
 	objectsVisited
@@ -44,8 +43,8 @@ const (
 
 func (k kind) String() string {
 	return [...]string{
-		"TakenUp", "OperationFound", "OperationChanged", "SpecChanged", "SecretChanged", "SecretsMissed", "FullRequested",
-		"PeriodEnded", "RunBegins",
+		"TakenUp", "OperationFound", "OperationChanged", "SpecChanged", "SecretChanged", "SecretsMissed", "PeriodEnded",
+		"RunBegins",
 		"ObjectsVisited", "RunSucceeded", "DeletionsPending", "RunFailed", "RunSuperseded",
 		"RunStopped", "PruneBegins", "DeletionBegins", "Gone",
 	}[k]
@@ -65,8 +64,6 @@ type (
 	SecretChanged struct{ Name, Version string }
 	// SecretsMissed means that changes of Secrets may have been missed, in a gap of their watch.
 	SecretsMissed struct{}
-	// FullRequested means that a user requested a full run.
-	FullRequested struct{}
 	// PeriodEnded means that alwaysUpdate requires writes at the end of a sync period, to all objects or to those that
 	// no watch covers.
 	PeriodEnded struct{ All bool }
@@ -110,7 +107,6 @@ func (OperationChanged) kind() kind { return operationChanged }
 func (SpecChanged) kind() kind      { return specChanged }
 func (SecretChanged) kind() kind    { return secretChanged }
 func (SecretsMissed) kind() kind    { return secretsMissed }
-func (FullRequested) kind() kind    { return fullRequested }
 func (PeriodEnded) kind() kind      { return periodEnded }
 func (RunBegins) kind() kind        { return runBegins }
 func (ObjectsVisited) kind() kind   { return objectsVisited }

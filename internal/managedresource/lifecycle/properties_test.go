@@ -69,8 +69,6 @@ func (w *world) note(e Event, before State, commands Commands) {
 		w.anew()
 	}
 	switch e := e.(type) {
-	case FullRequested:
-		w.ask("full", "requested")
 	case OperationFound:
 		switch {
 		case e.Operation == resourcesv1alpha1.OperationWaitForState:
@@ -236,8 +234,6 @@ func (w *world) draw(t *rapid.T) Event {
 		return SecretChanged{name, version}
 	case secretsMissed:
 		return SecretsMissed{}
-	case fullRequested:
-		return FullRequested{}
 	case periodEnded:
 		return PeriodEnded{rapid.Bool().Draw(t, "all")}
 	case runBegins:
@@ -330,7 +326,7 @@ func TestAnotherUID(t *testing.T) {
 	previous, present := Facts{UID: "former"}, Facts{UID: "present"}
 	s, _ := Step(State{}, TakenUp{}, previous)
 	s, _ = Step(s, RunBegins{}, previous)
-	s, _ = Step(s, FullRequested{}, present)
+	s, _ = Step(s, PeriodEnded{All: true}, present)
 	if after, commands := Step(s, RunSucceeded{}, previous); !reflect.DeepEqual(after, s) || commands != nil {
 		t.Errorf("a run of the former one ends in %+v, %v", after, commands)
 	}

@@ -110,8 +110,6 @@ var (
 
 	note = &effect{"the event is added to the Inbox", func(s State, e Event, f Facts) State {
 		switch e := e.(type) {
-		case FullRequested:
-			return s.requested()
 		case SecretChanged:
 			s.Change, s.SourceChanged = s.Change.comes(0, f.Now), true
 			s.Inbox.Secrets = with(s.Inbox.Secrets, e.Name, e.Version)

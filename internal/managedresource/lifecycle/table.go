@@ -22,7 +22,7 @@ type transition struct {
 const stay Phase = -1
 
 // requests are the events that request a run and are noted in the Inbox.
-var requests = []kind{fullRequested, secretChanged, secretsMissed, periodEnded}
+var requests = []kind{secretChanged, secretsMissed, periodEnded}
 
 // table is the life of a ManagedResource.
 var table = []transition{

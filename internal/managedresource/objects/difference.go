@@ -9,9 +9,8 @@ type Difference struct {
 	Present bool
 }
 
-// Compare compares an object of a list with its record, and resets the record if the list proves that resource
-// versions were turned back. It returns the difference, nil if there is none, and whether any ManagedResource has the
-// object.
+// Compare compares an object of a list with its record. It returns the difference, nil if there is none, and whether
+// any ManagedResource has the object.
 func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool) {
 	x.tracker.update(func(notify *notices) { missing, tracked = x.compareLocked(s, notify) })
 	return missing, tracked
@@ -26,7 +25,7 @@ func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference
 		return nil, true
 	}
 	r.listed = max(r.listed, x.number)
-	x.proveLocked(r, s, notify)
+	x.checkLocked(r, s, notify)
 	if r.isBehind(Difference{s, true}) {
 		return &Difference{s, true}, true
 	}

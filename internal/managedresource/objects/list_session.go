@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"fmt"
 	"slices"
 	"unique"
 
@@ -10,18 +11,16 @@ import (
 // ListSession is a complete list of a scope that is reported piece by piece. It keeps no object: each record has the
 // number of the latest listing that had it.
 //
-// A complete list has the latest state when it began. It proves that resource versions were turned back, as by a
-// restore of etcd, if it is older than the state that was known before it began, or has an object in an older version
-// than a record that it covers, or another object in that very version. Records that contradict the list are
-// forgotten, and the objects are read.
+// A complete list has the latest state when it began. So the store was restored (MRB-47) if the list is older than a
+// state that was known before it began, or has an object in an older version than a record that it covers, or another
+// object in that very version.
 type ListSession struct {
 	tracker *Tracker
 	kind    kind
 	inScope func(Ref) bool
 	number  uint32
 	// latest is the latest resource version of the scope before the list began; version is the list's.
-	latest, version       string
-	versionsWentBackwards bool
+	latest, version string
 }
 
 // StartListSession begins a list of the objects of a kind for which inScope holds; inScope must not call the tracker.
@@ -40,23 +39,22 @@ func (l *Tracker) StartListSession(gk schema.GroupKind, since string, inScope fu
 	return x
 }
 
-// At sets the resource version of the list, as soon as its first piece arrives. It reports whether resource versions
-// were turned back, so that everything in the scope must be checked.
-func (x *ListSession) At(resourceVersion string) (versionsWentBackwards bool) {
+// At sets the resource version of the list, as soon as its first page arrives.
+func (x *ListSession) At(resourceVersion string) {
 	x.version = resourceVersion
 	if !newer(x.latest, resourceVersion) {
-		return false
+		return
 	}
-	x.versionsWentBackwards = true
 	l := x.tracker
 	l.update(func(notify *notices) {
+		notify.restored = fmt.Sprintf("%s were listed in version %s, and in version %s before", x.kind.Value(),
+			resourceVersion, x.latest)
 		for _, r := range l.records[x.kind] {
 			if r.authoritativeFor(x.inScope) {
-				r.resetLocked(notify)
+				r.forgetLocked(notify)
 			}
 		}
 	})
-	return true
 }
 
 // ObservePresent reports an object of the list, and returns the object as it is on record then.
@@ -66,26 +64,24 @@ func (x *ListSession) ObservePresent(s Observation) Object {
 		if r.authoritativeFor(x.inScope) || x.cannotProveAbsence(r) {
 			r.listed = max(r.listed, x.number)
 		}
-		x.proveLocked(r, s, notify)
+		x.checkLocked(r, s, notify)
 		l.seenLocked(r, s, notify)
 	})
 	return l.Get(s.ID)
 }
 
-// proveLocked forgets what is known of an object if the list covers the version on record and has an older version, or
-// another object in that version.
-func (x *ListSession) proveLocked(r *record, s Observation, notify *notices) {
-	if !r.contradicts(s) || newer(r.resourceVersion, x.version) {
+// checkLocked compares the version of a listed object with the recorded one, if the list covers that.
+func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
+	if newer(r.resourceVersion, x.version) {
 		return
 	}
 	if r.missingFromList && !x.goesByLabel(r) {
-		if x.concerns(r) {
+		if x.concerns(r) && newer(r.resourceVersion, s.ResourceVersion) {
 			r.resourceVersion = "" // A list that selects by the label reported it as missing.
 		}
 		return
 	}
-	x.versionsWentBackwards = true
-	r.resetLocked(notify)
+	r.restoredLocked(s, notify)
 }
 
 // goesByLabel reports whether the list has an object only if it has the label.
@@ -124,32 +120,4 @@ func (x *ListSession) End() {
 			}
 		}
 	})
-}
-
-// VersionsWentBackwards reports whether the list so far proves that resource versions were turned back.
-func (x *ListSession) VersionsWentBackwards() bool {
-	x.tracker.mu.Lock()
-	defer x.tracker.mu.Unlock()
-	return x.versionsWentBackwards
-}
-
-// VersionsWentBackwards reports that resource versions were turned back, as by a restore of etcd: every record may be
-// from a history that was undone, and is checked anew. The objects for which except holds were reported since.
-func (l *Tracker) VersionsWentBackwards(except func(Ref) bool) {
-	l.update(func(notify *notices) {
-		for _, byName := range l.records {
-			for _, r := range byName {
-				if r.resourceVersion != "" && !r.authoritativeFor(except) {
-					r.resetLocked(notify)
-				}
-			}
-		}
-	})
-}
-
-// resetLocked forgets the version of a record, and marks the record as stale.
-func (r *record) resetLocked(notify *notices) {
-	r.resourceVersion, r.digest = "", 0
-	r.era++
-	r.changedLocked(notify)
 }

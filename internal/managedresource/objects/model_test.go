@@ -110,7 +110,7 @@ func (o object) sighting(digests bool) Observation {
 // it has doubts about an object that is not as it should be, and a look at it ends them.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
+		var r *recorder
 		const first = 100
 		w := &world{version: first, was: map[int]*object{}}
 		digests := rapid.Bool().Draw(t, "generation tells")
@@ -134,8 +134,16 @@ func TestModel(t *testing.T) {
 			}
 		}
 
-		// list returns whether it proved that versions were turned back.
-		list := func() bool {
+		restored := false // there is a proof of a restore
+		var list func()
+		restart := func() {
+			r = newRecorder(map[Owner][]Ref{mr1: {cm}})
+			r.Subscribe(Subscriber{Restored: func(string) { restored = true }})
+			answers, since, looked, blind, alone = nil, "", false, false, false
+			restored = false
+			list()
+		}
+		list = func() {
 			x := r.StartListSession(cm.GroupKind(), since, everything)
 			since = fmt.Sprint(w.version)
 			x.At(since)
@@ -144,18 +152,15 @@ func TestModel(t *testing.T) {
 			}
 			x.End()
 			w.history = nil
-			return x.VersionsWentBackwards()
+			if restored {
+				restart()
+			}
 		}
 		take := func(a answer) {
-			versionsWentBackwards := false
-			r.Subscribe(Subscriber{VersionsWentBackwards: func() { versionsWentBackwards = true }})
 			r.MarkInSync(mr1, a.notify(digests))
 			r.Written(cm.ID)
-			if versionsWentBackwards {
-				// All is looked at anew, and listed from nothing.
-				r.VersionsWentBackwards(func(Ref) bool { return false })
-				since, blind = "", false
-				list()
+			if restored {
+				restart()
 			}
 		}
 		deliver := func() {
@@ -197,7 +202,8 @@ func TestModel(t *testing.T) {
 				t.Fatalf("told of drift, though nobody else changed it: %+v", snapshot)
 			}
 		}
-		list()
+		restart()
+		alone = true
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(*rapid.T) { honest() },
 			"we look": func(t *rapid.T) {
@@ -214,8 +220,9 @@ func TestModel(t *testing.T) {
 					t.Skip("none is on its way")
 				}
 				i := rapid.IntRange(0, len(answers)-1).Draw(t, "which")
-				take(answers[i])
+				a := answers[i]
 				answers = append(answers[:i:i], answers[i+1:]...)
+				take(a)
 			},
 			"an answer is lost": func(t *rapid.T) {
 				if len(answers) == 0 {
@@ -253,10 +260,7 @@ func TestModel(t *testing.T) {
 				deliver()
 			},
 			"a gap, and a list": func(*rapid.T) {
-				// A store that has caught up with what was known may say nothing that contradicts it.
-				if versionsWentBackwards := list(); versionsWentBackwards {
-					blind = false
-				}
+				list() // A store that has caught up with what was known may say nothing that contradicts it.
 			},
 			"etcd is restored": func(t *rapid.T) {
 				if w.version == first {
@@ -268,8 +272,8 @@ func TestModel(t *testing.T) {
 				w.restore(rapid.IntRange(first, w.version-1).Draw(t, "backup"))
 				if rapid.Bool().Draw(t, "and lists are forbidden") {
 					blind = true
-				} else if versionsWentBackwards := list(); versionsWentBackwards { // The watch ends with an error.
-					blind = false
+				} else {
+					list() // The watch ends with an error.
 				}
 			},
 			"its kind changes": func(*rapid.T) {
@@ -280,21 +284,18 @@ func TestModel(t *testing.T) {
 				r.Sweep(time.Unix(2, 0))
 				swept = partial
 			},
-			"we restart": func(*rapid.T) {
-				r = newRecorder(map[Owner][]Ref{mr1: {cm}})
-				answers, since, looked, blind, alone = nil, "", false, false, false
-				list()
-			},
+			"we restart": func(*rapid.T) { restart() },
 		})
 		for len(w.history) > 0 && !blind {
 			deliver()
 		}
 		// All news on the way arrive, and their receivers look.
 		for rounds := 0; ; rounds++ {
-			for _, answer := range answers {
-				take(answer)
+			for len(answers) > 0 {
+				a := answers[0]
+				answers = answers[1:]
+				take(a)
 			}
-			answers = nil
 			// Objects without news are looked at in any case.
 			if again := blind && rounds == 0; !again && (r.Get(cm.ID).InSync || looked && len(r.Progress(mr1).OutOfSync) == 0) {
 				break

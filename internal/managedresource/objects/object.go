@@ -13,11 +13,11 @@ type Revision struct {
 	resourceVersion string
 	uid             types.UID
 	state           state
-	era, asked      uint16
+	asked           uint16
 }
 
-// Era returns the number of times that all knowledge of the object was called into question.
-func (m Revision) Era() uint16 { return m.era }
+// Asked returns the number of times that a check was requested for a reason that no version of the object shows.
+func (m Revision) Asked() uint16 { return m.asked }
 
 // Object is the answer of Get and GetIn.
 type Object struct {

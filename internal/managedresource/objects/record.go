@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"fmt"
 	"slices"
 	"unique"
 
@@ -84,9 +85,6 @@ type record struct {
 	untold bool
 	// hasWriter is true if the writer is known: it is the first of the owners then.
 	hasWriter bool
-	// era counts the times that all knowledge was called into question. Answers to earlier requests leave the object
-	// stale.
-	era uint16
 	// asked counts the requests to check the object for a reason that no version of the object shows. A check that
 	// began before such a request leaves the object stale.
 	asked uint16
@@ -179,7 +177,7 @@ func (l *Tracker) listsChangedLocked(r *record, notify *notices) {
 
 // staleLocked marks an object as stale that may not exist any more.
 func (r *record) staleLocked(notify *notices) {
-	r.era++
+	r.asked++
 	if r.state == present && r.certainty != stale {
 		r.changedLocked(notify)
 	}
@@ -259,7 +257,7 @@ func (r *record) tellLocked(notify *notices) {
 }
 
 func (r *record) revision() Revision {
-	return Revision{r.resourceVersion, r.uid, r.state, r.era, r.asked}
+	return Revision{r.resourceVersion, r.uid, r.state, r.asked}
 }
 
 // is reports whether the record still has a revision.
@@ -268,24 +266,25 @@ func (r *record) is(m Revision) bool {
 	return m == r.revision()
 }
 
-// turnBackLocked reports whether the answer to a request proves that the record, unchanged since the request was sent,
-// is from a history that was undone. Other reports on the way may be from that history, too: the next check settles
-// it.
-func (r *record) turnBackLocked(s Observation, notify *notices) bool {
-	if !r.is(s.Since) || r.missingFromList || !r.contradicts(s) {
+// restoredLocked reports whether an answer that is later than the recorded state proves that the store was restored to
+// an earlier state (MRB-47): the object is older there, or another one in the same version. The answer counts from then
+// on.
+func (r *record) restoredLocked(s Observation, notify *notices) bool {
+	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" &&
+		s.UID != "" && r.uid != s.UID
+	if !another && !newer(r.resourceVersion, s.ResourceVersion) {
 		return false
 	}
-	r.resetLocked(notify)
-	notify.versionsWentBackwards = true
+	notify.restored = fmt.Sprintf("%s was read in version %s, and in version %s before", r.key(), s.ResourceVersion,
+		r.resourceVersion)
+	r.forgetLocked(notify)
 	return true
 }
 
-// contradicts reports whether a read after the recorded state can find such an object only if resource versions were
-// turned back: it is older, or another one in the same version.
-func (r *record) contradicts(s Observation) bool {
-	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" &&
-		s.UID != "" && r.uid != s.UID
-	return another || newer(r.resourceVersion, s.ResourceVersion)
+// forgetLocked forgets the version of a record, so that the next observation counts, and marks it as stale.
+func (r *record) forgetLocked(notify *notices) {
+	r.resourceVersion, r.digest = "", 0
+	r.markLocked(notify)
 }
 
 // outdates reports whether the object may have changed after the version that was compared.

@@ -21,8 +21,7 @@ type Observation struct {
 	UID             types.UID
 	ResourceVersion string
 	// Since is the revision on record when the request was sent; zero in reports of lists and watches. An answer has
-	// the latest state, so that an answer older than a record that has not changed since proves that resource versions
-	// were turned back.
+	// the latest state, so that an answer older than a record that has not changed since proves a restore (MRB-47).
 	Since Revision
 	// Digest is a digest of all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
@@ -62,12 +61,11 @@ type Tracker struct {
 // New returns an empty tracker.
 func New() *Tracker {
 	return &Tracker{
-		records:   map[kind]map[name]*record{},
-		owners:    map[Owner]*ownerRecord{},
-		rares:     map[*record]struct{}{},
-		handOvers: map[handOver]int{},
-		subscriber: Subscriber{Drift: func(Owner, ID) {}, Verdict: func(Owner) {},
-			VersionsWentBackwards: func() {}},
+		records:    map[kind]map[name]*record{},
+		owners:     map[Owner]*ownerRecord{},
+		rares:      map[*record]struct{}{},
+		handOvers:  map[handOver]int{},
+		subscriber: Subscriber{Drift: func(Owner, ID) {}, Verdict: func(Owner) {}, Restored: func(string) {}},
 	}
 }
 
@@ -77,8 +75,8 @@ type Subscriber struct {
 	// Drift is called when an object of a ManagedResource may have drifted, Verdict when the verdict about one changed.
 	Drift   func(Owner, ID)
 	Verdict func(Owner)
-	// VersionsWentBackwards is called when an answer proves that resource versions were turned back.
-	VersionsWentBackwards func()
+	// Restored is called with the proof when an answer shows that the store was restored to an earlier state.
+	Restored func(proof string)
 }
 
 // Subscribe sets the callbacks that a subscriber has. Earlier reports are not repeated.
@@ -91,8 +89,8 @@ func (l *Tracker) Subscribe(s Subscriber) {
 	if s.Verdict != nil {
 		l.subscriber.Verdict = s.Verdict
 	}
-	if s.VersionsWentBackwards != nil {
-		l.subscriber.VersionsWentBackwards = s.VersionsWentBackwards
+	if s.Restored != nil {
+		l.subscriber.Restored = s.Restored
 	}
 }
 
@@ -218,13 +216,13 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 		l.keptLocked(r, o, s, notify) // Another owner compares it.
 		return
 	}
-	if r.turnBackLocked(s, notify) {
+	if r.is(s.Since) && !r.missingFromList && r.restoredLocked(s, notify) {
 		return
 	}
 	if r.missingFromList && r.is(s.Since) {
 		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
 	}
-	if r.outdates(s) || s.Since.era != r.era || s.Since.asked != r.asked {
+	if r.outdates(s) || s.Since.asked != r.asked {
 		if r.certainty == verified && r.desired == s.Desired {
 			return // A later version has been compared with the same since.
 		}
@@ -270,7 +268,7 @@ func (l *Tracker) keptLocked(r *record, o *ownerRecord, s Observation, notify *n
 		l.seenLocked(r, s, notify)
 	}
 	isOutdated := found && r.outdates(s) || !found && !r.is(s.Since)
-	if o != nil && !isOutdated && s.Since.era == r.era && s.Since.asked == r.asked {
+	if o != nil && !isOutdated && s.Since.asked == r.asked {
 		r.checkedLocked(o)
 	}
 }
@@ -283,8 +281,11 @@ func (l *Tracker) ObservePresent(s Observation) {
 // seenLocked takes an observation without a comparison. Each of its conditions reads the record before the next line
 // changes it, so that parts of it could not stand alone.
 func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
-	if r.turnBackLocked(s, notify) {
+	if r.is(s.Since) && !r.missingFromList && r.restoredLocked(s, notify) {
 		return
+	}
+	if r.missingFromList && s.Since != (Revision{}) && r.is(s.Since) {
+		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
 	}
 	if newer(r.resourceVersion, s.ResourceVersion) {
 		return
@@ -423,8 +424,8 @@ func (l *Tracker) Progress(owner Owner) (progress Progress) {
 type notices struct {
 	drift    []drift
 	verdicts []Owner
-	// versionsWentBackwards is true if an answer proved that.
-	versionsWentBackwards bool
+	// restored is the proof of a restore; empty for none.
+	restored string
 }
 
 type drift struct {
@@ -439,7 +440,7 @@ func (n *notices) judge(r *record) {
 }
 
 func (n *notices) send(l *Tracker) {
-	if len(n.drift) == 0 && len(n.verdicts) == 0 && !n.versionsWentBackwards {
+	if len(n.drift) == 0 && len(n.verdicts) == 0 && n.restored == "" {
 		return
 	}
 	l.mu.Lock()
@@ -451,7 +452,7 @@ func (n *notices) send(l *Tracker) {
 	for _, owner := range n.verdicts {
 		subscriber.Verdict(owner)
 	}
-	if n.versionsWentBackwards {
-		subscriber.VersionsWentBackwards()
+	if n.restored != "" {
+		subscriber.Restored(n.restored)
 	}
 }

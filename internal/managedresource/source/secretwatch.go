@@ -76,38 +76,28 @@ func (s *Secrets) Watching() error {
 	return nil
 }
 
-// errBroken makes a reflector list anew instead of resuming a watch.
-var errBroken = apierrors.NewResourceExpired("the last watch ended before its timeout")
-
 // watch follows one namespace. It reads no Secrets at the start: only changes from now on matter, because every run
 // that needs a Secret reads it.
-//
-// Only a watch that lasts until its timeout is resumed (MRB-47): an API server whose etcd was restored accepts a watch
-// from a revision that is still to come, and reports nothing until then.
 func (s *Secrets) watch(ctx context.Context, namespace string) {
-	var listed, broken atomic.Bool
+	var listed atomic.Bool
 	requests := reflector.Requests{
 		List: func(ctx context.Context) (string, error) {
 			listed.Store(true)
-			broken.Store(false)
 			return s.now(ctx, namespace)
 		},
 		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
-			if broken.Swap(true) {
-				return nil, errBroken
-			}
 			options.TimeoutSeconds = ptr.To(int64(watchTimeout / time.Second))
 			return s.client.Secrets(namespace).Watch(ctx, *options)
 		},
 		Limit: requestTimeout,
 		Failed: func(verb string, err error) {
-			if ctx.Err() == nil && !errors.Is(err, errBroken) {
+			if ctx.Err() == nil {
 				s.fault(namespace, explain(verb, namespace, err))
 			}
 		},
-		Resumed: func(context.Context) (ended func(atTimeout bool)) {
+		Resumed: func() (ended func()) {
 			s.watching(namespace, !listed.Swap(false))
-			return func(atTimeout bool) { broken.Store(!atTimeout) }
+			return func() {}
 		},
 	}
 	cache.NewReflectorWithOptions(requests.ListWatch(), &corev1.Secret{}, eventsOf{s}, cache.ReflectorOptions{

@@ -33,8 +33,7 @@ const (
 //
 // Invariant: each written form was read from or answered by the API server for that UID. It counts only until the
 // cache has that version or a later one, and for no longer than a cache may lag; so no caller gets a form older than
-// one that was acted on, except after the source was restored to an older state. Then the form of the API server
-// counts, and not the form in the cache.
+// one that was acted on, unless the source was restored (Restored).
 //
 // The certain form of a ManagedResource is the first answer of the API server to this process since which it has
 // answered every write: any form that Get returned since then has all that was ever written for
@@ -43,6 +42,8 @@ const (
 type Statuses struct {
 	// Readiness is true if the conditions of kstatus are written (T4-8).
 	Readiness bool
+	// Restored is called with the proof when the source was restored to an earlier state.
+	Restored func(proof string)
 
 	reader client.Reader // cached
 	live   client.Reader
@@ -87,9 +88,6 @@ type form struct {
 type written struct {
 	mr *resourcesv1alpha1.ManagedResource
 	at time.Time
-	// over is the version that the cache has from before a restore of the source; "" if it has none. Its watch may not
-	// report the restore: it may have been resumed from a version that the restored store took for one of its own.
-	over string
 }
 
 // lag limits the time that a cache may take to deliver a write. Writes are bound to versions, so that a form that
@@ -101,15 +99,14 @@ func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time
 	if w.mr == nil {
 		return false
 	}
-	later := older(cached.ResourceVersion, w.mr.ResourceVersion) || w.over != "" && w.over == cached.ResourceVersion
-	return w.mr.UID == cached.UID && later && now.Sub(w.at) < lag
+	return w.mr.UID == cached.UID && older(cached.ResourceVersion, w.mr.ResourceVersion) && now.Sub(w.at) < lag
 }
 
 // NewStatuses returns statuses; reader is the cache, live asks the API server.
 func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
-		known: map[types.NamespacedName]*known{}, lost: map[types.NamespacedName]lostWrite{},
+		Restored: func(string) {}, known: map[types.NamespacedName]*known{}, lost: map[types.NamespacedName]lostWrite{},
 	}
 }
 
@@ -149,10 +146,12 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// VersionsWentBackwards reports whether a ManagedResource was seen in an older form after a newer one, as after a
-// restore of etcd.
-func VersionsWentBackwards(before, after *resourcesv1alpha1.ManagedResource) bool {
-	return before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion)
+// Compare calls Restored if a ManagedResource was read in an older version than before.
+func (s *Statuses) Compare(before, after *resourcesv1alpha1.ManagedResource) {
+	if before.UID == after.UID && older(after.ResourceVersion, before.ResourceVersion) {
+		s.Restored(fmt.Sprintf("ManagedResource %s was read in version %s, and in version %s before",
+			client.ObjectKeyFromObject(after), after.ResourceVersion, before.ResourceVersion))
+	}
 }
 
 // Written records the answer to a write, so that Get returns nothing older.
@@ -356,7 +355,7 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 }
 
 // GetUncached reads a ManagedResource from the API server; Get then returns nothing older. This process writes no
-// status of it meanwhile, so that the answer counts, even if it is older than the known form: the source was restored.
+// status of it meanwhile.
 func (s *Statuses) GetUncached(ctx context.Context,
 	key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
@@ -377,9 +376,8 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 		return nil, err
 	}
 	mr.ManagedFields = nil
-	over := ""
-	if known && cached.UID == mr.UID && older(mr.ResourceVersion, cached.ResourceVersion) {
-		over = cached.ResourceVersion
+	if known {
+		s.Compare(cached, mr)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -388,7 +386,7 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 		older(mr.ResourceVersion, since.ResourceVersion) {
 		return since, nil // Its metadata was written meanwhile.
 	}
-	k.written = written{mr, s.clock.Now(), over}
+	k.written = written{mr, s.clock.Now()}
 	s.answeredLocked(mr)
 	return mr, nil
 }
@@ -453,7 +451,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	}
 	answer := metadataOf(current)
 	if err = s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
-		err = sameForm(current, answer)
+		err = s.sameForm(current, answer)
 	}
 	if err != nil {
 		s.unanswered(current, err)
@@ -469,13 +467,15 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 
 // sameForm returns a conflict if a write that was bound to a version met another form at that version: a restored
 // source may give a version to another form.
-func sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
+func (s *Statuses) sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
 	if answer.Generation == bound.Generation && answer.UID == bound.UID {
 		return nil
 	}
+	s.Restored(fmt.Sprintf("ManagedResource %s has generation %d at the version of generation %d",
+		client.ObjectKeyFromObject(bound), answer.Generation, bound.Generation))
 	return apierrors.NewConflict(resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources").GroupResource(),
-		bound.Name,
-		fmt.Errorf("the ManagedResource has generation %d at the version of generation %d: the source was restored; retrying", answer.Generation, bound.Generation))
+		bound.Name, fmt.Errorf("the ManagedResource has generation %d at the version of generation %d: the source was restored; retrying",
+			answer.Generation, bound.Generation))
 }
 
 // metadataOf returns an object that decodes only the metadata of an answer.
@@ -508,7 +508,7 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 	}
 	answer := metadataOf(mr)
 	if err = s.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
-		err = sameForm(mr, answer)
+		err = s.sameForm(mr, answer)
 	}
 	if err != nil {
 		s.unanswered(mr, err)

@@ -61,7 +61,7 @@ func (w *Watches) Audit(ctx context.Context, period time.Duration, orphans Orpha
 			return nil
 		}
 		for _, s := range scopes {
-			if _, _, err := w.auditScope(ctx, s, orphans.Found); err != nil {
+			if err := w.auditScope(ctx, s, orphans.Found); err != nil {
 				w.log.Info("Could not audit a kind", "groupVersionKind", s.gvk.String(), "reason", err.Error())
 			}
 			if !pause(share) {
@@ -85,36 +85,34 @@ func (w *Watches) audited() []scope {
 	return scopes
 }
 
-// auditScope lists a scope, and returns the list's resource version and whether the scope's watch missed changes.
-// Its orphans are passed to foundOrphans, unless that is nil.
-func (w *Watches) auditScope(ctx context.Context, s scope,
-	foundOrphans func(context.Context, []Orphan)) (version string, missed bool, err error) {
+// auditScope lists a scope, and completes what its watch missed. Its orphans are passed to foundOrphans.
+func (w *Watches) auditScope(ctx context.Context, s scope, foundOrphans func(context.Context, []Orphan)) error {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
 	if a == nil || !a.covers() {
-		return "", false, nil // It is listed as soon as it can be.
+		return nil // It is listed as soon as it can be.
 	}
 	var found *comparison
-	err = a.list(ctx, func() (err error) {
+	err := a.list(ctx, func() (err error) {
 		found, err = w.compare(ctx, s, a)
 		return err
 	})
 	if err != nil {
-		return "", false, err
+		return err
 	}
 	if len(found.differing) > 0 {
 		select {
 		case <-ctx.Done():
-			return "", false, nil
+			return nil
 		case <-time.After(auditGrace):
 		}
-		missed = w.complete(s, a, found.differing)
+		w.complete(s, a, found.differing)
 	}
-	if foundOrphans != nil && len(found.orphans) > 0 {
+	if len(found.orphans) > 0 {
 		foundOrphans(ctx, found.orphans)
 	}
-	return found.version, missed, nil
+	return nil
 }
 
 // compare lists a scope, and finds the changes that the tracker does not know yet, and the orphans.
@@ -134,9 +132,6 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) (*compar
 	if _, err = listPages(ctx, options, page, paging{start: c.start, begin: c.begin, each: c.each}); err != nil {
 		return nil, err
 	}
-	if c.session.VersionsWentBackwards() && !c.reported {
-		w.versionsWentBackwards(nil) // A watch that resumed across the restore does not report it.
-	}
 	c.differing = slices.Concat(c.differing, c.session.Absent())
 	return c, nil
 }
@@ -144,12 +139,9 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) (*compar
 // comparison is the list of an audit that is under way.
 type comparison struct {
 	*Watches
-	scope   scope
-	active  *activeWatch
-	session *objects.ListSession
-	version string
-	// reported is true if the list has already reported that versions were turned back.
-	reported  bool
+	scope     scope
+	active    *activeWatch
+	session   *objects.ListSession
 	differing []objects.Difference
 	orphans   []Orphan
 }
@@ -161,11 +153,7 @@ func (c *comparison) start() {
 }
 
 func (c *comparison) begin(version string) error {
-	c.version = version
-	if c.session.At(version) {
-		c.reported = true
-		c.versionsWentBackwards(nil)
-	}
+	c.session.At(version)
 	return nil
 }
 
@@ -200,7 +188,7 @@ func (c *comparison) isOrphan(object metav1.Object) bool {
 
 // complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are
 // any.
-func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Difference) (missed bool) {
+func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Difference) {
 	number := 0
 	for _, difference := range differing {
 		if w.tracker.CompleteDifference(difference) {
@@ -213,5 +201,4 @@ func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Differen
 	if number > 0 {
 		a.renew()
 	}
-	return number > 0
 }

@@ -41,11 +41,6 @@ type activeWatch struct {
 	latest string
 	// failure is the error of the last attempt; nil while the watch covers the scope, or is about to.
 	failure error
-	// doubtful is true if the next watch must be rechecked: it is the first one after a list, or the last one ended
-	// before its timeout.
-	doubtful bool
-	// recheckPause is the pause before the next recheck.
-	recheckPause time.Duration
 	// changed is closed, and replaced, when any of these changes.
 	changed chan struct{}
 }
@@ -139,7 +134,7 @@ func (a *activeWatch) lost(failure error) {
 }
 
 func (a *activeWatch) lostLocked(failure error) {
-	a.covered, a.failure, a.doubtful = false, failure, true
+	a.covered, a.failure = false, failure
 	a.tellLocked()
 }
 
@@ -180,19 +175,16 @@ func (s watchSession) apply(change func()) (heeded bool) {
 // listed reports a complete list, and returns whether it counts.
 func (s watchSession) listed(resourceVersion string) bool {
 	return s.apply(func() {
-		s.complete, s.covered, s.failure, s.doubtful, s.latest = true, true, nil, true, resourceVersion
+		s.complete, s.covered, s.failure, s.latest = true, true, nil, resourceVersion
 	})
 }
 
 // lost records that a request failed.
-func (s watchSession) lost(failure error) {
-	s.apply(func() { s.covered, s.failure, s.doubtful = false, failure, true })
-}
+func (s watchSession) lost(failure error) { s.apply(func() { s.covered, s.failure = false, failure }) }
 
-// resumed records that a watch resumes from the last report, and returns whether the watch must be rechecked, and a
-// function to call when the watch has ended. The follower mostly opens the next watch at once, but a client may retry
-// for a while before it reports a failure.
-func (s watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
+// resumed records that a watch resumes from the last report, and returns a function to call when the watch has ended.
+// The follower mostly opens the next watch at once, but a client may retry for a while before it reports a failure.
+func (s watchSession) resumed() (ended func()) {
 	number := 0
 	s.apply(func() {
 		s.opened++
@@ -200,14 +192,8 @@ func (s watchSession) resumed() (doubtful bool, ended func(atTimeout bool)) {
 		if s.covered = s.complete; s.complete {
 			s.failure = nil
 		}
-		doubtful, s.doubtful = s.doubtful, false
 	})
-	return doubtful, func(atTimeout bool) {
-		s.apply(func() {
-			s.covered = s.covered && s.opened != number
-			s.doubtful = s.doubtful || !atTimeout
-		})
-	}
+	return func() { s.apply(func() { s.covered = s.covered && s.opened != number }) }
 }
 
 // end records that the scope is no longer followed.
@@ -224,25 +210,13 @@ func (s watchSession) reached(resourceVersion string) {
 	}
 }
 
-// renew ends the follower of the scope, and makes it begin anew at once.
+// renew ends the follower of the scope, if there ever was one, and makes it begin anew at once: the reports of the
+// current session no longer count.
 func (a *activeWatch) renew() {
-	a.giveUp()
-	a.beginAnew()
-}
-
-// giveUp ends the current session: its reports no longer count. The follower goes on until beginAnew.
-func (a *activeWatch) giveUp() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.session++
-	a.latest = ""
-	a.complete = false
+	a.latest, a.complete = "", false
 	a.lostLocked(errRenewed)
-}
-
-// beginAnew ends the follower of the scope, if there ever was one, and makes it begin at once.
-func (a *activeWatch) beginAnew() {
-	a.mu.Lock()
 	restart := a.restart
 	a.mu.Unlock()
 	if restart == nil {

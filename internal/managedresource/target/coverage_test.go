@@ -19,12 +19,12 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 		a := newActiveWatch()
 		followers := []watchSession{a.follows(func() {})}
 		present := true // False after a restore, until somebody follows the scope again.
-		var complete, covered, doubtful bool
+		var complete, covered bool
 		version := ""
 		// watches are those that were opened, by those who opened them; the last one that counts is the open one.
 		type opened struct {
 			by    int
-			ended func(bool)
+			ended func()
 		}
 		var watches []opened
 		open := -1
@@ -37,29 +37,23 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 					t.Fatalf("a list of follower %d counts: %t", number, !heeded)
 				}
 				if heeded {
-					complete, covered, doubtful, version = true, true, true, "5"
+					complete, covered, version = true, true, "5"
 				}
 			case "lost":
 				f.lost(errors.New("refused"))
-				covered, doubtful = covered && !heeded, doubtful || heeded
+				covered = covered && !heeded
 			case "resumed":
-				recheck, ended := f.resumed()
-				if recheck != (heeded && doubtful) {
-					t.Fatalf("MRB-47: the watch of follower %d is rechecked: %t", number, recheck)
-				}
-				watches = append(watches, opened{number, ended})
+				watches = append(watches, opened{number, f.resumed()})
 				covered = covered && !heeded || complete && (heeded || covered)
 				if heeded {
-					open, doubtful = len(watches)-1, false
+					open = len(watches) - 1
 				}
 			case "ended":
 				if len(watches) == 0 {
 					continue
 				}
 				i := rapid.IntRange(0, len(watches)-1).Draw(t, "watch")
-				atTimeout := rapid.Bool().Draw(t, "at its timeout")
-				watches[i].ended(atTimeout)
-				doubtful = doubtful || !atTimeout && present && watches[i].by == len(followers)-1
+				watches[i].ended()
 				if i == open && present && watches[i].by == len(followers)-1 {
 					covered = false
 				}
@@ -75,7 +69,7 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 				}
 			case "renew":
 				a.renew()
-				present, complete, covered, doubtful, version = false, false, false, true, ""
+				present, complete, covered, version = false, false, false, ""
 			case "follow":
 				followers, present = append(followers, a.follows(func() {})), true
 			}

@@ -60,7 +60,7 @@ type live struct {
 type packed struct {
 	bytes      []byte
 	dictionary []byte
-	era        uint16
+	asked      uint16
 }
 
 // size returns the object's share of heldBytes.
@@ -72,16 +72,15 @@ func newLive() *live {
 }
 
 // expect requests that the next list of a scope has whole objects.
-func (l *live) expect(s scope) bool {
+func (l *live) expect(s scope) {
 	if s.name == allNames || s == allAutoscalers {
-		return false
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, expected := l.expected[s]; !expected {
 		l.expected[s] = time.Time{}
 	}
-	return true
 }
 
 func (l *live) wants(s scope) bool {
@@ -153,9 +152,9 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// hold keeps an object of the list of a scope that is under way, with the era of the tracker's record. It drops the
-// managed fields.
-func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
+// hold keeps an object of the list of a scope that is under way, with the count of its record (Revision.Asked). It drops
+// the managed fields.
+func (l *live) hold(s scope, object *unstructured.Unstructured, asked uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	content, err := object.MarshalJSON()
@@ -174,7 +173,7 @@ func (l *live) hold(s scope, object *unstructured.Unstructured, era uint16) {
 		delete(l.held, uid)
 		l.size -= old.size()
 	}
-	held := packed{bytes, p.dictionary, era}
+	held := packed{bytes, p.dictionary, asked}
 	if l.size+held.size() > heldBytes {
 		return
 	}
@@ -193,10 +192,10 @@ func (l *live) packerOf(s scope, first []byte) *packer {
 	return p
 }
 
-// take hands out the object with a UID, nil if it is not held, or of another era.
-func (l *live) take(uid types.UID, era uint16) *unstructured.Unstructured {
+// take hands out the object with a UID, nil if it is not held, or a check was requested since.
+func (l *live) take(uid types.UID, asked uint16) *unstructured.Unstructured {
 	p, found := l.remove(uid)
-	if !found || p.era != era {
+	if !found || p.asked != asked {
 		return nil
 	}
 	content, err := p.unpack()
@@ -299,7 +298,7 @@ func (w *Watches) FromList(ctx context.Context, ref objects.Ref) *unstructured.U
 	if !recorded.Present {
 		return nil
 	}
-	object := w.live.take(recorded.UID, recorded.Revision.Era())
+	object := w.live.take(recorded.UID, recorded.Revision.Asked())
 	if object == nil || object.GetResourceVersion() != recorded.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
 		return nil
 	}

@@ -148,7 +148,7 @@ func TestRestartCostsKinds(t *testing.T) {
 	r.expect()
 	run(t, r.watches)
 	eventually(t, "everything is known", r.known)
-	all := r.server.count() // Before rechecks begin.
+	all := r.server.count()
 	r.compare(t)
 	if n := r.unverified(); n > 0 {
 		t.Errorf("%d objects are not verified", n)

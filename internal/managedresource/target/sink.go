@@ -96,24 +96,16 @@ func kindDefinedBy(definition *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-var (
-	// errTurnedBack ends a list of metadata when whole objects will be asked for.
-	errTurnedBack = errors.New("resource versions were turned back")
-	// errRenewed ends a list of a scope that is followed anew.
-	errRenewed = errors.New("the scope is listed anew")
-)
+// errRenewed ends a list of a scope that is followed anew.
+var errRenewed = errors.New("the scope is listed anew")
 
-// list reports the complete scope: at the start, and after every gap. The first list after the start, and a list that
-// proves that versions were turned back, have whole objects: they are about to be compared.
+// list reports the complete scope: at the start, and after every gap. The first list after the start has whole objects:
+// they are about to be compared.
 func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error) {
 	version := ""
 	err := s.active.list(ctx, func() (err error) {
 		whole := s.watches.live.wants(s.scope) && requests.whole != nil
 		version, err = s.listAs(ctx, requests, whole)
-		if errors.Is(err, errTurnedBack) {
-			whole = true
-			version, err = s.listAs(ctx, requests, whole)
-		}
 		if err == nil && !s.active.listed(version) {
 			err = errRenewed
 		}
@@ -151,8 +143,6 @@ type scopeList struct {
 	session *objects.ListSession
 	// autoscalers are the targets of listed autoscalers.
 	autoscalers map[types.UID]objects.ID
-	// reported is true if the list has already reported that versions were turned back.
-	reported bool
 }
 
 func (l *scopeList) start() {
@@ -164,17 +154,7 @@ func (l *scopeList) begin(version string) error {
 	if !l.active.isCurrent() {
 		return errRenewed
 	}
-	if !l.session.At(version) {
-		return nil
-	}
-	l.watches.log.Info("The resource versions of the target were turned back, all its objects are compared anew",
-		"groupVersionKind", l.scope.gvk.String())
-	l.reported = true
-	l.watches.versionsWentBackwards(&l.scope)
-	l.active.reached(version)
-	if !l.whole && l.watches.live.expect(l.scope) {
-		return errTurnedBack
-	}
+	l.session.At(version)
 	return nil
 }
 
@@ -192,7 +172,7 @@ func (l *scopeList) each(object runtime.Object) error {
 	}
 	recorded := l.session.ObservePresent(observation)
 	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && recorded.Tracked && !recorded.InSync {
-		l.watches.live.hold(l.scope, u, recorded.Revision.Era())
+		l.watches.live.hold(l.scope, u, recorded.Revision.Asked())
 	}
 	return nil
 }
@@ -204,9 +184,6 @@ func (l *scopeList) end() {
 		return
 	}
 	l.session.End()
-	if l.session.VersionsWentBackwards() && !l.reported {
-		l.watches.versionsWentBackwards(nil) // Other objects of the scope may look the same as before the restore.
-	}
 }
 
 // covers reports whether the sink's scope reports an object.

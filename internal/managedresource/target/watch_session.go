@@ -70,15 +70,9 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 			w.metrics.count("watch")
 			return requests.watch(ctx, *options)
 		},
-		Limit:  requestTimeout,
-		Failed: failed,
-		Resumed: func(ctx context.Context) (ended func(atTimeout bool)) {
-			doubtful, ended := watchSession.resumed()
-			if doubtful && s != allAutoscalers {
-				go w.recheck(ctx, s, a, a.version())
-			}
-			return ended
-		},
+		Limit:   requestTimeout,
+		Failed:  failed,
+		Resumed: watchSession.resumed,
 	}.ListWatch()
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()

@@ -55,7 +55,6 @@ type Watches struct {
 	// wide are the kinds that are watched with all their objects, because of many create-only ones.
 	wide allObjectsKinds
 	live *live
-	eras eras
 
 	autoscalers *Autoscalers
 	// after is time.AfterFunc, but for tests.
@@ -86,7 +85,6 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
 	}
 	w.autoscalers = newAutoscalers(w)
-	l.Subscribe(objects.Subscriber{VersionsWentBackwards: func() { w.versionsWentBackwards(nil) }})
 	return w
 }
 
