@@ -67,6 +67,7 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
+
 // secret and projected are Pods that use the generic kubeconfig.
 const (
 	secret    = `{"metadata":{},"spec":{"volumes":[{"name":"k","secret":{"secretName":"generic-token-kubeconfig-1234"}}]}}`

@@ -55,6 +55,7 @@ var properties = admissiontest.Pods{
 
 func TestProperties(t *testing.T) { properties.Check(t) }
 func FuzzWebhook(f *testing.F)    { properties.Fuzz(f) }
+
 // TestPods is the order of the decisions: which Pods are left alone, refused, or get a token of which lifetime.
 func TestPods(t *testing.T) {
 	pod := func(spec string, annotation ...string) string {
