@@ -3,7 +3,7 @@
 //	shape [-words | -budget <file> [-lower]] <root of the repository>
 //
 // With -words it prints each identifier that has a word of our own where the field has a term, and fails if there is one. With -budget it
-// fails if a folder has more lines of code than the file gives it; -lower writes budgets that are not used up.
+// fails if a folder has more lines of code than the file gives it; -lower writes budgets of 5 % more than there is.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 func main() {
 	words := flag.Bool("words", false, "print the identifiers that have a word of our own")
 	budget := flag.String("budget", "", "`file` of the lines of code that each folder may have")
-	lower := flag.Bool("lower", false, "lower the budgets that are not used up")
+	lower := flag.Bool("lower", false, "lower the budgets to 5 % more than there is")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: shape [-words | -budget <file> [-lower]] <root of the repository>")

@@ -111,7 +111,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	name := filepath.Join(t.TempDir(), "budget.txt")
-	if err := (budgets{"a": 10, "b": 10, "gone": 10}).lower(budgets{"a": 12, "b": 7, "new": 5}, name); err != nil {
+	if err := (budgets{"a": 10, "b": 10, "gone": 10}).lower(budgets{"a": 12, "b": 6, "new": 5}, name); err != nil {
 		t.Fatal(err)
 	}
 	b, err := readBudgets(name)
