@@ -62,6 +62,9 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 		cfg.Controllers.ManagedResource.DriftRepairDelay.Duration = more.Delay
 		cfg.Controllers.ManagedResource.ApplyWhileDeletionPending = ptr.To(more.WhilePending)
 	}
+	if w.scenario.loses() {
+		cfg.Controllers.ManagedResource.AuditPeriod.Duration = auditOfLost
+	}
 	cfg.Controllers.ManagedResource.AllowHolds = ptr.To(w.scenario.Holds.Allow)
 	source := clusterOf(w.source, &network{world: w, instance: i, cluster: "source"})
 	scheme, err := engine.Scheme()

@@ -260,7 +260,11 @@ func (w *world) checkIdle() {
 	if allowed > 0 {
 		w.excuses.lax = 1
 	}
-	if period := w.scenario.More.Audit; period > 0 {
+	period := w.scenario.More.Audit
+	if w.scenario.loses() {
+		period = auditOfLost
+	}
+	if period > 0 {
 		// Each audit lists each kind.
 		allowed += (int(idle/period) + 1) * (len(w.instances) + 1) * 2 * len(things)
 	}

@@ -16,8 +16,17 @@ import (
 //   - lag: reads that do not ask for the latest state get an earlier one, and events come late, as of a cache that lags behind.
 var storeFaults = []string{"lose", "lose", "stale", "lag"}
 
-// losesFor is for how long watches that begin lose events; a recheck comes later.
-const losesFor = 2 * time.Second
+const (
+	// losesFor is for how long watches that begin lose events; only the audit finds them (MRB-47).
+	losesFor = 2 * time.Second
+	// auditOfLost is the period of audits in scenarios that lose events.
+	auditOfLost = time.Minute
+)
+
+// loses reports whether watches lose events in a scenario.
+func (s *Scenario) loses() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Do == "lose" })
+}
 
 // drawStoreFaults draws a scenario, and faults of the store with changes that happen meanwhile.
 func drawStoreFaults(t *rapid.T) *Scenario {
@@ -56,7 +65,7 @@ func (w *world) takeStoreFault(step Step, server *fake.Server, cluster, resource
 			}
 			return losesFor
 		}
-		w.lag += lasts + losesFor
+		w.lag += lasts + losesFor + 2*auditOfLost
 		w.lock.Unlock()
 		w.target.CutWatches(matches)
 	case "stale":

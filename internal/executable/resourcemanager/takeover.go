@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/ptr"
 
-	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/controller"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -53,8 +52,8 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error 
 
 // reviewed returns an error as long as there are more ManagedResources than were looked at.
 func (p *Process) reviewed(ctx context.Context) error {
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := p.Source.Cache.List(ctx, list); err != nil {
+	list, err := p.Engine.ManagedResources(ctx)
+	if err != nil {
 		return fmt.Errorf("listing ManagedResources: %w", err)
 	}
 	class, number := meta.NewClass(*p.Config.Controllers.ResourceClass), 0

@@ -152,6 +152,12 @@ func (e *Engine) present() *run {
 	return e.current
 }
 
+// ManagedResources returns those in the cache, which must not be changed.
+func (e *Engine) ManagedResources(ctx context.Context) (*resourcesv1alpha1.ManagedResourceList, error) {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	return list, e.present().source.Cache.List(ctx, list)
+}
+
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e *Engine) NeedLeaderElection() bool { return true }
 

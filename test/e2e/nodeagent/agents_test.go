@@ -28,6 +28,12 @@ import (
 
 const patience = 15 * time.Second
 
+// present ends the test if an object could not be created and does not exist already.
+func present(t *testing.T, err error) {
+	t.Helper()
+	must.Succeed(t, client.IgnoreAlreadyExists(err))
+}
+
 // node makes a Machine with its Node, its configuration's Secret and a Pod.
 func node(t *testing.T, of *harness.Agents, prefix string) {
 	t.Helper()
@@ -35,17 +41,17 @@ func node(t *testing.T, of *harness.Agents, prefix string) {
 	m := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", harness.MachineNamespace, prefix+"-machine")
 	m.SetLabels(map[string]string{"node": prefix + "-node"})
 	m.Object["spec"] = map[string]any{"nodeTemplate": map[string]any{"metadata": map[string]any{"labels": map[string]any{"worker.gardener.cloud/gardener-node-agent-secret-name": prefix + "-osc"}}}}
-	must.Succeed(t, sourceClient.Create(ctx, m))
+	present(t, sourceClient.Create(ctx, m))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-node", Labels: map[string]string{"kubernetes.io/hostname": prefix + "-host"}}}
-	must.Succeed(t, of.Client.Create(ctx, n))
+	present(t, of.Client.Create(ctx, n))
 	osc := harness.Secret("kube-system", prefix+"-osc", map[string][]byte{"osc.yaml": []byte(`{"spec":{"files":[{"content":{"secretRef":{"name":"` + prefix + `-file"}}},{"hostName":"elsewhere","content":{"secretRef":{"name":"` + prefix + `-elsewhere"}}},{"hostName":"` + prefix + `-node","content":{"secretRef":{"name":"` + prefix + `-here"}}}]}}`)})
 	osc.Labels = map[string]string{"worker.gardener.cloud/pool": prefix}
-	must.Succeed(t, of.Client.Create(ctx, osc))
+	present(t, of.Client.Create(ctx, osc))
 	for _, name := range []string{prefix + "-file", prefix + "-elsewhere", prefix + "-here", "gardener-valitail", "unrelated"} {
-		must.Succeed(t, of.Client.Create(ctx, harness.Secret("kube-system", name, nil)))
+		present(t, of.Client.Create(ctx, harness.Secret("kube-system", name, nil)))
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: prefix + "-pod"}, Spec: corev1.PodSpec{NodeName: prefix + "-node", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	must.Succeed(t, of.Client.Create(ctx, pod))
+	present(t, of.Client.Create(ctx, pod))
 }
 
 // attempt is a request of the agent of a-machine.
@@ -199,8 +205,8 @@ func TestReasonOfADenial(t *testing.T) {
 	node(t, shoot, "reviewed")
 	const user, reason = "gardener.cloud:node-agent:machine:reviewed-machine", `this gardener-node-agent can only access node "reviewed-node"`
 	byRBAC := "gardener.cloud:node-agent:machine:reviewed-by-rbac"
-	must.Succeed(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}}))
-	must.Succeed(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	present(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}}))
+	present(t, shoot.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reads-nodes"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reads-nodes"},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: byRBAC}},
 	}))
