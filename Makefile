@@ -110,7 +110,7 @@ mutate: ## Put small defects into packages PKG, or into the functions, with LINE
 
 .PHONY: bench
 bench: build controlplane ## Run the benchmarks and print tables; ONLY selects scenarios; REF_RM and REF_AC are executables of the reference, with which ours take turns against Kubernetes 1.36; RESULTS=<folder> keeps the figures of each turn, so that LIMIT=10m runs a piece; UPDATE=1 writes the tables of the pages.
-	@export KUBEBUILDER_ASSETS="$(if $(REF_RM),$$(go run -C test/env/controlplane ./build -kubernetes 1.36),$$KUBEBUILDER_ASSETS)"; \
+	@export KUBEBUILDER_ASSETS="$(if $(REF_RM),$$(go run -C test/env/controlplane ./build -kubernetes 1.36),$${KUBEBUILDER_ASSETS:-})"; \
 	go run ./test/bench -bin bin -only '$(ONLY)' -ref-rm='$(REF_RM)' -ref-ac='$(REF_AC)' $(if $(TURNS),-turns=$(TURNS)) $(if $(RESULTS),-results=$(RESULTS)) $(if $(LIMIT),-limit=$(LIMIT)) $(if $(filter 1,$(UPDATE)),-update)
 
 .PHONY: handover
