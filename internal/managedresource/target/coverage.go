@@ -30,8 +30,9 @@ type activeWatch struct {
 	session int
 	// restart ends the current follower of the scope, so that it begins anew.
 	restart context.CancelFunc
-	// began is the time at which the scope was first followed; zero before.
-	began time.Time
+	// listUntil is the time until which callers may wait for the next list: the first one, or that after the end of a
+	// watch.
+	listUntil time.Time
 	// complete is true if a list was reported completely since the kind was last found served.
 	complete bool
 	covered  bool
@@ -65,14 +66,14 @@ func (a *activeWatch) tellLocked() {
 	a.changed = make(chan struct{})
 }
 
-// await waits until the watch covers the scope, has ended after a complete list, or has failed, or until the context
-// ends, and reports whether it covers the scope.
+// await waits until the watch covers the scope or has failed, or until the context ends, and reports whether it covers
+// the scope.
 func (a *activeWatch) await(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
-		covered, failure, ended, changed := a.covered, a.failure, a.endedLocked(), a.changed
+		covered, failure, changed := a.covered, a.failure, a.changed
 		a.mu.Unlock()
-		if covered || ended || failure != nil {
+		if covered || failure != nil {
 			return covered
 		}
 		select {
@@ -106,14 +107,14 @@ func (a *activeWatch) awaitCovered(ctx context.Context) error {
 func (a *activeWatch) begins() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.began = time.Now()
+	a.listUntil = time.Now().Add(listedWithin)
 }
 
-// firstListUntil returns the time until which callers may wait for the first list.
-func (a *activeWatch) firstListUntil() time.Time {
+// awaitUntil returns the time until which callers may wait for the next list.
+func (a *activeWatch) awaitUntil() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.began.Add(listedWithin)
+	return a.listUntil
 }
 
 func (a *activeWatch) covers() bool {
@@ -121,10 +122,6 @@ func (a *activeWatch) covers() bool {
 	defer a.mu.Unlock()
 	return a.covered
 }
-
-// endedLocked reports whether everything was reported up to the end of a watch, and the next one has not been opened
-// yet.
-func (a *activeWatch) endedLocked() bool { return a.complete && !a.covered && a.failure == nil }
 
 // lost records that the scope cannot be followed.
 func (a *activeWatch) lost(failure error) {
@@ -183,7 +180,8 @@ func (s watchSession) listed(resourceVersion string) bool {
 func (s watchSession) lost(failure error) { s.apply(func() { s.covered, s.failure = false, failure }) }
 
 // resumed records that a watch resumes from the last report, and returns a function to call when the watch has ended.
-// The follower mostly opens the next watch at once, but a client may retry for a while before it reports a failure.
+// The follower opens the next watch at once, or lists the scope within seconds; a client may retry for longer before it
+// reports a failure.
 func (s watchSession) resumed() (ended func()) {
 	number := 0
 	s.apply(func() {
@@ -193,7 +191,13 @@ func (s watchSession) resumed() (ended func()) {
 			s.failure = nil
 		}
 	})
-	return func() { s.apply(func() { s.covered = s.covered && s.opened != number }) }
+	return func() {
+		s.apply(func() {
+			if s.covered && s.opened == number {
+				s.covered, s.listUntil = false, time.Now().Add(listedAgainWithin)
+			}
+		})
+	}
 }
 
 // end records that the scope is no longer followed.

@@ -29,6 +29,9 @@ const (
 	// listedWithin limits the wait of a comparison for the list of its kind, before it reads the object: two hundred
 	// pages.
 	listedWithin = 30 * time.Second
+	// listedAgainWithin limits the wait for the list after the end of a watch. kube-apiserver ends the watches of clients
+	// that do not keep up with a burst of changes.
+	listedAgainWithin = 5 * time.Second
 	// wholeLists is the number of lists of whole objects at a time: a page of large objects takes megabytes.
 	wholeLists = 2
 	// slowPage is the time after which a list that waits for a page no longer counts among those: a list that hangs,

@@ -166,9 +166,9 @@ func (w *Watches) scopeCovered(s scope) bool {
 	return a != nil && a.covers()
 }
 
-// AwaitCovered reports whether a change of the object would be noticed. While the first list of its kind is under way,
-// AwaitCovered waits for the list, until listedWithin after its begin: a read in the meantime would only return what
-// the list is about to report.
+// AwaitCovered reports whether a change of the object would be noticed. While the first list of its kind is under way, or
+// the list after the end of a watch, AwaitCovered waits for it, for listedWithin or listedAgainWithin: a read in the
+// meantime would only return what the list is about to report.
 func (w *Watches) AwaitCovered(ctx context.Context, ref objects.Ref) bool {
 	return w.awaitScope(ctx, w.scopeOf(ref))
 }
@@ -180,7 +180,7 @@ func (w *Watches) awaitScope(ctx context.Context, s scope) bool {
 	if a == nil {
 		return false
 	}
-	ctx, cancel := context.WithDeadline(ctx, a.firstListUntil())
+	ctx, cancel := context.WithDeadline(ctx, a.awaitUntil())
 	defer cancel()
 	return a.await(ctx)
 }
