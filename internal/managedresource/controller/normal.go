@@ -115,6 +115,9 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 	if err != nil {
 		return r.fail(ctx, resourcesv1alpha1.ReasonCannotReadSecret, err)
 	}
+	if r.taken.ReadOutdated(versions) {
+		return errSuperseded
+	}
 	r.decoded = decoded
 	r.content = content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum),
 		ignored: ignoredOf(decoded.Objects)}

@@ -2,9 +2,11 @@ package lifecycle
 
 import (
 	"maps"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
@@ -144,6 +146,28 @@ func (r *Run) VisitsUnknown() bool { return r.Last == nil || r.Full }
 func (r *Run) HasRead(generation int64, versions map[string]string) bool {
 	return !r.SecretsMissed && r.Last != nil && r.Last.Generation == generation &&
 		maps.Equal(versions, r.Last.Secrets)
+}
+
+// ReadOutdated reports whether a Secret was read in an older version than a watch reported before, or than the last
+// successful run read (MRT-4): the answer is from a server that lags, and no event will report the later version.
+func (r *Run) ReadOutdated(versions map[string]string) bool {
+	if r.SecretsMissed {
+		return false // A restored source has older versions.
+	}
+	for name, read := range versions {
+		if isOlder(read, r.Secrets[name]) || r.Last != nil && isOlder(read, r.Last.Secrets[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOlder reports whether a version of a Secret, <UID>/<resource version>, is certainly older than another one of it.
+func isOlder(version, than string) bool {
+	uid, read, _ := strings.Cut(version, "/")
+	other, known, _ := strings.Cut(than, "/")
+	order, err := resourceversion.CompareResourceVersion(read, known)
+	return uid == other && err == nil && order < 0
 }
 
 // Completed is the result of a successful run.

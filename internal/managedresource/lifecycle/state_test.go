@@ -156,3 +156,39 @@ func TestMeasureAfterFailure(t *testing.T) {
 		t.Errorf("MRT-4: it is measured from the first news on: %+v", c)
 	}
 }
+
+// MRT-4: an answer that is older than what is known of a Secret is not applied.
+func TestRun_ReadOutdated(t *testing.T) {
+	for name, c := range map[string]struct {
+		reported, last string
+		missed         bool
+		read           string
+		want           bool
+	}{
+		"the reported version":                  {reported: "u/5", read: "u/5"},
+		"a later version":                       {reported: "u/5", read: "u/6"},
+		"an older version than reported":        {reported: "u/5", read: "u/4", want: true},
+		"fewer digits":                          {reported: "u/10", read: "u/9", want: true},
+		"an older version than read before":     {last: "u/5", read: "u/4", want: true},
+		"the version that was read before":      {last: "u/5", read: "u/5"},
+		"another Secret of that name":           {reported: "u/5", last: "u/5", read: "other/4"},
+		"after a deletion":                      {reported: "", last: "", read: "u/4"},
+		"versions that cannot be compared":      {reported: "u/b", read: "u/a"},
+		"the source may have been restored":     {reported: "u/5", last: "u/5", missed: true, read: "u/4"},
+		"nothing is known, as in the first run": {read: "u/4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := &Run{Inbox: Inbox{SecretsMissed: c.missed, Secrets: map[string]string{"s": c.reported}},
+				Last: &Completed{Secrets: map[string]string{"s": c.last}}}
+			if got := run.ReadOutdated(map[string]string{"s": c.read}); got != c.want {
+				t.Errorf("got %t, want %t", got, c.want)
+			}
+			if c.last == "" {
+				run.Last = nil
+				if got := run.ReadOutdated(map[string]string{"s": c.read}); got != c.want {
+					t.Errorf("without a successful run: got %t, want %t", got, c.want)
+				}
+			}
+		})
+	}
+}
