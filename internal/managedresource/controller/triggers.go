@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -33,14 +34,14 @@ const (
 )
 
 // AddToManager adds the controller.
-func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+func (r *Reconciler) AddToManager(mgr manager.Manager, reader cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
 		SkipNameValidation:      ptr.To(true), // The engine may start anew.
 		RateLimiter:             kit.RetriesUpTo(lastRetry),
-	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.Triggers.queue)
+	}, ctrlsource.Kind[client.Object](reader, &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.Triggers.queue)
 }
 
 // predicate passes the events that may ask for a run (MRT-1 … MRT-3).

@@ -233,10 +233,10 @@ func (r *run) addAll(group *kit.Group, reconciler *controller.Reconciler, health
 			return err
 		}
 	}
-	if err := reconciler.AddToManager(group, timeout); err != nil {
+	if err := reconciler.AddToManager(group, r.source.Cache, timeout); err != nil {
 		return err
 	}
-	return health.AddToManager(group, timeout)
+	return health.AddToManager(group, r.source.Cache, timeout)
 }
 
 // expect gives the watches the existing objects. If that fails, the objects are read one by one, which takes longer

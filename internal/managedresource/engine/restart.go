@@ -5,9 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-
 	"github.com/espalier-project/espalier/internal/controller/kit"
 )
 
@@ -31,7 +28,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	var began time.Time
 	for pause := time.Duration(0); ; began = e.Clock.Now() {
 		r := e.present()
-		err := kit.Run(ctx, cached{e.Manager, r.source.Cache}, func(group *kit.Group) error {
+		err := kit.Run(ctx, e.Manager, func(group *kit.Group) error {
 			if err := group.Add(leaderOnly{func(ctx context.Context) error { return r.awaitRestore(ctx, began.Add(pause)) }}); err != nil {
 				return err
 			}
@@ -78,12 +75,3 @@ func (r *run) awaitRestore(ctx context.Context, earliest time.Time) error {
 		}
 	}
 }
-
-// cached is a manager with the cache of a run.
-type cached struct {
-	manager.Manager
-	cache cache.Cache
-}
-
-// GetCache implements manager.Manager.
-func (c cached) GetCache() cache.Cache { return c.cache }

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -341,14 +342,14 @@ func (r *Reconciler) Enqueue(owner objects.Owner) {
 }
 
 // AddToManager adds both controllers. One worker at a time judges a ManagedResource.
-func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
+func (r *Reconciler) AddToManager(mgr manager.Manager, reader cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.AddSharing(mgr, []string{NameHealth, NameProgressing}, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
 		SkipNameValidation:      ptr.To(true), // The engine may start anew.
 		RateLimiter:             kit.RetriesUpTo(lastRetry),
-	}, ctrlsource.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{},
+	}, ctrlsource.Kind[client.Object](reader, &resourcesv1alpha1.ManagedResource{},
 		&handler.EnqueueRequestForObject{}, r.predicate()), &r.queue)
 }
 
