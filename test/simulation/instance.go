@@ -71,13 +71,8 @@ func (w *world) runInstance(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	kept := cluster.Options{Scheme: scheme, Reads: engine.Reads(cfg), Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration}
-	cache, err := cluster.CacheOptions(feature.Source, kept)
-	if err != nil {
-		return err
-	}
 	mgr, err := manager.New(source.REST, manager.Options{
-		Scheme: scheme, Logger: w.log(), Cache: cache, MapperProvider: cluster.Mapper(feature.Source, kept.Reads),
+		Scheme: scheme, Logger: w.log(), MapperProvider: cluster.Mapper(feature.Source, engine.Reads(cfg)),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		// Every simulated process has controllers of the same names.
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
