@@ -179,7 +179,7 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 	ofMan := man.command(stdout)
 	ofMan.Hidden = c.Prepare == nil
 	root.AddCommand(ofMan, versionOf.command(stdout))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return commandLineError{suggestFlags(cmd, err)} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return commandLineError{err} })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(stdout, c.page(cmd).text()) })
 	return root
 }
@@ -217,8 +217,7 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	command, err := root.ExecuteC()
 	var wrongLine commandLineError
 	var answer ExitCode
-	var faults problems
-	var incomplete unread
+	var faults *problems
 	switch {
 	case err == nil:
 		return 0
@@ -231,8 +230,8 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	default:
 		_, _ = fmt.Fprintln(stderr, strings.Join(complaints(err), "\n"))
 	}
-	if errors.As(err, &faults) && !errors.As(err, &incomplete) {
-		return 1
+	if errors.As(err, &faults) {
+		return faults.code
 	}
 	return codeOf(command)
 }
@@ -248,14 +247,15 @@ func tellFlags(set *pflag.FlagSet, log logr.Logger) {
 
 // complaints returns the text of an error, a line for each fault.
 func complaints(err error) []string {
-	var lines problems
-	if errors.As(err, &lines) {
-		return lines
+	var faults *problems
+	if errors.As(err, &faults) {
+		return faults.lines
 	}
 	var all utilerrors.Aggregate
 	if !errors.As(err, &all) {
 		return []string{"Error: " + err.Error()}
 	}
+	var lines []string
 	context := strings.TrimSuffix(err.Error(), all.Error())
 	for _, single := range utilerrors.Flatten(all).Errors() {
 		lines = append(lines, "Error: "+context+single.Error())

@@ -36,13 +36,11 @@ type FileFormat struct {
 	Aliases          []shared.Alias
 	// Strict makes an unknown key an error.
 	Strict bool
-	// Printed are keys by the name under which errors print them, where that is another one.
-	Printed map[string]string
 	// Profiles are the defaults of named profiles, as YAML below the configuration file.
 	Profiles map[string]string
 	// Converted are other kinds that a file may be of, each with the function that converts it into a configuration of
 	// this kind.
-	Converted map[string]func(content []byte, strict bool) (any, []shared.Warning, error)
+	Converted map[string]func(content []byte, strict bool) (any, []string, error)
 }
 
 // ConfigFlags are the flags that lead to a configuration file.
@@ -93,7 +91,7 @@ func (f *ConfigFlags) Content() ([]byte, error) {
 }
 
 // Read reads the file over the defaults into object, and returns warnings, as DecodeConfig.
-func (f *ConfigFlags) Read(format FileFormat, object any) ([]shared.Warning, error) {
+func (f *ConfigFlags) Read(format FileFormat, object any) ([]string, error) {
 	content, err := f.Content()
 	if err != nil {
 		return nil, err
@@ -102,12 +100,12 @@ func (f *ConfigFlags) Read(format FileFormat, object any) ([]shared.Warning, err
 }
 
 // ReadDefaults reads the layers below a configuration file into object, for a start without such a file.
-func (f *ConfigFlags) ReadDefaults(format FileFormat, object any) ([]shared.Warning, error) {
+func (f *ConfigFlags) ReadDefaults(format FileFormat, object any) ([]string, error) {
 	return f.decode([]byte("{}"), format, object)
 }
 
 // ReadOrDefaults is Read, or ReadDefaults for flags without a file.
-func (f *ConfigFlags) ReadOrDefaults(format FileFormat, object any) ([]shared.Warning, error) {
+func (f *ConfigFlags) ReadOrDefaults(format FileFormat, object any) ([]string, error) {
 	if f.File == "" {
 		return f.ReadDefaults(format, object)
 	}
@@ -122,13 +120,13 @@ func (f *ConfigFlags) With(file string) *ConfigFlags {
 	return &ConfigFlags{File: file, Strict: f.Strict, Defaults: f.Defaults, Profile: f.Profile}
 }
 
-func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]shared.Warning, error) {
+func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]string, error) {
 	below, known, err := f.layersBelow(format)
 	if err != nil {
 		return nil, err
 	}
 	format.Strict = f.Strict
-	var warnings []shared.Warning
+	var warnings []string
 	f.layers, warnings, err = decodeOver(below, content, format, object)
 	warnings = append(known, warnings...)
 	if err != nil {
@@ -140,35 +138,38 @@ func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]s
 // DecodeConfig decodes a configuration file into object (CFG-1 … CFG-6). It returns warnings about older keys and unknown ones (OPB-1), also
 // with an error. That is an aggregate of all keys that are wrong, each with its path, unless the content is no YAML or of another kind. The
 // object then has the keys that are right.
-func DecodeConfig(content []byte, format FileFormat, object any) ([]shared.Warning, error) {
+func DecodeConfig(content []byte, format FileFormat, object any) ([]string, error) {
 	_, warnings, err := decodeOver(nil, content, format, object)
 	return warnings, err
 }
 
-func decodeOver(below []layer, content []byte, format FileFormat, object any) ([]layer, []shared.Warning, error) {
+func decodeOver(below []layer, content []byte, format FileFormat, object any) ([]layer, []string, error) {
 	file, warnings, errs, err := decodeFile(content, format)
 	if err != nil {
 		return nil, warnings, err
 	}
 	layers := slices.Concat(below, []layer{{"configuration", file}})
 	all := overlay(layers)
-	checked := checkTypes(all, reflect.TypeOf(object))
-	errs = append(errs, checked.wrong...)
-	for _, unknown := range checked.unknown {
-		text := fmt.Sprintf("unknown key %s is ignored%s", unknown.path, unknown.hint())
-		warnings = append(warnings, shared.Warning{Path: unknown.path, Text: text, Unknown: true})
-		if format.Strict {
-			errs = append(errs, field.Forbidden(field.NewPath(unknown.path), "unknown key"+unknown.hint()))
-		}
-	}
-	unknownKeys(metrics.Registry).Set(float64(len(checked.unknown)))
-	checked.dropWrong()
+	errs = append(errs, takeWrongValues(all, reflect.TypeOf(object).Elem())...)
 	raw, err := json.Marshal(all)
 	if err != nil {
 		return layers, warnings, err
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
+	unknown, err := kjson.UnmarshalStrict(raw, object)
+	if err != nil {
 		return layers, warnings, err
+	}
+	unknownKeys(metrics.Registry).Set(float64(len(unknown)))
+	for _, key := range unknown {
+		path := ""
+		if at := kjson.FieldError(nil); errors.As(key, &at) {
+			path = at.FieldPath()
+		}
+		if format.Strict {
+			errs = append(errs, field.Forbidden(field.NewPath(path), "unknown key"))
+		} else {
+			warnings = append(warnings, fmt.Sprintf("unknown key %s is ignored", path))
+		}
 	}
 	// A file without a kind is shown with it.
 	if typed, ok := object.(interface{ GetObjectKind() schema.ObjectKind }); ok {
@@ -178,7 +179,7 @@ func decodeOver(below []layer, content []byte, format FileFormat, object any) ([
 }
 
 // decodeFile decodes a file into a map with the present keys only.
-func decodeFile(content []byte, format FileFormat) (map[string]any, []shared.Warning, field.ErrorList, error) {
+func decodeFile(content []byte, format FileFormat) (map[string]any, []string, field.ErrorList, error) {
 	file, err := decodeMap(content)
 	if err != nil {
 		return nil, nil, nil, err
@@ -202,7 +203,7 @@ func decodeFile(content []byte, format FileFormat) (map[string]any, []shared.War
 }
 
 // resolve checks the kind of a file and rewrites it to the present keys.
-func resolve(file map[string]any, format FileFormat) ([]shared.Warning, field.ErrorList, error) {
+func resolve(file map[string]any, format FileFormat) ([]string, field.ErrorList, error) {
 	if err := checkKind(file, format); err != nil {
 		return nil, nil, err
 	}
@@ -273,11 +274,6 @@ func concerns(err error, path string) bool {
 	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// kindError reports a file of another kind or version, with the key.
-type kindError struct{ key, text string }
-
-func (e *kindError) Error() string { return e.text }
-
 func checkKind(file map[string]any, format FileFormat) error {
 	apiVersion, kind := format.APIVersion, format.Kind
 	if v, found := file["apiVersion"]; found {
@@ -286,12 +282,9 @@ func checkKind(file map[string]any, format FileFormat) error {
 	if v, found := file["kind"]; found {
 		kind, _ = v.(string)
 	}
-	wrong := "kind"
-	if apiVersion != format.APIVersion {
-		wrong = "apiVersion"
-	}
 	if apiVersion != format.APIVersion || kind != format.Kind {
-		return &kindError{key: wrong, text: fmt.Sprintf("no kind %q is registered for version %q in scheme: want kind %q of version %q", kind, apiVersion, format.Kind, format.APIVersion)}
+		return fmt.Errorf("no kind %q is registered for version %q in scheme: want kind %q of version %q",
+			kind, apiVersion, format.Kind, format.APIVersion)
 	}
 	return nil
 }

@@ -6,117 +6,74 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 )
 
-// typeCheck collects the mismatches between a decoded file and the Go type that it is decoded into. A decoder stops at
-// the first such key, and reports no place for a duration.
-type typeCheck struct {
-	wrong field.ErrorList
-	// unknown are keys that the type does not have.
-	unknown []unknownKey
-	// drops take the values away that are wrong, so that the others can be decoded.
-	drops []func()
+// wrongValues collects the values of a file that a type cannot hold. A decoder stops at the first such value, and
+// reports no key for a duration; so each value is decoded alone.
+type wrongValues struct {
+	of   reflect.Type
+	errs field.ErrorList
 }
 
-// unknownKey is a key that a type does not have, and the keys that it has there.
-type unknownKey struct {
-	path, key string
-	known     []string
+// takeWrongValues removes the values that a type cannot hold, and returns an error for each, with its key.
+func takeWrongValues(file map[string]any, of reflect.Type) field.ErrorList {
+	w := wrongValues{of: of}
+	w.section(file, nil, func(value any) any { return value })
+	return w.errs
 }
 
-// hint names the keys that may be meant.
-func (u unknownKey) hint() string { return meant(u.key, u.known) }
-
-// dropWrong takes wrong values away.
-func (c *typeCheck) dropWrong() {
-	for _, drop := range c.drops {
-		drop()
-	}
-}
-
-// checkTypes compares a file with a type.
-func checkTypes(file map[string]any, t reflect.Type) typeCheck {
-	var c typeCheck
-	c.value(file, t, nil, func() {})
-	return c
-}
-
-var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
-
-// value compares a value with a type; drop takes the value, or the list that it is in, away.
-func (c *typeCheck) value(value any, t reflect.Type, path *field.Path, drop func()) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch {
-	case value == nil: // As if the key were not there.
-	case reflect.PointerTo(t).Implements(unmarshaler):
-		c.leaf(value, t, path, drop)
-	case t.Kind() == reflect.Struct:
-		c.section(value, path, drop, func(key string, child any, dropKey func()) {
-			if fieldType := fieldOf(t, key); fieldType != nil {
-				c.value(child, fieldType, path.Child(key), dropKey)
-			} else {
-				c.unknown = append(c.unknown, unknownKey{path.Child(key).String(), key, fieldsOf(t)})
-			}
-		})
-	case t.Kind() == reflect.Map:
-		c.section(value, path, drop, func(key string, child any, dropKey func()) { c.value(child, t.Elem(), path.Key(key), dropKey) })
-	case t.Kind() == reflect.Slice:
-		list, ok := value.([]any)
-		if !ok {
-			c.mustBe("a list", value, path, drop)
-			return
-		}
-		for i, item := range list {
-			c.value(item, t.Elem(), path.Index(i), drop)
-		}
-	default:
-		c.leaf(value, t, path, drop)
-	}
-}
-
-// section calls visit for each key of a value that must be an object, in order.
-func (c *typeCheck) section(value any, path *field.Path, drop func(), visit func(key string, child any, drop func())) {
-	section, ok := value.(map[string]any)
-	if !ok {
-		c.mustBe("an object", value, path, drop)
-		return
-	}
+// section checks the values of an object; within puts a value into the place of the object in a file without other
+// values.
+func (w *wrongValues) section(section map[string]any, path *field.Path, within func(any) any) {
 	for _, key := range slices.Sorted(maps.Keys(section)) {
-		visit(key, section[key], func() { delete(section, key) })
+		at := func(value any) any { return within(map[string]any{key: value}) }
+		if !w.value(section[key], path.Child(key), at) {
+			delete(section, key)
+		}
 	}
 }
 
-func (c *typeCheck) leaf(value any, t reflect.Type, path *field.Path, drop func()) {
-	raw, err := json.Marshal(value)
+// value returns false for a value that has to be removed: it is wrong, or a list with a wrong item.
+func (w *wrongValues) value(value any, path *field.Path, within func(any) any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		if !w.fits(map[string]any{}, path, within) {
+			return false
+		}
+		w.section(value, path, within)
+		return true
+	case []any:
+		all := w.fits([]any{}, path, within)
+		for i, item := range value {
+			all = all && w.value(item, path.Index(i), func(item any) any { return within([]any{item}) })
+		}
+		return all
+	default:
+		return w.fits(value, path, within)
+	}
+}
+
+// fits reports whether a value can be decoded, and collects the error if it cannot.
+func (w *wrongValues) fits(value any, path *field.Path, within func(any) any) bool {
+	raw, err := json.Marshal(within(value))
 	if err == nil {
-		err = json.Unmarshal(raw, reflect.New(t).Interface())
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, reflect.New(w.of).Interface())
 	}
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case err == nil:
-	case errors.As(err, &wrong):
-		c.mustBe(noun(wrong.Type), value, path, drop)
+		return true
+	case !errors.As(err, &wrong):
+		w.errs = append(w.errs, field.Invalid(path, value, err.Error()))
+	case reflect.TypeOf(value).Kind() == reflect.Map || reflect.TypeOf(value).Kind() == reflect.Slice:
+		w.errs = append(w.errs, field.TypeInvalid(path, field.OmitValueType{}, "must be "+noun(wrong.Type)))
 	default:
-		c.report(field.Invalid(path, value, err.Error()), drop)
+		w.errs = append(w.errs, field.TypeInvalid(path, value, "must be "+noun(wrong.Type)))
 	}
-}
-
-func (c *typeCheck) mustBe(what string, value any, path *field.Path, drop func()) {
-	switch value.(type) {
-	case map[string]any, []any:
-		c.report(field.TypeInvalid(path, field.OmitValueType{}, "must be "+what), drop)
-	default:
-		c.report(field.TypeInvalid(path, value, "must be "+what), drop)
-	}
-}
-
-func (c *typeCheck) report(wrong *field.Error, drop func()) {
-	c.wrong, c.drops = append(c.wrong, wrong), append(c.drops, drop)
+	return false
 }
 
 func noun(t reflect.Type) string {
@@ -129,39 +86,11 @@ func noun(t reflect.Type) string {
 		return "a number"
 	case reflect.Int32:
 		return "an integer of at most 32 bits"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
 	default:
 		return "an integer"
 	}
-}
-
-// fieldOf returns the type of a field by its name in JSON, also of one in an embedded struct; nil if there is none.
-func fieldOf(t reflect.Type, key string) reflect.Type {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" {
-			if found := fieldOf(f.Type, key); found != nil {
-				return found
-			}
-		}
-		if name == key {
-			return f.Type
-		}
-	}
-	return nil
-}
-
-// fieldsOf returns the names of all fields in JSON, also of those of embedded structs.
-func fieldsOf(t reflect.Type) []string {
-	var all []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
-		case f.Anonymous && name == "":
-			all = append(all, fieldsOf(f.Type)...)
-		case name != "" && name != "-":
-			all = append(all, name)
-		}
-	}
-	return all
 }

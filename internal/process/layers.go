@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
 // DefaultsFile is read below the configuration if it is there and --defaults names no other file. Images have one.
@@ -28,13 +26,13 @@ type layer struct {
 }
 
 // layersBelow returns the layers below the configuration file: the profile, and above it the defaults file.
-func (f *ConfigFlags) layersBelow(format FileFormat) ([]layer, []shared.Warning, error) {
+func (f *ConfigFlags) layersBelow(format FileFormat) ([]layer, []string, error) {
 	path, err := f.defaultsPath()
 	if err != nil {
 		return nil, nil, err
 	}
 	defaults := layer{name: "defaults " + path}
-	var warnings []shared.Warning
+	var warnings []string
 	chosen := f.Profile
 	if path != "" {
 		if defaults.values, warnings, err = readDefaults(path, format, &chosen); err != nil {
@@ -72,7 +70,7 @@ func (f *ConfigFlags) defaultsPath() (string, error) {
 }
 
 // readDefaults reads a defaults file, whose faults are its own, and takes the profile from it unless one is chosen.
-func readDefaults(path string, format FileFormat, profile *string) (map[string]any, []shared.Warning, error) {
+func readDefaults(path string, format FileFormat, profile *string) (map[string]any, []string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -96,8 +94,7 @@ func readDefaults(path string, format FileFormat, profile *string) (map[string]a
 		return nil, nil, err
 	}
 	for i := range warnings {
-		warnings[i].Text = path + ": " + warnings[i].Text
-		warnings[i].Path = "" // The path is not one of the configuration file.
+		warnings[i] = path + ": " + warnings[i]
 	}
 	delete(values, "apiVersion")
 	delete(values, "kind")

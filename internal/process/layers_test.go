@@ -109,12 +109,12 @@ func TestReadOnce(t *testing.T) {
 	}
 	must.Succeed(t, writer.Close())
 	command := executable(nil, nil, io.Discard)
-	command.Subcommands = []Subcommand{ValidateConfig(ConfigKind{thingFormat, func(file *ConfigFlags) (any, []shared.Warning, error) {
+	command.Subcommands = []Subcommand{ValidateConfig(func(file *ConfigFlags) (any, []string, error) {
 		cfg := &thing{}
 		warnings, err := file.Read(thingFormat, cfg)
 		return cfg, warnings, err
-	}})}
-	if code, _, errOut := run(t, command, "validate-config", "-"); code != 1 || errOut != "-:1: naem: unknown key, did you mean name?\n" {
+	})}
+	if code, _, errOut := run(t, command, "validate-config", "-"); code != 1 || errOut != "-: naem: Forbidden: unknown key\n" {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }

@@ -39,10 +39,10 @@ func NewLogger(level, format string, out io.Writer) logr.Logger {
 }
 
 // Logger returns the logger of this process, which has logged the warnings about the configuration.
-func Logger(level, format string, warnings []shared.Warning) logr.Logger {
+func Logger(level, format string, warnings []string) logr.Logger {
 	log := NewLogger(level, format, Stderr())
 	for _, warning := range warnings {
-		log.Info("The configuration has a key to correct", "warning", warning.Text)
+		log.Info("The configuration has a key to correct", "warning", warning)
 	}
 	return log
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -21,7 +20,7 @@ func Command() process.Command {
 		Environment: environment, Documents: documents, Flags: flags.Add,
 		CommonIn: "resource-manager",
 		Subcommands: append([]process.Subcommand{
-			process.ValidateConfig(configKind), takeover(), admissioncontroller.Dump(), replay(),
+			process.ValidateConfig(readConfig), takeover(), admissioncontroller.Dump(), replay(),
 		}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
@@ -55,16 +54,15 @@ func replay() process.Subcommand {
 	})
 }
 
-// configKind is the kind of the configuration file.
-var configKind = process.ConfigKind{Format: format, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+// readConfig reads the file that validate-config checks.
+func readConfig(file *process.ConfigFlags) (any, []string, error) {
 	return configuration(file)
-}}
+}
 
 // format is that of the configuration file.
 var format = process.FileFormat{
 	APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases,
 	Profiles: config.Profiles,
-	Printed:  map[string]string{"versions": "apiVersions", "mode": "operationMode"},
 }
 
 // subcommands print what the table of features says about a configuration.
@@ -77,11 +75,11 @@ func subcommands() []process.Subcommand {
 }
 
 // configuration reads, defaults and validates the configuration (CFG-4).
-func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
+func configuration(flags *process.ConfigFlags) (*config.AdmissionControllerConfiguration, []string, error) {
 	return completed(flags.Read)
 }
 
-func completed(read func(process.FileFormat, any) ([]shared.Warning, error)) (*config.AdmissionControllerConfiguration, []shared.Warning, error) {
+func completed(read func(process.FileFormat, any) ([]string, error)) (*config.AdmissionControllerConfiguration, []string, error) {
 	cfg := &config.AdmissionControllerConfiguration{}
 	warnings, err := read(format, cfg)
 	config.SetDefaults(cfg)

@@ -27,9 +27,7 @@ func execute(t *testing.T, config string, arguments ...string) (int, string, []s
 	code := process.Execute(process.Command{Name: "admission-controller", Flags: flags.Add, Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 		cfg, found, err := configuration(&flags)
 		if err == nil {
-			for _, warning := range found {
-				warnings = append(warnings, warning.Text)
-			}
+			warnings = append(warnings, found...)
 			if cfg.Server.Webhooks.Port == 1 {
 				warnings = append(warnings, "port 1")
 			}

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/pflag"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -18,7 +17,7 @@ func Command() process.Command {
 		Name: "node-agent-authorizer", Short: "Authorize the agents of a shoot's nodes", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Flags: flags.Add,
 		CommonIn:    "resource-manager",
-		Subcommands: append([]process.Subcommand{process.ValidateConfig(configKind)}, subcommands()...),
+		Subcommands: append([]process.Subcommand{process.ValidateConfig(readConfig)}, subcommands()...),
 		Prepare: func(*pflag.FlagSet) (logr.Logger, func() error, error) {
 			cfg, warnings, err := configuration(&flags)
 			if err != nil {
@@ -39,13 +38,13 @@ func subcommands() []process.Subcommand {
 	}).Subcommands()
 }
 
-// configKind is the kind of the configuration file.
-var configKind = process.ConfigKind{Format: printed, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+// readConfig reads the file that validate-config checks.
+func readConfig(file *process.ConfigFlags) (any, []string, error) {
 	return configuration(file)
-}}
+}
 
 // configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
-func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []shared.Warning, error) {
+func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
 	cfg := &config.NodeAgentAuthorizerConfiguration{}
 	warnings, err := flags.Read(format, cfg)
 	config.SetDefaults(cfg)

@@ -1,7 +1,6 @@
 package nodeagentauthorizer
 
 import (
-	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,23 +15,11 @@ import (
 // format is that of the configuration file. A resource-manager's is accepted, too (NAA-2).
 var format = process.FileFormat{
 	APIVersion: config.APIVersion, Kind: config.Kind, Profiles: config.Profiles,
-	Converted: map[string]func([]byte, bool) (any, []shared.Warning, error){resourcemanager.Kind: fromResourceManager},
-}
-
-// printed locates keys for validate-config: faults of a resource-manager's file are on the lines of the keys that are
-// taken from it.
-var printed = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: taken()}
-
-func taken() []shared.Alias {
-	all := slices.Clone(resourcemanager.Aliases)
-	for _, key := range []string{"machineNamespace", "authorizeWithSelectors", "nodes", "maxStaleness", "shadow"} {
-		all = append(all, shared.Alias{Old: "webhooks.nodeAgentAuthorizer." + key, New: key})
-	}
-	return all
+	Converted: map[string]func([]byte, bool) (any, []string, error){resourcemanager.Kind: fromResourceManager},
 }
 
 // fromResourceManager takes from a resource-manager's configuration what concerns the authorizer, and nothing else.
-func fromResourceManager(content []byte, strict bool) (any, []shared.Warning, error) {
+func fromResourceManager(content []byte, strict bool) (any, []string, error) {
 	file := &resourcemanager.ResourceManagerConfiguration{}
 	format := process.FileFormat{APIVersion: resourcemanager.APIVersion, Kind: resourcemanager.Kind, Aliases: resourcemanager.Aliases, Strict: strict}
 	warnings, err := process.DecodeConfig(content, format, file)

@@ -16,12 +16,7 @@ func parse(t *testing.T, text string, strict bool) (*config.NodeAgentAuthorizerC
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
-	cfg, found, err := configuration(&process.ConfigFlags{File: file, Strict: strict})
-	var warnings []string
-	for _, warning := range found {
-		warnings = append(warnings, warning.Text)
-	}
-	return cfg, warnings, err
+	return configuration(&process.ConfigFlags{File: file, Strict: strict})
 }
 
 func TestConfiguration(t *testing.T) {

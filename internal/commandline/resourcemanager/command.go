@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
-	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -43,14 +42,14 @@ func subcommands() []process.Subcommand {
 		cfg, _, err := flags.configuration(set)
 		return cfg, err
 	}
-	return append([]process.Subcommand{process.ValidateConfig(configKind), takeover()}, resourcemanager.Executable(flags.add, configuration).Subcommands()...)
+	return append([]process.Subcommand{process.ValidateConfig(readConfig), takeover()}, resourcemanager.Executable(flags.add, configuration).Subcommands()...)
 }
 
-// configKind is the kind of the configuration file.
-var configKind = process.ConfigKind{Format: format, Read: func(file *process.ConfigFlags) (any, []shared.Warning, error) {
+// readConfig reads the file that validate-config checks.
+func readConfig(file *process.ConfigFlags) (any, []string, error) {
 	o := options{ConfigFlags: file, anywhere: true}
 	return o.built(nil)
-}}
+}
 
 // takeover prints what the first pass would write.
 func takeover() process.Subcommand {
@@ -67,7 +66,7 @@ func (o *options) rehearse(ctx context.Context, set *pflag.FlagSet, r *process.D
 }
 
 // built is configuration, with an error for features that this executable lacks.
-func (o *options) built(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, []shared.Warning, error) {
+func (o *options) built(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, []string, error) {
 	cfg, warnings, err := o.configuration(set)
 	if err == nil {
 		err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()
@@ -91,9 +90,9 @@ func (o *options) add(flags *pflag.FlagSet) {
 }
 
 // configuration reads, defaults, overrides and validates the configuration (CFG-4).
-func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerConfiguration, []shared.Warning, error) {
+func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerConfiguration, []string, error) {
 	cfg := &config.ResourceManagerConfiguration{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: config.Kind}}
-	var warnings []shared.Warning
+	var warnings []string
 	var err error
 	switch {
 	case o.File != "":
@@ -113,7 +112,7 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 	config.SetDefaults(cfg)
 	if len(o.extraTargetNamespaces) > 0 {
 		if len(cfg.TargetClientConnection.Namespaces) == 0 {
-			warnings = append(warnings, shared.Warning{Text: "--extra-target-namespace has no effect: all namespaces are watched"})
+			warnings = append(warnings, "--extra-target-namespace has no effect: all namespaces are watched")
 		} else {
 			for _, namespace := range o.extraTargetNamespaces {
 				cfg.TargetClientConnection.AddNamespace(namespace)
@@ -127,7 +126,7 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 			found := e.Field == namespace && e.Type == field.ErrorTypeRequired
 			if found {
-				warnings = append(warnings, shared.Warning{Path: namespace, Text: namespace + " is not set: a Pod takes its own namespace, elsewhere nothing starts"})
+				warnings = append(warnings, namespace+" is not set: a Pod takes its own namespace, elsewhere nothing starts")
 			}
 			return found
 		})

@@ -34,12 +34,7 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.add(flags)
 	must.Succeed(t, flags.Parse(arguments))
-	cfg, found, err := o.configuration(flags)
-	var warnings []string
-	for _, warning := range found {
-		warnings = append(warnings, warning.Text)
-	}
-	return cfg, warnings, err
+	return o.configuration(flags)
 }
 
 // CFG-7, CT-8: an error names the path of the key and what is wrong with its value.

@@ -142,17 +142,17 @@ func (o *oldFlags) setDefaults(cfg *config.ResourceManagerConfiguration) {
 }
 
 // apply overrides the configuration with the flags that are set and returns a warning for each.
-func (o *oldFlags) apply(set *pflag.FlagSet, cfg *config.ResourceManagerConfiguration) []shared.Warning {
-	var warnings []shared.Warning
+func (o *oldFlags) apply(set *pflag.FlagSet, cfg *config.ResourceManagerConfiguration) []string {
+	var warnings []string
 	for _, old := range o.flags {
 		if !set.Changed(old.name) {
 			continue
 		}
 		if err := old.apply(cfg); err != nil {
-			warnings = append(warnings, shared.Warning{Text: err.Error()})
+			warnings = append(warnings, err.Error())
 			continue
 		}
-		warnings = append(warnings, shared.Warning{Text: fmt.Sprintf("flag --%s is deprecated: use %s", old.name, old.key)})
+		warnings = append(warnings, fmt.Sprintf("flag --%s is deprecated: use %s", old.name, old.key))
 	}
 	return warnings
 }

@@ -22,31 +22,20 @@ type Alias struct {
 	Silent bool
 }
 
-// Warning is about a key of a configuration file that has no effect, or an unexpected one.
-// +kubebuilder:object:generate=false
-type Warning struct {
-	// Path of the key; "" if the warning is about none.
-	Path string
-	// Text explains the problem, and names the key.
-	Text string
-	// Unknown is set if this version does not know the key.
-	Unknown bool
-}
-
 // ResolveAliases rewrites a decoded configuration file to the present keys. A key under both spellings with different values
 // is an error that names both; every older key is a warning.
-func ResolveAliases(file map[string]any, aliases []Alias) (warnings []Warning, errs field.ErrorList) {
+func ResolveAliases(file map[string]any, aliases []Alias) (warnings []string, errs field.ErrorList) {
 	for _, alias := range aliases {
 		value, found := cut(file, strings.Split(alias.Old, "."))
 		if !found {
 			continue
 		}
 		if alias.New == "" {
-			warnings = append(warnings, Warning{Path: alias.Old, Text: fmt.Sprintf("%s has no effect: %s", alias.Old, alias.Dropped)})
+			warnings = append(warnings, fmt.Sprintf("%s has no effect: %s", alias.Old, alias.Dropped))
 			continue
 		}
 		if !alias.Silent {
-			warnings = append(warnings, Warning{Path: alias.Old, Text: fmt.Sprintf("%s is an older name of %s", alias.Old, alias.New)})
+			warnings = append(warnings, fmt.Sprintf("%s is an older name of %s", alias.Old, alias.New))
 		}
 		if section, ok := value.(map[string]any); ok {
 			for _, key := range alias.EmptyIsUnset {

@@ -15,7 +15,7 @@ func ExampleResolveAliases() {
 	warnings, errs := v1alpha1.ResolveAliases(file, []v1alpha1.Alias{{Old: "server.https", New: "server.webhooks"}})
 	fmt.Println(file, errs)
 	for _, warning := range warnings {
-		fmt.Println(warning.Text)
+		fmt.Println(warning)
 	}
 	// Output:
 	// map[server:map[webhooks:map[port:2719]]] []

@@ -15,17 +15,6 @@ func (Alias) SwaggerDoc() map[string]string {
 	return map_Alias
 }
 
-var map_Warning = map[string]string{
-	"":        "Warning is about a key of a configuration file that has no effect, or an unexpected one.",
-	"Path":    "Path of the key; \"\" if the warning is about none.",
-	"Text":    "Text explains the problem, and names the key.",
-	"Unknown": "Unknown is set if this version does not know the key.",
-}
-
-func (Warning) SwaggerDoc() map[string]string {
-	return map_Warning
-}
-
 var map_Authentication = map[string]string{
 	"":        "Authentication configures access to metrics and debug endpoints.",
 	"enabled": "Enabled serves the metrics port with TLS, by the certificate of the webhooks, and only to tokens for which the API server of the source or garden allows the path as a nonResourceURL. Profiles, /debug/config and /debug/log-level, which sets the log level, come with it, and debug pages on the webhooks' port ask for the same. Default false.",
