@@ -458,7 +458,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 		o.SetLabels(nil)
 		o.SetFinalizers([]string{"x/y"})
 	})
-	f.Tracker.ObserveDeleted(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
+	f.observeGone(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, _ = f.run("m")
 	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
@@ -511,7 +511,7 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 		f.target.mu.Lock()
 		o := &unstructured.Unstructured{Object: f.target.objects["a"]}
 		f.target.mu.Unlock()
-		f.Tracker.ObservePresent(f.Watches.View().Observation(o))
+		f.Tracker.Observe(f.Watches.View().Observation(o))
 	}
 	edit("by hand")
 	result, err := f.run("m")
@@ -601,16 +601,16 @@ func TestOwnWritesAreNoDrift(t *testing.T) {
 		switch {
 		case method == http.MethodGet:
 		case object == nil:
-			f.Tracker.ObserveDeleted(key(name), "", version)
+			f.observeGone(key(name), "", version)
 		default:
-			f.Tracker.ObservePresent(f.Watches.View().Observation(&unstructured.Unstructured{Object: object}))
+			f.Tracker.Observe(f.Watches.View().Observation(&unstructured.Unstructured{Object: object}))
 		}
 		return 0
 	}
 	// A list before the creation did not have them.
 	f.target.on = func(method, name string) int {
 		if method == http.MethodPost {
-			f.Tracker.ObserveDeleted(key(name), "", "")
+			f.observeGone(key(name), "", "")
 		}
 		return 0
 	}
@@ -698,7 +698,7 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 			f.must(err)
 			f.target.remove("c") // Its finalizer was removed.
 			refs := f.Tracker.Progress(objects.Owner{Namespace: "n", Name: "m"}).Refs
-			f.Tracker.ObserveDeleted(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].ID, "", "9999")
+			f.observeGone(refs[slices.IndexFunc(refs, func(r objects.Ref) bool { return r.Name == "c" })].ID, "", "9999")
 			f.clock.SetTime(f.clock.Now().Add(time.Minute)) // No watch covers it here.
 			f.complete("m")
 			if got := total(t, f.Metrics.driftNoticed) - before; got != 0 || f.inventory("m") != "a" {
@@ -730,7 +730,7 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 			o := &unstructured.Unstructured{Object: f.target.objects["a"]}
 			f.target.mu.Unlock()
 			observation := f.Watches.View().Observation(o)
-			f.Tracker.ObservePresent(observation)
+			f.Tracker.Observe(observation)
 			f.Tracker.RecordDrift(observation.ID, objects.DriftNoticed, f.clock.Now())
 		}
 		_, _ = f.run("m")
@@ -792,7 +792,7 @@ func TestRestoredTargetWithoutLists(t *testing.T) {
 	f.managed("m", "a=1")
 	f.complete("m")
 	key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
-	f.Tracker.ObserveDeleted(key, "", "1000")
+	f.observeGone(key, "", "1000")
 	f.target.remove("a")
 	for range 3 {
 		f.complete("m")

@@ -101,7 +101,7 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			f.target.mu.Lock()
 			f.target.objects["a"] = live.Object
 			f.target.mu.Unlock()
-			f.Tracker.ObserveDeleted(objects.NewID(live.GroupVersionKind().GroupKind(), "n", "a"), live.GetUID(), live.GetResourceVersion())
+			f.observeGone(objects.NewID(live.GroupVersionKind().GroupKind(), "n", "a"), live.GetUID(), live.GetResourceVersion())
 			for range 3 {
 				if got := health(f); !strings.HasPrefix(got, "True") {
 					t.Errorf("MRH-4, MRB-38: it is there, and health is %s", got)

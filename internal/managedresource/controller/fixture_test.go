@@ -200,7 +200,16 @@ func (f *fixture) refuse(method, name string, code int) {
 // edited changes an object as somebody else would, and reports it as a watch does.
 func (f *fixture) edited(name string, change func(*unstructured.Unstructured)) {
 	f.target.change(name, change)
-	f.Tracker.ObservePresent(f.Watches.View().Observation(f.live(name)))
+	f.Tracker.Observe(f.Watches.View().Observation(f.live(name)))
+}
+
+// observeGone reports that an object is gone; without a resource version, as a read that was sent now does.
+func (f *fixture) observeGone(id objects.ID, uid types.UID, resourceVersion string) {
+	gone := objects.Observation{ID: id, UID: uid, ResourceVersion: resourceVersion, Gone: true}
+	if resourceVersion == "" {
+		gone.Since = f.Tracker.Get(id).Revision
+	}
+	f.Tracker.Observe(gone)
 }
 
 func setValue(value string) func(*unstructured.Unstructured) {
@@ -236,9 +245,9 @@ func (f *fixture) tellOfWrites() {
 			key.Namespace = ""
 		}
 		if object == nil {
-			f.Tracker.ObserveDeleted(key, "", version)
+			f.observeGone(key, "", version)
 		} else {
-			f.Tracker.ObservePresent(f.Watches.View().Observation(f.live(name)))
+			f.Tracker.Observe(f.Watches.View().Observation(f.live(name)))
 		}
 		return 0
 	}

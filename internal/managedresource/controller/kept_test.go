@@ -185,7 +185,7 @@ func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
 			version := fmt.Sprint(f.target.version)
 			f.target.mu.Unlock()
 			f.secret("once", "2", "a!=2", "d=1") // A run of it is due, for another object.
-			f.Tracker.ObserveDeleted(configMapKey("a"), "", version)
+			f.observeGone(configMapKey("a"), "", version)
 			if delay > 0 {
 				drain() // It is noticed, and held.
 				if _, there := f.target.value("a"); there {

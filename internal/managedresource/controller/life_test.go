@@ -34,7 +34,7 @@ func (f *fixture) goneNow(name string) {
 	f.target.version++
 	version := fmt.Sprint(f.target.version)
 	f.target.mu.Unlock()
-	f.Tracker.ObserveDeleted(configMapKey(name), "", version)
+	f.observeGone(configMapKey(name), "", version)
 }
 
 // MRL-6, MRB-3: a label that a run gave another value is taken away when no manifest has it any more, though that run was overtaken by a new
@@ -107,7 +107,7 @@ func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 			if got := f.condition("m"); !strings.Contains(got, "DeletionPending") {
 				t.Fatal(got)
 			}
-			f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a"))) // As the watch does: it is terminating.
+			f.Tracker.Observe(f.Watches.View().Observation(f.live("a"))) // As the watch does: it is terminating.
 			tc.returns(f)
 			f.complete("m")
 			f.complete("m")
@@ -192,7 +192,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 			f.target.after = nil
 			f.target.mu.Unlock()
 			if held { // The watch reports our own write before the next run.
-				f.Tracker.ObservePresent(f.Watches.View().Observation(f.live("a")))
+				f.Tracker.Observe(f.Watches.View().Observation(f.live("a")))
 			}
 			f.secret("m", "3", "a=1", "b=1")
 			f.complete("m")

@@ -214,7 +214,7 @@ func TestRetryOfAnotherObject(t *testing.T) {
 	// The watch tells now, with what is there; sweeps go on for hours.
 	live := f.live("a")
 	live.SetAPIVersion("old.example/v1")
-	f.Tracker.ObservePresent(f.Watches.View().Observation(live))
+	f.Tracker.Observe(f.Watches.View().Observation(live))
 	_, _ = f.run("m")
 	for range 6 {
 		f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))

@@ -258,7 +258,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	f.managed("m", "a!=1")
 	f.complete("m")
 	f.target.remove("a")
-	f.Tracker.ObserveDeleted(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", "")
+	f.observeGone(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", "")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a!=1", "b=1")
 	_, _ = f.run("m")

@@ -519,7 +519,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 		f.watch()
 		f.awaitCovered("m")
 		f.target.remove("a")
-		f.Tracker.ObserveDeleted(configMapKey("a"), "", f.target.versionOf("b")+"0")
+		f.observeGone(configMapKey("a"), "", f.target.versionOf("b")+"0")
 		f.complete("m")
 		if f.inventory("m") != "b more0 more1 more2" {
 			t.Errorf("the inventory is %s", f.inventory("m"))

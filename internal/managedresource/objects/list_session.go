@@ -57,8 +57,8 @@ func (x *ListSession) At(resourceVersion string) {
 	})
 }
 
-// ObservePresent reports an object of the list, and returns the object as it is on record then.
-func (x *ListSession) ObservePresent(s Observation) Object {
+// Observe reports an object of the list, and returns the object as it is on record then.
+func (x *ListSession) Observe(s Observation) Object {
 	l := x.tracker
 	l.updateObject(s.ID, func(r *record, notify *notices) {
 		if r.authoritativeFor(x.inScope) || x.cannotProveAbsence(r) {

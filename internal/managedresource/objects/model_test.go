@@ -148,7 +148,7 @@ func TestModel(t *testing.T) {
 			since = fmt.Sprint(w.version)
 			x.At(since)
 			if w.object != nil {
-				x.ObservePresent(w.object.sighting(digests))
+				x.Observe(w.object.sighting(digests))
 			}
 			x.End()
 			w.history = nil
@@ -168,9 +168,9 @@ func TestModel(t *testing.T) {
 			w.history = w.history[1:]
 			since = fmt.Sprint(next.object.version)
 			if next.gone {
-				r.ObserveDeleted(cm.ID, types.UID(next.object.uid), since)
+				r.observeGone(cm.ID, types.UID(next.object.uid), since)
 			} else {
-				r.ObservePresent(next.object.sighting(digests))
+				r.Observe(next.object.sighting(digests))
 			}
 		}
 		// honest holds that what is called verified is what was last told: nothing that was delivered contradicts it.

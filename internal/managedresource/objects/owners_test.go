@@ -178,9 +178,9 @@ func (m *ownersModel) deliver() {
 	x := m.events[0]
 	m.events = m.events[1:]
 	if x.there {
-		m.r.ObservePresent(x.s)
+		m.r.Observe(x.s)
 	} else {
-		m.r.ObserveDeleted(cm.ID, x.s.UID, x.s.ResourceVersion)
+		m.r.observeGone(cm.ID, x.s.UID, x.s.ResourceVersion)
 	}
 }
 

@@ -131,7 +131,7 @@ func TestModelOfScopes(t *testing.T) {
 			s.listing.At(s.since)
 			s.queue, s.listed = nil, true
 			if sees(s, o) {
-				s.listing.ObservePresent(o.sighting(cm))
+				s.listing.Observe(o.sighting(cm))
 			}
 		}
 		end := func(s *scopeWatch) {
@@ -143,9 +143,9 @@ func TestModelOfScopes(t *testing.T) {
 			s.queue = s.queue[1:]
 			s.since = fmt.Sprint(e.o.version)
 			if e.gone {
-				r.ObserveDeleted(cm.ID, types.UID(e.o.uid), s.since)
+				r.observeGone(cm.ID, types.UID(e.o.uid), s.since)
 			} else {
-				r.ObservePresent(e.o.sighting(cm))
+				r.Observe(e.o.sighting(cm))
 			}
 		}
 		look := func(owner Owner) {
@@ -164,7 +164,7 @@ func TestModelOfScopes(t *testing.T) {
 				r.Written(cm.ID)
 				return
 			}
-			r.ObservePresent(s)
+			r.Observe(s)
 		}
 		pickS := rapid.SampledFrom(scopes)
 		pickO := rapid.SampledFrom([]Owner{mr1, mr2})
@@ -279,7 +279,7 @@ func TestModelOfScopes(t *testing.T) {
 					t.Skip("nothing is missing")
 				}
 				if !o.there {
-					r.ObserveNotFound(cm.ID, f)
+					r.Observe(Observation{ID: cm.ID, Since: f.Revision, Gone: true})
 					return
 				}
 				answers = append(answers, scopeAnswer{o: o, since: f.Revision})
@@ -301,7 +301,7 @@ func TestUnlabelledIsNoRestore(t *testing.T) {
 	r.Track(mr2, []Ref{once})
 	y := r.StartListSession(cm.GroupKind(), "", func(ref Ref) bool { return ref.Unlabelled })
 	y.At("120")
-	y.ObservePresent(sighting(once, "u", "50", 0))
+	y.Observe(sighting(once, "u", "50", 0))
 	y.End()
 	if got := r.Get(cm.ID); proof != "" || !got.Present || got.ResourceVersion != "50" {
 		t.Errorf("taken for a restore: %q, on record as %+v", proof, got)
@@ -333,7 +333,7 @@ func TestTrackedWhileItIsListed(t *testing.T) {
 	r := newRecorder(nil)
 	x := r.StartListSession(cm.GroupKind(), "", everything)
 	x.At("100")
-	x.ObservePresent(sighting(cm, "u", "50", 0))
+	x.Observe(sighting(cm, "u", "50", 0))
 	r.Track(mr1, []Ref{cm})
 	x.End()
 	if got := r.Get(cm.ID); got.Known {

@@ -6,6 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// observeGone reports that an object is gone; without a resource version, as a read that was sent now does.
+func (l *Tracker) observeGone(id ID, uid types.UID, resourceVersion string) {
+	gone := Observation{ID: id, UID: uid, ResourceVersion: resourceVersion, Gone: true}
+	if resourceVersion == "" {
+		gone.Since = l.Get(id).Revision
+	}
+	l.Observe(gone)
+}
+
 func (l *Tracker) inSync(id ID, desired uint64) bool {
 	o := l.Get(id)
 	return o.InSync && o.Desired == desired

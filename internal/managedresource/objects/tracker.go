@@ -32,6 +32,9 @@ type Observation struct {
 	// RetryPartial is the time to write the object once more, if the API server is known to have kept only a part of
 	// the write; else zero. Only MarkInSync needs it.
 	RetryPartial time.Time
+	// Gone is true if the object does not exist; UID is empty then, or the UID of the deleted object. Without a resource
+	// version it is the answer to a read, which does not show when it was true: any report after Since counts more.
+	Gone bool
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
 	// Hold is a digest of the annotations that exempt the object from repair; zero if there are none.
@@ -273,9 +276,16 @@ func (l *Tracker) keptLocked(r *record, o *ownerRecord, s Observation, notify *n
 	}
 }
 
-// ObservePresent reports an object that a watch, or a read without a comparison, found.
-func (l *Tracker) ObservePresent(s Observation) {
-	l.updateObject(s.ID, func(r *record, notify *notices) { l.seenLocked(r, s, notify) })
+// Observe reports an object that a watch, or a read without a comparison, found or did not find.
+func (l *Tracker) Observe(s Observation) {
+	l.updateObject(s.ID, func(r *record, notify *notices) {
+		switch {
+		case !s.Gone:
+			l.seenLocked(r, s, notify)
+		case s.ResourceVersion != "" || r.is(s.Since):
+			l.goneLocked(r, s.UID, s.ResourceVersion, notify)
+		}
+	})
 }
 
 // seenLocked takes an observation without a comparison. Each of its conditions reads the record before the next line
@@ -310,18 +320,13 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	}
 }
 
-// ObserveDeleted reports that an object is gone as of a resource version; later observations count more. Without a
-// resource version only the object with the UID is meant.
-func (l *Tracker) ObserveDeleted(key ID, uid types.UID, resourceVersion string) {
-	l.updateObject(key, func(r *record, notify *notices) { l.goneLocked(r, uid, resourceVersion, notify) })
-}
-
 // unlistedLocked is goneLocked for an object that a complete list by label of a resource version does not have.
 func (l *Tracker) unlistedLocked(r *record, resourceVersion string, notify *notices) {
 	l.goneLocked(r, "", resourceVersion, notify)
 	r.missingFromList = r.missingFromList || r.state == missing && r.resourceVersion == resourceVersion
 }
 
+// goneLocked takes the report that an object is gone as of a resource version; later observations count more.
 func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, notify *notices) {
 	if newer(r.resourceVersion, resourceVersion) ||
 		(uid != "" && r.uid != "" && r.uid != uid && !newer(resourceVersion, r.resourceVersion)) {
@@ -341,16 +346,6 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, n
 		r.changedLocked(notify)
 	}
 	notify.judge(r)
-}
-
-// ObserveNotFound reports that a read found nothing. before is the answer of Get from before the read: any report
-// since then counts more, as the answer of a read does not show when it was true.
-func (l *Tracker) ObserveNotFound(key ID, before Object) {
-	l.updateObject(key, func(r *record, notify *notices) {
-		if r.uid == before.UID && r.resourceVersion == before.ResourceVersion && (r.state == present) == before.Present {
-			l.goneLocked(r, "", "", notify)
-		}
-	})
 }
 
 // MarkOutOfSync marks an object to be checked, for example when an autoscaler came or went. A run that has begun

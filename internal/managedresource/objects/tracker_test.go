@@ -60,7 +60,7 @@ func (r *recorder) list(objects []Observation, version string) {
 	x := r.StartListSession(cm.GroupKind(), "", everything)
 	x.At(version)
 	for _, s := range objects {
-		x.ObservePresent(s)
+		x.Observe(s)
 	}
 	x.End()
 }
@@ -75,44 +75,44 @@ func TestDrift(t *testing.T) {
 		want string
 	}{
 		"own write, event first": {func(r *recorder) {
-			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.Observe(sighting(cm, "u", "5", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[]"},
 		"own write, event later": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.Observe(sighting(cm, "u", "5", 0))
 		}, "[]"},
 		"an older event": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "4", 0))
+			r.Observe(sighting(cm, "u", "4", 0))
 		}, "[]"},
 		"somebody's change": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 		}, "[ns/one]"},
 		"a change of the status only": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 9))
-			r.ObservePresent(sighting(cm, "u", "6", 9))
+			r.Observe(sighting(cm, "u", "6", 9))
 		}, "[]"},
 		"somebody's change during ours": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "7", 0))
+			r.Observe(sighting(cm, "u", "7", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/one]"},
-		"a deletion":                     {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.ID, "u", "6") }, "[ns/one]"},
-		"a deletion before our creation": {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.ID, "", "4") }, "[]"},
-		"a deletion of the predecessor":  {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.ObserveDeleted(cm.ID, "old", "4") }, "[]"},
+		"a deletion":                     {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "u", "6") }, "[ns/one]"},
+		"a deletion before our creation": {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "", "4") }, "[]"},
+		"a deletion of the predecessor":  {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "old", "4") }, "[]"},
 		"re-creation by somebody": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "other", "6", 0))
+			r.Observe(sighting(cm, "other", "6", 0))
 		}, "[ns/one]"},
 		"not on record": {func(r *recorder) {
-			r.ObservePresent(sighting(deploy, "u", "6", 0))
-			r.ObserveDeleted(deploy.ID, "", "")
+			r.Observe(sighting(deploy, "u", "6", 0))
+			r.observeGone(deploy.ID, "", "")
 		}, "[]"},
 		"never verified": {func(r *recorder) {
-			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.ObservePresent(sighting(cm, "u", "7", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "7", 0))
 		}, "[ns/one]"},
 		"not in a complete list": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
@@ -132,30 +132,30 @@ func TestDrift(t *testing.T) {
 		}, "[]"},
 		"a deletion after ours was written": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.ObserveDeleted(cm.ID, "u", "8")
+			r.Observe(sighting(cm, "u", "6", 0))
+			r.observeGone(cm.ID, "u", "8")
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one ns/one]"},
 		"a replacement after ours was written": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveDeleted(cm.ID, "u", "8")
-			r.ObservePresent(sighting(cm, "other", "9", 0))
+			r.observeGone(cm.ID, "u", "8")
+			r.Observe(sighting(cm, "other", "9", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
 		"a deletion during the first look": {func(r *recorder) {
-			r.ObservePresent(sighting(cm, "u", "5", 0))
-			r.ObserveDeleted(cm.ID, "u", "6")
+			r.Observe(sighting(cm, "u", "5", 0))
+			r.observeGone(cm.ID, "u", "6")
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
 		"a change during the first look": {func(r *recorder) {
-			r.ObservePresent(sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "5", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
 		"a late event after a deletion": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveDeleted(cm.ID, "u", "8")
-			r.ObservePresent(sighting(cm, "u", "7", 0))
+			r.observeGone(cm.ID, "u", "8")
+			r.Observe(sighting(cm, "u", "7", 0))
 			if r.Get(cm.ID).Present {
 				r.drift = nil
 			}
@@ -163,11 +163,11 @@ func TestDrift(t *testing.T) {
 		"a late answer that it was not there": {func(r *recorder) {
 			before := r.Get(cm.ID)
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveNotFound(cm.ID, before)
+			r.Observe(Observation{ID: cm.ID, Since: before.Revision, Gone: true})
 		}, "[]"},
 		"an answer that it is not there": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			r.ObserveNotFound(cm.ID, r.Get(cm.ID))
+			r.observeGone(cm.ID, "", "")
 		}, "[ns/one]"},
 		"turned back before the list began": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
@@ -183,35 +183,35 @@ func TestDrift(t *testing.T) {
 		}, "[ns/one]"},
 		"versions that can't be ordered": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "a", 0))
-			r.ObservePresent(sighting(cm, "u", "c", 0))
+			r.Observe(sighting(cm, "u", "c", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "b", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "b", 0))
 		}, "[ns/one ns/one]"},
 		"our creation, after a list without it, event first": {func(r *recorder) {
 			r.list(nil, "4")
 			r.Writing(cm.ID, 1)
-			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.Observe(sighting(cm, "u", "5", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Written(cm.ID)
 		}, "[]"},
 		"our update, event first": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 		}, "[]"},
 		"our update without an answer": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 		}, "[ns/one]"},
 		"somebody's change after our update, before its answer": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
-			r.ObservePresent(sighting(cm, "u", "6", 0))
-			r.ObservePresent(sighting(cm, "u", "7", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "7", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 		}, "[ns/one]"},
@@ -219,7 +219,7 @@ func TestDrift(t *testing.T) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
 			r.Writing(cm.ID, 1)
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 			if len(r.drift) > 0 {
 				panic("told before the end of the second")
@@ -229,20 +229,20 @@ func TestDrift(t *testing.T) {
 		"MRB-16 both of two are notified": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, []Ref{cm})
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/two]"},
 		"MRB-16 one that found it kept is notified of the next change": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkKept(mr1, sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr2, sighting(cm, "u", "7", 0))
-			r.ObservePresent(sighting(cm, "u", "8", 0))
+			r.Observe(sighting(cm, "u", "8", 0))
 		}, "[ns/two ns/one ns/two ns/one]"},
 		"MRB-16 a verified object is nobody's work": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
-			r.ObservePresent(sighting(cm, "u", "5", 0))
-			r.ObservePresent(sighting(cm, "u", "6", 0))
+			r.Observe(sighting(cm, "u", "5", 0))
+			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr2, sighting(cm, "u", "6", 0))
 			r.MarkKept(mr1, sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/two]"},
@@ -258,7 +258,7 @@ func TestDrift(t *testing.T) {
 		}, "[]"},
 		"MRB-16 one that found it kept is notified when the writer, which never verified it, leaves": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
-			r.ObservePresent(sighting(cm, "u", "5", 0))
+			r.Observe(sighting(cm, "u", "5", 0))
 			r.MarkKept(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, nil)
 		}, "[ns/one]"},
@@ -266,7 +266,7 @@ func TestDrift(t *testing.T) {
 			r.Track(mr2, []Ref{cm})
 			created := sighting(cm, "u", "5", 0)
 			created.CreateOnly = true
-			r.ObserveDeleted(cm.ID, "", "4")
+			r.observeGone(cm.ID, "", "4")
 			r.MarkInSync(mr1, created)
 			if len(r.Progress(mr1).OutOfSync) > 0 || len(r.Progress(mr2).OutOfSync) != 1 {
 				panic("the other one need not check it")
@@ -291,7 +291,7 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 	if !r.inSync(cm.ID, 3) || r.inSync(cm.ID, 4) {
 		t.Error("verified against one desired state only")
 	}
-	r.ObservePresent(sighting(cm, "u", "6", 0))
+	r.Observe(sighting(cm, "u", "6", 0))
 	if len(r.Progress(mr1).OutOfSync) != 1 || r.inSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
 		t.Errorf("dirty: %v", r.Progress(mr1).OutOfSync)
 	}
@@ -311,7 +311,7 @@ func TestVerdicts(t *testing.T) {
 	see := func(rv, unhealthy string) {
 		s := sighting(deploy, "d", rv, 7)
 		s.Verdict = &healthcheck.Verdict{Unhealthy: unhealthy}
-		r.ObservePresent(s)
+		r.Observe(s)
 	}
 	see("1", "not yet")
 	see("2", "not yet")
@@ -320,7 +320,7 @@ func TestVerdicts(t *testing.T) {
 	if len(r.verdicts) != 2 {
 		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.verdicts)
 	}
-	r.ObserveDeleted(deploy.ID, "d", "5")
+	r.observeGone(deploy.ID, "d", "5")
 	if got := r.Get(deploy.ID); got.Present || !got.Known || len(r.verdicts) != 3 {
 		t.Errorf("got %+v", got)
 	}
@@ -381,7 +381,7 @@ func TestEndState(t *testing.T) {
 				write++
 				continue
 			}
-			r.ObservePresent(sighting(cm, "u", fmt.Sprint(watch), 0))
+			r.Observe(sighting(cm, "u", fmt.Sprint(watch), 0))
 			watch++
 		}
 		if dirty := len(r.Progress(mr1).OutOfSync) > 0; dirty == own[last] {
@@ -399,8 +399,8 @@ func TestConcurrentUse(*testing.T) {
 				owner := []Owner{mr1, mr2}[(worker+i)%2]
 				r.Track(owner, []Ref{cm, deploy})
 				r.MarkInSync(owner, sighting(cm, "u", fmt.Sprint(i), 0))
-				r.ObservePresent(sighting(deploy, "d", fmt.Sprint(i), 0))
-				r.ObserveDeleted(cm.ID, "", "")
+				r.Observe(sighting(deploy, "d", fmt.Sprint(i), 0))
+				r.observeGone(cm.ID, "", "")
 				_ = r.Progress(owner).OutOfSync
 				_ = r.Get(cm.ID)
 				r.Track(owner, nil)
@@ -415,7 +415,7 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	young, ready := sighting(deploy, "u", "5", 7), sighting(deploy, "u", "6", 7)
 	young.Verdict, ready.Verdict = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
-	r.ObservePresent(ready)
+	r.Observe(ready)
 	r.MarkInSync(mr1, young)
 	if got := r.GetIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.inSync(deploy.ID, 0) {
 		t.Errorf("got %+v", got)
@@ -446,9 +446,9 @@ func TestPartlyKept(t *testing.T) {
 		"while it is written":       {func(r *recorder) { r.Writing(cm.ID, 7); r.Sweep(at); r.Written(cm.ID) }, false, false},
 		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.ID, 7); r.RetryKind(cm.GroupKind()); r.Written(cm.ID) }, true, true},
 		"kept since":                {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "6", 1)); r.Sweep(at) }, false, false},
-		"changed by others, before": {func(r *recorder) { r.ObservePresent(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind()) }, false, true},
-		"changed by others, since":  {func(r *recorder) { r.Sweep(at); r.ObservePresent(sighting(cm, "u", "6", 2)) }, false, true},
-		"deleted by others, since":  {func(r *recorder) { r.Sweep(at); r.ObserveDeleted(cm.ID, "u", "6") }, false, true},
+		"changed by others, before": {func(r *recorder) { r.Observe(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind()) }, false, true},
+		"changed by others, since":  {func(r *recorder) { r.Sweep(at); r.Observe(sighting(cm, "u", "6", 2)) }, false, true},
+		"deleted by others, since":  {func(r *recorder) { r.Sweep(at); r.observeGone(cm.ID, "u", "6") }, false, true},
 		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.Sweep(at); r.RetryKind(cm.GroupKind()) }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -503,14 +503,14 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	created := func(uid types.UID, version string) Observation {
 		return Observation{ID: cm.ID, UID: uid, ResourceVersion: version}
 	}
-	r.ObservePresent(created("1", "4"))
+	r.Observe(created("1", "4"))
 	r.TakenOver(Owner{}, cm.ID, "1")
-	r.ObservePresent(created("1", "5"))
+	r.Observe(created("1", "5"))
 	r.Created(mr1, created("1", "4"))
 	if r.isOurs(cm.ID, "1") {
 		t.Error("what was given up is ours")
 	}
-	r.ObserveDeleted(cm.ID, "1", "6")
+	r.observeGone(cm.ID, "1", "6")
 	r.Created(mr1, created("2", "7"))
 	r.MarkInSync(mr1, created("2", "7"))
 	r.Created(mr1, created("1", "4"))
@@ -537,10 +537,10 @@ func TestWritingTellsOfDrift(t *testing.T) {
 		"nothing is known":              {func(*recorder) {}, false},
 		"a list did not have it":        {func(r *recorder) { r.list(nil, "4") }, false},
 		"verified":                      {func(r *recorder) { r.MarkInSync(mr1, verified(1)) }, true},
-		"changed since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.ObservePresent(sighting(cm, "u", "6", 0)) }, true},
-		"deleted since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.ObserveDeleted(cm.ID, "u", "6") }, true},
+		"changed since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.Observe(sighting(cm, "u", "6", 0)) }, true},
+		"deleted since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.observeGone(cm.ID, "u", "6") }, true},
 		"verified, with another state":  {func(r *recorder) { r.MarkInSync(mr1, verified(2)) }, false},
-		"changed, with another desired": {func(r *recorder) { r.MarkInSync(mr1, verified(2)); r.ObservePresent(sighting(cm, "u", "6", 0)) }, false},
+		"changed, with another desired": {func(r *recorder) { r.MarkInSync(mr1, verified(2)); r.Observe(sighting(cm, "u", "6", 0)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -595,7 +595,7 @@ func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
 	for version, behind := range map[string]bool{"5": false, "6": true, "7": true} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-		r.ObserveDeleted(cm.ID, "u", "6")
+		r.observeGone(cm.ID, "u", "6")
 		x := r.StartListSession(cm.GroupKind(), "6", everything)
 		x.At("7")
 		missing, _ := x.Compare(sighting(cm, "u", version, 0))
@@ -626,8 +626,8 @@ func TestPropertyDoubtHasSomebody(t *testing.T) {
 					r.Track(one, nil)
 				}
 			},
-			"it is seen": func(t *rapid.T) { r.ObservePresent(next(t)) },
-			"it is gone": func(*rapid.T) { version++; r.ObserveDeleted(cm.ID, "u", fmt.Sprint(version)) },
+			"it is seen": func(t *rapid.T) { r.Observe(next(t)) },
+			"it is gone": func(*rapid.T) { version++; r.observeGone(cm.ID, "u", fmt.Sprint(version)) },
 			"it is verified": func(t *rapid.T) {
 				if one := owner.Draw(t, "owner"); len(r.Progress(one).Refs) > 0 {
 					r.MarkInSync(one, next(t))
@@ -644,7 +644,7 @@ func TestPropertyDoubtHasSomebody(t *testing.T) {
 			r.drift = nil
 			for range 2 { // Nobody has looked before the first.
 				version++
-				r.ObservePresent(sighting(cm, "u", fmt.Sprint(version), 0))
+				r.Observe(sighting(cm, "u", fmt.Sprint(version), 0))
 			}
 			if len(r.drift) == 0 {
 				t.Fatal("nobody is told of a change")
@@ -664,7 +664,7 @@ func TestSizeOfRecord(t *testing.T) {
 func TestTracker_PanicUnderLock(t *testing.T) {
 	l := New()
 	l.Track(mr1, []Ref{cm})
-	l.ObservePresent(Observation{ID: cm.ID, UID: "u", ResourceVersion: "1"})
+	l.Observe(Observation{ID: cm.ID, UID: "u", ResourceVersion: "1"})
 	func() {
 		defer func() {
 			if recover() == nil {

@@ -290,7 +290,7 @@ func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	}
 	switch {
 	case isNotFound(err) && Gone(err):
-		a.tracker.ObserveNotFound(key, recorded)
+		a.tracker.Observe(objects.Observation{ID: key, Since: recorded.Revision, Gone: true})
 		return objects.Object{Known: true, OutOfSync: a.tracker.Get(key).OutOfSync}, nil, nil
 	case Gone(err):
 		return objects.Object{Known: true}, err, nil
@@ -299,7 +299,7 @@ func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	}
 	observation := a.watches.view.Observation(object)
 	observation.Since = recorded.Revision
-	a.tracker.ObservePresent(observation)
+	a.tracker.Observe(observation)
 	found := objects.Object{Known: true, Present: true, UID: observation.UID}
 	if observation.Verdict != nil {
 		found.Verdict = *observation.Verdict

@@ -64,7 +64,7 @@ func TestFewMissingObjectsAreConfirmed(t *testing.T) {
 	eventually(t, "all are known", func() bool { return w.Covered(refs[0]) && l.Progress(owner).AllKnown })
 	for _, ref := range refs {
 		verify(l, owner, ref)
-		l.ObserveDeleted(ref.ID, "", "1000000")
+		l.Observe(objects.Observation{ID: ref.ID, ResourceVersion: "1000000", Gone: true})
 	}
 	s.mu.Lock()
 	clear(s.kinds[configMaps].objects)

@@ -47,7 +47,7 @@ func (s *sink) Update(object any) error {
 	}
 	observation, err := s.observation(object)
 	if err == nil {
-		s.watches.tracker.ObservePresent(observation)
+		s.watches.tracker.Observe(observation)
 	}
 	return err
 }
@@ -85,8 +85,9 @@ func (s *sink) Delete(object any) error {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
 		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
-	s.watches.tracker.ObserveDeleted(observationOf(s.scope.gvk, accessor).ID, accessor.GetUID(),
-		accessor.GetResourceVersion())
+	gone := observationOf(s.scope.gvk, accessor)
+	gone.Gone = true
+	s.watches.tracker.Observe(gone)
 	return nil
 }
 
@@ -170,7 +171,7 @@ func (l *scopeList) each(object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	recorded := l.session.ObservePresent(observation)
+	recorded := l.session.Observe(observation)
 	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && recorded.Tracked && !recorded.InSync {
 		l.watches.live.hold(l.scope, u, recorded.Revision.Asked())
 	}
