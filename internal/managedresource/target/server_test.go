@@ -43,8 +43,8 @@ type server struct {
 	selective bool
 	// compacted is the version before which watches can't begin.
 	compacted int
-	// restarts ends the watches that began before.
-	restarts int
+	// restarts ends the watches that began before; open are those that last.
+	restarts, open int
 	// before is the state of ConfigMaps at the begin of the latest gap, and so many lists are still answered with it.
 	before      map[string]map[string]any
 	beforeAt    int
@@ -164,6 +164,16 @@ func withVersion(object map[string]any, version int) map[string]any {
 	_ = json.Unmarshal(content, &copied)
 	copied["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(version)
 	return copied
+}
+
+// awaitWatches returns when so many watches are open. Between its list and its watch, a client cannot notice a restore.
+func (s *server) awaitWatches(t testing.TB, want int) {
+	t.Helper()
+	eventually(t, "watched", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.open == want
+	})
 }
 
 // restore turns the versions back, forgets what was later, and ends all watches.
@@ -344,6 +354,8 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, gvk schema.GroupV
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.open++
+	defer func() { s.open-- }()
 	// A watch from a version that is still to come is accepted, and reports nothing until then, as a real API server does.
 	for began := s.restarts; r.Context().Err() == nil && s.kinds[gvk] != nil && !s.refused["watch"] && s.restarts == began; {
 		if from < s.compacted {

@@ -73,6 +73,7 @@ func TestRestore(t *testing.T) {
 	for _, ref := range []objects.Ref{stays, goes} {
 		l.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: l.Get(ref.ID).UID, ResourceVersion: l.Get(ref.ID).ResourceVersion})
 	}
+	s.awaitWatches(t, 1)
 	s.mu.Lock()
 	delete(s.kinds[configMaps].objects, "n/goes")
 	s.kinds[configMaps].objects["n/stays"] = withVersion(s.kinds[configMaps].objects["n/stays"], before)
