@@ -201,10 +201,10 @@ func TestRestored(t *testing.T) {
 		after    func(*etcdServer) // what is lost
 		restored func(*etcdServer) // what happens before watches are resumed
 	}{
-		"CT-G-24/etcd is behind":                     {func(s *etcdServer) { s.write("shoots", "a", "new"); s.do("DELETED", "shoots/b") }, func(*etcdServer) {}},
-		"CT-G-24/etcd has passed, an older object":   {func(s *etcdServer) { s.write("shoots", "b", "a") }, func(s *etcdServer) { s.write("seeds", "x", "y", "z") }},
-		"CT-G-24/etcd has passed, a deleted object":  {func(s *etcdServer) { s.do("DELETED", "shoots/b") }, func(s *etcdServer) { s.write("seeds", "x", "y", "z") }},
-		"CT-G-24/behind, and the object was changed": {func(s *etcdServer) { s.write("shoots", "b", "b", "b") }, func(s *etcdServer) { s.write("shoots", "b") }},
+		"GR-7/etcd is behind":                     {func(s *etcdServer) { s.write("shoots", "a", "new"); s.do("DELETED", "shoots/b") }, func(*etcdServer) {}},
+		"GR-7/etcd has passed, an older object":   {func(s *etcdServer) { s.write("shoots", "b", "a") }, func(s *etcdServer) { s.write("seeds", "x", "y", "z") }},
+		"GR-7/etcd has passed, a deleted object":  {func(s *etcdServer) { s.do("DELETED", "shoots/b") }, func(s *etcdServer) { s.write("seeds", "x", "y", "z") }},
+		"GR-7/behind, and the object was changed": {func(s *etcdServer) { s.write("shoots", "b", "b", "b") }, func(s *etcdServer) { s.write("shoots", "b") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEtcd()
@@ -246,10 +246,10 @@ func TestRestoredTogether(t *testing.T) {
 	all[0].taking.Unlock()
 	end(errSilent) // The stream of Shoots alone is opened anew.
 	for resource, w := range worlds {
-		eventually(t, "CT-G-24: the restore is not noticed for "+resource, func() bool { return w.String() == s.there(resource) })
+		eventually(t, "GR-7: the restore is not noticed for "+resource, func() bool { return w.String() == s.there(resource) })
 	}
 	if got := s.listed("seeds"); got == before {
-		t.Error("CT-G-24: Seeds are not listed")
+		t.Error("GR-7: Seeds are not listed")
 	}
 }
 
@@ -268,7 +268,7 @@ func TestNoRestore(t *testing.T) {
 		eventually(t, "the watch is not resumed", func() bool { return worlds["shoots"].String() == s.there("shoots") })
 	}
 	if got := s.listed("shoots"); got != before {
-		t.Errorf("CT-G-24: everything was listed %d times more", got-before)
+		t.Errorf("GR-7: everything was listed %d times more", got-before)
 	}
 }
 
@@ -281,8 +281,8 @@ func TestUnchanged(t *testing.T) {
 	}{
 		"as far as it was":         {200, `{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a","resourceVersion":"8"}}]}`, func(err error) bool { return err == nil }},
 		"the object is gone":       {200, `{"metadata":{"resourceVersion":"10"},"items":[]}`, func(err error) bool { return err == nil }},
-		"CT-G-24/not as far":       {200, `{"metadata":{"resourceVersion":"8"},"items":[]}`, apierrors.IsResourceExpired},
-		"CT-G-24/an older object":  {200, `{"metadata":{"resourceVersion":"99"},"items":[{"metadata":{"name":"a","resourceVersion":"7"}}]}`, apierrors.IsResourceExpired},
+		"GR-7/not as far":          {200, `{"metadata":{"resourceVersion":"8"},"items":[]}`, apierrors.IsResourceExpired},
+		"GR-7/an older object":     {200, `{"metadata":{"resourceVersion":"99"},"items":[{"metadata":{"name":"a","resourceVersion":"7"}}]}`, apierrors.IsResourceExpired},
 		"versions are no numbers":  {200, `{"metadata":{"resourceVersion":"x"},"items":[{"metadata":{"name":"a","resourceVersion":"y"}}]}`, func(err error) bool { return err == nil }},
 		"it cannot tell now":       {500, `{}`, apierrors.IsTooManyRequests},
 		"it refuses":               {403, `{"kind":"Status","apiVersion":"v1","reason":"Forbidden","code":403}`, apierrors.IsForbidden},

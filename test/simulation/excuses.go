@@ -66,7 +66,7 @@ type ask struct {
 	key     fake.Key
 }
 
-// asksForRevision reports whether a request asks for the present revision only, as one does before a watch is resumed (CT-G-24).
+// asksForRevision reports whether a request asks for the present revision only, as one does before a watch is resumed (GR-7).
 func asksForRevision(r *fake.Request) bool {
 	return r.Verb == "list" && r.Query.Get("limit") == "1"
 }

@@ -117,12 +117,12 @@ func TestProtobufProperty(t *testing.T) {
 		must.Succeed(t, protodecode.ShapeOf(reflect.TypeOf(fromProtobuf).Elem(), w.Message).Decode(message, fromProtobuf))
 		reflect.ValueOf(fromJSON).Elem().FieldByName("TypeMeta").SetZero() // A list of JSON has none either.
 		if diff := cmp.Diff(fromJSON, fromProtobuf); diff != "" {
-			t.Errorf("CT-G-25: %s (-JSON +Protocol Buffers)\n%s", raw, diff)
+			t.Errorf("GR-8: %s (-JSON +Protocol Buffers)\n%s", raw, diff)
 		}
 		owner, edges, keep := w.Contribute(fromJSON, state.Facts())
 		owner2, edges2, keep2 := w.Contribute(fromProtobuf, state.Facts())
 		if owner != owner2 || keep != keep2 || !slices.Equal(edges, edges2) {
-			t.Errorf("CT-G-25: JSON contributes %v, Protocol Buffers %v", edges, edges2)
+			t.Errorf("GR-8: JSON contributes %v, Protocol Buffers %v", edges, edges2)
 		}
 	})
 }
@@ -201,7 +201,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("the graph has %d vertices and %d edges only", vertices, edges)
 	}
 	if diff := cmp.Diff(lines(one), lines(other)); diff != "" {
-		t.Errorf("CT-G-25: (-JSON +Protocol Buffers)\n%s", diff)
+		t.Errorf("GR-8: (-JSON +Protocol Buffers)\n%s", diff)
 	}
 }
 

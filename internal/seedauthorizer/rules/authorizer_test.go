@@ -52,7 +52,7 @@ var rulesOf = map[string]string{
 	"CT-SA-20": "SR-7g, SP-1", "CT-SA-21": "SR-25g, SP-7", "CT-SA-22": "SR-16g, SR-16e", "CT-SA-23": "SR-4g, SR-4e", "CT-SA-24": "SR-7e, SR-25e", "D-5": "SP-3b", "SP-11": "T3-5",
 }
 
-// TestSeedRules_DecideTheirCases are the cases of 13.3, line by line, in the notation below.
+// TestSeedRules_DecideTheirCases decides the cases, line by line, in the notation below.
 func TestSeedRules_DecideTheirCases(t *testing.T) {
 	for _, line := range strings.Split(cases, "\n") {
 		line = strings.TrimSpace(line)

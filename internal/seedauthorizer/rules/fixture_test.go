@@ -21,7 +21,7 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// The clients of section 13.
+// Clients: a gardenlet, and an extension of its seed.
 var (
 	gardenlet = &user.DefaultInfo{Name: "gardener.cloud:system:seed:seed", Groups: []string{"gardener.cloud:system:seeds"}}
 	extension = &user.DefaultInfo{Name: "system:serviceaccount:seed-seed:extension-provider-local", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:seed-seed"}}

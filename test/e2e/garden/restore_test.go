@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// TestRestored is CT-G-24: what a restore of etcd took or brought back counts without a restart.
+// TestRestored is GR-7: what a restore of etcd took or brought back counts without a restart.
 func TestRestored(t *testing.T) {
 	a, b, ns := landscape(t, "restored")
 	asked := func(seed, resource, name string) string {
@@ -27,7 +27,7 @@ func TestRestored(t *testing.T) {
 			for question, allowed := range want {
 				seed, name, _ := strings.Cut(question, " ")
 				if answer := asked(seed, "secrets", name); strings.Contains(answer, `"allowed":true`) != allowed {
-					return fmt.Errorf("CT-G-24: %s: want allowed %v, got %s", question, allowed, answer)
+					return fmt.Errorf("GR-7: %s: want allowed %v, got %s", question, allowed, answer)
 				}
 			}
 			return nil
@@ -56,7 +56,7 @@ func TestRestored(t *testing.T) {
 		t.Errorf("after the restore: %v", err)
 	}
 	if output := suite.Process.Output(); !strings.Contains(output, "Resource versions were turned back") {
-		t.Error("CT-G-24: the log does not say so")
+		t.Error("GR-7: the log does not say so")
 	}
 	// Other kinds may still wait to be listed, which the next tests would take for lost objects.
 	suite.Process.Kill()

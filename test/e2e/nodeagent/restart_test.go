@@ -17,7 +17,7 @@ import (
 )
 
 // TestAPIServerRestarts: what was deleted after a restart of the API server is missed, whether streams begin with all objects or lists in
-// pages do, and within a minute also a Node that a restore of etcd removed (CT-NA-15). Only a deletion shows it: what has come is read live.
+// pages do, and within a minute also a Node that a restore of etcd removed (NA-14). Only a deletion shows it: what has come is read live.
 func TestAPIServerRestarts(t *testing.T) {
 	of, err := harness.StartAgents(t.Context(), harness.AgentOptions{Name: "restart", Dir: filepath.Join(workDir, "restart"), ReviewVersion: "v1"}, "")
 	must.Succeed(t, err)
@@ -69,7 +69,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	for range 50 {
 		must.Succeed(t, of.Client.Update(t.Context(), harness.Secret("default", "after-the-backup", map[string][]byte{"at": []byte(time.Now().String())})))
 	}
-	await("CT-NA-15: before the restore", "restored", `"allowed":true`)
+	await("NA-14: before the restore", "restored", `"allowed":true`)
 	must.Succeed(t, restore(t.Context()))
-	await("CT-NA-15: after the restore", "restored", `no node for \"restored-machine\" found`)
+	await("NA-14: after the restore", "restored", `no node for \"restored-machine\" found`)
 }
