@@ -3,16 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
 )
@@ -86,14 +83,14 @@ func startDrift(ctx context.Context, b *bench) (*drift, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.managedResources(ctx, "drift", drifting/10, drifting/10, func(name string) string { return configMaps(10, name) }); err != nil {
+	if _, err := b.managedResources(ctx, "drift", drifting/10, func(name string) string { return configMaps(10, name) }); err != nil {
 		return nil, err
 	}
 	client, err := dynamic.NewForConfig(b.ShootREST)
 	if err != nil {
 		return nil, err
 	}
-	return &drift{p, client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")}, settle(ctx, p)
+	return &drift{p, client.Resource(resources["ConfigMap"]).Namespace("default")}, settle(ctx, p)
 }
 
 func driftName(i int) string { return fmt.Sprintf("drift-%d-%d", i%(drifting/10), i/(drifting/10)) }
@@ -162,16 +159,4 @@ func (d *drift) edit(ctx context.Context, name string) error {
 
 func (d *drift) delete(ctx context.Context, name string) error {
 	return d.resource.Delete(ctx, name, metav1.DeleteOptions{})
-}
-
-func decodeYAML(manifests string) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for _, document := range strings.Split(manifests, "---\n")[1:] {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
 }

@@ -70,7 +70,7 @@ func (b *bench) idleUsage(ctx context.Context, config map[string]any) (harness.U
 }
 
 func startUp(ctx context.Context, b *bench) error {
-	if err := b.create(ctx, b.SeedClient, "default", "first", map[string][]byte{"a.yaml": []byte(configMaps(1, "first"))}); err != nil {
+	if err := b.create(ctx, "default", "first", configMaps(1, "first"), nil); err != nil {
 		return err
 	}
 	for range 3 {

@@ -23,11 +23,14 @@ func configMaps(n int, prefix string) string {
 	return text
 }
 
-func (b *bench) create(ctx context.Context, c client.Client, namespace, name string, data map[string][]byte) error {
-	if err := c.Create(ctx, harness.Secret(namespace, name, data)); err != nil {
+// create creates a ManagedResource with its Secret.
+func (b *bench) create(ctx context.Context, namespace, name, manifests string, class *string) error {
+	if err := b.SeedClient.Create(ctx, harness.Secret(namespace, name, map[string][]byte{"data.yaml": []byte(manifests)})); err != nil {
 		return err
 	}
-	return c.Create(ctx, harness.ManagedResource(namespace, name, name))
+	mr := harness.ManagedResource(namespace, name, name)
+	mr.Spec.Class = class
+	return b.SeedClient.Create(ctx, mr)
 }
 
 // parallel calls work n times, some at a time, and returns the first error.
@@ -53,7 +56,7 @@ func parallel(n, workers int, work func(int) error) error {
 }
 
 // await waits until all ManagedResources are settled. It watches, so that waiting costs the servers next to nothing.
-func (b *bench) await(ctx context.Context, n int, done func(*resourcesv1alpha1.ManagedResource) error) error {
+func (b *bench) await(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	watching, err := client.NewWithWatch(b.SeedREST, client.Options{Scheme: harness.Scheme()})
@@ -83,7 +86,7 @@ func (b *bench) await(ctx context.Context, n int, done func(*resourcesv1alpha1.M
 			if !ok {
 				continue
 			}
-			if err := done(mr); err != nil {
+			if err := harness.Settled(mr); err != nil {
 				last = fmt.Errorf("%s: %w", mr.Name, err)
 				delete(settled, mr.Name)
 			} else {

@@ -7,12 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -50,7 +44,7 @@ spec: {rules: [{host: %[1]s.example.org, http: {paths: [{path: /, pathType: Pref
 func thousandManagedResources(ctx context.Context, b *bench) error {
 	const n = 1000
 	// The bare client goes first: later the servers are larger, and slower.
-	bare, err := b.bareLandscape(ctx, n)
+	bare, err := b.bareClient(ctx, n, four)
 	if err != nil {
 		return err
 	}
@@ -61,7 +55,7 @@ func thousandManagedResources(ctx context.Context, b *bench) error {
 	}
 	defer p.Stop()
 	sent := requests(p)
-	took, err := b.managedResources(ctx, "mr", n, n, four)
+	took, err := b.managedResources(ctx, "mr", n, four)
 	if err != nil {
 		return err
 	}
@@ -136,56 +130,4 @@ func metric(p *harness.Process, prefix string) float64 {
 		}
 	}
 	return total
-}
-
-// bareLandscape writes what resource-manager would have to write at least: the objects, and two statuses and a finalizer a
-// ManagedResource, in namespaces of its own.
-func (b *bench) bareLandscape(ctx context.Context, n int) (float64, error) {
-	for _, c := range []client.Client{b.SeedClient, b.ShootClient} {
-		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}); err != nil {
-			return 0, err
-		}
-	}
-	target, err := dynamic.NewForConfig(b.ShootREST)
-	if err != nil {
-		return 0, err
-	}
-	resources := []schema.GroupVersionResource{
-		{Version: "v1", Resource: "serviceaccounts"}, {Version: "v1", Resource: "services"},
-		{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
-	}
-	started := time.Now()
-	err = parallel(n, writer, func(i int) error {
-		name := fmt.Sprintf("mr-%d", i)
-		objects, err := decodeYAML(four(name))
-		if err != nil {
-			return err
-		}
-		// Class "none" keeps these ManagedResources from being anybody's.
-		mr := harness.ManagedResource("bare", name, name)
-		class := "none"
-		mr.Spec.Class = &class
-		if err := b.SeedClient.Create(ctx, harness.Secret("bare", name, map[string][]byte{"data.yaml": []byte(four(name))})); err != nil {
-			return err
-		}
-		if err := b.SeedClient.Create(ctx, mr); err != nil {
-			return err
-		}
-		if err := b.SeedClient.Patch(ctx, mr, harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}})); err != nil {
-			return err
-		}
-		for _, status := range []int{1, 2} {
-			if err := b.SeedClient.Status().Patch(ctx, mr, harness.MergePatch(map[string]any{"status": map[string]any{"observedGeneration": status}})); err != nil {
-				return err
-			}
-		}
-		for i, object := range objects {
-			object.SetNamespace("bare")
-			if _, err := target.Resource(resources[i]).Namespace("bare").Create(ctx, object, metav1.CreateOptions{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return time.Since(started).Seconds(), err
 }
