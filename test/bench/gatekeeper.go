@@ -365,7 +365,8 @@ func (g *gate) updates(ctx context.Context) error {
 					return
 				}
 				namespace, name := largest.ShootName(i)
-				patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"lastOperation":{"progress":%d}}}`, i, i%100)
+				// Each process of a turn gets other values: a patch that changes nothing makes no event.
+				patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d,"lastOperation":{"progress":%d}}}`, i+changes*g.processes, i%100)
 				if _, err := client.Resource(schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}).Namespace(namespace).
 					Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 					failed <- err
