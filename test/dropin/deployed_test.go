@@ -5,13 +5,16 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -165,7 +168,18 @@ func TestDeployedSeed(t *testing.T) {
 		}
 		return nil
 	})
+	leader := s.holder(t, "garden")
+	second := d.start() // CT-27: a replica that does not lead is ready and serves webhooks.
+	second.absent(d.ca, "https://gardener-resource-manager.garden.svc:443", "/webhooks/kubernetes-service-host", "/webhooks/default-pod-scheduler-name",
+		"/webhooks/system-components-config", "/webhooks/auth/nodeagent", "/webhooks/pod-topology-spread-constraints")
+	status, body := p.Get(p.ports[8080], "/metrics")
+	if status != 200 || !strings.Contains(body, `leader_election_master_status{name="gardener-resource-manager"} 1`) {
+		t.Errorf("DPL-90: status %d", status)
+	}
 	mr := d.release("deployed-seed", ptr.To("seed"))
+	if want := []string{"resources.gardener.cloud/gardener-resource-manager-seed"}; !slices.Equal(mr.Finalizers, want) {
+		t.Errorf("DPL-20, MRK-3: got the finalizers %q, want %q", mr.Finalizers, want)
+	}
 	// NP-1, R1: under the profile there are policies for Pods that exist.
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "deployed"}, Ports: []corev1.ServicePort{{Port: 80}}}}
 	service.Namespace, service.Name = "garden", "deployed"
@@ -175,12 +189,20 @@ func TestDeployedSeed(t *testing.T) {
 		return s.client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "ingress-to-deployed-from-world"}, &networkingv1.NetworkPolicy{})
 	})
 	d.rounds(func() {
-		p.hooks(d.ca, "seed-webhooks.yaml", d.filled, "garden")
+		second.hooks(d.ca, "seed-webhooks.yaml", d.filled, "garden")
 		p.again(t, s, mr)
 	})
-	d.down(mr.Name)
+	began := time.Now()
 	p.stop()
-	d.judge("configmaps/deployed-seed")
+	if now := s.leads(t, "garden", leader); time.Since(began) > 20*time.Second {
+		t.Errorf("CT-27: %s leads after %s", now, time.Since(began))
+	}
+	d.down(mr.Name)
+	second.stop()
+	if holder := s.holder(t, "garden"); holder != "" {
+		t.Errorf("CT-32: the lease is held by %s", holder)
+	}
+	d.judge("configmaps/deployed-seed") // DPL-100: no request was refused.
 	must.Succeed(t, s.client.Delete(t.Context(), service))
 }
 
@@ -191,8 +213,32 @@ func TestDeployedShoot(t *testing.T) {
 	fresh(t, target)
 	d := newDeployer(t, mode{file: "shoot.yaml", hooks: "shoot-webhooks.yaml", namespace: "shoot--dev--deployed", priority: "gardener-system-400"}, source, target)
 	t.Cleanup(d.destroy)
+	began := time.Now()
 	p := d.up()
+	// OPB-24: until then it may do everything, with a certificate.
+	if took := time.Since(began); took > bootstrapLimit/4 {
+		t.Errorf("DPL-4, OPB-24: the bootstrap took %s", took)
+	}
+	if at, err := source.renewal(t.Context(), d.namespace, accessKey); err != nil || at.Before(time.Now()) {
+		t.Errorf("CT-40/DPL-2, DPL-3: the token is to be renewed at %s, %v", at, err)
+	}
+	account := &corev1.ServiceAccount{}
+	if err := target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "gardener-resource-manager"}, account); err != nil {
+		t.Fatalf("DPL-83: the ServiceAccount that the access Secret names: %v", err)
+	}
+	if ptr.Deref(account.AutomountServiceAccountToken, true) {
+		t.Error("TR-13: its token is mounted")
+	}
+	binding := &rbacv1.ClusterRoleBinding{}
+	must.Succeed(t, target.client.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, binding))
+	if got, want := binding.Annotations["resources.gardener.cloud/origin"], clusterID+":"+d.namespace+"/"+rightsName; got != want {
+		t.Errorf("MRC-8: got the origin %q, want %q", got, want)
+	}
+	p.absent(d.ca, "https://gardener-resource-manager."+d.namespace+":443", "/webhooks/seccomp-profile", "/webhooks/validate-crd-deletion", "/webhooks/pod-topology-spread-constraints")
 	mr := d.release("deployed-shoot", nil)
+	if got := target.requests(t, inTarget, func(r *request) bool { return r.Verb == "create" && r.Object.Name == mr.Name }); len(got) != 1 {
+		t.Errorf("DPL-77/HLP-9: with the token of the generic kubeconfig it sent %v", got)
+	}
 	written := p.watched(source, target, mr)
 	d.rounds(func() {
 		p.hooks(d.ca, "shoot-webhooks.yaml", d.filled, "kube-system")
