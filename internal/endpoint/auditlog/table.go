@@ -63,7 +63,6 @@ func (t *Table) Add(key Key, e *Event, describe func(*Cell)) {
 		cell = t.cells[key]
 	}
 	if cell == nil {
-		key.Rule, key.Client, key.Resource = strings.Clone(key.Rule), strings.Clone(key.Client), strings.Clone(key.Resource)
 		cell = &Cell{Key: key, Example: Request(e), At: e.Place()}
 		t.cells[key] = cell
 		if key.Client != Other {
@@ -72,7 +71,7 @@ func (t *Table) Add(key Key, e *Event, describe func(*Cell)) {
 	}
 	cell.Count++
 	if !slices.Contains(cell.Verbs, e.Verb) && len(cell.Verbs) < 10 {
-		cell.Verbs = append(cell.Verbs, strings.Clone(e.Verb))
+		cell.Verbs = append(cell.Verbs, e.Verb)
 	}
 }
 
@@ -106,7 +105,7 @@ func Request(e *Event) string {
 	if at := strings.Trim(e.Namespace+"/"+e.Name, "/"); at != "" {
 		text += " " + at
 	}
-	return strings.Clone(text)
+	return text
 }
 
 // Place is the place of the event in the log.

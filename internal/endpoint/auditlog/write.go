@@ -125,10 +125,10 @@ func (h *objectHead) read(body string) error {
 func (h *objectHead) change(e *Event, body string) Change {
 	c := Change{Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, Body: []byte(body)}
 	if c.Name == "" {
-		c.Name = strings.Clone(e.Name)
+		c.Name = e.Name
 	}
 	if c.Namespace == "" {
-		c.Namespace = strings.Clone(e.Namespace)
+		c.Namespace = e.Namespace
 	}
 	return c
 }

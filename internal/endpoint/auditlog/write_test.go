@@ -109,7 +109,7 @@ func TestLists(t *testing.T) {
 		"RPL-4/a list of other objects": {`{"kind":"EventList","apiVersion":"v1","items":[` + bare + `]}`, nil, "is no event"},
 	} {
 		var items []int
-		err := decode(c.line, func(e *Event) { items = append(items, e.Item) })
+		err := decode([]byte(c.line), func(e *Event) { items = append(items, e.Item) })
 		if diff := cmp.Diff(c.items, items); diff != "" || c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s: %v: %s", name, err, diff)
 		}
@@ -155,7 +155,7 @@ func TestRequestsOnce(t *testing.T) {
 func TestEmptyItems(t *testing.T) {
 	seen := 0
 	line := `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{"verb":"get"},` + strings.Repeat("{},", 1<<20) + `{}]}`
-	if err := decode(line, func(*Event) { seen++ }); err == nil || seen > 0 {
+	if err := decode([]byte(line), func(*Event) { seen++ }); err == nil || seen > 0 {
 		t.Errorf("RPL-4: %d events, error %v", seen, err)
 	}
 }
