@@ -56,14 +56,14 @@ func trackerWith(others int) *objects.Tracker {
 func runOnce(tracker *objects.Tracker, refs []objects.Ref, keys []objects.ID) {
 	owner := objects.Owner{Name: "0"}
 	tracker.Track(owner, refs)
-	tracker.Claim(owner, keys[1:], refs[:1])
+	end, _ := tracker.Claim(owner, keys[1:], refs[:1])
+	defer end()
 	if ticket, mayDelete := tracker.Begin(objects.ToDelete, owner, keys[0]); mayDelete {
 		ticket.Record(objects.Deleting)
-		tracker.UpdatePending(owner, func(_ objects.ID, p objects.PendingDeletion) objects.PendingDeletion { return p })
+		tracker.SetPending(owner, keys[0], tracker.Pending(owner, keys[0]))
 		ticket.Record(objects.Refused)
 		ticket.End()
 	}
-	tracker.EndRun(owner)
 }
 
 func trackedObjects(of int) (refs []objects.Ref, keys []objects.ID) {

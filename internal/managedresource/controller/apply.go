@@ -168,20 +168,20 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	if a.skippedFor(desired) {
 		return nil
 	}
-	drift := a.Tracker.DriftOf(desired.Ref.ID, a.Clock.Now())
+	drift := a.Tracker.Drift(desired.Ref.ID, a.Clock.Now())
 	// A requested run takes part in no fight either: it may be unable to complete.
-	if isHeld := drift.Held > 0 && (!a.taken.Requested || drift.Fight); !isHeld || !driftedFrom(recorded, digest) ||
+	if isDelayed := drift.Wait > 0 && (!a.taken.Requested || drift.Fight); !isDelayed || !driftedFrom(recorded, digest) ||
 		recorded.BeingDeleted {
 		return func() { a.applyOne(ctx, desired) }
 	}
-	if drift.Untold {
+	if drift.Unreported {
 		return func() {
 			attempt := a.newAttempt(desired)
 			defer attempt.ticket.End()
-			attempt.reportDrift(ctx, drift.Held)
+			attempt.reportDrift(ctx, drift.Wait)
 		}
 	}
-	a.delay(drift.Held)
+	a.delay(drift.Wait)
 	return nil
 }
 

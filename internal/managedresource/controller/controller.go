@@ -85,7 +85,7 @@ func New(o Options) *Reconciler {
 	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), states: states{clock: o.Clock},
 		holds: newHolds(o.Metrics)}
 	r.Triggers = &Triggers{reconciler: r}
-	r.Tracker.SetRepairDelay(o.Config.DriftRepairDelay.Duration)
+	r.Tracker.RepairDelay = o.Config.DriftRepairDelay.Duration
 	return r
 }
 

@@ -731,7 +731,7 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 			f.target.mu.Unlock()
 			observation := f.Watches.View().Observation(o)
 			f.Tracker.Observe(observation)
-			f.Tracker.RecordDrift(observation.ID, objects.DriftNoticed, f.clock.Now())
+			f.Tracker.Drift(observation.ID, f.clock.Now(), objects.DriftNoticed)
 		}
 		_, _ = f.run("m")
 	}

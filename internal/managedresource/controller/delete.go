@@ -193,7 +193,7 @@ func (p *pruner) place(ctx context.Context, entry *objects.Entry, namespace stri
 	if placed.UID == "" {
 		placed = meta.AsTentative(placed) // The record of creation is about the place that the entry names.
 	}
-	if p.Tracker.Claim(p.owner, nil, []objects.Ref{at.Ref}) {
+	if _, busy := p.Tracker.Claim(p.owner, nil, []objects.Ref{at.Ref}); busy {
 		return entry, claims{}, errOwnershipPending
 	}
 	others, err := p.claimsOn(ctx, p.owner, []objects.Entry{at})

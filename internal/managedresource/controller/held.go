@@ -188,7 +188,7 @@ func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.Manag
 func (r *Reconciler) reviewHolds(owner objects.Owner) {
 	for _, key := range r.holds.of(owner) {
 		if key != noObject {
-			r.Tracker.HoldEnded(key)
+			r.Tracker.Drift(key, r.Clock.Now(), objects.HoldEnded)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (t *Triggers) endHolds() time.Duration {
 	due, next := r.holds.due(r.Clock.Now())
 	for _, ended := range due {
 		if ended.key != noObject {
-			r.Tracker.HoldEnded(ended.key)
+			r.Tracker.Drift(ended.key, r.Clock.Now(), objects.HoldEnded)
 		}
 		t.add(ended.owner, 0)
 	}

@@ -29,9 +29,9 @@ func (a *attempt) same(ctx context.Context) (same bool, next time.Time) {
 	if merge.Equal(a.live, a.merged) {
 		return true, time.Time{}
 	}
-	recorded := a.Tracker.Get(a.desired.Ref.ID)
-	if !a.taken.Requested && !a.ticket.RetryPartial && a.Clock.Now().Before(recorded.NoopUntil) &&
-		recorded.Noop == writeOf(a.live, a.merged) {
+	noop := a.Tracker.Get(a.desired.Ref.ID).Noop
+	if !a.taken.Requested && !a.ticket.RetryPartial && a.Clock.Now().Before(noop.Until) &&
+		noop.Write == writeOf(a.live, a.merged) {
 		return true, a.nextTry()
 	}
 	return a.Target.FilledIn(ctx, a.live, a.merged), time.Time{}
@@ -48,8 +48,8 @@ func (a *attempt) seen(again time.Time) objects.Observation {
 func (a *attempt) updated(ctx context.Context, answer target.Answer) outcome {
 	done, written := outcome{result: "updated", observation: answer.Observation}, answer.Object
 	if answer.ResourceVersion == a.live.GetResourceVersion() {
-		a.Tracker.WroteNothing(a.desired.Ref.ID, writeOf(a.live, a.merged), a.nextTry())
 		done.result, written = "unchanged", a.live
+		done.observation.Noop = objects.NoopWrite{Write: writeOf(a.live, a.merged), Until: a.nextTry()}
 	}
 	done.observation.RetryPartial = a.kept(ctx, written)
 	return done
@@ -60,7 +60,7 @@ func (a *attempt) updated(ctx context.Context, answer target.Answer) outcome {
 // have the same result, again and again.
 func (a *attempt) invalid(ctx context.Context, cause error) (outcome, error) {
 	seen := a.seen(a.nextTry())
-	if a.Tracker.Retries(seen, a.digest) {
+	if isRetried(a.Tracker.Get(a.desired.Ref.ID), seen, a.digest) {
 		return outcome{result: "unchanged", observation: seen}, nil
 	}
 	if a.options.Hold.IsInForce() {

@@ -156,18 +156,18 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 // is under way, the run ends here, and is tried again.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := ownerOf(r.mr)
-	if r.Tracker.Claim(owner, r.keys, refsOf(r.lost)) {
+	end, busy := r.Tracker.Claim(owner, r.keys, refsOf(r.lost))
+	if busy {
 		r.result.RequeueAfter = busyRetry
 		return errDone
 	}
-	r.closing = func() { r.Tracker.EndRun(owner) }
+	r.closing = end
 	return nil
 }
 
 // deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
 // it at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) (err error) {
-	r.forgetDeletions(r.mr, idsOf(r.planned.Delete))
 	var handedOver []objects.ID
 	r.pending, handedOver, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys)
 	if err == nil && len(handedOver) > 0 {

@@ -101,15 +101,21 @@ func (r *Reconciler) isTerminating(owner objects.Owner, id objects.ID) bool {
 	return r.Tracker.Pending(owner, id).UID != ""
 }
 
-// forgetDeletions forgets the pending deletions of a ManagedResource, except those of the given objects.
-func (r *Reconciler) forgetDeletions(mr *resourcesv1alpha1.ManagedResource, except []objects.ID) {
-	keep := sets.New(except...)
-	r.Tracker.UpdatePending(ownerOf(mr), func(id objects.ID, p objects.PendingDeletion) objects.PendingDeletion {
-		if keep.Has(id) {
-			return p
-		}
-		return objects.PendingDeletion{}
-	})
+// forgetDeletions forgets the pending deletions of objects.
+func (r *Reconciler) forgetDeletions(mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) {
+	for _, id := range idsOf(refs) {
+		r.Tracker.SetPending(ownerOf(mr), id, objects.PendingDeletion{})
+	}
+}
+
+// retryDeletions makes the pending deletions of objects due, as if they had not been tried.
+func (r *Reconciler) retryDeletions(mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) {
+	owner := ownerOf(mr)
+	for _, id := range idsOf(refs) {
+		pending := r.Tracker.Pending(owner, id)
+		pending.Next, pending.Tries = time.Time{}, 0
+		r.Tracker.SetPending(owner, id, pending)
+	}
 }
 
 // noteTerminating records an object that was read and is terminating; its finalizers may be removed after a time

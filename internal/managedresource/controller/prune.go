@@ -31,10 +31,11 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 	r.states.step(mr, lifecycle.DeletionBegins{})
 	owner := ownerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
-	if r.Tracker.Claim(owner, nil, refsOf(mr.Status.Resources)) {
+	end, busy := r.Tracker.Claim(owner, nil, refsOf(mr.Status.Resources))
+	if busy {
 		return reconcile.Result{RequeueAfter: busyRetry}, nil
 	}
-	defer r.Tracker.EndRun(owner)
+	defer end()
 	if err := r.report(ctx, mr, meta.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -137,10 +138,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, nil, nil
 	}
 	if r.states.step(mr, lifecycle.PruneBegins{}).Has(lifecycle.RetryDeletions) {
-		r.Tracker.UpdatePending(ownerOf(mr), func(_ objects.ID, p objects.PendingDeletion) objects.PendingDeletion {
-			p.Next, p.Tries = time.Time{}, 0
-			return p
-		})
+		r.retryDeletions(mr, refs)
 	}
 	p := r.newPruner(ctx, mr, refs, lease, planned)
 	if err := p.deleteAll(ctx); err != nil {
@@ -157,7 +155,7 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return nil, nil, err // The process ends: it is unknown which objects remain.
 	}
 	if len(p.waiting) == 0 {
-		r.forgetDeletions(mr, nil)
+		r.forgetDeletions(mr, refs)
 	}
 	return p.pending(ctx), p.handedOver, nil
 }

@@ -25,17 +25,13 @@ func (a *attempt) record(ctx context.Context, done outcome, isRepair bool) {
 	observation.ID, observation.Desired, observation.Since = a.desired.Ref.ID, a.digest, a.ticket.Revision
 	observation.CreateOnly = a.desired.CreateOnly
 	a.Watches.Served(a.desired.Ref)
-	if done.isKept() {
+	if observation.Kept = done.isKept(); observation.Kept {
 		a.holds.end(ownerOf(a.mr), a.desired.Ref.ID)
-		a.Tracker.MarkKept(ownerOf(a.mr), observation)
-		return
+	} else {
+		observation.Created = a.isCreation(done)
+		a.noteHold(ctx, done)
+		a.recordRepair(ctx, done, isRepair)
 	}
-	if !observation.Terminating {
-		a.ticket.Record(objects.Applied)
-	}
-	a.noteHold(ctx, done)
-	a.recordRepair(ctx, done, isRepair)
-	a.recordCreation(done, observation)
 	a.Tracker.MarkInSync(ownerOf(a.mr), observation)
 }
 
@@ -53,19 +49,14 @@ func (a *attempt) recordRepair(ctx context.Context, done outcome, isRepair bool)
 		wrote(ctx, plan.Updated, a.desired.Name())
 	}
 	// Before MarkInSync, which may report a later drift.
-	a.Tracker.RecordDrift(a.desired.Ref.ID, objects.DriftUnfounded, a.Clock.Now())
+	a.Tracker.Drift(a.desired.Ref.ID, a.Clock.Now(), objects.DriftUnfounded)
 }
 
-// recordCreation records the ManagedResource for which an object was created or taken over. The process remembers it
-// even if another writer removes the record from the inventory.
-func (a *attempt) recordCreation(done outcome, observation objects.Observation) {
-	switch {
-	case done.result == "created",
-		a.desired.CreateOnly && !done.anothers && isRecorded(a.desired, observation.UID):
-		a.Tracker.Created(ownerOf(a.mr), observation)
-	case !a.desired.CreateOnly:
-		a.Tracker.TakenOver(ownerOf(a.mr), observation.ID, observation.UID)
-	}
+// isCreation reports whether an object was created for the ManagedResource. The process remembers that even if another
+// writer removes the record from the inventory.
+func (a *attempt) isCreation(done outcome) bool {
+	return done.result == "created" ||
+		a.desired.CreateOnly && !done.anothers && isRecorded(a.desired, done.observation.UID)
 }
 
 // isRecorded reports whether the inventory is the record that an object was created for the ManagedResource.
@@ -114,6 +105,13 @@ func inSyncWith(recorded objects.Object, desired uint64) bool {
 // a write is then a repair, and not the roll-out of a new manifest.
 func driftedFrom(recorded objects.Object, desired uint64) bool {
 	return recorded.OutOfSync && !recorded.RetryPartial && recorded.Desired == desired
+}
+
+// isRetried reports whether an object, as it was read, is out of sync only because its write is retried with the same
+// desired state: it is the tracked object, and no writer has changed it since.
+func isRetried(recorded objects.Object, read objects.Observation, desired uint64) bool {
+	return recorded.RetryPartial && recorded.Desired == desired && recorded.UID == read.UID &&
+		(recorded.ResourceVersion == read.ResourceVersion || read.Digest != 0 && recorded.Digest == read.Digest)
 }
 
 // createdFor returns the UID of the object that this process created for a ManagedResource; empty if there is none.

@@ -57,7 +57,7 @@ func (a *attempt) reportDrift(ctx context.Context, wait time.Duration) {
 	}
 	a.ticket.End() // The reads below decide about nothing.
 	a.delay(wait)
-	drift := a.Tracker.RecordDrift(a.desired.Ref.ID, objects.DriftReported, a.Clock.Now())
+	drift := a.Tracker.Drift(a.desired.Ref.ID, a.Clock.Now(), objects.DriftReported)
 	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))
 	if drift.Fight {
 		what = "is changed repeatedly, and repaired at most twice a minute"
@@ -70,11 +70,11 @@ func (a *attempt) repaired(ctx context.Context, done outcome) {
 	a.Metrics.drift.WithLabelValues(a.desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", a.desired.Name(), "result",
 		done.result)
-	now := a.Clock.Now()
-	if drift := a.Tracker.DriftOf(a.desired.Ref.ID, now); drift.Open {
+	drift := a.Tracker.Drift(a.desired.Ref.ID, a.Clock.Now(), objects.DriftRepaired)
+	if drift.Open {
 		a.Metrics.repairs.Observe(drift.Waited.Seconds())
 	}
-	if a.Tracker.RecordDrift(a.desired.Ref.ID, objects.DriftRepaired, now).Untold {
+	if drift.Unreported {
 		a.tell(ctx, "was repaired")
 	}
 }

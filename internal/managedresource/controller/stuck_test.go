@@ -321,7 +321,7 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	_, _ = f.run("m") // The store sets 2020-01-01T00:00:00Z.
 	begun := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.clock.SetTime(begun.Add(59*time.Minute + 59*time.Second))
-	f.forgetDeletions(f.get("m"), nil)
+	f.forgetDeletions(f.get("m"), f.get("m").Status.Resources)
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 1 {
 		t.Fatal("MRX-9/MRV-76: gone after 59m59s")
@@ -368,9 +368,9 @@ func TestEventsOfManyServices(t *testing.T) {
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 		before := events.Load()
 		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
-		f.Tracker.Claim(ownerOf(mr), nil, refsOf(mr.Status.Resources))
+		end, _ := f.Tracker.Claim(ownerOf(mr), nil, refsOf(mr.Status.Resources))
 		pending, _, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, nil, nil), nil)
-		f.Tracker.EndRun(ownerOf(mr))
+		end()
 		f.must(err)
 		untried := 0
 		for _, e := range pending {

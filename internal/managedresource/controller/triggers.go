@@ -183,7 +183,7 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 		return
 	}
 	r.Metrics.driftNoticed.WithLabelValues(key.Kind).Inc()
-	t.add(owner, r.Tracker.RecordDrift(key, objects.DriftNoticed, r.Clock.Now()).Due)
+	t.add(owner, r.Tracker.Drift(key, r.Clock.Now(), objects.DriftNoticed).Due)
 }
 
 // Sweep checks objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that

@@ -42,14 +42,15 @@ func (l *Tracker) Releases(owner Owner, id ID) bool {
 }
 
 // Claim claims objects for a run of a ManagedResource: those that it applies, which are on record, and those that it
-// releases. The first call begins the run; it claims nothing and returns true if the run is busy: another run is
-// deleting an object that it applies, or is handing over to it an object that it releases. A later call adds objects.
-func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (busy bool) {
+// releases. The first call begins the run, and returns the function that ends it; it claims nothing and returns true if
+// the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
+// releases. A later call adds objects. The pending deletions of objects that a run does not release end when it begins.
+func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (end func(), busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owners[owner]
 	if o == nil {
-		return false
+		return func() {}, false
 	}
 	begins := o.run == nil
 	if begins {
@@ -70,19 +71,23 @@ func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (busy bool) {
 			busy = true
 		}
 	}
-	if busy && begins {
-		o.run = nil
+	if !begins {
+		return func() {}, busy
 	}
-	return busy
-}
-
-// EndRun ends the claims of a run.
-func (l *Tracker) EndRun(owner Owner) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if o := l.owners[owner]; o != nil {
+	if busy {
 		o.run = nil
+		return func() {}, true
 	}
+	for _, r := range o.records {
+		if o.run.releases[r] == nil {
+			l.endPendingLocked(r, o)
+		}
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		o.run = nil
+	}, false
 }
 
 // appliesLocked claims an object for a run that applies it, and reports whether another run is deleting it.

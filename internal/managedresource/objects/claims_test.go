@@ -10,6 +10,7 @@ import (
 // modelRun is a run as the property sees it: which objects it applies and leaves, which of those another one has wanted since, or is being deleted.
 type modelRun struct {
 	under                               bool
+	end                                 func()
 	applies, releases, wanted, deleting map[int]bool
 	// handed counts the hand-overs to its ManagedResource that are under way, by object.
 	handed map[int]int
@@ -72,18 +73,20 @@ func TestPropertyOfRuns(t *testing.T) {
 						next.wanted[object] = next.wanted[object] || model[i].applies[object]
 					}
 				}
-				if got := l.Claim(owner(run), applies, releases); got != (len(busy) > 0) {
+				end, got := l.Claim(owner(run), applies, releases)
+				if got != (len(busy) > 0) {
 					t.Fatalf("MRB-16: it is busy: %t, want %v", got, busy)
 				}
 				if len(busy) == 0 {
+					next.end = end
 					*s = next
 					return
 				}
 			},
 			"it ends": func(t *rapid.T) {
-				run, s, _ := draw(t)
+				_, s, _ := draw(t)
 				if s.under && len(s.deleting) == 0 {
-					l.EndRun(owner(run))
+					s.end()
 					*s = modelRun{handed: s.handed, handOvers: s.handOvers}
 				}
 			},
@@ -146,11 +149,11 @@ func TestLeaveToo(t *testing.T) {
 	l.Track(one, []Ref{{ID: ID{Name: "b"}}})
 	l.Claim(one, nil, nil)
 	handOver, _ := l.Begin(ToHandOver, one, key)
-	if !l.Claim(one, nil, []Ref{{ID: key}}) {
+	if !l.claim(one, nil, []Ref{{ID: key}}) {
 		t.Error("MRB-16: it is being handed over")
 	}
 	handOver.End()
-	if l.Claim(one, nil, []Ref{{ID: key}}) || !l.Releases(one, key) {
+	if l.claim(one, nil, []Ref{{ID: key}}) || !l.Releases(one, key) {
 		t.Error("MRB-16: it is not claimed")
 	}
 	deletion, mayDelete := l.Begin(ToDelete, one, key)
@@ -200,11 +203,11 @@ func TestTwoDeletionsOfOneObject(t *testing.T) {
 	first, _ := l.Begin(ToDelete, one, key)
 	second, _ := l.Begin(ToDelete, one, key)
 	first.End()
-	if !l.Claim(two, []ID{key}, nil) {
+	if !l.claim(two, []ID{key}, nil) {
 		t.Error("MRB-16: a run applies an object that is being deleted")
 	}
 	second.End()
-	if l.Claim(two, []ID{key}, nil) {
+	if l.claim(two, []ID{key}, nil) {
 		t.Error("MRB-16: a run waits for nothing")
 	}
 }

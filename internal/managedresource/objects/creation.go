@@ -2,22 +2,28 @@ package objects
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Created records that this process created the object for a ManagedResource: the proof of ownership, should the
-// origin be removed from the object. A later write proves nothing, as a restored target may have the object as it was
-// before.
-//
-// An answer that is older than the record of another object of that name must not replace what another run has created
-// since. An answer that arrives after the object was given up does not claim it again.
-func (l *Tracker) Created(owner Owner, s Observation) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(s.ID)
+// ownLocked records the ManagedResource for which an object was created, or which repairs it now. Only the creation
+// proves ownership, should the origin be removed from the object: a restored target may have the object as it was
+// before a later write.
+func (l *Tracker) ownLocked(r *record, o *ownerRecord, s Observation) {
 	switch {
-	case r == nil || r.disowned && r.created == s.UID:
+	case s.Created:
+		l.createdLocked(r, o, s)
+	case !s.CreateOnly && o != nil && r.created == s.UID:
+		r.creator = o
+	}
+}
+
+// createdLocked records that this process created an object for a ManagedResource. An answer that is older than the
+// record of another object of that name must not replace what another run has created since. An answer that arrives
+// after the object was given up does not claim it again.
+func (l *Tracker) createdLocked(r *record, o *ownerRecord, s Observation) {
+	switch {
+	case r.disowned && r.created == s.UID:
 	case r.uid == s.UID:
-		r.created, r.disowned, r.creator = r.uid, false, l.owners[owner] // One copy in memory is enough.
+		r.created, r.disowned, r.creator = r.uid, false, o // One copy in memory is enough.
 	case r.created == "" || r.created != r.uid || !newer(r.resourceVersion, s.ResourceVersion):
-		r.created, r.disowned, r.creator = s.UID, false, l.owners[owner]
+		r.created, r.disowned, r.creator = s.UID, false, o
 	}
 }
 

@@ -1,8 +1,6 @@
 package objects
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
@@ -13,11 +11,9 @@ type Revision struct {
 	resourceVersion string
 	uid             types.UID
 	state           state
-	asked           uint16
+	// Requested is the number of times that a check was requested for a reason that no version of the object shows.
+	Requested uint16
 }
-
-// Asked returns the number of times that a check was requested for a reason that no version of the object shows.
-func (m Revision) Asked() uint16 { return m.asked }
 
 // Object is the answer of Get and GetIn.
 type Object struct {
@@ -43,6 +39,8 @@ type Object struct {
 	Terminating     bool
 	UID             types.UID
 	ResourceVersion string
+	// Digest is a digest of all that decides about drift, zero if it is not known.
+	Digest uint64
 	// Desired is a digest of the desired state that the object was compared with last.
 	Desired uint64
 	// Created is the UID of the object that this process created and has not given up; CreatedFor is the
@@ -52,9 +50,8 @@ type Object struct {
 	// BeingDeleted is true if a run has sent a deletion of the object, or found it terminating, and no run has applied
 	// the object since.
 	BeingDeleted bool
-	// Noop is a write that is known to change nothing until NoopUntil.
-	Noop      Write
-	NoopUntil time.Time
+	// Noop is a write that is known to change nothing.
+	Noop NoopWrite
 	// Judged is true if the object was observed with its health in the requested version; Verdict is its health then.
 	Judged  bool
 	Verdict healthcheck.Verdict
@@ -97,8 +94,8 @@ func (r *record) snapshot() Object {
 		Tracked: true, Known: r.state != unseen, Present: r.state == present,
 		MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive,
 		OutOfSync: r.certainty == stale, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
-		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Desired: r.desired,
-		Revision: r.revision(),
+		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Digest: r.digest,
+		Desired: r.desired, Revision: r.revision(),
 	}
 	if writer := r.writer(); writer != nil {
 		o.Writer = writer.owner
@@ -110,7 +107,7 @@ func (r *record) snapshot() Object {
 		}
 	}
 	if r.rare != nil {
-		o.BeingDeleted, o.Noop, o.NoopUntil = len(r.rare.deleting) > 0, r.rare.noop.Write, r.rare.noop.until
+		o.BeingDeleted, o.Noop = len(r.rare.deleting) > 0, r.rare.noop
 	}
 	return o
 }

@@ -167,7 +167,7 @@ func (m *ownersModel) take(i int) {
 	a := m.answers[i]
 	m.answers = slices.Delete(m.answers, i, i+1)
 	if a.kept {
-		m.r.MarkKept(a.owner, a.s)
+		m.r.markKept(a.owner, a.s)
 	} else {
 		m.r.MarkInSync(a.owner, a.s)
 	}

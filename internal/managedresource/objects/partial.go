@@ -40,13 +40,3 @@ func (l *Tracker) retryLocked(r *record) (retried bool) {
 	r.retryPartial = true
 	return true
 }
-
-// Retries reports whether an object, as it was read, is stale only because its write is retried with the same desired
-// state: it is the object on record, and no writer has changed it since.
-func (l *Tracker) Retries(read Observation, desired uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(read.ID)
-	return r != nil && r.retryPartial && r.desired == desired && r.uid == read.UID &&
-		(r.resourceVersion == read.ResourceVersion || read.Digest != 0 && r.digest == read.Digest)
-}

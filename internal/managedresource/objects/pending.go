@@ -75,25 +75,3 @@ func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
 	r.rare.pending = slices.DeleteFunc(r.rare.pending, func(p pendingDeletion) bool { return p.owner == o })
 	l.completeRareLocked(r)
 }
-
-// UpdatePending changes the pending deletions of a ManagedResource.
-func (l *Tracker) UpdatePending(owner Owner, change func(ID, PendingDeletion) PendingDeletion) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.owners[owner]
-	if o == nil {
-		return
-	}
-	for _, r := range o.records {
-		if r.rare == nil {
-			continue
-		}
-		for i := range r.rare.pending {
-			if p := &r.rare.pending[i]; p.owner == o {
-				p.PendingDeletion = change(r.key(), p.PendingDeletion)
-			}
-		}
-		r.rare.pending = slices.DeleteFunc(r.rare.pending, func(p pendingDeletion) bool { return p.isZero() })
-		l.completeRareLocked(r)
-	}
-}

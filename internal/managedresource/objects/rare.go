@@ -17,7 +17,7 @@ type rare struct {
 	deleting []*ownerRecord
 	// pending are the findings of runs that were to delete the object.
 	pending []pendingDeletion
-	noop    noopWrite
+	noop    NoopWrite
 	// partial is the time to write the object once more, of which the API server kept only a part when it was last
 	// verified; zero for any other, and while it has retryPartial.
 	partial time.Time
@@ -26,7 +26,7 @@ type rare struct {
 }
 
 func (x *rare) isZero() bool {
-	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == noopWrite{} && x.hold == 0 &&
+	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == NoopWrite{} && x.hold == 0 &&
 		x.partial.IsZero()
 }
 
@@ -63,8 +63,8 @@ func (l *Tracker) Sweep(now time.Time) {
 		if l.isQuietLocked(&r.rare.repairs, now) {
 			r.rare.repairs = repairs{}
 		}
-		if !now.Before(r.rare.noop.until) {
-			r.rare.noop = noopWrite{}
+		if !now.Before(r.rare.noop.Until) {
+			r.rare.noop = NoopWrite{}
 		}
 		l.completeRareLocked(r)
 	}
@@ -74,21 +74,12 @@ func (l *Tracker) Sweep(now time.Time) {
 // that it may change meanwhile.
 type Write struct{ Live, Merged uint64 }
 
-// noopWrite is a write that the API server accepted without a change, and the time until which it is not repeated. API
+// NoopWrite is a write that the API server accepted without a change, and the time until which it is not repeated. API
 // servers drop fields whose features are switched off, and spell some values in a way that no table here knows
 // (MRB-8).
-type noopWrite struct {
+type NoopWrite struct {
 	Write
-	until time.Time
-}
-
-// WroteNothing records a write of an object that changed nothing, and must not be repeated before a time.
-func (l *Tracker) WroteNothing(key ID, w Write, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil {
-		l.rareLocked(r).noop = noopWrite{w, until}
-	}
+	Until time.Time
 }
 
 func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {

@@ -25,7 +25,7 @@ func TestOwnDeletions(t *testing.T) {
 		if ends(l, ticket); !l.isBeingDeleted(key) {
 			t.Errorf("%s: one has deleted it to create it anew, and has not applied it since", name)
 		}
-		if ticket.Record(Applied); l.isBeingDeleted(key) || len(l.rares) > 0 {
+		if l.MarkInSync(one, Observation{ID: key, UID: "u", ResourceVersion: "1"}); l.isBeingDeleted(key) || len(l.rares) > 0 {
 			t.Errorf("%s: an object that was applied is still being deleted", name)
 		}
 	}
@@ -36,10 +36,11 @@ func TestRarePartsEnd(t *testing.T) {
 	now, key, owner := time.Now(), ID{Name: "a"}, Owner{Name: "o"}
 	l := New()
 	l.Track(owner, []Ref{{ID: key}, {ID: ID{Name: "b"}}})
+	noop := NoopWrite{Write{1, 2}, now.Add(time.Minute)}
+	l.MarkInSync(owner, Observation{ID: key, UID: "u", ResourceVersion: "1", Noop: noop})
 	ticket, _ := l.Begin(ToApply, owner, key)
 	ticket.Record(Deleting)
 	l.SetPending(owner, key, PendingDeletion{Next: now, Err: errors.New("x")})
-	l.WroteNothing(key, Write{1, 2}, now.Add(time.Minute))
 	if p := l.Pending(owner, key); p.Err == nil || p.Next != now {
 		t.Error("MRX-12: the error is forgotten")
 	}
@@ -47,11 +48,28 @@ func TestRarePartsEnd(t *testing.T) {
 		t.Error("MRB-8: a write that changes nothing is not known, or for too long")
 	}
 	l.Sweep(now.Add(time.Minute))
-	l.UpdatePending(owner, func(ID, PendingDeletion) PendingDeletion { return PendingDeletion{} })
+	l.SetPending(owner, key, PendingDeletion{})
 	if !l.isBeingDeleted(key) {
 		t.Error("a deletion that was sent is forgotten with what holds the object")
 	}
 	if l.Track(owner, []Ref{{ID: ID{Name: "b"}}}); len(l.rares) > 0 {
 		t.Errorf("%d rare parts are left", len(l.rares))
+	}
+}
+
+// MRX-12: a run that does not release an object has nothing to wait for; a run that does goes on waiting.
+func TestPendingEndsWithARunThatKeepsTheObject(t *testing.T) {
+	owner, key := Owner{Name: "o"}, ID{Name: "a"}
+	for name, tc := range map[string]struct {
+		releases []Ref
+		want     bool
+	}{"releases": {[]Ref{{ID: key}}, true}, "keeps": {nil, false}} {
+		l := New()
+		l.Track(owner, []Ref{{ID: key}})
+		l.SetPending(owner, key, PendingDeletion{Err: errors.New("x")})
+		l.Claim(owner, nil, tc.releases)
+		if got := l.Pending(owner, key).Err != nil; got != tc.want {
+			t.Errorf("a run that %s it: pending %t, want %t", name, got, tc.want)
+		}
 	}
 }

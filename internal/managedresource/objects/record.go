@@ -85,9 +85,9 @@ type record struct {
 	untold bool
 	// hasWriter is true if the writer is known: it is the first of the owners then.
 	hasWriter bool
-	// asked counts the requests to check the object for a reason that no version of the object shows. A check that
+	// requested counts the requests to check the object for a reason that no version of the object shows. A check that
 	// began before such a request leaves the object stale.
-	asked uint16
+	requested uint16
 	// listed is the number of the latest listing that had the object; since is the number of the latest listing that
 	// had begun when the object came to its present lists.
 	listed, since uint32
@@ -177,7 +177,7 @@ func (l *Tracker) listsChangedLocked(r *record, notify *notices) {
 
 // staleLocked marks an object as stale that may not exist any more.
 func (r *record) staleLocked(notify *notices) {
-	r.asked++
+	r.requested++
 	if r.state == present && r.certainty != stale {
 		r.changedLocked(notify)
 	}
@@ -185,7 +185,7 @@ func (r *record) staleLocked(notify *notices) {
 
 // markLocked marks an object as stale for a reason that no version of the object shows.
 func (r *record) markLocked(notify *notices) {
-	r.asked++
+	r.requested++
 	r.changedLocked(notify)
 }
 
@@ -257,12 +257,12 @@ func (r *record) tellLocked(notify *notices) {
 }
 
 func (r *record) revision() Revision {
-	return Revision{r.resourceVersion, r.uid, r.state, r.asked}
+	return Revision{r.resourceVersion, r.uid, r.state, r.requested}
 }
 
 // is reports whether the record still has a revision.
 func (r *record) is(m Revision) bool {
-	m.asked = r.asked
+	m.Requested = r.requested
 	return m == r.revision()
 }
 

@@ -78,15 +78,8 @@ func (p *repairs) unfounded(now time.Time) {
 	}
 }
 
-// SetRepairDelay sets managedResource.driftRepairDelay, for drifts that are noticed from now on.
-func (l *Tracker) SetRepairDelay(delay time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.repairDelay = delay
-}
-
 func (l *Tracker) isQuietLocked(p *repairs, now time.Time) bool {
-	return now.Sub(p.last) > quiet+l.repairDelay
+	return now.Sub(p.last) > quiet+l.RepairDelay
 }
 
 // repairsLocked returns the repairs of an object that is changed or repaired now.
@@ -103,15 +96,15 @@ func (l *Tracker) repairsLocked(r *record, now time.Time) *repairs {
 type Drift struct {
 	// Open is true if a drift was noticed and not repaired yet.
 	Open bool
-	// Held is the time until the object may be repaired, or checked to report the drift; zero or less if it may be.
-	Held time.Duration
+	// Wait is the time until the object may be repaired, or checked to report the drift; zero or less if it may be.
+	Wait time.Duration
 	// Due is the time until the object must be checked: as soon as the drift may be reported, though the repair may be
 	// later; in a fight, which was reported, at the time of the repair.
 	Due time.Duration
 	// Fight is true if another writer keeps changing the object.
 	Fight bool
-	// Untold is true if the drift must be reported now, as its repair is held, or was made without a report.
-	Untold bool
+	// Unreported is true if the drift must be reported now, as its repair is delayed, or was made without a report.
+	Unreported bool
 	// Waited is the time since the repair was allowed.
 	Waited time.Duration
 }
@@ -122,56 +115,59 @@ type DriftEvent int
 // Events of a drift.
 const (
 	// DriftNoticed: the object may not be in sync any more.
-	DriftNoticed DriftEvent = iota
+	DriftNoticed DriftEvent = iota + 1
 	// DriftReported: the present drift was reported.
 	DriftReported
 	// DriftUnfounded: the object needed no repair.
 	DriftUnfounded
 	// DriftRepaired: the object was repaired.
 	DriftRepaired
+	// HoldEnded: the hold on the object has ended, so that the object is out of sync. It is checked and repaired at once,
+	// whatever paced its repairs before.
+	HoldEnded
 )
 
-// RecordDrift records an event, and returns the drift after it. The repair of an unreported drift must be reported if
-// Untold is true: with a delay each such repair, else only the first one after a period of quiet.
-func (l *Tracker) RecordDrift(id ID, event DriftEvent, now time.Time) Drift {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(id)
-	if r == nil || r.rare == nil && (event == DriftReported || event == DriftUnfounded) {
+// Drift records events of the drift of an object in their order, and returns the drift then. After DriftRepaired it
+// returns the drift that the repair ended, which must be reported if Unreported is true: with a delay each repair of an
+// unreported drift, else only the first one after a period of quiet.
+func (l *Tracker) Drift(id ID, now time.Time, events ...DriftEvent) (drift Drift) {
+	l.updateObject(id, func(r *record, notify *notices) {
+		if r.rare != nil {
+			drift = r.rare.repairs.drift(now, l.RepairDelay)
+		}
+		for _, event := range events {
+			drift = l.driftLocked(r, now, event, notify)
+		}
+	})
+	return drift
+}
+
+func (l *Tracker) driftLocked(r *record, now time.Time, event DriftEvent, notify *notices) Drift {
+	if r.rare == nil && (event == DriftReported || event == DriftUnfounded) {
 		return Drift{}
 	}
 	switch event {
 	case DriftNoticed:
-		l.repairsLocked(r, now).opens(now, l.repairDelay)
+		l.repairsLocked(r, now).opens(now, l.RepairDelay)
 	case DriftReported:
 		r.rare.repairs.reported = true
 	case DriftUnfounded:
 		r.rare.repairs.unfounded(now)
 	case DriftRepaired:
+		var ended Drift
+		if r.rare != nil {
+			ended = r.rare.repairs.drift(now, l.RepairDelay)
+		}
 		p := l.repairsLocked(r, now)
 		p.count++
 		isReported := p.open && p.reported
 		p.open = false
-		return Drift{Fight: p.isFight(), Untold: !isReported && (l.repairDelay > 0 || p.count == 1)}
+		ended.Fight, ended.Unreported = p.isFight(), !isReported && (l.RepairDelay > 0 || p.count == 1)
+		return ended
+	case HoldEnded:
+		l.holdEndedLocked(r, notify)
 	}
-	return r.rare.repairs.drift(now, l.repairDelay)
-}
-
-// DriftOf returns the drift of an object.
-func (l *Tracker) DriftOf(id ID, now time.Time) Drift {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(id)
-	if r == nil || r.rare == nil {
-		return Drift{}
-	}
-	return r.rare.repairs.drift(now, l.repairDelay)
-}
-
-// HoldEnded marks an object as stale whose hold has ended. The object is checked and repaired at once, whatever paced
-// its repairs before.
-func (l *Tracker) HoldEnded(key ID) {
-	l.updateObject(key, func(r *record, notify *notices) { l.holdEndedLocked(r, notify) })
+	return r.rare.repairs.drift(now, l.RepairDelay)
 }
 
 func (l *Tracker) holdEndedLocked(r *record, notify *notices) {
@@ -197,10 +193,10 @@ func (p *repairs) drift(now time.Time, delay time.Duration) Drift {
 	if !p.open {
 		return d
 	}
-	untold := p.mustReport(delay)
-	d.Untold = untold && !p.look.After(now)
-	if d.Held = p.until.Sub(now); untold && p.look.After(now) {
-		d.Held = p.look.Sub(now)
+	unreported := p.mustReport(delay)
+	d.Unreported = unreported && !p.look.After(now)
+	if d.Wait = p.until.Sub(now); unreported && p.look.After(now) {
+		d.Wait = p.look.Sub(now)
 	}
 	if d.Due = max(0, p.look.Sub(now)); d.Fight {
 		d.Due = max(0, p.until.Sub(now))

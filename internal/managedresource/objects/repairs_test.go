@@ -17,17 +17,17 @@ type pacer struct {
 
 func newPacer(clock *clocktesting.FakePassiveClock, delay time.Duration) pacer {
 	l := New()
-	l.SetRepairDelay(delay)
+	l.RepairDelay = delay
 	return pacer{l, clock}
 }
 
-func (p pacer) of(key ID) Drift { return p.l.DriftOf(key, p.clock.Now()) }
+func (p pacer) of(key ID) Drift { return p.l.Drift(key, p.clock.Now()) }
 
 func (p pacer) noticed(key ID) time.Duration {
 	if !p.l.Get(key).Tracked {
 		p.l.Track(Owner{Name: key.Name}, []Ref{{ID: key}})
 	}
-	p.l.RecordDrift(key, DriftNoticed, p.clock.Now())
+	p.l.Drift(key, p.clock.Now(), DriftNoticed)
 	return max(0, p.until(key))
 }
 
@@ -39,13 +39,13 @@ func (p pacer) until(key ID) time.Duration {
 }
 
 func (p pacer) due(key ID) time.Duration  { return p.of(key).Due }
-func (p pacer) held(key ID) time.Duration { return p.of(key).Held }
-func (p pacer) untold(key ID) bool        { return p.of(key).Untold }
+func (p pacer) held(key ID) time.Duration { return p.of(key).Wait }
+func (p pacer) unreported(key ID) bool    { return p.of(key).Unreported }
 func (p pacer) isFight(key ID) bool       { return p.of(key).Fight }
-func (p pacer) notify(key ID)             { p.l.RecordDrift(key, DriftReported, p.clock.Now()) }
-func (p pacer) unfounded(key ID)          { p.l.RecordDrift(key, DriftUnfounded, p.clock.Now()) }
+func (p pacer) notify(key ID)             { p.l.Drift(key, p.clock.Now(), DriftReported) }
+func (p pacer) unfounded(key ID)          { p.l.Drift(key, p.clock.Now(), DriftUnfounded) }
 func (p pacer) repaired(key ID) bool {
-	return p.l.RecordDrift(key, DriftRepaired, p.clock.Now()).Untold
+	return p.l.Drift(key, p.clock.Now(), DriftRepaired).Unreported
 }
 
 func TestFightsSlowDown(t *testing.T) {
@@ -93,9 +93,9 @@ func TestDriftRepairDelay(t *testing.T) {
 	if got := d.noticed(key); got != 10*time.Minute {
 		t.Errorf("the first repair waits, too: %s", got)
 	}
-	notify := d.untold(key)
+	notify := d.unreported(key)
 	d.notify(key)
-	if !notify || d.untold(key) {
+	if !notify || d.unreported(key) {
 		t.Error("a drift is told of once")
 	}
 	clock.SetTime(clock.Now().Add(9 * time.Minute))
@@ -112,11 +112,11 @@ func TestDriftRepairDelay(t *testing.T) {
 	if d.repaired(key) {
 		t.Error("what was told of is told once more when it is repaired")
 	}
-	if got := d.noticed(key); got != 10*time.Minute || !d.untold(key) {
-		t.Errorf("the next drift waits %s, and is to be told: %t", got, d.untold(key))
+	if got := d.noticed(key); got != 10*time.Minute || !d.unreported(key) {
+		t.Errorf("the next drift waits %s, and is to be told: %t", got, d.unreported(key))
 	}
 	d.unfounded(key)
-	if d.held(key) > 0 || d.untold(key) {
+	if d.held(key) > 0 || d.unreported(key) {
 		t.Error("what is as it should be is held")
 	}
 	clock.SetTime(clock.Now().Add(time.Minute))
@@ -167,11 +167,11 @@ func TestLooksInVain(t *testing.T) {
 						t.Errorf("it is looked at in %s and repaired in %s, want %s", got, repair, want)
 					}
 				}
-				if want > 0 && (d.untold(key) || d.held(key) != want) {
-					t.Errorf("a run that begins for another reason looks at it: %t, %s", d.untold(key), d.held(key))
+				if want > 0 && (d.unreported(key) || d.held(key) != want) {
+					t.Errorf("a run that begins for another reason looks at it: %t, %s", d.unreported(key), d.held(key))
 				}
 				clock.SetTime(clock.Now().Add(want))
-				if d.due(key) != 0 || d.untold(key) != (delay > 0) || d.held(key) > max(0, delay-want) {
+				if d.due(key) != 0 || d.unreported(key) != (delay > 0) || d.held(key) > max(0, delay-want) {
 					t.Errorf("after %s it is not looked at", want)
 				}
 				d.unfounded(key)

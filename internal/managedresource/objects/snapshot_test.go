@@ -15,6 +15,18 @@ func (l *Tracker) observeGone(id ID, uid types.UID, resourceVersion string) {
 	l.Observe(gone)
 }
 
+// claim claims objects, and reports whether the run is busy.
+func (l *Tracker) claim(owner Owner, applies []ID, releases []Ref) bool {
+	_, busy := l.Claim(owner, applies, releases)
+	return busy
+}
+
+// markKept reports that another ManagedResource keeps an object.
+func (l *Tracker) markKept(owner Owner, s Observation) {
+	s.Kept = true
+	l.MarkInSync(owner, s)
+}
+
 func (l *Tracker) inSync(id ID, desired uint64) bool {
 	o := l.Get(id)
 	return o.InSync && o.Desired == desired
@@ -31,5 +43,5 @@ func (l *Tracker) isBeingDeleted(id ID) bool { return l.Get(id).BeingDeleted }
 
 func (l *Tracker) changesNothing(id ID, w Write, now time.Time) bool {
 	o := l.Get(id)
-	return o.Noop == w && now.Before(o.NoopUntil)
+	return o.Noop.Write == w && now.Before(o.Noop.Until)
 }

@@ -30,8 +30,6 @@ const (
 	Terminating
 	// Refused means that the deletion was not carried out.
 	Refused
-	// Applied means that the object was found or made in sync; the deletions that runs had sent are over.
-	Applied
 )
 
 // Ticket is the permission to send requests about an object. It must be ended once their answers are reported.
@@ -108,11 +106,6 @@ func (t *Ticket) Record(outcome Outcome) {
 		r.compareAnewLocked()
 	case Refused:
 		l.endDeletingLocked(r, o)
-	case Applied:
-		if r.rare != nil {
-			r.rare.deleting = nil
-			l.completeRareLocked(r)
-		}
 	}
 }
 

@@ -25,13 +25,6 @@ type Observation struct {
 	Since Revision
 	// Digest is a digest of all that decides about drift; zero means that only equal resource versions prove sameness.
 	Digest uint64
-	// Desired is a digest of the desired state that the object was compared with. CreateOnly is true if the ManagedResource
-	// created the object only once, and does not repair it. Only MarkInSync needs them.
-	Desired    uint64
-	CreateOnly bool
-	// RetryPartial is the time to write the object once more, if the API server is known to have kept only a part of
-	// the write; else zero. Only MarkInSync needs it.
-	RetryPartial time.Time
 	// Gone is true if the object does not exist; UID is empty then, or the UID of the deleted object. Without a resource
 	// version it is the answer to a read, which does not show when it was true: any report after Since counts more.
 	Gone bool
@@ -43,6 +36,21 @@ type Observation struct {
 	// the observation has no health.
 	Verdict *healthcheck.Verdict
 	Version string
+
+	// The fields below are the result of a run. Only MarkInSync needs them.
+
+	// Desired is a digest of the desired state that the object was compared with.
+	Desired uint64
+	// CreateOnly is true if the ManagedResource creates the object only once, and does not repair it; Created is true if
+	// the object was created for the ManagedResource.
+	CreateOnly, Created bool
+	// Kept is true if another ManagedResource owns the object.
+	Kept bool
+	// RetryPartial is the time to write the object once more, if the API server is known to have kept only a part of
+	// the write; else zero.
+	RetryPartial time.Time
+	// Noop is the write of this run, if it changed nothing; else zero.
+	Noop NoopWrite
 }
 
 // Tracker is safe for concurrent use.
@@ -53,8 +61,8 @@ type Tracker struct {
 	listings uint32
 	// rares are the records that have a rare part.
 	rares map[*record]struct{}
-	// repairDelay is managedResource.driftRepairDelay.
-	repairDelay time.Duration
+	// RepairDelay is managedResource.driftRepairDelay. It is set before the first drift.
+	RepairDelay time.Duration
 	// handOvers counts the hand-overs that are under way.
 	handOvers map[handOver]int
 
@@ -208,10 +216,27 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 	}
 }
 
-// MarkInSync reports that an object was found, or made, in sync. If a later version was seen that may differ, the
-// object is stale, and its ManagedResource is notified.
+// MarkInSync reports the result of a run for an object: it was found, or made, in sync, so that deletions that runs had
+// sent before are over. If a later version was seen that may differ, the object is stale, and its ManagedResource is
+// notified. If another ManagedResource keeps the object, its owner need not check it until it changes; without a
+// resource version the object is missing then.
 func (l *Tracker) MarkInSync(owner Owner, s Observation) {
-	l.updateObject(s.ID, func(r *record, notify *notices) { l.verifiedLocked(r, l.owners[owner], s, notify) })
+	l.updateObject(s.ID, func(r *record, notify *notices) {
+		o := l.owners[owner]
+		if s.Kept {
+			l.keptLocked(r, o, s, notify)
+			return
+		}
+		l.ownLocked(r, o, s)
+		if r.rare != nil && !s.Terminating {
+			r.rare.deleting = nil
+			l.completeRareLocked(r)
+		}
+		if !s.Noop.Until.IsZero() {
+			l.rareLocked(r).noop = s.Noop
+		}
+		l.verifiedLocked(r, o, s, notify)
+	})
 }
 
 func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notify *notices) {
@@ -225,7 +250,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 	if r.missingFromList && r.is(s.Since) {
 		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
 	}
-	if r.outdates(s) || s.Since.asked != r.asked {
+	if r.outdates(s) || s.Since.Requested != r.requested {
 		if r.certainty == verified && r.desired == s.Desired {
 			return // A later version has been compared with the same since.
 		}
@@ -259,19 +284,13 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 	}
 }
 
-// MarkKept reports that another ManagedResource keeps an object, as a read found it; without a resource version the
-// object is missing. The owner need not check the object until it changes.
-func (l *Tracker) MarkKept(owner Owner, s Observation) {
-	l.updateObject(s.ID, func(r *record, notify *notices) { l.keptLocked(r, l.owners[owner], s, notify) })
-}
-
 func (l *Tracker) keptLocked(r *record, o *ownerRecord, s Observation, notify *notices) {
 	found := s.ResourceVersion != ""
 	if found {
 		l.seenLocked(r, s, notify)
 	}
 	isOutdated := found && r.outdates(s) || !found && !r.is(s.Since)
-	if o != nil && !isOutdated && s.Since.asked == r.asked {
+	if o != nil && !isOutdated && s.Since.Requested == r.requested {
 		r.checkedLocked(o)
 	}
 }

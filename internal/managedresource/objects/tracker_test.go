@@ -235,7 +235,7 @@ func TestDrift(t *testing.T) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
-			r.MarkKept(mr1, sighting(cm, "u", "6", 0))
+			r.markKept(mr1, sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr2, sighting(cm, "u", "7", 0))
 			r.Observe(sighting(cm, "u", "8", 0))
 		}, "[ns/two ns/one ns/two ns/one]"},
@@ -244,7 +244,7 @@ func TestDrift(t *testing.T) {
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr2, sighting(cm, "u", "6", 0))
-			r.MarkKept(mr1, sighting(cm, "u", "6", 0))
+			r.markKept(mr1, sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/two]"},
 		"MRB-16 the writer leaves": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
@@ -259,7 +259,7 @@ func TestDrift(t *testing.T) {
 		"MRB-16 one that found it kept is notified when the writer, which never verified it, leaves": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.Observe(sighting(cm, "u", "5", 0))
-			r.MarkKept(mr1, sighting(cm, "u", "5", 0))
+			r.markKept(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, nil)
 		}, "[ns/one]"},
 		"MR-30 one that creates it only once leaves it to the other": {func(r *recorder) {
@@ -458,15 +458,6 @@ func TestPartlyKept(t *testing.T) {
 			if snapshot.RetryPartial != tc.again || snapshot.RetryPartial && !snapshot.OutOfSync || len(r.drift) != map[bool]int{true: 1}[tc.notify] {
 				t.Errorf("again %t, want %t; told %v; %+v", snapshot.RetryPartial, tc.again, r.drift, snapshot)
 			}
-			read := Observation{ID: cm.ID, UID: snapshot.UID, ResourceVersion: snapshot.ResourceVersion}
-			if r.Retries(read, 7) != tc.again || r.Retries(read, 8) {
-				t.Errorf("it is retried: %t, want %t", !tc.again, tc.again)
-			}
-			later, another := read, read
-			later.ResourceVersion, another.UID = "99", "another"
-			if r.Retries(later, 7) || r.Retries(another, 7) {
-				t.Error("what somebody changed, or put in its place, is retried")
-			}
 			others := strings.Contains(name, "others")
 			if r.drifted(cm.ID, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.ID, 7) != others {
 				t.Errorf("drift: %t, want %t", !others, others)
@@ -488,7 +479,7 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 	for name, answers := range map[string][]Observation{"in order": {first, second}, "the first comes last": {second, first}} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 		for _, answer := range answers {
-			r.Created(mr1, answer)
+			answer.Created = true
 			r.MarkInSync(mr1, answer)
 		}
 		if !r.isOurs(cm.ID, "2") || r.isOurs(cm.ID, "1") {
@@ -501,19 +492,18 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 	created := func(uid types.UID, version string) Observation {
-		return Observation{ID: cm.ID, UID: uid, ResourceVersion: version}
+		return Observation{ID: cm.ID, UID: uid, ResourceVersion: version, Created: true}
 	}
 	r.Observe(created("1", "4"))
 	r.TakenOver(Owner{}, cm.ID, "1")
 	r.Observe(created("1", "5"))
-	r.Created(mr1, created("1", "4"))
+	r.MarkInSync(mr1, created("1", "4"))
 	if r.isOurs(cm.ID, "1") {
 		t.Error("what was given up is ours")
 	}
 	r.observeGone(cm.ID, "1", "6")
-	r.Created(mr1, created("2", "7"))
 	r.MarkInSync(mr1, created("2", "7"))
-	r.Created(mr1, created("1", "4"))
+	r.MarkInSync(mr1, created("1", "4"))
 	if !r.isOurs(cm.ID, "2") || r.isOurs(cm.ID, "1") {
 		t.Error("what was created since is not ours")
 	}
@@ -633,7 +623,7 @@ func TestPropertyDoubtHasSomebody(t *testing.T) {
 					r.MarkInSync(one, next(t))
 				}
 			},
-			"it is kept by the other": func(t *rapid.T) { r.MarkKept(owner.Draw(t, "owner"), next(t)) },
+			"it is kept by the other": func(t *rapid.T) { r.markKept(owner.Draw(t, "owner"), next(t)) },
 			"": func(t *rapid.T) {
 				if r.Get(cm.ID).OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
 					t.Fatal("it is in doubt, and nobody is to look")

@@ -301,7 +301,7 @@ func (w *Watches) FromList(ctx context.Context, ref objects.Ref) *unstructured.U
 	if !recorded.Present {
 		return nil
 	}
-	object := w.live.take(recorded.UID, recorded.Revision.Asked())
+	object := w.live.take(recorded.UID, recorded.Revision.Requested)
 	if object == nil || object.GetResourceVersion() != recorded.ResourceVersion || object.GroupVersionKind() != ref.GVK() {
 		return nil
 	}

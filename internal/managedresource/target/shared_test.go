@@ -48,7 +48,7 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	w.Track(owner, []objects.Ref{after})
 	run(t, w)
 	eventually(t, "both lists were read", func() bool { return l.Progress(owner).AllKnown && w.Covered(before) && w.Covered(after) })
-	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Asked())
+	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Requested)
 	object, err := readFrom(t.Context(), w, after)
 	if err != nil {
 		t.Fatal(err)

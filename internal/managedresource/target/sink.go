@@ -173,7 +173,7 @@ func (l *scopeList) each(object runtime.Object) error {
 	}
 	recorded := l.session.Observe(observation)
 	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && recorded.Tracked && !recorded.InSync {
-		l.watches.live.hold(l.scope, u, recorded.Revision.Asked())
+		l.watches.live.hold(l.scope, u, recorded.Revision.Requested)
 	}
 	return nil
 }
