@@ -96,7 +96,7 @@ var valid = map[string]string{
 
 const isRequired = ": Required value: field is required"
 
-// TestEachKind has the cases that hold for every kind (A13.10).
+// TestEachKind has the cases that hold for every kind.
 func TestEachKind(t *testing.T) {
 	empty := map[string][]string{ // EV-T1, but for metadata
 		"BackupBucket":            {"spec.type" + isRequired, "spec.region" + isRequired, "spec.secretRef.name" + isRequired},

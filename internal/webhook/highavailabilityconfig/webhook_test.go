@@ -78,7 +78,7 @@ func properties() map[string]admissiontest.Objects {
 	return all
 }
 
-// TestProperties: what is changed once stays (HA-T22, HA-33), and fields that the types do not know do (HA-T23, WB-1; HA-7 is what we do not copy).
+// TestProperties: what is changed once stays (HA-T22, HA-33), and fields that the types do not know do (HA-T23, WB-1; WB-1 is what we do not copy).
 func TestProperties(t *testing.T) {
 	for name, property := range properties() {
 		kind, _, _ := strings.Cut(name, "/")
