@@ -6,18 +6,23 @@ import (
 	"slices"
 	"strings"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
 // isManagedResource reports whether a kind, a plural or a short name means ManagedResources.
 func isManagedResource(word string) bool {
-	name, _, group := splitKind(strings.ToLower(word))
+	name, group, _ := strings.Cut(strings.ToLower(word), ".")
+	own := resourcesv1alpha1.SchemeGroupVersion
 	return slices.Contains([]string{"mr", "managedresource", "managedresources"}, name) &&
-		(group == "" || group == resourcesv1alpha1.SchemeGroupVersion.Group)
+		slices.Contains([]string{"", own.Group, own.Version + "." + own.Group}, group)
 }
 
 func kindOfManagedResources() *kind {
-	return &kind{GroupVersionKind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), resource: managedResources.Resource, namespaced: true}
+	return &kind{apimeta.RESTMapping{
+		Resource: managedResources, GroupVersionKind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"), Scope: apimeta.RESTScopeNamespace,
+	}}
 }
 
 // managedResourceName reads NAME, KIND/NAME or KIND NAME, where KIND is ManagedResource; no argument is no name.

@@ -134,12 +134,7 @@ const oldest = 30
 
 func (c *checker) version(ctx context.Context, name string, r *reader) {
 	subject := "API server of the " + name
-	content, err := r.raw.Get().AbsPath("/version").Do(ctx).Raw()
-	if err != nil {
-		c.say(isUnknown, subject, "its version cannot be read: %v", err)
-		return
-	}
-	version, minor, err := versionOf(content)
+	version, minor, err := r.version(ctx)
 	switch {
 	case err != nil:
 		c.say(isUnknown, subject, "its version cannot be read: %v", err)

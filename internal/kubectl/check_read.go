@@ -3,7 +3,6 @@ package kubectl
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -53,9 +51,10 @@ func (c *checker) unread(subject string, err error, ifMissing string) bool {
 	return true
 }
 
-func versionOf(content []byte) (text string, minor int, err error) {
-	var info version.Info
-	if err := json.Unmarshal(content, &info); err != nil {
+// version returns the version of an API server.
+func (r *reader) version(ctx context.Context) (text string, minor int, err error) {
+	info, err := r.discovery.ServerVersionWithContext(ctx)
+	if err != nil {
 		return "", 0, err
 	}
 	minor, err = strconv.Atoi(strings.TrimRight(info.Minor, "+"))

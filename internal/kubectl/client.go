@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/pager"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
@@ -24,23 +28,16 @@ const page = 500
 
 var managedResources = resourcesv1alpha1.SchemeGroupVersion.WithResource("managedresources")
 
-// reader reads a cluster. It counts its requests, and sends no other ones than GET.
+// reader reads a cluster. It sends no other requests than GET.
 type reader struct {
-	dynamic  dynamic.Interface
-	metadata metadata.Interface
-	raw      rest.Interface
-	sent     *atomic.Int64
-	known    known
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	discovery discovery.CachedDiscoveryInterfaceWithContext
+	mapper    apimeta.RESTMapperWithContext
 }
 
-func newReader(config *rest.Config, sent *atomic.Int64) (*reader, error) {
-	config = guarded(config, "reads", func(request *http.Request) bool {
-		if request.Method != http.MethodGet {
-			return false
-		}
-		sent.Add(1)
-		return true
-	})
+func newReader(config *rest.Config) (*reader, error) {
+	config = guarded(config, "reads", func(request *http.Request) bool { return request.Method == http.MethodGet })
 	config.QPS = -1 // The API server limits the rate.
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	httpClient, err := rest.HTTPClientFor(config)
@@ -55,17 +52,13 @@ func newReader(config *rest.Config, sent *atomic.Int64) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := rest.UnversionedRESTClientForConfigAndClient(rawConfig(config), httpClient)
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
-	return &reader{dynamic: client, metadata: metadataClient, raw: raw, sent: sent}, nil
-}
-
-func rawConfig(config *rest.Config) *rest.Config {
-	config = dynamic.ConfigFor(config)
-	config.GroupVersion = nil
-	return config
+	cached := memory.NewMemCacheClientWithContext(discoveryClient)
+	mapper := restmapper.NewShortcutExpanderWithContext(restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), cached, nil)
+	return &reader{dynamic: client, metadata: metadataClient, discovery: cached, mapper: mapper}, nil
 }
 
 // guard refuses requests that a command must not send.
@@ -98,18 +91,15 @@ func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, 
 
 // list reads all pages of a list.
 func (r *reader) list(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
-	options.Limit = page
 	var all []unstructured.Unstructured
-	for {
-		list, err := r.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list.Items...)
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return all, nil
-		}
-	}
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return r.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
+	})
+	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
+		all = append(all, *object.(*unstructured.Unstructured))
+		return nil
+	})
+	return all, err
 }
 
 // typed converts an unstructured object into a type.

@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/espalier-project/espalier/internal/kinds"
+	"k8s.io/client-go/discovery"
 )
 
 // completeWithin bounds a shell's wait for names: longer than an API server takes, and shorter than a user has
@@ -38,27 +37,25 @@ func (c *connection) completeObject(_ *pflag.FlagSet, arguments []string, begun 
 			return found.target.kindNames(ctx)
 		case 1:
 			if k, err := found.target.resolve(ctx, arguments[0]); err == nil {
-				return found.target.names(ctx, k.at(), k.within(found.targetNamespace))
+				return found.target.names(ctx, k.Resource, k.within(found.targetNamespace))
 			}
 		}
 		return nil
 	})
 }
 
-// kindNames are the kinds of a cluster, custom ones with their groups.
+// kindNames are the resources of a cluster with their groups.
 func (r *reader) kindNames(ctx context.Context) []string {
+	lists, _ := r.discovery.ServerPreferredResourcesWithContext(ctx)
 	var names []string
-	for _, k := range kinds.Builtin() {
-		names = append(names, strings.ToLower(k.Kind))
-	}
-	all, _ := r.discover(ctx)
-	for _, k := range all {
-		if isCustom(k.Group) {
-			names = append(names, k.resource+"."+k.Group)
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
+		of, _ := schema.ParseGroupVersion(list.GroupVersion)
+		for i := range list.APIResources {
+			names = append(names, of.WithResource(list.APIResources[i].Name).GroupResource().String())
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }
 
 // names are those of the first page of objects.

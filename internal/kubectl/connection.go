@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -125,7 +124,6 @@ type clusters struct {
 	source, target *reader
 	// namespace is from the flags or the context of the source, targetNamespace from those of the target.
 	namespace, targetNamespace string
-	sent                       atomic.Int64
 }
 
 // open leads to both clusters. Only --shoot sends requests yet, to the garden.
@@ -140,7 +138,7 @@ func (c *connection) open(ctx context.Context) (*clusters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	if found.source, err = newReader(config, &found.sent); err != nil {
+	if found.source, err = newReader(config); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	found.namespace, found.target, found.targetNamespace = namespace, found.source, namespace
@@ -151,7 +149,7 @@ func (c *connection) open(ctx context.Context) (*clusters, error) {
 	if config, found.targetNamespace, err = target.load(); err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
-	if found.target, err = newReader(config, &found.sent); err != nil {
+	if found.target, err = newReader(config); err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
 	return found, nil

@@ -257,7 +257,7 @@ func (r *runReader) readObject(ctx context.Context, ref *resourcesv1alpha1.Objec
 	if err != nil || k == nil {
 		return nil, err
 	}
-	live, err := r.target.get(ctx, k.at(), k.within(ref.Namespace), ref.Name)
+	live, err := r.target.get(ctx, k.Resource, k.within(ref.Namespace), ref.Name)
 	switch {
 	case isUnserved(err):
 		return nil, fmt.Errorf("the target does not serve %s", ref.GroupVersionKind())
@@ -364,12 +364,12 @@ func (r *runReader) ownerOfManifest(ctx context.Context, object decode.Object, k
 		return nobody, err
 	}
 	switch { // As the plan does.
-	case !k.namespaced:
+	case !k.namespaced():
 		object.SetNamespace("")
 	case object.GetNamespace() == "":
 		object.SetNamespace(metav1.NamespaceDefault)
 	}
-	live, err := r.target.get(ctx, k.at(), object.GetNamespace(), object.GetName())
+	live, err := r.target.get(ctx, k.Resource, object.GetNamespace(), object.GetName())
 	if apierrors.IsNotFound(err) {
 		return nobody, nil
 	}

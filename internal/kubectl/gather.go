@@ -23,10 +23,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// mostRequests limits the requests for a question about one object, with one Secret. A request that is merely useful
-// is not sent beyond that.
-const mostRequests = 5
-
 // question is one about an object.
 type question struct {
 	*clusters
@@ -39,7 +35,7 @@ type question struct {
 
 // gather reads the facts about an object.
 func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, error) {
-	q.facts = &inspect.Facts{Now: now, Kind: q.kind.GroupVersionKind, ClusterScoped: !q.kind.namespaced, Namespace: q.namespace, Name: q.name}
+	q.facts = &inspect.Facts{Now: now, Kind: q.kind.GroupVersionKind, ClusterScoped: !q.kind.namespaced(), Namespace: q.namespace, Name: q.name}
 	if err := q.readLive(ctx); err != nil {
 		return nil, err
 	}
@@ -65,30 +61,12 @@ func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, 
 	if report.State == inspect.Differs {
 		q.refine(ctx, report)
 	}
-	if q.eventsLast() {
-		q.readOwnersEvents(ctx)
-	}
 	return inspect.Explain(ctx, q.facts)
 }
 
-// eventsLast reports whether the Events are read only if there is a request left: the definition of a custom resource, whose kind had to be looked for,
-// says more.
-func (q *question) eventsLast() bool { return isCustom(q.kind.Group) && q.kind.definition == nil }
-
-// readLive reads the object, where its kind is served now.
+// readLive reads the object.
 func (q *question) readLive(ctx context.Context) error {
-	live, err := q.target.get(ctx, q.kind.at(), q.namespace, q.name)
-	if isUnserved(err) && q.kind.definition == nil {
-		all, discoverErr := q.target.discover(ctx)
-		if discoverErr != nil {
-			return discoverErr
-		}
-		if q.kind, discoverErr = choose(all, q.kind.Kind, q.kind.Kind, "", q.kind.Group); discoverErr != nil {
-			return discoverErr
-		}
-		q.facts.Kind, q.facts.ClusterScoped = q.kind.GroupVersionKind, !q.kind.namespaced
-		live, err = q.target.get(ctx, q.kind.at(), q.namespace, q.name)
-	}
+	live, err := q.target.get(ctx, q.kind.Resource, q.namespace, q.name)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading %s: %w", q.described(), err)
 	}
@@ -98,7 +76,9 @@ func (q *question) readLive(ctx context.Context) error {
 	return nil
 }
 
-func (q *question) described() string { return describeObject(q.kind.GroupKind(), q.namespace, q.name) }
+func (q *question) described() string {
+	return describeObject(q.kind.GroupVersionKind.GroupKind(), q.namespace, q.name)
+}
 
 func describeObject(gk schema.GroupKind, namespace, name string) string {
 	return gk.String() + " " + fullName(namespace, name)
@@ -172,10 +152,6 @@ func (q *question) readOwnersEvents(ctx context.Context) {
 
 // readEvents reads a page of Events of a namespace, "" for all.
 func (q *question) readEvents(ctx context.Context, namespace, selector string) {
-	if q.sent.Load() >= mostRequests {
-		q.facts.Unknown = append(q.facts.Unknown, "Events were not read, to save a request: repairs, fights and deletions may be missing")
-		return
-	}
 	events, err := q.source.events(ctx, namespace, selector)
 	if err != nil {
 		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("the Events in namespace %q were not read: %v", namespace, err))
@@ -210,9 +186,7 @@ func (r *reader) events(ctx context.Context, namespace, selector string) ([]core
 func (q *question) readSource(ctx context.Context) error {
 	mr := q.facts.ManagedResource
 	var together sync.WaitGroup
-	if !q.eventsLast() {
-		together.Go(func() { q.readOwnersEvents(ctx) })
-	}
+	together.Go(func() { q.readOwnersEvents(ctx) })
 	secrets, unread := q.source.secretsOf(ctx, mr)
 	together.Wait()
 	q.facts.Secrets, q.facts.Unknown = secrets, append(q.facts.Unknown, unread...)
@@ -266,11 +240,11 @@ func asSecret(object *unstructured.Unstructured) (*corev1.Secret, error) {
 // version.
 func (q *question) readWantedVersion(ctx context.Context) error {
 	wanted := inspect.WantedVersion(ctx, q.facts)
-	if q.facts.Live == nil || wanted == "" || wanted == q.kind.Version {
+	if q.facts.Live == nil || wanted == "" || wanted == q.kind.GroupVersionKind.Version {
 		return nil
 	}
-	q.kind = q.kind.in(wanted)
-	live, err := q.target.get(ctx, q.kind.at(), q.namespace, q.name)
+	q.kind.GroupVersionKind.Version, q.kind.Resource.Version = wanted, wanted
+	live, err := q.target.get(ctx, q.kind.Resource, q.namespace, q.name)
 	if err != nil {
 		return fmt.Errorf("reading %s in version %s, as its manifest has it: %w", q.described(), wanted, err)
 	}
@@ -282,9 +256,9 @@ func (q *question) readWantedVersion(ctx context.Context) error {
 func (q *question) refine(ctx context.Context, report *inspect.Report) {
 	replicas := slices.ContainsFunc(report.Differences, func(d inspect.Difference) bool { return d.Path == "spec.replicas" })
 	switch {
-	case replicas && merge.HasReplicas(q.kind.Group, q.kind.Kind):
+	case replicas && merge.HasReplicas(q.kind.GroupVersionKind.Group, q.kind.GroupVersionKind.Kind):
 		q.readScaled(ctx)
-	case isCustom(q.kind.Group):
+	case isCustom(q.kind.GroupVersionKind.Group):
 		if replicas {
 			q.readScaled(ctx)
 		}
@@ -293,10 +267,6 @@ func (q *question) refine(ctx context.Context, report *inspect.Report) {
 }
 
 func (q *question) readScaled(ctx context.Context) {
-	if q.sent.Load() >= mostRequests {
-		q.facts.Unknown = append(q.facts.Unknown, "whether an autoscaler has its replicas was not asked: that would be one request more")
-		return
-	}
 	scaled, err := q.target.scaled(ctx, q.namespace)
 	if err != nil {
 		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("whether an autoscaler has its replicas is not known: %v", err))
@@ -306,18 +276,13 @@ func (q *question) readScaled(ctx context.Context) {
 }
 
 func (q *question) readDefaults(ctx context.Context) {
-	if q.kind.definition == nil && q.sent.Load() >= mostRequests {
-		q.facts.Unknown = append(q.facts.Unknown, "the defaults of its CustomResourceDefinition were not read, so that a field may only seem to differ: if you name the group, as "+
-			q.kind.GroupKind().String()+", the definition is read first")
-		return
-	}
 	definition, err := q.target.definitionOf(ctx, q.kind)
 	if err != nil {
 		q.facts.Unknown = append(q.facts.Unknown, fmt.Sprintf("the defaults of its CustomResourceDefinition are not known: %v", err))
 		return
 	}
 	if definition != nil {
-		q.facts.Defaults = merge.NewCustomDefaults(definition, q.kind.Version)
+		q.facts.Defaults = merge.NewCustomDefaults(definition, q.kind.GroupVersionKind.Version)
 	}
 }
 

@@ -116,7 +116,7 @@ type place struct {
 	client          dynamic.ResourceInterface
 }
 
-func (p *place) String() string { return p.Kind + " " + fullName(p.namespace, p.name) }
+func (p *place) String() string { return p.GroupVersionKind.Kind + " " + fullName(p.namespace, p.name) }
 
 // find finds where an object is: ManagedResources are in the source, all others in the target.
 func (c *connection) find(ctx context.Context, arguments []string) (*place, error) {
@@ -149,7 +149,7 @@ func (a *access) place(k *kind, namespace, name string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{kind: k, namespace: namespace, name: name, client: client.Resource(k.at()).Namespace(namespace)}, nil
+	return &place{kind: k, namespace: namespace, name: name, client: client.Resource(k.Resource).Namespace(namespace)}, nil
 }
 
 // newPatcher is a client that reads and patches.
@@ -192,7 +192,7 @@ func (h *holdRequest) set(ctx context.Context, to *connection, arguments []strin
 	if err != nil {
 		return err
 	}
-	isAll := p.GroupKind() == resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind()
+	isAll := p.Resource == managedResources
 	if !isAll && object.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] == "" {
 		return fmt.Errorf("%s has no origin: no ManagedResource repairs it", p)
 	}

@@ -22,6 +22,9 @@ type annotated struct {
 }
 
 func (a *annotated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if discover(w, r) {
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	object := a.objects[r.URL.Path]
 	if object == nil {

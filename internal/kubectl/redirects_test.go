@@ -39,7 +39,10 @@ func TestConnection_Redirects(t *testing.T) {
 			_, err := found.source.metadata.Resource(secretResource).Namespace("a").List(t.Context(), metav1.ListOptions{})
 			return err
 		},
-		"CCH-62/reads of a path": func() error { return found.source.raw.Get().AbsPath("/version").Do(t.Context()).Error() },
+		"CCH-62/reads of the version": func() error {
+			_, err := found.source.discovery.ServerVersionWithContext(t.Context())
+			return err
+		},
 		"CCH-62/patches": func() error {
 			_, err := patcher.Resource(secretResource).Namespace("a").Patch(t.Context(), "x", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 			return err

@@ -22,7 +22,6 @@ type treeFlags struct {
 	connection
 	output format
 	all    bool
-	watch  bool
 	// selector selects ManagedResources by their labels.
 	selector string
 }
@@ -55,7 +54,6 @@ func tree() process.Subcommand {
 			flags.output.add(set)
 			set.BoolVarP(&flags.all, "all-namespaces", "A", false, "show all namespaces, by class")
 			set.StringVarP(&flags.selector, "selector", "l", "", "label `selector` of the ManagedResources")
-			set.BoolVarP(&flags.watch, "watch", "w", false, "show each ManagedResource again when it changes")
 		},
 		Run: interruptible(func(ctx context.Context, set *pflag.FlagSet, out io.Writer) error {
 			name, err := managedResourceName(set.Args())
@@ -77,9 +75,6 @@ func runTree(ctx context.Context, flags *treeFlags, name string, out io.Writer) 
 		g.within = ""
 	}
 	p := &treePrinter{out: out, style: styleOf(out), format: flags.output, byClass: flags.all}
-	if flags.watch {
-		return g.watch(ctx, p)
-	}
 	branches, err := g.read(ctx)
 	g.progress.Done()
 	if err != nil {
@@ -101,8 +96,6 @@ type treePrinter struct {
 	format format
 	// byClass heads the branches of each class.
 	byClass bool
-	// again is true if the heading was printed before.
-	again bool
 }
 
 // print prints branches as they are at a time.
@@ -119,10 +112,6 @@ func (p *treePrinter) print(branches []inspect.Branch, now time.Time) error {
 		return nil
 	}
 	rows := []row{{columns: [4]string{"NAME", "STATE", "AGE", "LAST DRIFT"}, level: heading}}
-	if p.again {
-		rows = nil
-	}
-	p.again = true
 	class := ""
 	for i := range branches {
 		if p.byClass && branches[i].Class != class {

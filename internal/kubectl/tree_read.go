@@ -2,9 +2,7 @@ package kubectl
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/tools/pager"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
@@ -160,7 +156,7 @@ func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(objects.
 		}
 	}
 	parallel(fewObjects, rest, func(ref *resourcesv1alpha1.ObjectReference) {
-		live, err := g.target.get(ctx, k.at(), k.within(ref.Namespace), ref.Name)
+		live, err := g.target.get(ctx, k.Resource, k.within(ref.Namespace), ref.Name)
 		took(objects.IDOfEntry(ref), live, err)
 	})
 }
@@ -175,7 +171,7 @@ func (g *treeReader) listBunch(ctx context.Context, k *kind, b *bunch) (map[obje
 	if !inspect.NeedsWhole(b.refs[0]) {
 		list = g.target.listMetadata
 	}
-	found, err := list(ctx, k.at(), b.namespace(), options)
+	found, err := list(ctx, k.Resource, b.namespace(), options)
 	listed := make(map[objects.ID]*unstructured.Unstructured, len(found))
 	for i := range found {
 		found[i].SetGroupVersionKind(b.gvk)
@@ -186,126 +182,14 @@ func (g *treeReader) listBunch(ctx context.Context, k *kind, b *bunch) (map[obje
 
 // listMetadata reads the metadata of all pages of a list.
 func (r *reader) listMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
-	options.Limit = page
 	var all []unstructured.Unstructured
-	for {
-		list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, unstructured.Unstructured{Object: content})
-		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return all, nil
-		}
-	}
-}
-
-// quietFor is the time in which changes are collected before they are shown: a run writes several conditions in a row.
-const quietFor = 200 * time.Millisecond
-
-// pauseBetween is the minimum interval between watches, for API servers that end each watch at once.
-const pauseBetween = time.Second
-
-// watch shows everything, and then each ManagedResource again that changes, until the context ends. API servers end watches from time to time: then
-// everything is shown again.
-func (g *treeReader) watch(ctx context.Context, p *treePrinter) error {
-	for ctx.Err() == nil {
-		pause := time.After(pauseBetween)
-		if err := g.watchOnce(ctx, p); !errors.Is(err, watchtools.ErrWatchClosed) && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-pause:
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
-// watchOnce shows everything and watches until the watch ends.
-func (g *treeReader) watchOnce(ctx context.Context, p *treePrinter) error {
-	client, options := g.source.dynamic.Resource(managedResources).Namespace(g.within), g.options()
-	list, err := client.List(ctx, options)
-	if err != nil {
-		return fmt.Errorf("listing ManagedResources: %w", err)
-	}
-	options.ResourceVersion = list.GetResourceVersion()
-	resources, err := client.Watch(ctx, options)
-	if err != nil {
-		return fmt.Errorf("watching ManagedResources: %w", err)
-	}
-	defer resources.Stop()
-	all, err := typedAll[resourcesv1alpha1.ManagedResource](list.Items)
-	if err != nil {
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return r.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
+	})
+	err := pages.EachListItem(ctx, options, func(object runtime.Object) error {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		all = append(all, unstructured.Unstructured{Object: content})
 		return err
-	}
-	if err := g.show(ctx, p, all); err != nil {
-		return err
-	}
-	return g.follow(ctx, p, unstopped{resources})
-}
-
-// unstopped is a watch that goes on when its reader stops.
-type unstopped struct{ watch.Interface }
-
-// Stop implements watch.Interface.
-func (unstopped) Stop() {}
-
-func (g *treeReader) show(ctx context.Context, p *treePrinter, all []*resourcesv1alpha1.ManagedResource) error {
-	branches, err := g.branches(ctx, all)
-	if err != nil {
-		return err
-	}
-	return p.print(branches, time.Now())
-}
-
-// follow shows what changes, all that comes within a moment at once. It returns ErrWatchClosed at the end of the watch.
-func (g *treeReader) follow(ctx context.Context, p *treePrinter, resources watch.Interface) error {
-	for {
-		changed, due := map[string]*resourcesv1alpha1.ManagedResource{}, (*time.Timer)(nil)
-		moment, end := context.WithCancel(ctx)
-		_, err := watchtools.UntilWithoutRetry(moment, resources, func(event watch.Event) (bool, error) {
-			err := collect(p, event, changed)
-			if due == nil && len(changed) > 0 {
-				due = time.AfterFunc(quietFor, end)
-			}
-			return false, err
-		})
-		end()
-		if ctx.Err() != nil || !wait.Interrupted(err) {
-			return err
-		}
-		if err := g.show(ctx, p, slices.Collect(maps.Values(changed))); err != nil {
-			return err
-		}
-	}
-}
-
-// collect adds a ManagedResource to the changed ones; if it is gone, collect prints that at once.
-func collect(p *treePrinter, event watch.Event, changed map[string]*resourcesv1alpha1.ManagedResource) error {
-	if event.Type == watch.Error {
-		return watchtools.ErrWatchClosed
-	}
-	object, ok := event.Object.(*unstructured.Unstructured)
-	if !ok {
-		return nil
-	}
-	mr, err := typed[resourcesv1alpha1.ManagedResource](object)
-	if err != nil {
-		return err
-	}
-	key := mr.Namespace + "/" + mr.Name
-	if event.Type != watch.Deleted {
-		changed[key] = mr
-		return nil
-	}
-	delete(changed, key)
-	_, err = fmt.Fprintf(p.out, "ManagedResource %s is gone\n", key)
-	return err
+	})
+	return all, err
 }

@@ -30,7 +30,7 @@ func why() process.Subcommand {
 			"KIND mr is a ManagedResource of the source, whose conditions are printed.\n" +
 			"The owner is the ManagedResource that the origin annotation names, else the one with the object in its inventory.\n\n" +
 			clustersLong + "\n\n" +
-			"Values of Secrets are masked. It costs five requests at most, and one for each further Secret of the ManagedResource.",
+			"Values of Secrets are masked. It sends ten requests at most, and one for each further Secret of the ManagedResource.",
 		Codes: []process.Term{
 			{Name: "0", Text: "the object is in sync, or no ManagedResource keeps it"},
 			{Name: "1", Text: "the object differs, is missing, fought over or cannot be deleted"},

