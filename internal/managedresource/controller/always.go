@@ -29,9 +29,13 @@ func (t *Triggers) applied() []objects.Owner {
 	return owners
 }
 
-// rewrites reports whether an object is written though it may be in sync. It waits for the first list of the object's
-// kind while that is under way: a watch may cover the object from then on.
+// rewrites reports whether an object is written though it may be in sync; an object that is created only once is not
+// (MR-30). It waits for the first list of the object's kind while that is under way: a watch may cover the object from
+// then on.
 func (a *applier) rewrites(ctx context.Context, desired *plan.Desired) bool {
+	if desired.CreateOnly {
+		return false
+	}
 	return a.alwaysUpdates(config.AlwaysUpdateAll) && a.taken.VisitsUnknown() ||
 		a.alwaysUpdates(config.AlwaysUpdateUnwatched) && (a.taken.VisitsUnknown() || a.taken.Periodic) && !a.Watches.AwaitCovered(ctx, desired.Ref)
 }

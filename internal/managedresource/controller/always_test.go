@@ -3,6 +3,7 @@ package controller
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -135,5 +136,31 @@ func TestAlwaysUpdateOfBoth(t *testing.T) {
 		if diff := cmp.Diff([]string{"GET b", "PUT b"}, f.requested(func() { f.period("m") })); diff != "" {
 			t.Errorf("MRC-3c/a sync period: %s", diff)
 		}
+	}
+}
+
+// MR-30: what is created only once has label and origin from its creation on, and is never written again: neither an
+// object that existed before, also with alwaysUpdate, nor one that somebody has changed.
+func TestCreateOnly_IsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.AlwaysUpdate = ptr.To(true) })
+	f.target.put("before", "theirs", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationDescription: "d"}})
+	f.managed("m", "created!=1", "before!=1")
+	before := f.target.versionOf("before")
+	f.complete("m")
+	created := f.live("created")
+	if created.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" ||
+		created.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/m" {
+		t.Errorf("MR-30: created with labels %v, annotations %v", created.GetLabels(), created.GetAnnotations())
+	}
+	f.edited("created", setValue("theirs"))
+	version := f.target.versionOf("created")
+	f.states.step(f.get("m"), lifecycle.OperationFound{Operation: resourcesv1alpha1.OperationReconcile})
+	f.complete("m")
+	if f.target.versionOf("before") != before || f.target.versionOf("created") != version {
+		t.Error("MR-30: an object was written that existed")
+	}
+	if got := f.inventory("m"); !strings.Contains(got, "before") || !strings.Contains(got, "created") {
+		t.Errorf("MR-30: inventory %s", got)
 	}
 }

@@ -158,7 +158,8 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	_, visited := a.taken.Visited[desired.Ref.ID]
 	recorded := a.Tracker.Get(desired.Ref.ID)
 	keptBy := a.keptBy(desired, recorded)
-	inSync := (keptBy != objects.Owner{} || inSyncWith(recorded, digest)) && a.Watches.Covered(desired.Ref)
+	inSync := (keptBy != objects.Owner{} || inSyncWith(recorded, digest)) && a.Watches.Covered(desired.Ref) &&
+		!recorded.UnlabelledLive
 	if inSync && (!a.taken.Full || visited) {
 		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
 		a.written[desired.Ref.ID] = outcome{result: skipped, keptBy: keptBy,

@@ -19,7 +19,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -666,44 +665,6 @@ func TestInventoryNamesItTwice(t *testing.T) {
 			f.complete("m")
 			if f.uid("a") != uid {
 				t.Errorf("an object that the manifest has had all the time was deleted, and created anew; inventory %s", f.inventory("m"))
-			}
-		})
-	}
-}
-
-// Promise: what a ManagedResource leaves behind stays. Somebody takes its finalizer away, and one of its name comes, which wants what the former one has
-// created only once, and cannot change it.
-func TestLeftBehindByAFormerOneOfItsName(t *testing.T) {
-	t.Parallel()
-	for name, comes := range map[string]func(f *fixture, before, after *resourcesv1alpha1.ManagedResource){
-		"two events": func(f *fixture, before, after *resourcesv1alpha1.ManagedResource) {
-			f.predicate().Delete(event.DeleteEvent{Object: before})
-			f.predicate().Create(event.CreateEvent{Object: after})
-		},
-		"in a gap of the watch": func(f *fixture, before, after *resourcesv1alpha1.ManagedResource) {
-			f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a!=1")
-			f.complete("m")
-			before, uid := f.get("m"), f.uid("a")
-			after := before.DeepCopy()
-			after.Finalizers = nil
-			f.must(f.source.Update(f.ctx, after))
-			f.must(f.source.Delete(f.ctx, after))
-			anew := before.DeepCopy()
-			anew.UID, anew.ResourceVersion, anew.Status = "another", "", resourcesv1alpha1.ManagedResourceStatus{}
-			f.must(f.source.Create(f.ctx, anew))
-			f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
-			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
-			comes(f, before, f.get("m"))
-			for range 3 {
-				_, _ = f.run("m")
-			}
-			if f.uid("a") != uid {
-				t.Errorf("it was deleted, and created anew: %s", f.condition("m"))
 			}
 		})
 	}

@@ -28,18 +28,16 @@ type Options struct {
 var serverOwned = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "selfLink", "managedFields"}
 
-// ForCreation returns the object to create: without the fields that only the API server writes (MRB-32), with origin
-// and description unless the object is created only once (MR-30). The argument is left as it is.
+// ForCreation returns the object to create: without the fields that only the API server writes (MRB-32), with origin,
+// and with description unless the object is created only once (MR-30). The argument is left as it is.
 func ForCreation(desired *plan.Desired, options Options) *unstructured.Unstructured {
 	object := desired.DeepCopy()
 	for _, field := range serverOwned {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
-	annotations := object.GetAnnotations()
+	annotations := withOrigin(object.GetAnnotations(), options.Origin)
 	if desired.CreateOnly {
 		delete(annotations, resourcesv1alpha1.AnnotationDescription)
-	} else {
-		annotations = withOrigin(annotations, options.Origin)
 	}
 	setStrings(object, "annotations", annotations)
 	return object
@@ -49,11 +47,7 @@ func ForCreation(desired *plan.Desired, options Options) *unstructured.Unstructu
 // (contract, managed-resources 7 and 8). The arguments are left as they are.
 func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Options) *unstructured.Unstructured {
 	if desired.CreateOnly {
-		merged := live.DeepCopy()
-		annotations := merged.GetAnnotations()
-		delete(annotations, resourcesv1alpha1.AnnotationDescription)
-		setStrings(merged, "annotations", annotations)
-		return merged
+		return live.DeepCopy()
 	}
 
 	if options.Hold.IsInForce() {

@@ -1,7 +1,5 @@
 package objects
 
-import "slices"
-
 // Difference is a disagreement between a list and the tracker about one object.
 type Difference struct {
 	Observation
@@ -21,7 +19,7 @@ func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference
 	if r == nil {
 		return nil, false
 	}
-	if !x.concerns(r) {
+	if !r.isIn(x.inScope) {
 		return nil, true
 	}
 	r.listed = max(r.listed, x.number)
@@ -32,23 +30,13 @@ func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference
 	return nil, true
 }
 
-// concerns reports whether an object is in the scope for one of its owners. Its absence from the list proves less: see
-// authoritativeFor.
-func (x *ListSession) concerns(r *record) bool {
-	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return x.inScope(o.ref(r)) })
-}
-
 // Absent returns, after all objects of the list were compared, the objects that are present on record and absent from
-// the list. It marks objects whose absence the list cannot prove as stale.
+// the list.
 func (x *ListSession) Absent() []Difference {
 	l := x.tracker
 	var absent []Difference
-	l.update(func(notify *notices) {
+	l.update(func(*notices) {
 		for _, r := range l.records[x.kind] {
-			if r.listed < x.number && x.cannotProveAbsence(r) {
-				r.staleLocked(notify)
-				continue
-			}
 			gone := Difference{Observation{ID: r.key(), ResourceVersion: x.version}, false}
 			if r.listed < x.number && r.since < x.number && r.authoritativeFor(x.inScope) && r.isBehind(gone) {
 				absent = append(absent, gone)

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
 // ID identifies an object of the target, whatever the version it is written in (MRD-12). The namespace of an object
@@ -65,14 +64,11 @@ func (id ID) Same(other ID, clusterScoped bool) bool {
 type Ref struct {
 	ID
 	Version string
-	// Unlabelled is true for objects without the managed-by label, which no label-filtered watch sees.
-	Unlabelled bool
 }
 
 // RefOf returns the object of an entry of an inventory.
 func RefOf(entry *resourcesv1alpha1.ObjectReference) Ref {
-	return Ref{IDOfEntry(entry), entry.GroupVersionKind().Version,
-		meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore)}
+	return Ref{IDOfEntry(entry), entry.GroupVersionKind().Version}
 }
 
 // Entry is an entry of an inventory, with the object that it is about.

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"fmt"
-	"slices"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +60,7 @@ func (x *ListSession) At(resourceVersion string) {
 func (x *ListSession) Observe(s Observation) Object {
 	l := x.tracker
 	l.updateObject(s.ID, func(r *record, notify *notices) {
-		if r.authoritativeFor(x.inScope) || x.cannotProveAbsence(r) {
+		if r.authoritativeFor(x.inScope) {
 			r.listed = max(r.listed, x.number)
 		}
 		x.checkLocked(r, s, notify)
@@ -75,29 +74,10 @@ func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
 	if newer(r.resourceVersion, x.version) {
 		return
 	}
-	if r.missingFromList && !x.goesByLabel(r) {
-		if x.concerns(r) && newer(r.resourceVersion, s.ResourceVersion) {
-			r.resourceVersion = "" // A list that selects by the label reported it as missing.
-		}
+	if r.missingFromList && !r.isIn(x.inScope) {
 		return
 	}
 	r.restoredLocked(s, notify)
-}
-
-// goesByLabel reports whether the list has an object only if it has the label.
-func (x *ListSession) goesByLabel(r *record) bool {
-	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
-		return x.inScope(Ref{ID: r.key(), Version: o.version(r).Value()})
-	})
-}
-
-// cannotProveAbsence reports whether neither this list nor another one of its version proves that an object is absent:
-// they select by the label, which an owner in another version does not set. That version need not be served.
-func (x *ListSession) cannotProveAbsence(r *record) bool {
-	return r.unlabelled && slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
-		return x.inScope(o.ref(r)) && !slices.ContainsFunc(r.owners,
-			func(other *ownerRecord) bool { return other.unlabels(r) && other.version(r) == o.version(r) })
-	})
 }
 
 // End reports that the list was complete: objects in its scope that were not listed are gone. Objects that came into
@@ -108,15 +88,11 @@ func (x *ListSession) End() {
 		for _, r := range l.records[x.kind] {
 			switch {
 			case r.listed == x.number:
-			case x.cannotProveAbsence(r):
-				r.staleLocked(notify)
 			case !r.authoritativeFor(x.inScope):
 			case r.listed > x.number || r.since >= x.number:
 				r.staleLocked(notify)
-			case x.goesByLabel(r):
-				l.unlistedLocked(r, x.version, notify)
 			default:
-				l.goneLocked(r, "", x.version, notify)
+				l.unlistedLocked(r, x.version, notify)
 			}
 		}
 	})

@@ -26,8 +26,7 @@ type Object struct {
 	// MissingFromList is true if the object is not present because a list that selects by the label did not have it: it
 	// may be there without the label.
 	MissingFromList bool
-	// UnlabelledLive is true if a request found the object, though lists or watches had reported that it is not there:
-	// they may not report its changes.
+	// UnlabelledLive is true if the object lacks the managed-by label, so that no list or watch reports its changes.
 	UnlabelledLive bool
 	// OutOfSync is true if the object is due to be checked; InSync if it was found in sync and no change was seen
 	// since.

@@ -52,8 +52,7 @@ func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) 
 //   - stale means that the record is in the dirty set of one of its owners at least.
 //   - missingFromList means missing, as of the resourceVersion of a list by label: the object may exist without the
 //     label, in an older version.
-//   - unlabelledLive means present, because a request found the object though lists or watches had reported that it is
-//     gone: it may lack the label, so that no watch reports its changes.
+//   - unlabelledLive means present without the label, so that no list or watch reports the object.
 //   - verdicts has the latest reported health of the object for each version in which it was seen; its health in other
 //     versions is not known.
 //   - an object that was present, and is seen by other lists and watches than before, because a version or label has
@@ -75,8 +74,6 @@ type record struct {
 	terminating     bool
 	certainty       certainty
 	disowned        bool
-	// unlabelled is true while one of the owners does not set the label, so that the object may lack it.
-	unlabelled bool
 	// retryPartial is true while the object must be written once more, because the API server kept only a part of it.
 	// It ends when a run has checked the object, or when the object is changed.
 	retryPartial bool
@@ -116,8 +113,6 @@ type ownerRecord struct {
 	owner   Owner
 	records []*record
 	dirty   map[*record]struct{}
-	// unlabelled are the records without the managed-by label, as far as this ManagedResource knows.
-	unlabelled map[*record]struct{}
 	// versions has the objects whose version here differs from the record's.
 	versions map[*record]unique.Handle[string]
 	// run has the claims of a run that is under way, nil if there is none.
@@ -135,16 +130,19 @@ func (r *record) key() ID {
 }
 
 // authoritativeFor reports whether lists of a scope prove that an object is absent. They do if one of its owners has
-// it in the scope's version, except that lists by label do not while an owner does not set the label.
+// it in the scope's version, unless it lacks the label.
 func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
-	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool {
-		return inScope(Ref{ID: r.key(), Version: o.version(r).Value(), Unlabelled: r.unlabelled})
-	})
+	return !r.unlabelledLive && r.isIn(inScope)
+}
+
+// isIn reports whether one of the owners has the object in a scope.
+func (r *record) isIn(inScope func(Ref) bool) bool {
+	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return inScope(o.ref(r)) })
 }
 
 // ref returns an object as one of its owners has it.
 func (o *ownerRecord) ref(r *record) Ref {
-	return Ref{ID: r.key(), Version: o.version(r).Value(), Unlabelled: o.unlabels(r)}
+	return Ref{ID: r.key(), Version: o.version(r).Value()}
 }
 
 func (o *ownerRecord) version(r *record) unique.Handle[string] {
@@ -152,20 +150,6 @@ func (o *ownerRecord) version(r *record) unique.Handle[string] {
 		return version
 	}
 	return r.version
-}
-
-func (o *ownerRecord) unlabels(r *record) bool {
-	_, unlabelled := o.unlabelled[r]
-	return unlabelled
-}
-
-// labelledLocked records whether all owners of an object set the label.
-func (l *Tracker) labelledLocked(r *record, notify *notices) {
-	unlabelled := slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return o.unlabels(r) })
-	if unlabelled != r.unlabelled {
-		r.unlabelled = unlabelled
-		l.listsChangedLocked(r, notify)
-	}
 }
 
 // listsChangedLocked marks an object as stale that other lists report from now on. If it was deleted while no watch ran,

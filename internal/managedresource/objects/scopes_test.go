@@ -35,7 +35,7 @@ type labelledObject struct {
 }
 
 func (o labelledObject) sighting(ref Ref) Observation {
-	return Observation{ID: ref.ID, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1}
+	return Observation{ID: ref.ID, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1, Unlabelled: !o.labelled}
 }
 
 type scopeAnswer struct {
@@ -45,22 +45,20 @@ type scopeAnswer struct {
 	write bool
 }
 
-// TestModelOfScopes goes beyond TestModel: an object is seen by several watches, those that go by the label, by the name and in another version, each
+// TestModelOfScopes goes beyond TestModel: an object is seen by several watches, those of two versions, each
 // with gaps and lists of its own; ManagedResources come and go, and health reads what is on record as missing. Nothing is restored, so that
 // nothing proves that.
 func TestModelOfScopes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		reads, unlabelled, versions := rapid.Bool().Draw(t, "health reads"), rapid.Bool().Draw(t, "once"), rapid.Bool().Draw(t, "versions")
-		plain, byName, other := cm, cm, cm
-		byName.Unlabelled = true
+		reads, versions := rapid.Bool().Draw(t, "health reads"), rapid.Bool().Draw(t, "versions")
+		plain, other := cm, cm
 		other.Version = "v2"
 		r := newRecorder(nil)
 		wronglyProven := ""
 		r.Subscribe(Subscriber{Restored: func(proof string) { wronglyProven = proof }})
-		labelled := &scopeWatch{name: "labelled", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v1" }}
-		named := &scopeWatch{name: "by name", covers: func(ref Ref) bool { return ref.Unlabelled }}
-		second := &scopeWatch{name: "v2", labels: true, covers: func(ref Ref) bool { return !ref.Unlabelled && ref.Version == "v2" }}
-		scopes := []*scopeWatch{labelled, named, second}
+		labelled := &scopeWatch{name: "labelled", labels: true, covers: func(ref Ref) bool { return ref.Version == "v1" }}
+		second := &scopeWatch{name: "v2", labels: true, covers: func(ref Ref) bool { return ref.Version == "v2" }}
+		scopes := []*scopeWatch{labelled, second}
 		version, uids := 100, 0
 		o := labelledObject{}
 		var answers []scopeAnswer
@@ -169,9 +167,6 @@ func TestModelOfScopes(t *testing.T) {
 		pickS := rapid.SampledFrom(scopes)
 		pickO := rapid.SampledFrom([]Owner{mr1, mr2})
 		refs := []Ref{plain}
-		if unlabelled {
-			refs = append(refs, byName)
-		}
 		if versions {
 			refs = append(refs, other)
 		}
@@ -288,35 +283,15 @@ func TestModelOfScopes(t *testing.T) {
 	})
 }
 
-// A list that goes by the label does not have what has none, and proves nothing by that: a list that goes by the name has it in an older version.
-func TestUnlabelledIsNoRestore(t *testing.T) {
-	once := cm
-	once.Unlabelled = true
-	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
-	proof := ""
-	r.Subscribe(Subscriber{Restored: func(p string) { proof = p }})
-	x := r.StartListSession(cm.GroupKind(), "", func(ref Ref) bool { return !ref.Unlabelled })
-	x.At("100")
-	x.End()
-	r.Track(mr2, []Ref{once})
-	y := r.StartListSession(cm.GroupKind(), "", func(ref Ref) bool { return ref.Unlabelled })
-	y.At("120")
-	y.Observe(sighting(once, "u", "50", 0))
-	y.End()
-	if got := r.Get(cm.ID); proof != "" || !got.Present || got.ResourceVersion != "50" {
-		t.Errorf("taken for a restore: %q, on record as %+v", proof, got)
-	}
-}
-
 // The answer to a request that was sent before other lists began to report an object says nothing of what those before did not tell any more.
 func TestAnswerFromBeforeOthersTell(t *testing.T) {
-	once := cm
-	once.Unlabelled = true
+	other := cm
+	other.Version = "v2"
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 	late := sighting(cm, "u", "5", 0)
 	late.Since = r.Get(cm.ID).Revision
-	r.Track(mr2, []Ref{once})
-	r.Track(mr2, nil)
+	r.Track(mr1, []Ref{other})
+	r.Track(mr1, []Ref{cm})
 	r.MarkInSync(mr1, late)
 	if got := r.Get(cm.ID); got.InSync || !got.OutOfSync {
 		t.Errorf("got %+v", got)

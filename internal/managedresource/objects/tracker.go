@@ -30,6 +30,8 @@ type Observation struct {
 	Gone bool
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
+	// Unlabelled is true if the object lacks the managed-by label.
+	Unlabelled bool
 	// Hold is a digest of the annotations that exempt the object from repair; zero if there are none.
 	Hold uint32
 	// Verdict is the health of the object, and Version the version of its kind in which it was read (MRH-8); nil if
@@ -122,12 +124,9 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
 	}
 	before := *o
 	wanted := make(map[*record]struct{}, len(refs))
-	o.records, o.unlabelled, o.versions = make([]*record, 0, len(refs)), nil, nil
+	o.records, o.versions = make([]*record, 0, len(refs)), nil
 	for _, ref := range refs {
 		r := l.recordLocked(ref)
-		if ref.Unlabelled {
-			o.unlabelled = with(o.unlabelled, r, struct{}{})
-		}
 		if _, twice := wanted[r]; twice {
 			continue // The first version is the manifest's, before the inventory's.
 		}
@@ -138,9 +137,6 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
 		if _, kept := wanted[r]; !kept {
 			l.dropOwnerLocked(r, o, notify)
 		}
-	}
-	for _, r := range o.records {
-		l.labelledLocked(r, notify)
 	}
 	if len(refs) == 0 {
 		delete(l.owners, owner)
@@ -206,7 +202,6 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 			r.hasWriter = false
 			r.outOfSyncLocked(notify)
 		}
-		l.labelledLocked(r, notify)
 		return
 	}
 	delete(l.rares, r)
@@ -270,7 +265,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 	r.uid = s.UID
 	l.setHoldLocked(r, s.Hold)
 	r.state, r.digest, r.desired, r.certainty = present, s.Digest, s.Desired, verified
-	r.missingFromList, r.unlabelledLive, r.untold = false, false, false
+	r.missingFromList, r.unlabelledLive, r.untold = false, s.Unlabelled, false
 	if s.CreateOnly {
 		o = nil // It repairs nothing.
 	}
@@ -324,7 +319,7 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	same := r.state == present && r.uid == s.UID &&
 		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
 	known := r.state != unseen
-	r.unlabelledLive = s.Since != (Revision{}) && (r.unlabelledLive || r.state == missing)
+	r.unlabelledLive = s.Unlabelled
 	r.uid = s.UID
 	r.state, r.resourceVersion, r.digest = present, s.ResourceVersion, s.Digest
 	r.terminating, r.missingFromList = s.Terminating, false
@@ -371,6 +366,18 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, n
 // already does not know of the change.
 func (l *Tracker) MarkOutOfSync(key ID) {
 	l.updateObject(key, func(r *record, notify *notices) { r.markLocked(notify) })
+}
+
+// Unlabelled returns the objects of a scope that are present without the label.
+func (l *Tracker) Unlabelled(gk schema.GroupKind, inScope func(Ref) bool) (ids []ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.records[unique.Make(gk)] {
+		if r.unlabelledLive && r.isIn(inScope) {
+			ids = append(ids, r.key())
+		}
+	}
+	return ids
 }
 
 // KindEnded reports that a kind is not served any more. No watch reports the end of its objects, so that the

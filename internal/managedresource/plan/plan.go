@@ -376,7 +376,9 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 		Annotations: desired.GetAnnotations(),
 	}
 	desired.Ref = objects.RefOf(&desired.Reference)
-	if !desired.CreateOnly {
+	if desired.CreateOnly {
+		injectInto(desired.Object, map[string]string{resourcesv1alpha1.LabelManagedBy: options.ManagedByLabelValue})
+	} else {
 		injectLabels(desired.Object, labels)
 	}
 	foldStringData(desired.Unstructured)

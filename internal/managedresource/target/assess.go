@@ -83,8 +83,7 @@ type problem struct {
 // KnownHealth judges by the tracker alone; ok is false if a read is needed.
 func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
 	for i := range refs {
-		ref := objects.RefOf(&refs[i])
-		recorded, judged := a.known(ref)
+		recorded, judged := a.known(&refs[i])
 		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
 		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync ||
 			recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
@@ -174,7 +173,7 @@ func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent
 	for _, w := range workloads {
 		recorded, err := w.recorded, w.err
 		if err == nil && recorded.Present && podsPending(recorded.Verdict) {
-			if recorded, err = a.countPods(counting, objects.RefOf(w.ref)); err != nil && counting.Err() != nil && ctx.Err() == nil {
+			if recorded, err = a.countPods(counting, w.ref); err != nil && counting.Err() != nil && ctx.Err() == nil {
 				result.PodsLeft++
 				return nil
 			}
@@ -213,17 +212,16 @@ func conditionOf(ok meta.ConditionChange, status resourcesv1alpha1.ConditionStat
 
 func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
-		entry := objects.RefOf(&ref)
-		recorded, judged := a.known(entry)
+		recorded, judged := a.known(&ref)
 		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !judged ||
-			!a.watches.Covered(entry) || podsPending(recorded.Verdict)
+			!a.watches.Covered(objects.RefOf(&ref)) || podsPending(recorded.Verdict)
 	})
 }
 
 // unwatched counts the objects whose end no watch will report, though one covers their kind.
 func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
 	for i := range refs {
-		if a.tracker.Get(objects.IDOfEntry(&refs[i])).UnlabelledLive {
+		if recorded, _ := a.known(&refs[i]); recorded.UnlabelledLive {
 			count++
 		}
 	}
@@ -231,9 +229,14 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 }
 
 // known returns the record of an object; judged is false if the record has no health in the version of its entry:
-// another ManagedResource may have the object in another version, which is not checked or differs (MRH-8).
-func (a *Assessor) known(entry objects.Ref) (recorded objects.Object, judged bool) {
+// another ManagedResource may have the object in another version, which is not checked or differs (MRH-8). A healthy
+// object without the label that is created only once counts as watched, though only runs and audits read it (MR-30).
+func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, judged bool) {
+	entry := objects.RefOf(ref)
 	recorded = a.tracker.GetIn(entry)
+	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Verdict == (healthcheck.Verdict{}) {
+		recorded.UnlabelledLive = false
+	}
 	return recorded, recorded.Judged || !a.watches.view.Whole(entry.GVK())
 }
 
@@ -243,7 +246,8 @@ func podsPending(verdict healthcheck.Verdict) bool {
 }
 
 // countPods counts the Pods of a Deployment, and returns the record of the Deployment then.
-func (a *Assessor) countPods(ctx context.Context, deployment objects.Ref) (objects.Object, error) {
+func (a *Assessor) countPods(ctx context.Context,
+	deployment *resourcesv1alpha1.ObjectReference) (objects.Object, error) {
 	if err := a.pods.count(ctx, deployment.Namespace); err != nil {
 		return objects.Object{}, fmt.Errorf("counting its Pods: %w", err)
 	}
@@ -267,7 +271,7 @@ type assessing struct {
 func (a assessing) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := objects.RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
-	recorded, judged := a.known(entry)
+	recorded, judged := a.known(ref)
 	if covered && (recorded.Present && !recorded.UnlabelledLive && judged || !recorded.Present && recorded.OutOfSync &&
 		!recorded.MissingFromList && !a.confirms) {
 		return recorded, nil, nil
@@ -284,22 +288,18 @@ func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	key := objects.IDOfEntry(ref)
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	object, err := a.client.Get(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name)
+	observation, err := a.watches.read(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name, recorded)
 	if reading.Err() != nil {
 		a.timedOut[key.GroupKind()] = err
 	}
 	switch {
 	case isNotFound(err) && Gone(err):
-		a.tracker.Observe(objects.Observation{ID: key, Since: recorded.Revision, Gone: true})
 		return objects.Object{Known: true, OutOfSync: a.tracker.Get(key).OutOfSync}, nil, nil
 	case Gone(err):
 		return objects.Object{Known: true}, err, nil
 	case err != nil:
 		return objects.Object{}, nil, err
 	}
-	observation := a.watches.view.Observation(object)
-	observation.Since = recorded.Revision
-	a.tracker.Observe(observation)
 	found := objects.Object{Known: true, Present: true, UID: observation.UID}
 	if observation.Verdict != nil {
 		found.Verdict = *observation.Verdict

@@ -9,6 +9,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -78,7 +79,7 @@ func (w *Watches) audited() []scope {
 	defer w.mu.Unlock()
 	var scopes []scope
 	for s, a := range w.active {
-		if s.name == "" && a.users > 0 {
+		if !s.all && a.users > 0 {
 			scopes = append(scopes, s)
 		}
 	}
@@ -112,7 +113,43 @@ func (w *Watches) auditScope(ctx context.Context, s scope, foundOrphans func(con
 	if len(found.orphans) > 0 {
 		foundOrphans(ctx, found.orphans)
 	}
+	return w.readUnlabelled(ctx, s)
+}
+
+// readUnlabelled reads the objects of a scope that its lists do not have, because they lack the label (MR-30).
+func (w *Watches) readUnlabelled(ctx context.Context, s scope) error {
+	inScope := func(ref objects.Ref) bool { return w.scopeOf(ref) == s }
+	for _, id := range w.tracker.Unlabelled(s.gvk.GroupKind(), inScope) {
+		served, err := w.client.mappings.of(ctx, s.gvk)
+		if err != nil {
+			return err
+		}
+		namespace := id.Namespace
+		if !served.namespaced {
+			namespace = ""
+		}
+		if _, err = w.read(ctx, s.gvk, namespace, id.Name, w.tracker.Get(id)); err != nil && !isNotFound(err) {
+			return err
+		}
+	}
 	return nil
+}
+
+// read reads an object past the watches, and reports it to the tracker; before is its record from before.
+func (w *Watches) read(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string,
+	before objects.Object) (objects.Observation, error) {
+	object, err := w.client.Get(ctx, gvk, namespace, name)
+	if err != nil {
+		if isNotFound(err) && Gone(err) {
+			w.tracker.Observe(objects.Observation{ID: objects.NewID(gvk.GroupKind(), namespace, name), Since: before.Revision,
+				Gone: true})
+		}
+		return objects.Observation{}, err
+	}
+	observation := w.view.Observation(object)
+	observation.Since = before.Revision
+	w.tracker.Observe(observation)
+	return observation, nil
 }
 
 // compare lists a scope, and finds the changes that the tracker does not know yet, and the orphans.
@@ -162,7 +199,7 @@ func (c *comparison) each(object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	observation := observationOf(c.scope.gvk, accessor)
+	observation := c.view.metadata(c.scope.gvk, accessor)
 	if c.view.Whole(c.scope.gvk) {
 		observation.Digest = 0 // It stands for the metadata only.
 	}

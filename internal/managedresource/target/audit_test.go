@@ -133,3 +133,54 @@ func TestOrphansAreBounded(t *testing.T) {
 		t.Errorf("MRB-54: %d orphans, %v", len(found.orphans), err)
 	}
 }
+
+// MR-30: a healthy object without the label that is created only once is read by audits and not in between; it counts
+// as present until a read finds that it is gone.
+func TestAudit_ReadsObjectsWithoutLabel(t *testing.T) {
+	r := newRollout(t, 0)
+	r.follow(t)
+	r.putAs(configMaps, "labelled", map[string]any{"labels": managedLabel}, nil)
+	r.putAs(configMaps, "once", nil, nil)
+	labelled, ref := refTo(configMaps, "n", "labelled"), refTo(configMaps, "n", "once")
+	entry := entryOf(ref)
+	entry.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+	r.Watches.Track(owner, []objects.Ref{labelled, ref})
+	eventually(t, "listed", func() bool { return r.Covered(ref) && r.Get(ref.ID).MissingFromList })
+
+	assess := func() (healthy, covered bool, requests int) {
+		before := r.count("get")
+		assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return assessment.Health.Status == resourcesv1alpha1.ConditionTrue, assessment.Covered, r.count("get") - before
+	}
+	audit := func() {
+		err := r.auditScope(t.Context(), r.scopeOf(ref), func(context.Context, []Orphan) {})
+		if err != nil {
+			t.Log(err)
+		}
+	}
+	if healthy, _, requests := assess(); !healthy || requests != 1 {
+		t.Errorf("no list has it, so that it is read once: healthy %t, %d requests", healthy, requests)
+	}
+	r.MarkInSync(owner, objects.Observation{ID: ref.ID, UID: r.Get(ref.ID).UID, ResourceVersion: r.Get(ref.ID).ResourceVersion, Unlabelled: true})
+	rests := func(when string) {
+		if healthy, covered, requests := assess(); !healthy || !covered || requests != 0 {
+			t.Errorf("%s: healthy %t, covered %t, %d requests", when, healthy, covered, requests)
+		}
+	}
+	rests("it was read")
+	r.refuse("get", true)
+	audit()
+	rests("the audit could not read it")
+	r.refuse("get", false)
+	audit()
+	rests("the audit has read it")
+	r.delete(configMaps, "n", "once")
+	rests("it was deleted since")
+	audit()
+	if recorded := r.Get(ref.ID); recorded.Present || !recorded.OutOfSync {
+		t.Errorf("an audit reports that it is gone: got %+v", recorded)
+	}
+}

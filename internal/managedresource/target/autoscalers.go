@@ -28,7 +28,7 @@ const (
 
 // allAutoscalers is the scope of all autoscalers, regardless of who manages them. The tracker gets no report of it:
 // managed autoscalers have another scope.
-var allAutoscalers = scope{gvk: autoscalerKind, name: "#"}
+var allAutoscalers = scope{gvk: autoscalerKind, all: true}
 
 // Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). From the first call of Ready on all
 // autoscalers are watched, and only their targets are kept.

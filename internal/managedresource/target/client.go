@@ -171,7 +171,7 @@ func (c *Client) write(ctx context.Context, verb string, object *unstructured.Un
 		if gvk := object.GroupVersionKind(); view.Whole(gvk) || !keepsAll[gvk.Group] {
 			answer, err = c.writeWhole(ctx, verb, object, served, view)
 		} else {
-			answer.Observation, err = c.writeForMetadata(ctx, verb, object, served)
+			answer.Observation, err = c.writeForMetadata(ctx, verb, object, served, view)
 		}
 		return err
 	})
@@ -199,7 +199,7 @@ func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructur
 }
 
 func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unstructured.Unstructured,
-	served *mapping) (objects.Observation, error) {
+	served *mapping, view View) (objects.Observation, error) {
 	body, err := object.MarshalJSON()
 	if err != nil {
 		return objects.Observation{}, err
@@ -219,7 +219,7 @@ func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unst
 	if err != nil {
 		return objects.Observation{}, err
 	}
-	return observationOf(object.GroupVersionKind(), accessor), nil
+	return view.metadata(object.GroupVersionKind(), accessor), nil
 }
 
 // metadataOnly requests the metadata of the written object, in the cheapest form.

@@ -76,7 +76,7 @@ func newLive() *live {
 
 // expect requests that the next list of a scope has whole objects.
 func (l *live) expect(s scope) {
-	if s.name == allNames || s == allAutoscalers {
+	if s.all {
 		return
 	}
 	l.mu.Lock()

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
@@ -17,6 +18,9 @@ import (
 // View decides how much of the objects of a kind is watched, and which parts of them decide about drift.
 type View struct {
 	Health healthcheck.Options
+
+	// selector is the label selector of lists and watches; nil selects all.
+	selector labels.Selector
 }
 
 // wholeForDrift are kinds whose status changes while no managed field does, and that have no generation to tell the
@@ -46,7 +50,7 @@ func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
 // Observation returns the observation of a whole object.
 func (v View) Observation(object *unstructured.Unstructured) objects.Observation {
 	gvk := object.GroupVersionKind()
-	observation := observationOf(gvk, object)
+	observation := v.metadata(gvk, object)
 	if v.Whole(gvk) {
 		verdict := v.Health.Assess(object)
 		observation.Verdict, observation.Version = &verdict, gvk.Version
@@ -55,13 +59,14 @@ func (v View) Observation(object *unstructured.Unstructured) objects.Observation
 	return observation
 }
 
-// observationOf returns the observation of an object's metadata.
-func observationOf(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Observation {
+// metadata returns the observation of an object's metadata.
+func (v View) metadata(gvk runtimeschema.GroupVersionKind, object metav1.Object) objects.Observation {
 	observation := objects.Observation{
 		ID:              objects.NewID(gvk.GroupKind(), object.GetNamespace(), object.GetName()),
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
 		Terminating:     object.GetDeletionTimestamp() != nil,
+		Unlabelled:      v.selector != nil && !v.selector.Matches(labels.Set(object.GetLabels())),
 		Hold:            hold.Digest(object.GetAnnotations()),
 	}
 	if object.GetGeneration() > 0 && (generationCovers[gvk.Group] || schema.IsCustom(gvk.Group)) {

@@ -410,11 +410,6 @@ func refTo(gvk schema.GroupVersionKind, namespace, name string) objects.Ref {
 	return objects.Ref{ID: objects.NewID(gvk.GroupKind(), namespace, name), Version: gvk.Version}
 }
 
-func withoutLabel(ref objects.Ref) objects.Ref {
-	ref.Unlabelled = true
-	return ref
-}
-
 func entryOf(ref objects.Ref) resourcesv1alpha1.ObjectReference {
 	return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
 		APIVersion: ref.GVK().GroupVersion().String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,

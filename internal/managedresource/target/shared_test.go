@@ -1,7 +1,6 @@
 package target
 
 import (
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,93 +54,6 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	}
 	if object.GroupVersionKind() != after.GVK() {
 		t.Errorf("asked for %s, got %s", after.GVK(), object.GroupVersionKind())
-	}
-}
-
-// Promise: a watch that has ended covers nothing until the next complete list - and then that list tells what is gone, also of an object that
-// another ManagedResource had without the label a while ago.
-func TestListTellsOfWhatAnotherOneHadUnlabelled(t *testing.T) {
-	for name, shared := range map[string]bool{"not shared": false, "shared": true} {
-		t.Run(name, func(t *testing.T) {
-			s, client := newServer(t)
-			l := objects.New()
-			w := started(t, client, l)
-			run(t, w)
-			s.put(configMaps, "n", "a", nil)
-			wants, once := objects.Owner{Namespace: "n", Name: "wants"}, objects.Owner{Namespace: "n", Name: "once"}
-			ref := refTo(configMaps, "n", "a")
-			unlabelled := withoutLabel(ref)
-			w.Track(wants, []objects.Ref{ref})
-			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
-			if shared {
-				w.Track(once, []objects.Ref{unlabelled})
-				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-				w.Track(once, []objects.Ref{unlabelled}) // As each run does at its end.
-				w.Track(once, nil)                       // Its manifest has it no more.
-				w.mu.Lock()
-				a := w.active[scope{gvk: configMaps, namespace: "n", name: "a"}]
-				a.stop.Reset(0) // It has lingered for half a minute.
-				w.mu.Unlock()
-				eventually(t, "the watch by name has ended", func() bool {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					return w.active[scope{gvk: configMaps, namespace: "n", name: "a"}] == nil
-				})
-			}
-			verify(l, wants, ref)
-			if !inSync(l, ref.ID, 1) || !w.Covered(ref) || len(l.Progress(wants).OutOfSync) > 0 {
-				t.Fatal("not at rest")
-			}
-			// The watch is cut for so long that it can't go on; meanwhile somebody deletes the object.
-			end := s.gap(t, func() bool { return !w.Covered(ref) }, func() { s.delete(configMaps, "n", "a") })
-			lists := s.count("list")
-			end()
-			eventually(t, "listed, and covered again", func() bool { return s.count("list") > lists && w.Covered(ref) })
-			// A run of wants, if there is any: it tracks, and passes by what is verified and covered.
-			w.Track(wants, []objects.Ref{ref})
-			eventually(t, "known to be gone", func() bool { return !l.Get(ref.ID).Present })
-			if len(l.Progress(wants).OutOfSync) == 0 {
-				t.Errorf("it is gone, was listed since, and is verified (%t), covered (%t), and in nobody's doubt", inSync(l, ref.ID, 1), w.Covered(ref))
-			}
-		})
-	}
-}
-
-// Promise: once a day each kind in use is listed, and what no watch told of is put right - also of an object that another ManagedResource creates only once.
-func TestAuditOfWhatAnotherOneCreatesOnce(t *testing.T) {
-	for name, shared := range map[string]bool{"not shared": false, "shared": true} {
-		t.Run(name, func(t *testing.T) {
-			s, client := newServer(t)
-			l := objects.New()
-			w := started(t, client, l)
-			run(t, w)
-			s.put(configMaps, "n", "a", nil)
-			wants, once := objects.Owner{Namespace: "n", Name: "wants"}, objects.Owner{Namespace: "n", Name: "once"}
-			ref := refTo(configMaps, "n", "a")
-			unlabelled := withoutLabel(ref)
-			w.Track(wants, []objects.Ref{ref})
-			if shared {
-				w.Track(once, []objects.Ref{unlabelled})
-				eventually(t, "covered by name", func() bool { return w.Covered(unlabelled) })
-			}
-			eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) })
-			verify(l, wants, ref)
-			s.mu.Lock()
-			s.muted = true
-			s.mu.Unlock()
-			s.put(configMaps, "n", "a", map[string]any{"data": map[string]any{"a": "drift"}})
-			kind := w.scopeOf(ref)
-			if !slices.Contains(w.audited(), kind) {
-				t.Fatal("its kind is not audited")
-			}
-			w.mu.Lock()
-			a := w.active[kind]
-			w.mu.Unlock()
-			found, err := w.compare(t.Context(), kind, a)
-			if err != nil || len(found.differing) != 1 {
-				t.Errorf("a change that no watch told of is not found: %v, %v", found, err)
-			}
-		})
 	}
 }
 

@@ -85,7 +85,7 @@ func (s *sink) Delete(object any) error {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
 		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
-	gone := observationOf(s.scope.gvk, accessor)
+	gone := s.watches.view.metadata(s.scope.gvk, accessor)
 	gone.Gone = true
 	s.watches.tracker.Observe(gone)
 	return nil
@@ -196,7 +196,7 @@ func (s *sink) observation(object any) (objects.Observation, error) {
 		s.watches.Defines(object)
 		return s.watches.view.Observation(object), nil
 	case *metav1.PartialObjectMetadata:
-		return observationOf(s.scope.gvk, object), nil
+		return s.watches.view.metadata(s.scope.gvk, object), nil
 	}
 	return objects.Observation{}, fmt.Errorf("unexpected object %T", object)
 }

@@ -54,38 +54,6 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 	}
 }
 
-// Promise: drift is put right. Both watches of an object that two ManagedResources have are cut, as by a restart of the API server, and it is deleted
-// meanwhile. The list that goes by the label concludes nothing while one of them does not label it; that one lets go of it before the list by name.
-func TestOwnerLeavesBetweenTwoLists(t *testing.T) {
-	s, client := newServer(t)
-	l := objects.New()
-	w := started(t, client, l)
-	run(t, w)
-	s.put(configMaps, "n", "a", nil)
-	wants, once := objects.Owner{Namespace: "n", Name: "wants"}, objects.Owner{Namespace: "n", Name: "once"}
-	ref := refTo(configMaps, "n", "a")
-	unlabelled := withoutLabel(ref)
-	w.Track(wants, []objects.Ref{ref})
-	w.Track(once, []objects.Ref{unlabelled})
-	eventually(t, "covered", func() bool { return l.Progress(wants).AllKnown && w.Covered(ref) && w.Covered(unlabelled) })
-	verify(l, wants, ref)
-	end := s.gap(t, func() bool { return !w.Covered(ref) && !w.Covered(unlabelled) }, func() { s.delete(configMaps, "n", "a") })
-	// The watch by name is still in its back-off when the other one is back.
-	w.mu.Lock()
-	active := w.active[w.scopeOf(unlabelled)]
-	w.mu.Unlock()
-	active.listing <- struct{}{}
-	end()
-	eventually(t, "covered again", func() bool { return w.Covered(ref) })
-	w.Track(once, nil) // Its manifest has it no more.
-	<-active.listing
-	eventually(t, "covered by name", func() bool { return active.covers() })
-	w.Track(wants, []objects.Ref{ref}) // As each run does; it passes by what is verified and covered.
-	if inSync(l, ref.ID, 1) || len(l.Progress(wants).OutOfSync) == 0 {
-		t.Errorf("it is gone, both kinds of lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
-	}
-}
-
 // Promise: drift is put right, also if ManagedResources have an object in different versions: each list tells those of its version what is gone.
 func TestListTellsInEachVersion(t *testing.T) {
 	for name, tc := range map[string]struct{ shared, letGo, served bool }{

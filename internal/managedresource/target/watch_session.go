@@ -87,12 +87,8 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 // selector narrows requests to a scope.
 func (w *Watches) selector(s scope) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) {
-		switch s.name {
-		case "":
+		if !s.all {
 			options.LabelSelector = w.labelSelector
-		case allNames, allAutoscalers.name:
-		default:
-			options.FieldSelector = "metadata.name=" + s.name
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -17,22 +18,15 @@ import (
 const (
 	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
 	linger = 30 * time.Second
-	// fewByName is the number of create-only objects of a kind that are watched one by one. More have one watch for
-	// all objects of their kind, which costs the API server about as much as three others.
-	fewByName = 3
 	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends next to nothing.
 	minWatchTimeout = time.Hour
 )
 
-// allNames is the name in the scope of a watch that sees all objects of a kind, with the managed-by label or without.
-const allNames = "*"
-
-// scope is the range of one watch: the labelled objects of a kind in all namespaces or in one, a single object, or all
-// objects (allNames).
+// scope is the range of one watch: the labelled objects of a kind in all namespaces or in one, or all objects.
 type scope struct {
 	gvk       schema.GroupVersionKind
 	namespace string
-	name      string
+	all       bool
 }
 
 // Watches keeps a watch for every kind in use.
@@ -52,8 +46,6 @@ type Watches struct {
 	active  map[scope]*activeWatch
 	byOwner map[objects.Owner]map[scope]struct{}
 
-	// wide are the kinds that are watched with all their objects, because of many create-only ones.
-	wide allObjectsKinds
 	live *live
 
 	autoscalers *Autoscalers
@@ -85,6 +77,7 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
 	}
 	w.autoscalers = newAutoscalers(w)
+	w.view.selector, _ = labels.Parse(options.LabelSelector) // It has a valid value.
 	return w
 }
 
@@ -118,7 +111,6 @@ func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
 	w.tracker.Track(owner, refs)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.widenLocked(refs)
 	wanted := w.scopesOf(refs)
 	previous := w.byOwner[owner]
 	for s := range wanted {
@@ -186,16 +178,7 @@ func (w *Watches) awaitScope(ctx context.Context, s scope) bool {
 }
 
 func (w *Watches) scopeOf(ref objects.Ref) scope {
-	s := scope{gvk: ref.GVK()}
-	switch {
-	case ref.Unlabelled && w.wide.has(s.gvk):
-		s.namespace, s.name = w.watchedIn(ref.Namespace), allNames
-	case ref.Unlabelled:
-		s.namespace, s.name = ref.Namespace, ref.Name
-	default:
-		s.namespace = w.watchedIn(ref.Namespace)
-	}
-	return s
+	return scope{gvk: ref.GVK(), namespace: w.watchedIn(ref.Namespace)}
 }
 
 // watchedIn returns the namespace of the watch that reports a namespace, empty for the watch of all namespaces.
@@ -246,7 +229,6 @@ func (w *Watches) releaseLocked(s scope) {
 			return
 		}
 		delete(w.active, s)
-		w.narrowLocked(s)
 		if a.cancel != nil {
 			a.cancel()
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -149,41 +148,5 @@ func TestScopeAtTheWrite(t *testing.T) {
 				t.Errorf("%d objects were written", written)
 			}
 		})
-	}
-}
-
-// TestCreateOnlyObjectsShareWatches holds that many objects without the label do not cost a watch each.
-func TestCreateOnlyObjectsShareWatches(t *testing.T) {
-	w := NewWatches(nil, objects.New(), WatchOptions{Log: logr.Discard()})
-	refs := make([]objects.Ref, 2000)
-	for i := range refs {
-		refs[i] = refTo(configMaps, "n", fmt.Sprint(i))
-		refs[i].Unlabelled = true
-	}
-	used := func() (n int) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, a := range w.active {
-			if a.users > 0 {
-				n++
-			}
-		}
-		return n
-	}
-	w.Track(owner, refs[:fewByName])
-	if got := used(); got != fewByName {
-		t.Errorf("a few are watched by name: got %d", got)
-	}
-	w.Track(objects.Owner{Name: "other"}, refs[fewByName:])
-	if got := used(); got != 1 {
-		t.Errorf("many have one watch: got %d", got)
-	}
-	if got := w.scopeOf(refs[0]); got.name != allNames {
-		t.Errorf("got %+v", got)
-	}
-	w.Track(owner, nil)
-	w.Track(objects.Owner{Name: "other"}, nil)
-	if got := used(); got != 0 {
-		t.Errorf("got %d", got)
 	}
 }
