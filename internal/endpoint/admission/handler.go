@@ -212,7 +212,7 @@ func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) 
 	if len(patch) == 0 {
 		return response
 	}
-	if response.Patch, err = patch.MarshalJSON(); err != nil {
+	if response.Patch, err = json.Marshal(patch); err != nil {
 		return &admissionv1.AdmissionResponse{Result: statusOf(Refuse(http.StatusInternalServerError, "unable to encode response"))}
 	}
 	kind := admissionv1.PatchTypeJSONPatch
@@ -226,9 +226,11 @@ func called(r *admissionv1.AdmissionRequest) string {
 	if r.Name != "" {
 		return r.Name
 	}
-	metadata, _ := member(r.Object.Raw, "metadata")
-	begins, _ := textAt(metadata, "generateName") // Without one the name is unknown.
-	return begins
+	var object metav1.PartialObjectMetadata
+	if err := unmarshal(r.Object.Raw, &object); err != nil {
+		return "" // The name is unknown.
+	}
+	return object.GenerateName
 }
 
 // decide answers a panic with an error, so that the connection stays usable and others are served (CW-2, CW-T9).

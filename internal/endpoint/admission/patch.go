@@ -1,12 +1,15 @@
 package admission
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/espalier-project/espalier/internal/externalapi/jsonprune"
 )
 
 // Patch is a JSON patch (RFC 6902).
@@ -15,191 +18,219 @@ type Patch []Operation
 // Operation is a step of a patch.
 type Operation struct {
 	// Op is add, replace or remove.
-	Op string
+	Op string `json:"op"`
 	// Path is a JSON pointer.
-	Path string
+	Path string `json:"path"`
 	// Value is that of add and replace.
-	Value json.RawMessage
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler; nothing to do is null.
-func (p Patch) MarshalJSON() ([]byte, error) {
-	if len(p) == 0 {
-		return []byte("null"), nil
+// patchOf returns the patch that applies a function's changes of an object to the object that was sent (FM-5, FM-6). was and is are the typed
+// object in JSON before and after the function: they determine the changes, and the object that was sent determines the steps. So fields that
+// the type does not have stay, as do values that the typed form writes differently (quantities, empty structs).
+func patchOf(sent, was, is []byte) (Patch, error) {
+	var before, after any
+	if err := unmarshal(was, &before); err != nil {
+		return nil, err
 	}
-	size := 0
-	for i := range p {
-		size += len(p[i].Path) + len(p[i].Value) + len(`{"op":"replace","path":"","value":},`)
+	if err := unmarshal(is, &after); err != nil {
+		return nil, err
 	}
-	out := make([]byte, 0, size+2)
-	for i, o := range p {
-		separator := byte(',')
-		if i == 0 {
-			separator = '['
-		}
-		out = append(append(append(append(out, separator), `{"op":"`...), o.Op...), `","path":`...)
-		out = appendText(out, o.Path)
-		if o.Op != "remove" {
-			out = append(append(out, `,"value":`...), o.Value...)
-		}
-		out = append(out, '}')
+	var d differ
+	if !reflect.DeepEqual(before, after) {
+		d.value("", before, after, sent)
 	}
-	return append(out, ']'), nil
+	return d.patch, d.err
 }
 
-// appendText appends a text in JSON.
-func appendText(out []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, err := json.Marshal(text)
-			if err != nil { // Any text can be encoded.
-				panic(err)
-			}
-			return append(out, quoted...)
-		}
-	}
-	return append(append(append(out, '"'), text...), '"')
-}
-
-// differ collects operations. Its methods take a path, the typed forms before and after, and the present JSON.
+// differ collects operations. Its methods take a path, the typed forms before and after, and what was sent, which is nil where nothing was.
 type differ struct {
-	// sent is the object as it was sent.
-	sent  []byte
 	patch Patch
 	err   error
 }
 
 func (d *differ) add(op, path string, value any) {
-	o := Operation{Op: op, Path: path}
-	if op != "remove" {
-		var err error
-		if o.Value, err = json.Marshal(value); err != nil {
-			d.err = err
-		}
+	text, err := json.Marshal(value)
+	if err != nil {
+		d.err = err
 	}
-	d.patch = append(d.patch, o)
+	d.patch = append(d.patch, Operation{Op: op, Path: path, Value: text})
 }
 
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
-
-func (d *differ) object(path string, was, is, there map[string]any) {
-	keys := maps.Clone(was)
-	if keys == nil {
-		keys = map[string]any{}
-	}
-	maps.Copy(keys, is)
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if reflect.DeepEqual(was[key], is[key]) {
-			continue
-		}
-		have, found := there[key]
-		d.value(path+"/"+escape.Replace(key), was[key], is[key], have, found)
-	}
+func (d *differ) remove(path string) {
+	d.patch = append(d.patch, Operation{Op: "remove", Path: path})
 }
 
-func (d *differ) value(path string, was, is, there any, found bool) {
+// value compares two values that differ.
+func (d *differ) value(path string, was, is any, sent json.RawMessage) {
 	switch is := is.(type) {
 	case nil:
-		if found {
-			d.add("remove", path, nil)
+		if sent != nil {
+			d.remove(path)
 		}
 		return
 	case map[string]any:
-		if there, same := there.(map[string]any); same {
+		if fields, isObject := fieldsOf(sent); isObject {
 			was, _ := was.(map[string]any)
-			d.object(path, was, is, there)
+			d.object(path, was, is, fields)
 			return
 		}
 	case []any:
-		there, same := there.([]any)
 		was, _ := was.([]any)
-		if same && len(was) == len(there) {
-			d.list(path, was, is, there)
+		if elements, isList := elementsOf(sent); isList && len(was) == len(elements) {
+			d.list(path, was, is, elements)
 			return
 		}
 	}
-	if found {
+	if sent != nil {
 		d.add("replace", path, is)
 		return
 	}
 	d.add("add", path, is)
 }
 
-// list keeps elements that are still there, so that what the type does not know of them stays. Elements are the same if they have the same
-// name, or are equal. Between them, if as many come as go and have no names, each is taken for the changed form of its predecessor.
-func (d *differ) list(path string, was, is, there []any) {
-	at, gone, come := 0, 0, 0
-	moved := movedFrom(was, there)
-	step := func(toWas, toIs int) {
-		if toWas-gone == toIs-come && unnamed(was[gone:toWas]) && unnamed(is[come:toIs]) {
-			for ; gone < toWas; gone, come, at = gone+1, come+1, at+1 {
-				d.value(path+"/"+strconv.Itoa(at), was[gone], is[come], there[gone], true)
+// fieldsOf returns the fields of an object as they were sent, and whether it is one.
+func fieldsOf(sent json.RawMessage) (map[string]json.RawMessage, bool) {
+	if !bytes.HasPrefix(bytes.TrimLeft(sent, " \n\r\t"), []byte("{")) {
+		return nil, false
+	}
+	fields := map[string]json.RawMessage{}
+	err := jsonprune.Each(sent, func(name string, value []byte) error {
+		if strings.Contains(name, `\`) {
+			if err := unmarshal([]byte(`"`+name+`"`), &name); err != nil {
+				return err
 			}
-			return
 		}
-		for ; gone < toWas; gone++ {
-			d.add("remove", path+"/"+strconv.Itoa(at), nil)
-		}
-		for ; come < toIs; come, at = come+1, at+1 {
-			d.add("add", path+"/"+strconv.Itoa(at), moved(is[come]))
-		}
-	}
-	for _, pair := range kept(was, is) {
-		step(pair[0], pair[1])
-		if !reflect.DeepEqual(was[gone], is[come]) {
-			d.value(path+"/"+strconv.Itoa(at), was[gone], is[come], there[gone], true)
-		}
-		gone, come, at = gone+1, come+1, at+1
-	}
-	step(len(was), len(is))
+		fields[name] = value
+		return nil
+	})
+	return fields, err == nil
 }
 
-// kept returns the elements that are kept, as pairs of ascending indices before and after.
-func kept(was, is []any) (pairs [][2]int) {
-	places := map[string][]int{}
-	for i, element := range was {
-		id := identity(element)
-		places[id] = append(places[id], i)
+// elementsOf returns the elements of a list as they were sent, and whether it is one.
+func elementsOf(sent json.RawMessage) (elements []json.RawMessage, isList bool) {
+	if !bytes.HasPrefix(bytes.TrimLeft(sent, " \n\r\t"), []byte("[")) {
+		return nil, false
 	}
-	next := 0
-	for j, element := range is {
-		id := identity(element)
-		for len(places[id]) > 0 {
-			i := places[id][0]
-			places[id] = places[id][1:]
-			if i >= next {
-				pairs, next = append(pairs, [2]int{i, j}), i+1
-				break
-			}
-		}
-	}
-	return pairs
+	err := jsonprune.Each(sent, func(_ string, value []byte) error {
+		elements = append(elements, value)
+		return nil
+	})
+	return elements, err == nil
 }
 
-// movedFrom returns a function that returns an element in the form in which it was sent, if it is one that has only changed its place. It looks
-// at the list once, and only if it is asked.
-func movedFrom(was, there []any) func(element any) any {
-	var places map[string]int
-	return func(element any) any {
-		if places == nil {
-			places = make(map[string]int, len(was))
-			for i := len(was) - 1; i >= 0; i-- {
-				places[encoded(was[i])] = i
-			}
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (d *differ) object(path string, was, is map[string]any, sent map[string]json.RawMessage) {
+	keys := map[string]any{}
+	maps.Copy(keys, was)
+	maps.Copy(keys, is)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !reflect.DeepEqual(was[key], is[key]) {
+			d.value(path+"/"+escape.Replace(key), was[key], is[key], sent[key])
 		}
-		if i, found := places[encoded(element)]; found && reflect.DeepEqual(was[i], element) {
-			return there[i]
-		}
-		return element
 	}
 }
 
-// identity is the name of an element, or the whole of it.
-func identity(element any) string {
-	if name := nameIn(element); name != "" {
-		return "name " + name
+// list keeps the elements that stay, with the fields that the type does not have, also if they move (FM-8).
+func (d *differ) list(path string, was, is []any, sent []json.RawMessage) {
+	from := comesFrom(was, is)
+	stays, moves, last := make([]bool, len(was)), make([]bool, len(is)), -1
+	for to, n := range from {
+		if moves[to] = n != isNew && n < last; n > last {
+			stays[n], last = true, n
+		}
 	}
-	return encoded(element)
+	at := func(n int) string { return path + "/" + strconv.Itoa(n) }
+	for n := len(was) - 1; n >= 0; n-- {
+		if !stays[n] {
+			d.remove(at(n))
+		}
+	}
+	for to, n := range from {
+		switch {
+		case n == isNew:
+			d.add("add", at(to), is[to])
+		case moves[to]:
+			d.add("add", at(to), sent[n])
+		}
+	}
+	for to, n := range from {
+		if n != isNew && !reflect.DeepEqual(was[n], is[to]) {
+			d.value(at(to), was[n], is[to], sent[n])
+		}
+	}
+}
+
+const isNew = -1
+
+// comesFrom returns the former place of each element, or isNew. A name identifies an element, or else its content. If as many elements without names
+// are left before and after, each is the changed form of its predecessor.
+func comesFrom(was, is []any) []int {
+	from, taken := make([]int, len(is)), make([]bool, len(was))
+	for to := range from {
+		from[to] = isNew
+	}
+	take := func(to, n int) { from[to], taken[n] = n, true }
+	pair := func(key func(element any) string) {
+		places := map[string][]int{}
+		for n, element := range was {
+			if !taken[n] {
+				places[key(element)] = append(places[key(element)], n)
+			}
+		}
+		for to, element := range is {
+			if k := key(element); from[to] == isNew && k != "" && len(places[k]) > 0 {
+				take(to, places[k][0])
+				places[k] = places[k][1:]
+			}
+		}
+	}
+	pair(nameOfElement)
+	if !keepPlaces(was, is) {
+		pair(encoded)
+	}
+	gone := unnamed(was, func(n int) bool { return !taken[n] })
+	come := unnamed(is, func(to int) bool { return from[to] == isNew })
+	if len(gone) == len(come) {
+		for i := range gone {
+			take(come[i], gone[i])
+		}
+	}
+	return from
+}
+
+// keepPlaces reports whether places identify the elements: the lists have the same length and no names. Content would not identify them, because a
+// rule's type may lack the fields in which they differ.
+func keepPlaces(was, is []any) bool {
+	all := func(int) bool { return true }
+	return len(was) == len(is) && len(unnamed(was, all)) == len(was) && len(unnamed(is, all)) == len(is) && len(was) > 0 && isObject(was[0])
+}
+
+// unnamed returns the places of the elements without a name for which a function returns true.
+func unnamed(elements []any, is func(n int) bool) (places []int) {
+	for n, element := range elements {
+		if is(n) && nameOfElement(element) == "" {
+			places = append(places, n)
+		}
+	}
+	return places
+}
+
+// nameOfElement returns what identifies an element of a list of an API: its name, or the topology that a spread constraint is about.
+func nameOfElement(element any) string {
+	fields, _ := element.(map[string]any)
+	for _, key := range []string{"name", "topologyKey"} {
+		if name, _ := fields[key].(string); name != "" {
+			return key + " " + name
+		}
+	}
+	return ""
+}
+
+func isObject(element any) bool {
+	_, is := element.(map[string]any)
+	return is
 }
 
 func encoded(element any) string {
@@ -208,14 +239,4 @@ func encoded(element any) string {
 		return ""
 	}
 	return string(text)
-}
-
-func nameIn(element any) string {
-	fields, _ := element.(map[string]any)
-	name, _ := fields["name"].(string)
-	return name
-}
-
-func unnamed(elements []any) bool {
-	return !slices.ContainsFunc(elements, func(e any) bool { return nameIn(e) != "" })
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -70,31 +71,23 @@ func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
 // Tree decodes any JSON into maps, lists and scalars. Numbers of any size stay as they are.
 func Tree(raw []byte) (any, error) {
 	var tree any
-	if err := decodeTree(raw, &tree); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&tree); err != nil {
 		return nil, Refuse(http.StatusBadRequest, "%s", err)
 	}
 	return tree, nil
 }
 
-// Decode decodes an object of one kind, in the namespace of the request if it names none. Other texts are refused with 400.
+// Decode decodes an object of one kind, with the namespace of the request if it names none (CW-9). An object of another kind is refused with 400,
+// and an object without a kind is accepted (CW-5, FM-3).
 func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {
-	return object[T](kind, raw, knownTo[T](raw), namespace)
-}
-
-// object decodes an object of one kind, given as it was sent and with the fields of its type, and with its namespace:
-// the object may leave that to the request (CW-9). An object of another kind is refused, and an object without a kind
-// is accepted (CW-5, FM-3).
-func object[T any](kind schema.GroupVersionKind, raw, known []byte, namespace string) (*T, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, Refuse(http.StatusBadRequest, "there is no content to decode")
 	}
-	into := new(T)
+	into, said, known := new(T), metav1.TypeMeta{}, knownTo[T](raw)
 	failed := unmarshal(known, into)
-	if failed != nil {
-		known = raw
-	}
-	said, err := typeOf(known, failed == nil)
-	if err != nil {
+	if err := unmarshal(known, &said); err != nil {
 		return nil, err
 	}
 	if said.Kind != "" && said.Kind != kind.Kind || said.APIVersion != "" && said.APIVersion != kind.GroupVersion().String() {
@@ -118,33 +111,10 @@ func typeName(kind schema.GroupVersionKind, into any) string {
 	return "*" + kind.Version + "." + kind.Kind
 }
 
-// typeOf returns the type that an object states. Of a valid JSON document, nothing else is decoded.
-func typeOf(raw []byte, valid bool) (said metav1.TypeMeta, err error) {
-	if !valid {
-		return said, unmarshal(raw, &said)
-	}
-	if said.Kind, err = textAt(raw, "kind"); err == nil {
-		said.APIVersion, err = textAt(raw, "apiVersion")
-	}
-	return said, err
-}
-
-// textAt returns the text of a member; none is an empty text.
-func textAt(object []byte, key string) (text string, err error) {
-	value, found := member(object, key)
-	switch {
-	case !found:
-		return "", nil
-	case len(value) > 1 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0:
-		return string(value[1 : len(value)-1]), nil
-	}
-	return text, unmarshal(value, &text)
-}
-
 // shapes has the known fields of each type.
 var shapes sync.Map
 
-// knownTo returns an object with the fields of a type, and its kind: to decode the rest takes most of the time.
+// knownTo returns an object with its kind and the fields of a type, as decoding the rest takes most of the time.
 func knownTo[T any](raw []byte) []byte {
 	t := reflect.TypeFor[T]()
 	shape, found := shapes.Load(t)

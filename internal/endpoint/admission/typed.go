@@ -2,8 +2,9 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
-	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,17 +23,22 @@ func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
 		if r.Operation == admissionv1.Delete {
 			return nil, nil
 		}
-		known := knownTo[T](r.Object.Raw)
-		before, err := object[T](kind, r.Object.Raw, known, r.Namespace)
+		object, err := Decode[T](kind, r.Object.Raw, r.Namespace)
 		if err != nil {
 			return nil, err
 		}
-		trace(reflect.ValueOf(before).Elem())
-		after := copied(before)
-		if err := change(ctx, after); err != nil {
+		was, err := json.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %T: %w", object, err)
+		}
+		if err := change(ctx, object); err != nil {
 			return nil, denied(err)
 		}
-		return patchOf(document{r.Object.Raw, known}, before, after)
+		is, err := json.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %T: %w", object, err)
+		}
+		return patchOf(r.Object.Raw, was, is)
 	}
 }
 

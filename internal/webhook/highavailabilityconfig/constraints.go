@@ -40,18 +40,17 @@ func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit f
 		if err != nil {
 			return err
 		}
-		*constraints = slices.DeleteFunc(*constraints, func(c spreadConstraint) bool {
+		*constraints = slices.DeleteFunc(*constraints, func(c corev1.TopologySpreadConstraint) bool {
 			return c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone
 		})
-		*constraints = append(*constraints, spreadConstraint{TopologySpreadConstraint: host})
+		*constraints = append(*constraints, host)
 		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // Zones are for those who tolerate the loss of one, or do not say (HA-42, HA-48).
-			zone := constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most))
-			*constraints = append(*constraints, spreadConstraint{TopologySpreadConstraint: zone})
+			*constraints = append(*constraints, constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most)))
 		}
 	}
 	if load.generations {
 		for i := range *constraints {
-			countGenerations(&(*constraints)[i].TopologySpreadConstraint)
+			countGenerations(&(*constraints)[i])
 		}
 	}
 	return nil

@@ -17,22 +17,22 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// TestKeptConstraints: a constraint about anything else keeps the fields that the types do not have, wherever it goes, while others are dropped, put
-// in and changed.
+// TestKeptConstraints: a constraint keeps the fields that the types do not have, wherever it goes, while others are dropped, added and changed.
 func TestKeptConstraints(t *testing.T) {
 	const kept = `{"topologyKey":"%s","maxSkew":2,"whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"x"}},"future":{"deep":[1.50]}%s}`
 	const host = `{"topologyKey":"kubernetes.io/hostname","maxSkew":5,"whenUnsatisfiable":"DoNotSchedule","future":"b"}`
 	rapid.Check(t, func(rt *rapid.T) {
 		var before, want []string
+		future := ""
 		for n := range rapid.IntRange(1, 4).Draw(rt, "constraints") {
 			if rapid.Bool().Draw(rt, "about hosts") {
-				before = append(before, host)
+				before, future = append(before, host), `,"future":"b"`
 				continue
 			}
 			before = append(before, fmt.Sprintf(kept, strconv.Itoa(n), ""))
 			want = append(want, fmt.Sprintf(kept, strconv.Itoa(n), `,"matchLabelKeys":["pod-template-hash"]`))
 		}
-		want = append(want, `{"topologyKey":"kubernetes.io/hostname","maxSkew":1,"whenUnsatisfiable":"ScheduleAnyway","labelSelector":{"matchLabels":{"app":"x"}},"matchLabelKeys":["pod-template-hash"]}`)
+		want = append(want, `{"topologyKey":"kubernetes.io/hostname","maxSkew":1,"whenUnsatisfiable":"ScheduleAnyway","labelSelector":{"matchLabels":{"app":"x"}},"matchLabelKeys":["pod-template-hash"]`+future+`}`)
 		object := workloadOf(deployments, nil, nil, `{"replicas":2,"template":{"metadata":{"labels":{"app":"x"}},"spec":{"topologySpreadConstraints":[`+strings.Join(before, ",")+`]}}}`)
 		for range 2 { // The second time nothing is left to be done.
 			result, admitted, err := admissiontest.Apply(Decide(plain, in("failure-tolerance-type", ""), in("failure-tolerance-type", "")), object)
@@ -55,18 +55,18 @@ func constraintsOf(t rapid.TB, object []byte) []any {
 	return all.([]any)
 }
 
-// HA-44: constraints about hosts and zones are dropped and put anew, so that fields that the types do not know go with those that are dropped;
-// constraints about anything else keep theirs, and so do all where none is dropped.
+// HA-44: constraints about hosts and zones are replaced, and move behind constraints about anything else. Fields that the types do not have stay.
 func TestDroppedConstraints(t *testing.T) {
 	const (
 		other = `{"topologyKey":"rack","maxSkew":2,"whenUnsatisfiable":"DoNotSchedule","future":"a"}`
 		host  = `{"topologyKey":"kubernetes.io/hostname","maxSkew":5,"whenUnsatisfiable":"DoNotSchedule","future":"b"}`
+		newer = `{"topologyKey":"kubernetes.io/hostname","maxSkew":1,"whenUnsatisfiable":"ScheduleAnyway","labelSelector":{"matchLabels":{"app":"x"}},"future":"b"}`
 		ours  = `{"topologyKey":"kubernetes.io/hostname","maxSkew":1,"whenUnsatisfiable":"ScheduleAnyway","labelSelector":{"matchLabels":{"app":"x"}}}`
 	)
 	for name, c := range map[string]struct{ replicas, before, want string }{
-		"HA-44/dropped":              {"2", host, ours},
-		"HA-44/others stay":          {"2", other + "," + host, other + "," + ours},
-		"HA-44/others behind it":     {"2", host + "," + other, other + "," + ours},
+		"HA-44/replaced":             {"2", host, newer},
+		"HA-44/others stay":          {"2", other + "," + host, other + "," + newer},
+		"HA-44/others behind it":     {"2", host + "," + other, other + "," + newer},
 		"HA-44/nothing that is new":  {"2", other + "," + ours, other + "," + ours},
 		"HA-40/one replica, no drop": {"1", host + "," + other, host + "," + other},
 	} {

@@ -46,15 +46,9 @@ type podTemplate struct {
 }
 
 type podSpec struct {
-	Affinity                  *corev1.Affinity    `json:"affinity,omitempty"`
-	Tolerations               []corev1.Toleration `json:"tolerations,omitempty"`
-	TopologySpreadConstraints []spreadConstraint  `json:"topologySpreadConstraints,omitempty"`
-}
-
-// spreadConstraint keeps the fields that the type does not have, as long as the constraint stays.
-type spreadConstraint struct {
-	corev1.TopologySpreadConstraint `json:",inline"`
-	admission.Origin                `json:"-"`
+	Affinity                  *corev1.Affinity                  `json:"affinity,omitempty"`
+	Tolerations               []corev1.Toleration               `json:"tolerations,omitempty"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 }
 
 // workload has the common parts of Deployments and StatefulSets.

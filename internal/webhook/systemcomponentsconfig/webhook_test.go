@@ -131,7 +131,7 @@ func TestPlaces(t *testing.T) {
 // TestNothingConfigured: without selectors all Nodes count, and a Pod's selector stays away (SEC-2, SEC-3).
 func TestNothingConfigured(t *testing.T) {
 	response := admissiontest.Ask(Decide(&config.SystemComponentsConfigWebhookConfig{}, nodes{{stranger: true, taints: []corev1.Taint{k3}}}), admissionv1.Create, []byte(`{"spec":{}}`))
-	if got := string(response.Patch); got != `[{"op":"add","path":"/spec/tolerations","value":[{"key":"k3","operator":"Exists","effect":"NoSchedule"}]}]` {
+	if got := string(response.Patch); got != `[{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoSchedule","key":"k3","operator":"Exists"}]}]` {
 		t.Errorf("got %s", got)
 	}
 }
