@@ -13,6 +13,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // MRC-3c: alwaysUpdate is about the periodic run, and not about each drift.
@@ -26,7 +27,7 @@ func TestAlwaysUpdate(t *testing.T) {
 	if got := f.target.count(http.MethodPut) - puts; got != 0 {
 		t.Errorf("%d updates in a run that somebody's change asked for", got)
 	}
-	f.states.stepKnown(ownerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
+	f.states.stepKnown(steps.OwnerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.complete("m")
 	if got := f.target.count(http.MethodPut) - puts; got != 2 {
 		t.Errorf("%d updates in the periodic run", got)
@@ -111,7 +112,7 @@ func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
 	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
 		t.Errorf("MRC-3c/somebody asks for a full run: %q", got)
 	}
-	f.dropState(ownerOf(f.get("m")))
+	f.dropState(steps.OwnerOf(f.get("m")))
 	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, isPut) {
 		t.Errorf("MRC-3c/a restart: %q", got)
 	}
@@ -126,7 +127,7 @@ func TestAlwaysUpdateOfBoth(t *testing.T) {
 	f.managed("m")
 	f.manifests("m", "2", configMap("a", "1", "labels: {}"), "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {namespace: 'n', name: b}\ndata: {v: '1'}\n")
 	f.complete("m")
-	for _, ref := range f.Tracker.Progress(ownerOf(f.get("m"))).Refs {
+	for _, ref := range f.Tracker.Progress(steps.OwnerOf(f.get("m"))).Refs {
 		if ref.Name == "a" {
 			poll(t, "a is covered", func() bool { return f.Watches.Covered(ref) })
 		}

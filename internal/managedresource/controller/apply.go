@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -38,10 +39,10 @@ type applier struct {
 
 	// lease proves that the plan is still current; mayWrite checks that before a write, and that the inventory has all
 	// objects.
-	lease    *lease
+	lease    *steps.Freshness
 	mayWrite func() error
 
-	breaker breaker
+	breaker steps.Breaker
 
 	mu   sync.Mutex
 	errs []error
@@ -86,7 +87,7 @@ func (o outcome) gainedOrigin() bool {
 
 // newApplier returns the applier of a plan, in a run with the input taken.
 func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run,
-	lease *lease) *applier {
+	lease *steps.Freshness) *applier {
 	return &applier{
 		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
 		taken: taken, dependencies: newDependencies(), written: map[objects.ID]outcome{},
@@ -96,21 +97,21 @@ func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *
 // run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object
 // is tried except those that need something that is missing (MRB-4).
 func (a *applier) run(ctx context.Context) error {
-	confirmed := once(ctx, func() error { return a.confirmInventory(ctx) })
+	confirmed := steps.Once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.mayWrite = func() error {
 		if !a.Statuses.Confirmed(a.mr) {
 			if err := confirmed(); err != nil {
 				return err
 			}
 		}
-		return a.lease.Check(ctx, Cached)
+		return a.lease.Check(ctx, steps.Cached)
 	}
 	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)
 	}
 	a.warn(ctx, a.mr, reasonDrift, a.events)
 	if a.replan && len(a.errs) == 0 {
-		return errSuperseded
+		return steps.ErrSuperseded
 	}
 	return plan.JoinErrors(append(a.errs, a.skippedErrors()...))
 }
@@ -136,7 +137,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 		}
 	}
 	panicked := func(i int, err error) { a.failed(ctx, work[i].desired, err) }
-	if begun := a.parallel(ctx, len(work), func(i int) { work[i].do() }, panicked); begun < len(work) {
+	if begun := a.limits.Parallel(ctx, len(work), func(i int) { work[i].do() }, panicked); begun < len(work) {
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(),
 			ctx.Err()))
 	}
@@ -145,7 +146,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 // keptBy returns the other ManagedResource that is known to keep an object, and to have verified it (MRB-16); zero if an
 // object is to be read.
 func (a *applier) keptBy(desired *plan.Desired, recorded objects.Object) objects.Owner {
-	if !recorded.InSync || desired.IsNew() && !desired.CreateOnly || recorded.Writer == ownerOf(a.mr) {
+	if !recorded.InSync || desired.IsNew() && !desired.CreateOnly || recorded.Writer == steps.OwnerOf(a.mr) {
 		return objects.Owner{}
 	}
 	return recorded.Writer
@@ -190,7 +191,7 @@ func (a *applier) options(desired *plan.Desired) merge.Options {
 	return merge.Options{
 		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
 		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
-		Origin:                    a.origin(a.mr),
+		Origin:                    a.owners.Origin(steps.OwnerOf(a.mr)),
 		HorizontallyScaled: a.isScalable(desired) &&
 			a.Watches.Autoscalers().Scales(plan.NewEquivalences(a.mr.Spec.Equivalences).Keys(desired.Ref.ID)),
 	}
@@ -231,22 +232,22 @@ type attempt struct {
 // newAttempt begins an attempt, whose ticket must be ended. Inputs of the merge may have changed since the plan, while others
 // of its tier were applied; those that change after the ticket was issued leave the object stale.
 func (a *applier) newAttempt(desired *plan.Desired) *attempt {
-	ticket, _ := a.Tracker.Begin(objects.ToApply, ownerOf(a.mr), desired.Ref.ID)
+	ticket, _ := a.Tracker.Begin(objects.ToApply, steps.OwnerOf(a.mr), desired.Ref.ID)
 	options := a.options(desired)
 	return &attempt{applier: a, desired: desired, ticket: ticket, options: options,
 		digest: desiredDigest(desired, options)}
 }
 
 func (a *applier) applyOne(ctx context.Context, desired *plan.Desired) {
-	if a.breaker.is(desired.Ref.GroupKind()) {
-		a.failed(ctx, desired, errNotTried)
+	if a.breaker.IsOpen(desired.Ref.GroupKind()) {
+		a.failed(ctx, desired, steps.ErrNotTried)
 		return
 	}
 	attempt := a.newAttempt(desired)
 	defer attempt.ticket.End()
 	isRepair := inSyncWith(attempt.ticket.Object, attempt.digest) || driftedFrom(attempt.ticket.Object, attempt.digest)
 	done, err := attempt.write(ctx)
-	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, errSuperseded) {
+	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, steps.ErrSuperseded) {
 		a.planAnew()
 		return
 	}
@@ -302,7 +303,7 @@ func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) 
 	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
 		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)
 	}
-	a.breaker.answered(desired.Ref.GroupKind(), err)
+	a.breaker.Record(desired.Ref.GroupKind(), err)
 	log.FromContext(ctx).V(1).Info("Object could not be applied", "resource", desired.Name(), "reason", err.Error())
 	a.mu.Lock()
 	defer a.mu.Unlock()

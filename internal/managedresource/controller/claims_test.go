@@ -8,6 +8,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // formerPlace gives the entries of a ManagedResource a namespace, as they had before their kind became cluster-scoped, or as others wrote them.
@@ -155,7 +156,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) 
 		f.restart("one")
 		_, _ = f.run("one")
 		mr := f.get("one")
-		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources) // As Expect does after a start.
+		f.track(steps.OwnerOf(mr), &plan.Plan{}, mr.Status.Resources) // As Expect does after a start.
 		f.managed("two", "a=2")
 		f.refuse(http.MethodPut, "a", http.StatusInternalServerError) // Once.
 		_, _ = f.run("two")

@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // ofAnotherClass has the object a in its inventory, in another cluster.
@@ -31,9 +32,9 @@ func TestInventoryOfAnotherClass(t *testing.T) {
 	f.managed("m", "a=1")
 	f.complete("m")
 	entries := objects.EntriesOf(f.get("m").Status.Resources)
-	others, err := f.claimsOn(f.ctx, ownerOf(f.get("m")), entries)
+	others, err := f.owners.ClaimsOn(f.ctx, steps.OwnerOf(f.get("m")), entries)
 	f.must(err)
-	if claims, err := others.on(entries[0].ID); err != nil || len(claims) > 0 {
+	if claims, err := others.On(entries[0].ID); err != nil || len(claims) > 0 {
 		t.Errorf("MRK-2: an object in another cluster counts: %+v, %v", claims, err)
 	}
 }
@@ -45,7 +46,7 @@ func TestEndOfAnotherClass(t *testing.T) {
 	f.managed("m", "a=1")
 	f.rest("m")
 	f.predicate().Delete(event.DeleteEvent{Object: f.ofAnotherClass()})
-	if dirty := f.Tracker.Progress(ownerOf(f.get("m"))).OutOfSync; len(dirty) > 0 {
+	if dirty := f.Tracker.Progress(steps.OwnerOf(f.get("m"))).OutOfSync; len(dirty) > 0 {
 		t.Errorf("MRK-2: out of sync: %v", dirty)
 	}
 }
@@ -71,7 +72,7 @@ func TestReplacedAndPaused(t *testing.T) {
 	f.secret("m", "2", "z=1")
 	for _, name := range []string{"b", "m", "m", "m"} {
 		// Not by run, which passes all inventories to the tracker first.
-		_, err := f.Reconcile(f.ctx, reconcile.Request{NamespacedName: ownerOf(f.get(name))})
+		_, err := f.Reconcile(f.ctx, reconcile.Request{NamespacedName: steps.OwnerOf(f.get(name))})
 		f.must(err)
 	}
 	if _, found := f.target.value("a"); !found {

@@ -8,6 +8,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // TestGarbageCollectableObjects: what the garbage collector collects is left to it where it runs, and deleted where it does not.
@@ -16,7 +17,7 @@ func TestGarbageCollectableObjects(t *testing.T) {
 	for name, runs := range map[string]bool{"MRX-6/GC-13 it runs": true, "GC-14/MRV-75 there is none": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.GarbageCollector = runs
+			f.configure(func(o *Options) { o.GarbageCollector = runs })
 			f.managed("m", "collectable=a", "other=a", "third=a")
 			f.complete("m")
 			f.target.change("collectable", func(object *unstructured.Unstructured) {
@@ -44,7 +45,7 @@ func TestGarbageCollectableObjects(t *testing.T) {
 func TestCollectableKinds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.GarbageCollector = true
+	f.configure(func(o *Options) { o.GarbageCollector = true })
 	f.managed("m")
 	for name, tc := range map[string]struct {
 		apiVersion, kind string
@@ -61,7 +62,7 @@ func TestCollectableKinds(t *testing.T) {
 			live.SetLabels(map[string]string{resourcesv1alpha1.LabelGarbageCollectableReference: "true"})
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/m"})
 			ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "x"}}
-			got, err := f.judge(f.get("m"), &objects.Entry{Ref: objects.RefOf(ref), Reference: ref}, live, claims{})
+			got, err := f.judge(f.get("m"), &objects.Entry{Ref: objects.RefOf(ref), Reference: ref}, live, steps.Claims{})
 			if err != nil || (got.Why != "") != tc.stays {
 				t.Errorf("it stays because %q, %v; want that it stays: %t", got.Why, err, tc.stays)
 			}

@@ -25,6 +25,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 	"github.com/espalier-project/espalier/internal/marked"
 )
@@ -38,6 +39,9 @@ const (
 	// busyRetry is the pause of a run while another run waits for the answer to a request about one of its objects.
 	busyRetry = time.Second
 )
+
+// reasonWarning is the reason of Events about warnings of the API server.
+const reasonWarning = "APIWarning"
 
 // Options has the dependencies of a reconciler; each is required, unless its comment says otherwise.
 type Options struct {
@@ -74,7 +78,9 @@ type Reconciler struct {
 
 	states states
 	holds  *holds
-	slots  chan struct{}
+	limits steps.Limits
+	source steps.Source
+	owners steps.Owners
 }
 
 // New returns a reconciler with its triggers.
@@ -82,11 +88,18 @@ func New(o Options) *Reconciler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
-	r := &Reconciler{Options: o, slots: make(chan struct{}, allRuns), states: states{clock: o.Clock},
-		holds: newHolds(o.Metrics)}
+	r := &Reconciler{Options: o, limits: steps.NewLimits(), states: states{clock: o.Clock}, holds: newHolds(o.Metrics)}
+	r.assemble()
 	r.Triggers = &Triggers{reconciler: r}
 	r.Tracker.RepairDelay = o.Config.DriftRepairDelay.Duration
 	return r
+}
+
+// assemble makes the parts of the reconciler from its options.
+func (r *Reconciler) assemble() {
+	r.source = steps.Source{Statuses: r.Statuses, Class: r.Class}
+	r.owners = steps.Owners{Identity: r.Identity, Class: r.Class, Statuses: r.Statuses, Tracker: r.Tracker,
+		Places: steps.Places{Target: r.Target}}
 }
 
 // Reconcile applies one ManagedResource to the target cluster. It requeues itself while the cache lags behind a write.
@@ -121,7 +134,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetPrevious) {
 		// No run of the former ManagedResource finds the next owners of its objects: the others that have them check
 		// them.
-		r.forgetObjects(ownerOf(mr))
+		r.forgetObjects(steps.OwnerOf(mr))
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
 	if commands.Has(lifecycle.Pause) {
@@ -134,10 +147,10 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	ctx = target.WarningsTo(ctx, func(message string) { r.Events.Warn(ctx, mr, reasonWarning, message) })
-	ctx, written := withTrail(ctx)
-	defer func() { r.tellWrites(ctx, mr, written) }()
+	ctx, written := steps.WithWriteLog(ctx)
+	defer func() { written.Report(ctx, r.Events, mr) }()
 	result, err := r.run(ctx, mr)
-	if errors.Is(err, errSuperseded) {
+	if errors.Is(err, steps.ErrSuperseded) {
 		command, _ := r.states.step(mr, lifecycle.RunSuperseded{}).Find(lifecycle.RequeueAfter)
 		return reconcile.Result{RequeueAfter: command.After}, nil
 	}
@@ -145,17 +158,17 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// run handles one form of a ManagedResource. It ends with errSuperseded as soon as there is another form.
+// run handles one form of a ManagedResource. It ends with steps.ErrSuperseded as soon as there is another form.
 func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	deletes := mr.DeletionTimestamp != nil || r.Class.MovedAway(mr)
 	switch {
 	case !r.Class.Handles(mr): // Another class has it since the annotation was removed.
-		r.dropState(ownerOf(mr))
+		r.dropState(steps.OwnerOf(mr))
 		return reconcile.Result{}, nil
 	case meta.Ignored(mr) && mr.DeletionTimestamp == nil:
 		return reconcile.Result{}, r.ignore(ctx, mr)
 	case deletes && !r.Class.Owns(mr):
-		r.dropState(ownerOf(mr))
+		r.dropState(steps.OwnerOf(mr))
 		return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
 	case !deletes && r.Class.WaitsForHandOver(mr):
 		return reconcile.Result{}, nil // Its end is an event (MRT-2).
@@ -168,16 +181,16 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 // FirstRunPending reports whether a run that checks the objects is still to come, so that the tracker does not know
 // them yet.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
-	owner := ownerOf(mr)
+	owner := steps.OwnerOf(mr)
 	return r.states.get(mr).Last == nil && !r.Tracker.Progress(owner).AllKnown && !r.Class.WaitsForHandOver(mr) &&
-		!waitsForState(mr)
+		!meta.WaitsForState(mr)
 }
 
 // nothingToDo reports whether the status shows the result of the last run, no run is due, and every object is in sync.
 func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := r.states.get(mr)
 	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // The run removes it.
-	return !isConfirmed && known.AtRest(mr.Generation) && known.Last.Reported(mr) && r.allInSync(ownerOf(mr))
+	return !isConfirmed && known.AtRest(mr.Generation) && known.Last.Reported(mr) && r.allInSync(steps.OwnerOf(mr))
 }
 
 // allInSync reports whether every object of a ManagedResource is known to be in sync.
@@ -191,21 +204,10 @@ func (r *Reconciler) covered(refs []objects.Ref) bool {
 	return !slices.ContainsFunc(refs, func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
 }
 
-func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	changes ...meta.ConditionChange) error {
-	_, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
-		return &source.Change{Conditions: changes}
-	})
-	return err
-}
-
 // ignore leaves the objects alone and says so (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	r.dropState(ownerOf(mr))
-	_, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
-		return &source.Change{Conditions: meta.IgnoredChanges()}
-	})
-	return err
+	r.dropState(steps.OwnerOf(mr))
+	return r.source.Report(ctx, mr, meta.IgnoredChanges()...)
 }
 
 func (r *Reconciler) removeOperation(ctx context.Context,
@@ -229,10 +231,6 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context,
 		return nil, nil
 	}
 	return next, err
-}
-
-func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
-	return meta.Origin{ClusterID: r.Identity, Key: ownerOf(mr)}.String()
 }
 
 // period returns the sync period with up to a tenth more or less, so that ManagedResources do not march in step
@@ -279,8 +277,4 @@ func idsOf(refs []resourcesv1alpha1.ObjectReference) []objects.ID {
 		keys[i] = objects.IDOfEntry(&refs[i])
 	}
 	return keys
-}
-
-func ownerOf(mr *resourcesv1alpha1.ManagedResource) objects.Owner {
-	return objects.Owner{Namespace: mr.Namespace, Name: mr.Name}
 }

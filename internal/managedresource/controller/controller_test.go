@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // beforeStatus calls f before the n-th write of a status.
@@ -83,7 +84,7 @@ func TestHandOverIsConfirmed(t *testing.T) {
 	stale := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
 	f.Statuses.Written(stale)
-	if _, err := f.Reconciler.run(f.ctx, stale); err != errSuperseded {
+	if _, err := f.Reconciler.run(f.ctx, stale); err != steps.ErrSuperseded {
 		t.Errorf("got %v", err)
 	}
 	if _, found := f.target.value("a"); !found {
@@ -458,7 +459,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 		o.SetLabels(nil)
 		o.SetFinalizers([]string{"x/y"})
 	})
-	f.observeGone(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
+	f.observeGone(f.Tracker.Progress(steps.OwnerOf(f.get("m"))).Refs[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, _ = f.run("m")
 	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
@@ -488,7 +489,7 @@ func TestSlowKind(t *testing.T) {
 		return 0
 	}
 	_, _ = f.run("m")
-	if got := f.target.count(http.MethodPost); got > perRun+tooManyTimeouts {
+	if got := f.target.count(http.MethodPost); got > steps.PerRun+steps.TooManyTimeouts {
 		t.Errorf("MR-15: %d objects were tried", got)
 	}
 	if got := f.condition("m"); !strings.HasPrefix(got, "False/ApplyFailed") || !strings.Contains(got, "not tried") {

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -39,15 +40,15 @@ func (p *pruner) deleteOne(ctx context.Context, entry *objects.Entry) {
 		return
 	}
 	kind := entry.GroupKind()
-	if p.breaker.is(kind) {
-		p.wait(entry, errNotTried)
+	if p.breaker.IsOpen(kind) {
+		p.wait(entry, steps.ErrNotTried)
 		return
 	}
 	gone, err := p.tryDelete(ctx, entry)
 	for attempt := 1; !gone && apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
 		gone, err = p.tryDelete(ctx, entry)
 	}
-	p.breaker.answered(kind, err)
+	p.breaker.Record(kind, err)
 	switch {
 	case gone:
 		p.deletionCompleted(entry.ID, before)
@@ -60,7 +61,7 @@ func (p *pruner) deleteOne(ctx context.Context, entry *objects.Entry) {
 
 // isTransient reports whether an error proves nothing about the object: the next run may have another result.
 func isTransient(err error) bool {
-	return apierrors.IsConflict(err) || errors.Is(err, errSuperseded) || errors.Is(err, errOwnershipPending)
+	return apierrors.IsConflict(err) || errors.Is(err, steps.ErrSuperseded) || errors.Is(err, errOwnershipPending)
 }
 
 // tryDelete reads an object and deletes it. gone is true if no work remains; else err is the reason, nil if the
@@ -71,14 +72,14 @@ func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool
 	if !plan.CanExist(&entry.Reference.ObjectReference) {
 		return true, nil
 	}
-	live, namespace, err := p.find(ctx, entry.Reference)
+	live, namespace, err := p.owners.Places.Find(ctx, entry.Reference)
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
 		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := p.lease.Check(ctx, Live); err != nil {
+	if err := p.lease.Check(ctx, steps.Live); err != nil {
 		return false, err
 	}
 	if err := p.findOthers(); err != nil {
@@ -90,7 +91,7 @@ func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool
 	}
 	verdict, err := p.judge(p.mr, at, live, others)
 	if err == nil {
-		err = p.lease.Check(ctx, Live)
+		err = p.lease.Check(ctx, steps.Live)
 	}
 	switch {
 	case err != nil:
@@ -107,6 +108,17 @@ func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool
 	}
 	defer ticket.End()
 	return p.delete(ctx, entry, live, ticket)
+}
+
+// reason returns the reason for which the run prunes.
+func (p *pruner) reason() string {
+	switch {
+	case p.mr.DeletionTimestamp != nil:
+		return "the ManagedResource is deleted"
+	case p.Class.MovedAway(p.mr):
+		return "the class of the ManagedResource changed"
+	}
+	return "no manifest has the object"
 }
 
 // leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next
@@ -142,12 +154,12 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 	}
 	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
 		// The claims are deleted while the object is there, regardless of who deleted it: they are found by the object.
-		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, Live) })
+		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, steps.Live) })
 		if err == nil {
-			err = p.lease.Check(ctx, Live)
+			err = p.lease.Check(ctx, steps.Live)
 		}
 		switch {
-		case errors.Is(err, errSuperseded):
+		case errors.Is(err, steps.ErrSuperseded):
 			return false, err
 		case err != nil:
 			return false, fmt.Errorf("failed cleaning up PersistentVolumeClaims of StatefulSet: %w", err)
@@ -169,7 +181,7 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 	}
 	p.Tracker.SetPending(p.owner, entry.ID, objects.PendingDeletion{}) // Earlier findings are void.
 	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
-	deleted(ctx, plan.NameOf(live), p.deletionReason(p.mr))
+	steps.Deleted(ctx, plan.NameOf(live), p.reason())
 	p.mu.Lock()
 	p.accepted[entry] = live
 	p.mu.Unlock()
@@ -179,7 +191,7 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 
 // place returns an entry with the present place of its object, and the claims of others there; nil if the plan has the
 // object there, so that the entry is void.
-func (p *pruner) place(ctx context.Context, entry *objects.Entry, namespace string) (*objects.Entry, claims, error) {
+func (p *pruner) place(ctx context.Context, entry *objects.Entry, namespace string) (*objects.Entry, steps.Claims, error) {
 	placed := *entry.Reference
 	placed.Namespace = namespace
 	at := objects.Entry{Ref: objects.RefOf(&placed), Reference: &placed}
@@ -188,15 +200,15 @@ func (p *pruner) place(ctx context.Context, entry *objects.Entry, namespace stri
 		return entry, p.others, nil
 	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(at.ID),
 		func(id objects.ID) bool { return slices.Contains(p.planned, id) }):
-		return nil, claims{}, nil
+		return nil, steps.Claims{}, nil
 	}
 	if placed.UID == "" {
 		placed = meta.AsTentative(placed) // The record of creation is about the place that the entry names.
 	}
 	if _, busy := p.Tracker.Claim(p.owner, nil, []objects.Ref{at.Ref}); busy {
-		return entry, claims{}, errOwnershipPending
+		return entry, steps.Claims{}, errOwnershipPending
 	}
-	others, err := p.claimsOn(ctx, p.owner, []objects.Entry{at})
+	others, err := p.owners.ClaimsOn(ctx, p.owner, []objects.Entry{at})
 	return &at, others, err
 }
 
@@ -211,7 +223,7 @@ func (p *pruner) leftToAnotherEntry(ctx context.Context, id objects.ID) (bool, e
 		if other == nil {
 			continue
 		}
-		claims, err := p.others.on(id)
+		claims, err := p.others.On(id)
 		if err != nil {
 			return false, err
 		}
@@ -282,7 +294,7 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 		if err := p.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
 			return fmt.Errorf("removing its finalizers: %w", err)
 		}
-		wrote(ctx, plan.Finalized, plan.NameOf(live))
+		steps.Wrote(ctx, plan.Finalized, plan.NameOf(live))
 	}
 	if live.GetAPIVersion() == "v1" && live.GetKind() == "Namespace" {
 		namespace := live.DeepCopy()
@@ -292,7 +304,7 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 		if err := p.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
 			return fmt.Errorf("removing the finalizers of the Namespace: %w", err)
 		}
-		wrote(ctx, plan.Finalized, plan.NameOf(live))
+		steps.Wrote(ctx, plan.Finalized, plan.NameOf(live))
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -109,6 +110,12 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	f.triggers = f.Triggers
 	l.Subscribe(objects.Subscriber{Drift: f.triggers.Drift})
 	return f
+}
+
+// configure changes the options of the reconciler.
+func (f *fixture) configure(change func(*Options)) {
+	change(&f.Options)
+	f.assemble()
 }
 
 func (f *fixture) must(err error) {
@@ -325,7 +332,7 @@ func (f *fixture) rest(name string) {
 	poll(f.T, "MRT-6: "+name+" is at rest", func() bool {
 		before := f.target.count(methods...)
 		f.complete(name)
-		return f.allInSync(ownerOf(f.get(name))) && f.target.count(methods...) == before
+		return f.allInSync(steps.OwnerOf(f.get(name))) && f.target.count(methods...) == before
 	})
 }
 

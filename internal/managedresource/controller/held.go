@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // Reasons of Events about holds (MRF-14).
@@ -71,13 +72,13 @@ func (a *attempt) staysMissing() bool {
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *attempt) waitForHold() {
 	until := hold.Of(a.mr.Annotations, a.Clock.Now()).Until
-	a.holds.are(ownerOf(a.mr), a.desired.Ref.ID, holdEntry{look: until})
+	a.holds.are(steps.OwnerOf(a.mr), a.desired.Ref.ID, holdEntry{look: until})
 	a.delay(max(until.Sub(a.Clock.Now()), time.Millisecond))
 }
 
 // noteHold records and reports the holds on an object, after the object was reconciled.
 func (a *attempt) noteHold(ctx context.Context, done outcome) {
-	owner, key, h := ownerOf(a.mr), a.desired.Ref.ID, a.held
+	owner, key, h := steps.OwnerOf(a.mr), a.desired.Ref.ID, a.held
 	written := done.result == "updated"
 	if h.effect.IsInForce() {
 		entry := holdEntry{look: h.effect.Until}
@@ -143,7 +144,7 @@ func (r *Reconciler) tellHold(ctx context.Context, mr *resourcesv1alpha1.Managed
 // or that is refused. It returns nil if the ManagedResource is gone.
 func (r *Reconciler) completeHold(ctx context.Context,
 	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
-	owner, h := ownerOf(mr), hold.Of(mr.Annotations, r.Clock.Now())
+	owner, h := steps.OwnerOf(mr), hold.Of(mr.Annotations, r.Clock.Now())
 	switch h.State {
 	case hold.None:
 		if before := r.holds.end(owner, noObject); !before.own.IsZero() {
@@ -174,8 +175,8 @@ func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.Manag
 	if err != nil {
 		return nil, fmt.Errorf("removing a hold that is not in force: %w", err)
 	}
-	r.holds.end(ownerOf(mr), noObject)
-	r.states.stepKnown(ownerOf(mr), lifecycle.PeriodEnded{})
+	r.holds.end(steps.OwnerOf(mr), noObject)
+	r.states.stepKnown(steps.OwnerOf(mr), lifecycle.PeriodEnded{})
 	if h.State == hold.Refused {
 		r.tellHold(ctx, mr, reasonHoldRefused, "The hold was refused and removed: "+h.Refusal.Error())
 	} else {
@@ -212,7 +213,7 @@ const namedHolds = 10
 
 // leftAlone returns the part of a condition's message about held objects; empty if there are none.
 func (r *Reconciler) leftAlone(mr *resourcesv1alpha1.ManagedResource) string {
-	left := r.holds.of(ownerOf(mr))
+	left := r.holds.of(steps.OwnerOf(mr))
 	if slices.Contains(left, noObject) {
 		return " The ManagedResource is left alone for a while."
 	}

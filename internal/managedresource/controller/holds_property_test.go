@@ -17,7 +17,7 @@ func TestPropertyOfHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFixture(t)
-		f.AllowHolds = true
+		f.configure(func(o *Options) { o.AllowHolds = true })
 		f.clock.SetTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
 		f.managed("m")
 		f.manifests("m", "1", configMap("a", "1", "labels: {l: ours}"))

@@ -21,7 +21,7 @@ import (
 func heldFixture(t *testing.T, change ...func(*config.ManagedResourceControllerConfig)) *fixture {
 	t.Helper()
 	f := newFixture(t, change...)
-	f.AllowHolds = true
+	f.configure(func(o *Options) { o.AllowHolds = true })
 	f.clock.SetTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
 	f.watch()
 	f.managed("m")
@@ -306,7 +306,7 @@ func TestWhoMayHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := heldFixture(t)
-			f.AllowHolds = tc.configured
+			f.configure(func(o *Options) { o.AllowHolds = tc.configured })
 			if tc.annotation != "" {
 				f.annotated(map[string]string{resourcesv1alpha1.AnnotationAllowHolds: tc.annotation})
 			}
@@ -328,7 +328,7 @@ func TestWhoMayHold(t *testing.T) {
 func TestHoldOnAManagedResource(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		f := heldFixture(t)
-		f.AllowHolds = false
+		f.configure(func(o *Options) { o.AllowHolds = false })
 		until := f.clock.Now().Add(time.Hour).Format(time.RFC3339)
 		f.annotated(map[string]string{resourcesv1alpha1.AnnotationLeaveAloneUntil: until, resourcesv1alpha1.AnnotationLeaveAloneReason: "ticket 5"})
 		if got := f.condition("m"); got != "True/ApplySucceeded: All resources are applied. The ManagedResource is left alone for a while." {

@@ -12,6 +12,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // MRB-16: of two ManagedResources with different manifests the one whose inventory got the object last keeps it, also after drift, a restart and a change of
@@ -104,7 +105,7 @@ func TestDriftWaitsForTheOwner(t *testing.T) {
 			if value, _ := f.target.value("a"); value != "drift" {
 				t.Errorf("it is %s: one that does not own it wrote it", value)
 			}
-			if len(f.Tracker.Progress(ownerOf(f.get("other"))).OutOfSync) > 0 {
+			if len(f.Tracker.Progress(steps.OwnerOf(f.get("other"))).OutOfSync) > 0 {
 				t.Error("the other one has work to do")
 			}
 			f.target.hook(nil)
@@ -199,7 +200,7 @@ func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
 			f.complete("once")
 			drain()
 			if value, _ := f.target.value("a"); value != "1" {
-				t.Errorf("it is not what wants has in its manifest: %s, origin %q; wants says %s, nothing in doubt: %t", value, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("wants"), f.allInSync(ownerOf(f.get("wants"))))
+				t.Errorf("it is not what wants has in its manifest: %s, origin %q; wants says %s, nothing in doubt: %t", value, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], f.condition("wants"), f.allInSync(steps.OwnerOf(f.get("wants"))))
 			}
 		})
 	}
@@ -268,8 +269,8 @@ func TestOnceIsAtRestWhileItsKeeperIsIgnored(t *testing.T) {
 			for range 5 {
 				f.complete("once") // As the sweep does.
 			}
-			if now := f.target.count(http.MethodGet); now != before || !f.allInSync(ownerOf(f.get("once"))) {
-				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Tracker.Progress(ownerOf(f.get("once"))).OutOfSync)
+			if now := f.target.count(http.MethodGet); now != before || !f.allInSync(steps.OwnerOf(f.get("once"))) {
+				t.Errorf("%d reads in 5 sync periods in which nothing changed; in doubt: %v", now-before, f.Tracker.Progress(steps.OwnerOf(f.get("once"))).OutOfSync)
 			}
 		})
 	}
@@ -315,12 +316,12 @@ func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
 			f.rest("stays")
 			drain()
 			origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
-			if got, want := origin(), f.origin(f.get("leaves")); got != want {
+			if got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves"))); got != want {
 				t.Fatalf("the origin is %s, want %s", got, want)
 			}
 			leaves(f, f.get("leaves"))
 			drain()
-			if got, want := origin(), f.origin(f.get("stays")); got != want {
+			if got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("stays"))); got != want {
 				t.Errorf("the origin is %s, want %s", got, want)
 			}
 		})

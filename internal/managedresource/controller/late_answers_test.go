@@ -13,6 +13,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // MRO-2, MR-30: what was created only once, and was let go of, stays, though another object of the run failed.
@@ -186,7 +187,7 @@ func givenUpLate(t *testing.T, late bool) {
 			done = true
 			// It was read for giver. Somebody deletes it, and m creates it anew; the end of its run is not written.
 			f.target.remove("a")
-			f.beforeStatus(2, func() error { f.secret("m", "3", "x=2", "a!=1"); return errSuperseded })
+			f.beforeStatus(2, func() error { f.secret("m", "3", "x=2", "a!=1"); return steps.ErrSuperseded })
 			_, _ = f.run("m")
 			f.onSource.SubResourcePatch = nil
 		}
@@ -225,7 +226,7 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 	f.managed("heir", "b=1")
 	f.complete("heir")
 	cache := &laggingCache{&staleReader{f.source, f.get("heir")}}
-	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
+	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })
 	_, _ = f.run("heir")
 	f.secret("heir", "2", "a=1", "b=1")
 	f.secret("giver", "2")

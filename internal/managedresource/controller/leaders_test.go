@@ -34,7 +34,7 @@ func TestIdentityAppearsAndOriginStays(t *testing.T) {
 		t.Fatal(got)
 	}
 	p := f.anotherProcess()
-	p.Identity = "foo"
+	p.configure(func(o *Options) { o.Identity = "foo" })
 	p.complete("x")
 	p.complete("y")
 	p.complete("x")
@@ -60,7 +60,7 @@ func TestIdentityAppearsAndContentStays(t *testing.T) {
 				t.Fatal(v, f.originOf("a"))
 			}
 			p := f.anotherProcess()
-			p.Identity = identity
+			p.configure(func(o *Options) { o.Identity = identity })
 			p.tellOfWrites()
 			drain = p.woken()
 			p.complete("x")
@@ -80,7 +80,7 @@ func TestReleaseAfterIdentityAppears(t *testing.T) {
 	f.managed("m", "a=1")
 	f.complete("m")
 	p := f.anotherProcess()
-	p.Identity = "foo"
+	p.configure(func(o *Options) { o.Identity = "foo" })
 	f.manifests("m", "2", configMap("a", "1", released))
 	p.complete("m")
 	if got := p.originOf("a"); got != "" {
@@ -126,9 +126,11 @@ func deletionAfterAPause(t *testing.T, told bool) {
 	f.complete("m")
 	f.secret("m", "2")
 	stale := f.get("m")
-	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	f.configure(func(o *Options) {
+		o.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	})
 	p := f.anotherProcess()
-	p.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events)
+	p.configure(func(o *Options) { o.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events) })
 	p.triggers = p.Triggers
 	var pause sync.Once
 	uid := ""
@@ -190,7 +192,9 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 	stale := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
 	f.refuse(http.MethodDelete, "a", 0)
-	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	f.configure(func(o *Options) {
+		o.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	})
 	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
 	_, _ = f.run("m")
 	if _, there := f.target.value("a"); !there {

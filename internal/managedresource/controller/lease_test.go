@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -118,8 +119,8 @@ func newStateful(t *testing.T) (*fixture, *statefulTarget) {
 		"volumeClaimTemplates": []any{map[string]any{"metadata": map[string]any{"name": "data"}}}}}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	var err error
-	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	f.configure(func(o *Options) { o.Target = to })
 	f.must(err)
 	f.managed("one")
 	mr := f.get("one")
@@ -290,7 +291,7 @@ func TestWritesAreStillAskedFor(t *testing.T) {
 			})
 			before := f.target.count(http.MethodPut)
 			_, _ = f.run("m")
-			if written := f.target.count(http.MethodPut) - before; written == 0 || written > 2*perRun {
+			if written := f.target.count(http.MethodPut) - before; written == 0 || written > 2*steps.PerRun {
 				t.Errorf("%d of %d objects were written", written, all)
 			}
 			_, _ = f.run("m")
@@ -384,7 +385,7 @@ func TestDeletionsOfASlowKind(t *testing.T) {
 			f.target.hook(func(string, string) int { return http.StatusGatewayTimeout })
 			tried := f.target.count(http.MethodGet)
 			_, _ = f.run("m")
-			if tried = f.target.count(http.MethodGet) - tried; tried < tooManyTimeouts || tried > 2*perRun {
+			if tried = f.target.count(http.MethodGet) - tried; tried < steps.TooManyTimeouts || tried > 2*steps.PerRun {
 				t.Errorf("%d objects were tried", tried)
 			}
 			f.target.hook(nil)

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 func heldBack(cfg *config.ManagedResourceControllerConfig) {
@@ -215,7 +216,7 @@ func TestDelayWithAlwaysUpdate(t *testing.T) {
 		t.Fatalf("it is not held: %s", value)
 	}
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	f.states.stepKnown(ownerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
+	f.states.stepKnown(steps.OwnerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.complete("m")
 	if value, _ := f.target.value("a"); value != "by hand" {
 		t.Errorf("the edit was taken back after a minute, and not after ten; %s", f.events())
@@ -229,7 +230,7 @@ func TestFailingFirstRunLooksOnce(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m", "a=1", "b=1")
 	f.complete("m")
-	f.dropState(ownerOf(f.get("m"))) // A restart.
+	f.dropState(steps.OwnerOf(f.get("m"))) // A restart.
 	f.watch()
 	looks := 0
 	f.target.put("b", "7", nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // reasonMassDeletion is the reason of the Event about a deletion that would have waited (MRX-23).
@@ -70,7 +71,7 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
 	}
 	r.result.RequeueAfter = min(wait-waited, seeEvery(wait))
-	if err := r.report(ctx, r.mr, change); err != nil {
+	if err := r.source.Report(ctx, r.mr, change); err != nil {
 		return err
 	}
 	if !isHeld {
@@ -101,7 +102,7 @@ func (r *normalRun) setConfirmation(ctx context.Context, checksum any) error {
 	case apierrors.IsNotFound(err):
 		return errDone
 	case apierrors.IsConflict(err):
-		return errSuperseded
+		return steps.ErrSuperseded
 	case err != nil:
 		return fmt.Errorf("annotating the ManagedResource: %w", err)
 	}
@@ -127,13 +128,13 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	if !d.IsMass() {
 		return d, nil
 	}
-	others, err := r.claimsOn(ctx, ownerOf(r.mr), objects.EntriesOf(d.Objects))
+	others, err := r.owners.ClaimsOn(ctx, steps.OwnerOf(r.mr), objects.EntriesOf(d.Objects))
 	if err != nil {
 		return d, err
 	}
 	before := len(d.Objects)
 	d.Objects = slices.DeleteFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-		claims, _ := others.on(objects.IDOfEntry(&ref)) // An error holds the deletion itself up.
+		claims, _ := others.On(objects.IDOfEntry(&ref)) // An error holds the deletion itself up.
 		_, inherited := ownership.NextOwner(claims)
 		return inherited && !*r.Config.DeleteForeignObjects
 	})
@@ -145,7 +146,7 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 // the time passes only while the source answers.
 func (r *normalRun) waited(ctx context.Context, change meta.ConditionChange,
 	wait time.Duration) (time.Duration, error) {
-	live, err := r.confirm(ctx, r.mr)
+	live, err := r.source.Confirm(ctx, r.mr)
 	if err != nil || !shows(live, change) {
 		r.states.seesHeld(r.mr, "", 0)
 		return 0, err

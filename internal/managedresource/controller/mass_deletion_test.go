@@ -120,12 +120,14 @@ func TestMassDeletion_Interrupted(t *testing.T) {
 		"MRX-21/the source does not answer": func(f *fixture) {
 			for range 60 {
 				f.clock.SetTime(f.clock.Now().Add(time.Minute))
-				f.Statuses = source.NewStatuses(f.source, unanswering{f.source}, f.source, f.clock, f.Events)
+				f.configure(func(o *Options) {
+					o.Statuses = source.NewStatuses(f.source, unanswering{f.source}, f.source, f.clock, f.Events)
+				})
 				if _, err := f.run("m"); err == nil {
 					t.Error("MRX-21: a run succeeds while the source does not answer")
 				}
 			}
-			f.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events)
+			f.configure(func(o *Options) { o.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events) })
 		},
 		"MRX-21/the source is restored to an earlier state": func(f *fixture) {
 			mr := f.get("m")

@@ -23,10 +23,11 @@ func withTarget(t *testing.T, serve http.HandlerFunc) *fixture {
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
 	f := newFixture(t)
-	var err error
-	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	client, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
-	f.Watches = target.NewWatches(f.Target, f.Tracker, target.WatchOptions{Log: logr.Discard(), Disabled: true})
+	f.configure(func(o *Options) {
+		o.Target, o.Watches = client, target.NewWatches(client, f.Tracker, target.WatchOptions{Log: logr.Discard(), Disabled: true})
+	})
 	f.must(f.Watches.Autoscalers().Ready(f.ctx))
 	return f
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // reconcileNormal applies the manifests in the Secrets to the target cluster (MR-6 … MR-13).
@@ -78,7 +79,7 @@ type normalRun struct {
 	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
 	keys  []objects.ID
 	lost  []resourcesv1alpha1.ObjectReference
-	lease *lease
+	lease *steps.Freshness
 	// pending is one error for each old object that is not gone.
 	pending []error
 	applier *applier
@@ -116,7 +117,7 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 		return r.fail(ctx, resourcesv1alpha1.ReasonCannotReadSecret, err)
 	}
 	if r.taken.ReadOutdated(versions) {
-		return errSuperseded
+		return steps.ErrSuperseded
 	}
 	r.decoded = decoded
 	r.content = content{errors: decoded.Errors, versions: versions, checksum: sync.OnceValue(decoded.Checksum),
@@ -124,15 +125,17 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 	if r.taken.HasRead(r.mr.Generation, versions) {
 		r.content.checksum = func() string { return r.taken.Last.Checksum }
 	}
-	setChecksum(ctx, r.content.checksum)
-	r.lease = r.newLease(ctx, r.mr, r.reading, versions)
+	steps.SetChecksum(ctx, r.content.checksum)
+	r.lease = steps.NewFreshness(ctx, r.source, r.Clock, r.mr, steps.Secrets{
+		Reading: r.reading, Newer: func() bool { return r.states.newer(r.mr, versions) },
+	})
 	return nil
 }
 
 // makePlan compares the manifests with the inventory.
 func (r *normalRun) makePlan(ctx context.Context) error {
 	r.planned = plan.NewPlan(r.decoded, r.mr.Status.Resources, plan.Options{
-		Spec: &r.mr.Spec, Origin: r.origin(r.mr), ManagedByLabelValue: *r.Config.ManagedByLabelValue,
+		Spec: &r.mr.Spec, Origin: r.owners.Origin(steps.OwnerOf(r.mr)), ManagedByLabelValue: *r.Config.ManagedByLabelValue,
 		Scope: func(gvk schema.GroupVersionKind) (plan.Scope, error) { return r.Target.Scope(ctx, gvk) },
 	})
 	r.keys, r.lost = r.planned.Keys(), slices.Concat(r.planned.Delete, r.planned.Release)
@@ -144,18 +147,18 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 // other ManagedResources rely on the objects that this one keeps.
 func (r *normalRun) confirmLost(ctx context.Context) error {
 	if len(r.lost) > 0 {
-		if err := r.lease.Check(ctx, Live); err != nil {
+		if err := r.lease.Check(ctx, steps.Live); err != nil {
 			return err
 		}
 	}
-	r.track(ownerOf(r.mr), r.planned, r.mr.Status.Resources)
+	r.track(steps.OwnerOf(r.mr), r.planned, r.mr.Status.Resources)
 	return nil
 }
 
 // claimObjects claims the objects of the plan, and leaves the lost ones. While the answer to a deletion of one of them
 // is under way, the run ends here, and is tried again.
 func (r *normalRun) claimObjects(context.Context) error {
-	owner := ownerOf(r.mr)
+	owner := steps.OwnerOf(r.mr)
 	end, busy := r.Tracker.Claim(owner, r.keys, refsOf(r.lost))
 	if busy {
 		r.result.RequeueAfter = busyRetry
@@ -184,7 +187,7 @@ func (r *normalRun) deleteOld(ctx context.Context) (err error) {
 	}
 	change := pendingChange(r.pending, r.mr)
 	r.awaitDeletion(change, meta.InventoryDigest(r.mr.Status.Resources))
-	if err := r.report(ctx, r.mr, change); err != nil {
+	if err := r.source.Report(ctx, r.mr, change); err != nil {
 		return err
 	}
 	return errDone
@@ -198,7 +201,7 @@ func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
 			return slices.Contains(handedOver, objects.IDOfEntry(&ref))
 		})
 	}
-	next, err := r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	next, err := r.source.Update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := without(current.Status.Resources)
 		return &source.Change{Resources: &inventory}
 	})
@@ -209,7 +212,7 @@ func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
 		return errDone // It is gone.
 	}
 	r.mr, r.planned.Delete = next, without(r.planned.Delete)
-	r.lease.announced(next)
+	r.lease.Announced(next)
 	return nil
 }
 
@@ -225,7 +228,7 @@ func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64
 // releaseIgnored releases the objects that are ignored from now on.
 func (r *normalRun) releaseIgnored(ctx context.Context) error {
 	err := r.release(ctx, r.mr, r.planned.Release, r.lease)
-	if err == nil || errors.Is(err, errSuperseded) {
+	if err == nil || errors.Is(err, steps.ErrSuperseded) {
 		return err
 	}
 	return r.fail(ctx, resourcesv1alpha1.ReasonReleaseOfOrphansFailed, err)
@@ -242,7 +245,7 @@ func (r *normalRun) applyObjects(ctx context.Context) error {
 	if r.taken.Full {
 		r.states.stepPresent(r.mr, lifecycle.ObjectsVisited{Objects: r.applier.visited()})
 	}
-	if err != nil && !errors.Is(err, errSuperseded) {
+	if err != nil && !errors.Is(err, steps.ErrSuperseded) {
 		err = r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, err)
 	}
 	return r.recordIfSuperseded(ctx, err)
@@ -284,7 +287,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	}
 	refused := !ends && reason == resourcesv1alpha1.ReasonApplyFailed && isRefusal(cause)
 	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation), Refused: refused})
-	_, err := r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	_, err := r.source.Update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		change := &source.Change{Stalled: refused}
 		if !ends {
 			change.Conditions = []meta.ConditionChange{meta.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}
@@ -295,11 +298,11 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 		}
 		return change
 	})
-	if errors.Is(err, errSuperseded) {
+	if errors.Is(err, steps.ErrSuperseded) {
 		return err // The content that failed is outdated.
 	}
 	if refused && err == nil {
-		r.Triggers.add(ownerOf(mr), r.states.get(mr).Retry.Until.Sub(r.Clock.Now()))
+		r.Triggers.add(steps.OwnerOf(mr), r.states.get(mr).Retry.Until.Sub(r.Clock.Now()))
 		return reconcile.TerminalError(cause)
 	}
 	return errors.Join(cause, err)
@@ -317,7 +320,7 @@ func isRefusal(err error) bool {
 // recordIfSuperseded records the writes of a superseded run: only the inventory shows the next run which objects to
 // remove once no manifest has them. It returns err.
 func (r *normalRun) recordIfSuperseded(ctx context.Context, err error) error {
-	if errors.Is(err, errSuperseded) {
+	if errors.Is(err, steps.ErrSuperseded) {
 		r.recordPartialInventory(ctx, r.mr, r.applier)
 	}
 	return err

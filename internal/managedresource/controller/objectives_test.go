@@ -123,7 +123,7 @@ func TestIgnoredObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	registry := prometheus.NewRegistry()
-	f.Metrics = NewMetrics(registry)
+	f.configure(func(o *Options) { o.Metrics = NewMetrics(registry) })
 	since := f.clock.Now()
 	for i, c := range []struct {
 		name    string

@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -57,10 +58,10 @@ func (o *orphans) found(ctx context.Context, all []target.Orphan) {
 			continue
 		}
 		r.Metrics.orphans.WithLabelValues(orphan.ID.Kind).Inc()
-		its := o.byOwner[ownerOf(mr)]
+		its := o.byOwner[steps.OwnerOf(mr)]
 		if its == nil {
 			its = &orphansOf{}
-			o.byOwner[ownerOf(mr)] = its
+			o.byOwner[steps.OwnerOf(mr)] = its
 		}
 		if its.number++; its.number <= namedOrphans {
 			its.names = append(its.names, meta.ObjectName(orphan.ID.Kind, orphan.ID.Namespace, orphan.ID.Name))

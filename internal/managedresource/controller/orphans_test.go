@@ -15,12 +15,13 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // orphan is a ConfigMap with the origin of a ManagedResource, as an audit finds it.
 func (f *fixture) orphan(namespace, name, mr string) target.Orphan {
-	return target.Orphan{ID: objects.NewID(schema.GroupKind{Kind: "ConfigMap"}, namespace, name), Origin: f.origin(f.get(mr))}
+	return target.Orphan{ID: objects.NewID(schema.GroupKind{Kind: "ConfigMap"}, namespace, name), Origin: f.owners.Origin(steps.OwnerOf(f.get(mr)))}
 }
 
 // requests is the number of requests to the target.
@@ -50,7 +51,7 @@ func TestOrphans(t *testing.T) {
 		"MRB-54/its ManagedResource is gone":                    {change: func(o *target.Orphan) { o.Origin = "n/gone" }},
 		"MRB-54/an origin that cannot be parsed":                {change: func(o *target.Orphan) { o.Origin = "?" }},
 		"MRB-54/collectable, and nobody collects":               {change: func(o *target.Orphan) { o.Collectable = true }, want: true},
-		"MRB-54/the garbage collector deletes it":               {change: func(o *target.Orphan) { o.Collectable = true }, prepare: func(f *fixture) { f.GarbageCollector = true }},
+		"MRB-54/the garbage collector deletes it":               {change: func(o *target.Orphan) { o.Collectable = true }, prepare: func(f *fixture) { f.configure(func(o *Options) { o.GarbageCollector = true }) }},
 		"MRB-54/its ManagedResource was not applied completely": {prepare: func(f *fixture) { f.edit("mr", func(*resourcesv1alpha1.ManagedResource) {}) }},
 		"MRB-54/its ManagedResource keeps its objects": {prepare: func(f *fixture) {
 			f.edit("mr", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
@@ -117,7 +118,7 @@ func TestForgedOrphans(t *testing.T) {
 	f.managed("two", "b=1")
 	f.complete("one")
 	f.complete("two")
-	f.Statuses = source.NewStatuses(f.source, noReads{t}, f.source, f.clock, f.Events)
+	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(f.source, noReads{t}, f.source, f.clock, f.Events) })
 	var found []target.Orphan
 	for i := range 5000 {
 		found = append(found, f.orphan("n", fmt.Sprintf("%04d-%s", i, strings.Repeat("x", 240)), []string{"one", "two"}[i%2]))

@@ -18,6 +18,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -164,7 +165,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	}
 	// Another leader: nothing is remembered.
 	f.target.hook(nil)
-	f.dropState(ownerOf(f.get("m")))
+	f.dropState(steps.OwnerOf(f.get("m")))
 	f.secret("m", "3", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1")
 	f.complete("m")
 	if _, there := f.target.value("y"); there {

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // errOwnershipPending is the error of an object about which another run is sending a request: it is decided in a moment
@@ -23,14 +24,14 @@ var errOwnershipPending = errors.New("another ManagedResource also manages this 
 
 // judge returns the verdict about an object that a ManagedResource leaves.
 func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, entry *objects.Entry,
-	live *unstructured.Unstructured, others claims) (ownership.Verdict, error) {
-	claims, err := others.on(entry.ID)
+	live *unstructured.Unstructured, others steps.Claims) (ownership.Verdict, error) {
+	claims, err := others.On(entry.ID)
 	if err != nil {
 		return ownership.Verdict{}, err
 	}
-	origin := ownership.OriginOf(live, r.isOfThisSource)
+	origin := ownership.OriginOf(live, r.owners.IsOfThisSource)
 	return ownership.Decide(ownership.Left{
-		By: ownerOf(mr), Claims: claims, Origin: origin,
+		By: steps.OwnerOf(mr), Claims: claims, Origin: origin,
 		Created:       r.isCreation(mr, entry, live, origin.Source != ownership.NoOrigin),
 		KeepObject:    meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
 		Collected:     r.GarbageCollector && ownership.IsCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
@@ -44,25 +45,8 @@ func (r *Reconciler) judge(mr *resourcesv1alpha1.ManagedResource, entry *objects
 func (r *Reconciler) isCreation(mr *resourcesv1alpha1.ManagedResource, entry *objects.Entry,
 	live *unstructured.Unstructured, marked bool) bool {
 	ref := entry.Reference
-	return r.createdFor(ownerOf(mr), entry.ID) == live.GetUID() ||
+	return r.owners.CreatedFor(steps.OwnerOf(mr), entry.ID) == live.GetUID() ||
 		!marked && ownership.IsRecord(ref, live)
-}
-
-// isOfThisSource reports whether an origin is about a ManagedResource of this source. An origin without an identity is
-// from before the source had one.
-func (r *Reconciler) isOfThisSource(origin meta.Origin) bool {
-	return origin.ClusterID == r.Identity || origin.ClusterID == "" || r.Identity == ""
-}
-
-// isOrigin reports whether an origin names a ManagedResource.
-func (r *Reconciler) isOrigin(mr *resourcesv1alpha1.ManagedResource, value string) bool {
-	origin, err := meta.ParseOrigin(value)
-	return err == nil && origin.Key == ownerOf(mr) && r.isKnownSource(origin)
-}
-
-// isKnownSource reports whether an origin is about this source as it is named now, or from before it had a name.
-func (r *Reconciler) isKnownSource(origin meta.Origin) bool {
-	return origin.ClusterID == r.Identity || origin.ClusterID == ""
 }
 
 // handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that
@@ -80,7 +64,7 @@ func (r *Reconciler) handOver(ctx context.Context, id objects.ID, live *unstruct
 		latest, err = r.Statuses.GetUncached(ctx, next)
 	}
 	switch {
-	case apierrors.IsNotFound(err), err == nil && r.entry(latest, to.ID, false) == nil:
+	case apierrors.IsNotFound(err), err == nil && r.owners.Entry(latest, to.ID, false) == nil:
 		return errOwnershipPending
 	case err != nil:
 		return err
@@ -88,20 +72,9 @@ func (r *Reconciler) handOver(ctx context.Context, id objects.ID, live *unstruct
 	if err := r.patchOrigin(ctx, live, next); err != nil {
 		return err
 	}
-	wrote(ctx, plan.HandedOver, plan.NameOf(live))
+	steps.Wrote(ctx, plan.HandedOver, plan.NameOf(live))
 	r.Tracker.TakenOver(next, id, live.GetUID())
 	r.Tracker.MarkOutOfSync(id)
-	return nil
-}
-
-// entry returns the entry of an object in the inventory of a ManagedResource that keeps it; nil if there is none.
-func (r *Reconciler) entry(mr *resourcesv1alpha1.ManagedResource, id objects.ID,
-	clusterScoped bool) *resourcesv1alpha1.ObjectReference {
-	for _, own := range objects.EntriesOf(mr.Status.Resources) {
-		if own.Same(id, clusterScoped) && r.keepsObject(mr, own.ID) {
-			return own.Reference
-		}
-	}
 	return nil
 }
 
@@ -122,30 +95,25 @@ func (r *Reconciler) patchOrigin(ctx context.Context, live *unstructured.Unstruc
 // it was created for this ManagedResource.
 func (a *attempt) mayReplace() bool {
 	if origin, err := meta.ParseOrigin(a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
-		return a.isOfThisSource(origin)
+		return a.owners.IsOfThisSource(origin)
 	}
 	uid := a.live.GetUID()
 	return isRecorded(a.desired, uid) || uid != "" && a.Tracker.Get(a.desired.Ref.ID).Created == uid
-}
-
-// createdOnce reports whether the entry is about an object with the ignore annotation (MR-30).
-func createdOnce(ref *resourcesv1alpha1.ObjectReference) bool {
-	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore)
 }
 
 // ownerOfOrigin returns the other ManagedResource that keeps an object with an origin though this one has it, too; zero if
 // this one may write the object (MRB-16). An object that is new in the inventory is taken over, once.
 func (a *attempt) ownerOfOrigin(ctx context.Context, origin ownership.Origin) (owner objects.Owner, err error) {
 	takesOver := a.desired.IsNew() && !a.desired.CreateOnly
-	if takesOver || origin.Source != ownership.ThisSource || origin.Owner == ownerOf(a.mr) {
+	if takesOver || origin.Source != ownership.ThisSource || origin.Owner == steps.OwnerOf(a.mr) {
 		return owner, nil
 	}
 	latest, err := a.Statuses.Get(ctx, origin.Owner)
 	if err != nil {
 		return owner, client.IgnoreNotFound(err)
 	}
-	entry := a.entry(latest, a.desired.Ref.ID, a.desired.GetNamespace() == "")
-	if entry != nil && !createdOnce(entry) {
+	entry := a.owners.Entry(latest, a.desired.Ref.ID, a.desired.GetNamespace() == "")
+	if entry != nil && !steps.CreatedOnce(entry) {
 		owner = origin.Owner
 	}
 	return owner, nil
@@ -163,7 +131,7 @@ func (a *attempt) ownerOfMissing(ctx context.Context, verified objects.Owner) (o
 // noteTakeover reports an object that carries the origin of another ManagedResource and is about to be written.
 func (a *attempt) noteTakeover(ctx context.Context) {
 	origin := a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if named, err := meta.ParseOrigin(origin); err == nil && named.Key != ownerOf(a.mr) && !a.desired.CreateOnly {
+	if named, err := meta.ParseOrigin(origin); err == nil && named.Key != steps.OwnerOf(a.mr) && !a.desired.CreateOnly {
 		a.Metrics.takeovers.Inc()
 		log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", a.desired.Name(), "origin",
 			origin)

@@ -24,6 +24,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
@@ -148,7 +149,7 @@ func TestOfTheSameNameElsewhere(t *testing.T) {
 	}{{"here", "elsewhere:n/m", true}, {"here", "here:n/m", false}, {"here", "n/m", false}, {"", "here:n/m", false}} {
 		t.Run(tc.identity+" "+tc.origin, func(t *testing.T) {
 			f := newFixture(t)
-			f.Identity = tc.identity
+			f.configure(func(o *Options) { o.Identity = tc.identity })
 			f.managed("m", "a=1")
 			f.complete("m")
 			f.target.remove("a")
@@ -187,7 +188,9 @@ func TestClassChangesBeforeOperationIsRemoved(t *testing.T) {
 	f.must(f.source.Update(f.ctx, mr))
 	stale := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
-	f.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	f.configure(func(o *Options) {
+		o.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+	})
 	_, err := f.run("m")
 	if _, there := f.target.value("a"); there || len(f.get("m").Finalizers) > 0 {
 		t.Errorf("a ManagedResource of class other was applied by the default one: object there %t, finalizers %v, %v", there, f.get("m").Finalizers, err)
@@ -242,7 +245,7 @@ func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 	if got := f.inventory("m"); got != "a" {
 		t.Errorf("inventory %s", got)
 	}
-	f.dropState(ownerOf(f.get("m"))) // A restart.
+	f.dropState(steps.OwnerOf(f.get("m"))) // A restart.
 	f.secret("m", "2")
 	f.complete("m")
 	if _, there := f.target.value("a"); there {
@@ -257,7 +260,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	f.managed("m", "a!=1")
 	f.complete("m")
 	f.target.remove("a")
-	f.observeGone(f.Tracker.Progress(ownerOf(f.get("m"))).Refs[0].ID, "", "")
+	f.observeGone(f.Tracker.Progress(steps.OwnerOf(f.get("m"))).Refs[0].ID, "", "")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a!=1", "b=1")
 	_, _ = f.run("m")
@@ -271,7 +274,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 			t.Errorf("the inventory says that %s is ours, and it is %s", ref.UID, f.uid("a"))
 		}
 	}
-	f.dropState(ownerOf(f.get("m"))) // A restart.
+	f.dropState(steps.OwnerOf(f.get("m"))) // A restart.
 	f.secret("m", "3", "b=1")
 	f.complete("m")
 	if _, there := f.target.value("a"); there {
@@ -353,7 +356,7 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 				t.Errorf("its origin is %s", origin)
 			}
 			key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
-			if f.Tracker.Releases(ownerOf(f.get("from")), key) || f.Tracker.Releases(ownerOf(f.get("to")), key) {
+			if f.Tracker.Releases(steps.OwnerOf(f.get("from")), key) || f.Tracker.Releases(steps.OwnerOf(f.get("to")), key) {
 				t.Error("something is claimed after all runs have ended")
 			}
 		})
@@ -379,16 +382,17 @@ func TestHandedToWhoLosesIt(t *testing.T) {
 	handed := make(chan struct{})
 	next := objects.Owner{Namespace: "n", Name: "heir"}
 	key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
-	f.Statuses = source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
+	statuses := source.NewStatuses(f.source, &liveReader{f.source, func(name string) {
 		switch {
 		case name != "heir":
 		case !f.Tracker.Releases(next, key):
-			f.clock.SetTime(f.clock.Now().Add(liveFor)) // So that it asks once more.
+			f.clock.SetTime(f.clock.Now().Add(steps.LiveFor)) // So that it asks once more.
 		default:
 			asked.Store(true)
 			<-handed // It has read the object by now, unless it was busy.
 		}
 	}}, f.source, f.clock, f.Events)
+	f.configure(func(o *Options) { o.Statuses = statuses })
 	f.sharing("heir", "giver")
 	f.secret("giver", "2")
 	f.secret("heir", "2")
@@ -442,7 +446,7 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.sharing("heir", "giver")
-	next, ref := ownerOf(f.get("heir")), f.get("giver").Status.Resources[0]
+	next, ref := steps.OwnerOf(f.get("heir")), f.get("giver").Status.Resources[0]
 	f.secret("heir", "2")
 	f.complete("heir")
 	if err := f.handOver(f.ctx, objects.IDOfEntry(&ref), f.live("a"), ownership.Claim{Owner: next, ID: objects.IDOfEntry(&ref)}); !errors.Is(err, errOwnershipPending) || f.target.count(http.MethodPatch) > 0 {
@@ -551,7 +555,7 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 		t.Run(fmt.Sprint("after a restart: ", restarted), func(t *testing.T) {
 			f := newFixture(t)
 			reader := &staleReader{f.source, nil}
-			f.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
+			f.configure(func(o *Options) { o.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events) })
 			f.managed("m", "a=1", "b=1")
 			f.complete("m")
 			reader.stale = f.get("m")
@@ -566,8 +570,8 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 			_, _ = f.run("m")
 			f.onSource.SubResourcePatch = nil
 			if restarted {
-				f.dropState(ownerOf(reader.stale))
-				f.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events)
+				f.dropState(steps.OwnerOf(reader.stale))
+				f.configure(func(o *Options) { o.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events) })
 			}
 			f.secret("m", "3", "a=1", "b=1")
 			f.target.on = func(method, name string) int {
@@ -601,7 +605,7 @@ func TestMayReplace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.Identity = "here"
+			f.configure(func(o *Options) { o.Identity = "here" })
 			f.managed("m")
 			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
 			f.complete("m")
@@ -613,7 +617,7 @@ func TestMayReplace(t *testing.T) {
 				o.SetAnnotations(annotations)
 			})
 			if tc.restart {
-				f.dropState(ownerOf(f.get("m")))
+				f.dropState(steps.OwnerOf(f.get("m")))
 			}
 			f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 			f.manifests("m", "3", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
@@ -627,7 +631,7 @@ func TestMayReplace(t *testing.T) {
 		f := newFixture(t)
 		f.managed("m", "a!=1")
 		f.complete("m")
-		f.dropState(ownerOf(f.get("m")))
+		f.dropState(steps.OwnerOf(f.get("m")))
 		f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 		f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
 		_, _ = f.run("m")

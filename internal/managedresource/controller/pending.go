@@ -9,12 +9,13 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // stillHeld reports whether the only work left is to await the objects that the last run deletes: at least one still
 // exists.
 func (r *Reconciler) stillHeld(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
-	owner := ownerOf(mr)
+	owner := steps.OwnerOf(mr)
 	if *r.Config.ApplyWhileDeletionPending {
 		deleted := sets.New(idsOf(pending.Objects)...)
 		if !deleted.HasAll(r.Tracker.Progress(owner).OutOfSync...) {
@@ -104,13 +105,13 @@ func (r *Reconciler) isTerminating(owner objects.Owner, id objects.ID) bool {
 // forgetDeletions forgets the pending deletions of objects.
 func (r *Reconciler) forgetDeletions(mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) {
 	for _, id := range idsOf(refs) {
-		r.Tracker.SetPending(ownerOf(mr), id, objects.PendingDeletion{})
+		r.Tracker.SetPending(steps.OwnerOf(mr), id, objects.PendingDeletion{})
 	}
 }
 
 // retryDeletions makes the pending deletions of objects due, as if they had not been tried.
 func (r *Reconciler) retryDeletions(mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) {
-	owner := ownerOf(mr)
+	owner := steps.OwnerOf(mr)
 	for _, id := range idsOf(refs) {
 		pending := r.Tracker.Pending(owner, id)
 		pending.Next, pending.Tries = time.Time{}, 0

@@ -12,6 +12,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // MRD-13, MRB-54: an object is an orphan if no inventory names it; one that names it by an equivalent kind does.
@@ -72,7 +73,7 @@ func TestEntryWithoutNamespaceIsInDefault(t *testing.T) {
 	f := newFixture(t)
 	f.managed("m")
 	mr := f.get("m")
-	f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: f.origin(mr)}})
+	f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: f.owners.Origin(steps.OwnerOf(mr))}})
 	mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}
 	f.must(f.source.Status().Update(f.ctx, mr))
 	f.must(f.source.Delete(f.ctx, f.get("m")))

@@ -7,6 +7,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // PreloadInventories passes every object that is in an inventory to the watches of the target, before they start.
@@ -17,7 +18,7 @@ func (r *Reconciler) PreloadInventories(ctx context.Context) error {
 		if !r.Class.Handles(mr) || r.Class.WaitsForHandOver(mr) || meta.Ignored(mr) {
 			return
 		}
-		r.Watches.Expect(ownerOf(mr), refsOf(mr.Status.Resources))
+		r.Watches.Expect(steps.OwnerOf(mr), refsOf(mr.Status.Resources))
 	})
 	if err != nil {
 		return fmt.Errorf("reading the inventories of all ManagedResources: %w", err)

@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -29,26 +30,26 @@ import (
 func (r *Reconciler) reconcileDelete(ctx context.Context,
 	mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	r.states.step(mr, lifecycle.DeletionBegins{})
-	owner := ownerOf(mr)
+	owner := steps.OwnerOf(mr)
 	r.track(owner, &plan.Plan{}, mr.Status.Resources)
 	end, busy := r.Tracker.Claim(owner, nil, refsOf(mr.Status.Resources))
 	if busy {
 		return reconcile.Result{RequeueAfter: busyRetry}, nil
 	}
 	defer end()
-	if err := r.report(ctx, mr, meta.DeletingChanges()...); err != nil {
+	if err := r.source.Report(ctx, mr, meta.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
 	if !isTrue(mr.Spec.KeepObjects) && len(mr.Status.Resources) > 0 {
-		if err := r.report(ctx, mr, deletionStarts(mr)); err != nil {
+		if err := r.source.Report(ctx, mr, deletionStarts(mr)); err != nil {
 			return reconcile.Result{}, err
 		}
-		pending, _, err := r.prune(ctx, mr, mr.Status.Resources, r.newLease(ctx, mr, nil, nil), nil)
+		pending, _, err := r.prune(ctx, mr, mr.Status.Resources, steps.NewFreshness(ctx, r.source, r.Clock, mr, steps.Secrets{}), nil)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		if pending != nil {
-			return reconcile.Result{RequeueAfter: pendingRetry}, r.report(ctx, mr, pendingChange(pending, mr))
+			return reconcile.Result{RequeueAfter: pendingRetry}, r.source.Report(ctx, mr, pendingChange(pending, mr))
 		}
 	}
 	if isTrue(mr.Spec.KeepObjects) {
@@ -61,7 +62,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 	if err := r.removeFinalizer(ctx, mr); err != nil {
 		return reconcile.Result{}, err // Others must find its objects until it is gone.
 	}
-	r.dropState(ownerOf(mr))
+	r.dropState(steps.OwnerOf(mr))
 	return reconcile.Result{}, nil
 }
 
@@ -69,8 +70,8 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 // released them.
 func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
-		uid := cmp.Or(r.createdFor(ownerOf(mr), entry.ID), entry.Reference.UID)
-		if createdOnce(entry.Reference) && uid != "" {
+		uid := cmp.Or(r.owners.CreatedFor(steps.OwnerOf(mr), entry.ID), entry.Reference.UID)
+		if steps.CreatedOnce(entry.Reference) && uid != "" {
 			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
 		}
 	}
@@ -81,12 +82,14 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 // Otherwise the next instance would take the record for a proof that such an object is its own, and delete it.
 func (r *Reconciler) voidRecords(ctx context.Context,
 	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
-	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool { return createdOnce(ref) && !meta.Tentative(ref) }
+	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool {
+		return steps.CreatedOnce(ref) && !meta.Tentative(ref)
+	}
 	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources,
 		func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
 		return mr, nil
 	}
-	return r.update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	return r.source.Update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := slices.Clone(current.Status.Resources)
 		for i := range inventory {
 			if isRecord(&inventory[i]) {
@@ -109,7 +112,7 @@ func deletionStarts(mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange 
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	latest, err := r.Statuses.Get(ctx, ownerOf(mr))
+	latest, err := r.Statuses.Get(ctx, steps.OwnerOf(mr))
 	if apierrors.IsNotFound(err) || (err == nil && latest.UID != mr.UID) {
 		return nil
 	}
@@ -117,7 +120,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 		return err
 	}
 	if !r.Class.SameDesiredState(mr, latest) {
-		return errSuperseded
+		return steps.ErrSuperseded
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers),
 		func(f string) bool { return f == r.Class.Finalizer() })
@@ -132,7 +135,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.
 // error for each that is not gone (MRX-17 … MRX-12), and the objects that now belong to other ManagedResources. err
 // means that the lease does not prove that they must be deleted. planned are the objects that the run applies.
 func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	refs []resourcesv1alpha1.ObjectReference, lease *lease,
+	refs []resourcesv1alpha1.ObjectReference, lease *steps.Freshness,
 	planned []objects.ID) (pending []error, handedOver []objects.ID, err error) {
 	if len(refs) == 0 {
 		return nil, nil, nil
@@ -161,11 +164,11 @@ func (r *Reconciler) prune(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 }
 
 func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	refs []resourcesv1alpha1.ObjectReference, lease *lease, planned []objects.ID) *pruner {
+	refs []resourcesv1alpha1.ObjectReference, lease *steps.Freshness, planned []objects.ID) *pruner {
 	sorted := objects.EntriesOf(refs)
 	slices.SortStableFunc(sorted, func(a, b objects.Entry) int { return plan.Compare(b.Kind, b.Name, a.Kind, a.Name) })
 	p := &pruner{
-		Reconciler: r, mr: mr, owner: ownerOf(mr), sorted: sorted,
+		Reconciler: r, mr: mr, owner: steps.OwnerOf(mr), sorted: sorted,
 		byID:  make(map[objects.ID]*objects.Entry, len(sorted)),
 		lease: lease, planned: planned,
 		waiting:  map[*objects.Entry]error{},
@@ -174,8 +177,8 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 	for i := range sorted {
 		p.byID[sorted[i].ID] = &sorted[i]
 	}
-	p.findOthers = once(ctx, func() (err error) {
-		p.others, err = r.claimsOn(ctx, ownerOf(mr), sorted)
+	p.findOthers = steps.Once(ctx, func() (err error) {
+		p.others, err = r.owners.ClaimsOn(ctx, steps.OwnerOf(mr), sorted)
 		return err
 	})
 	return p
@@ -184,7 +187,7 @@ func (r *Reconciler) newPruner(ctx context.Context, mr *resourcesv1alpha1.Manage
 // deleteAll deletes the objects kind after kind, those of a kind side by side.
 func (p *pruner) deleteAll(ctx context.Context) error {
 	for _, tier := range plan.Tiers(p.sorted, func(entry objects.Entry) string { return entry.Kind }) {
-		begun := p.parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
+		begun := p.limits.Parallel(ctx, len(tier), func(i int) { p.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
 			p.deletionFailed(tier[i].ID, err)
 			p.wait(&tier[i], err)
 		})
@@ -199,7 +202,7 @@ func (p *pruner) deleteAll(ctx context.Context) error {
 func (p *pruner) deleteSkipped(ctx context.Context) error {
 	skipped := p.skipped
 	p.last = true
-	begun := p.parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) },
+	begun := p.limits.Parallel(ctx, len(skipped), func(i int) { p.deleteOne(ctx, skipped[i]) },
 		func(i int, err error) { p.wait(skipped[i], err) })
 	for _, entry := range skipped[begun:] {
 		p.wait(entry, ctx.Err())
@@ -210,8 +213,8 @@ func (p *pruner) deleteSkipped(ctx context.Context) error {
 // complete waits for the deleted objects to go, unless a newer form of the ManagedResource supersedes the run.
 func (p *pruner) complete(ctx context.Context) error {
 	for _, err := range p.waiting {
-		if errors.Is(err, errSuperseded) {
-			return errSuperseded
+		if errors.Is(err, steps.ErrSuperseded) {
+			return steps.ErrSuperseded
 		}
 	}
 	p.awaitGone(ctx)
@@ -250,13 +253,13 @@ type pruner struct {
 	*Reconciler
 	mr    *resourcesv1alpha1.ManagedResource
 	owner objects.Owner
-	lease *lease
+	lease *steps.Freshness
 	// planned are the objects that the run applies.
 	planned []objects.ID
 	// others has the claims of other ManagedResources on the objects, after the first findOthers.
-	others     claims
+	others     steps.Claims
 	findOthers func() error
-	breaker    breaker
+	breaker    steps.Breaker
 	// sorted are the entries whose objects are deleted, in their order; byID has the same entries.
 	sorted []objects.Entry
 	byID   map[objects.ID]*objects.Entry
@@ -304,8 +307,8 @@ func (p *pruner) awaitGone(ctx context.Context) {
 	for round, pause := range []time.Duration{20 * time.Millisecond, 80 * time.Millisecond, 200 * time.Millisecond,
 		400 * time.Millisecond} {
 		unknown, open := p.notGone(round%2 == 1)
-		p.parallel(ctx, len(unknown), func(i int) {
-			if _, _, err := p.find(ctx, unknown[i].Reference); target.Gone(err) {
+		p.limits.Parallel(ctx, len(unknown), func(i int) {
+			if _, _, err := p.owners.Places.Find(ctx, unknown[i].Reference); target.Gone(err) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				delete(p.waiting, unknown[i])
@@ -347,7 +350,7 @@ func (p *pruner) detail(ctx context.Context, entry *objects.Entry) (detail strin
 	id, ref := entry.ID, entry.Reference
 	if p.waiting[entry] == nil {
 		if !p.isTerminating(p.owner, id) {
-			live, _, err := p.find(ctx, ref)
+			live, _, err := p.owners.Places.Find(ctx, ref)
 			if err != nil || live.GetDeletionTimestamp() == nil {
 				return ""
 			}

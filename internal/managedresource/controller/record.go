@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // record records that the object is in sync, or kept by another ManagedResource. isRepair is true if a change that the
@@ -26,13 +27,13 @@ func (a *attempt) record(ctx context.Context, done outcome, isRepair bool) {
 	observation.CreateOnly = a.desired.CreateOnly
 	a.Watches.Served(a.desired.Ref)
 	if observation.Kept = done.isKept(); observation.Kept {
-		a.holds.end(ownerOf(a.mr), a.desired.Ref.ID)
+		a.holds.end(steps.OwnerOf(a.mr), a.desired.Ref.ID)
 	} else {
 		observation.Created = a.isCreation(done)
 		a.noteHold(ctx, done)
 		a.recordRepair(ctx, done, isRepair)
 	}
-	a.Tracker.MarkInSync(ownerOf(a.mr), observation)
+	a.Tracker.MarkInSync(steps.OwnerOf(a.mr), observation)
 }
 
 // recordRepair records whether the drift of an object was repaired.
@@ -44,9 +45,9 @@ func (a *attempt) recordRepair(ctx context.Context, done outcome, isRepair bool)
 	}
 	switch done.result {
 	case "created":
-		wrote(ctx, plan.Created, a.desired.Name())
+		steps.Wrote(ctx, plan.Created, a.desired.Name())
 	case "updated":
-		wrote(ctx, plan.Updated, a.desired.Name())
+		steps.Wrote(ctx, plan.Updated, a.desired.Name())
 	}
 	// Before MarkInSync, which may report a later drift.
 	a.Tracker.Drift(a.desired.Ref.ID, a.Clock.Now(), objects.DriftUnfounded)
@@ -61,12 +62,12 @@ func (a *attempt) isCreation(done outcome) bool {
 
 // isRecorded reports whether the inventory is the record that an object was created for the ManagedResource.
 func isRecorded(desired *plan.Desired, uid types.UID) bool {
-	return desired.Old != nil && createdOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" &&
+	return desired.Old != nil && steps.CreatedOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" &&
 		desired.Old.UID == uid
 }
 
 func (a *attempt) succeeded(done outcome) {
-	a.breaker.answered(a.desired.Ref.GroupKind(), nil)
+	a.breaker.Record(a.desired.Ref.GroupKind(), nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	done.observation = objects.Observation{UID: done.observation.UID}
@@ -82,9 +83,9 @@ func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownershi
 	if live == nil {
 		return ownership.Origin{}, false
 	}
-	origin = ownership.OriginOf(live, a.isOfThisSource)
+	origin = ownership.OriginOf(live, a.owners.IsOfThisSource)
 	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource &&
-		origin.Owner != ownerOf(a.mr)
+		origin.Owner != steps.OwnerOf(a.mr)
 }
 
 // disown handles an object whose origin names another ManagedResource than the one that it was created for: from now
@@ -112,12 +113,4 @@ func driftedFrom(recorded objects.Object, desired uint64) bool {
 func isRetried(recorded objects.Object, read objects.Observation, desired uint64) bool {
 	return recorded.RetryPartial && recorded.Desired == desired && recorded.UID == read.UID &&
 		(recorded.ResourceVersion == read.ResourceVersion || read.Digest != 0 && recorded.Digest == read.Digest)
-}
-
-// createdFor returns the UID of the object that this process created for a ManagedResource; empty if there is none.
-func (r *Reconciler) createdFor(owner objects.Owner, id objects.ID) types.UID {
-	if recorded := r.Tracker.Get(id); recorded.CreatedFor == owner {
-		return recorded.Created
-	}
-	return ""
 }

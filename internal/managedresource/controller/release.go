@@ -13,13 +13,14 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
 // release releases the objects that are ignored from now on: they stay, without origin and description (MRO-2,
 // MRO-3).
 func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	refs []resourcesv1alpha1.ObjectReference, lease *lease) error {
+	refs []resourcesv1alpha1.ObjectReference, lease *steps.Freshness) error {
 	var mu sync.Mutex
 	var errs []error
 	failed := func(_ int, err error) {
@@ -27,17 +28,17 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		defer mu.Unlock()
 		errs = append(errs, err)
 	}
-	var breaker breaker
-	begun := r.parallel(ctx, len(refs), func(i int) {
+	var breaker steps.Breaker
+	begun := r.limits.Parallel(ctx, len(refs), func(i int) {
 		kind := objects.IDOfEntry(&refs[i]).GroupKind()
-		err := lease.Check(ctx, Cached)
+		err := lease.Check(ctx, steps.Cached)
 		switch {
 		case err != nil:
-		case breaker.is(kind):
-			err = fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), errNotTried)
+		case breaker.IsOpen(kind):
+			err = fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), steps.ErrNotTried)
 		default:
 			err = r.releaseOne(ctx, mr, &refs[i])
-			breaker.answered(kind, err)
+			breaker.Record(kind, err)
 		}
 		if err != nil {
 			failed(i, err)
@@ -51,8 +52,8 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	switch {
 	case len(errs) == 0:
 		return nil
-	case slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errSuperseded) }):
-		return errSuperseded
+	case slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, steps.ErrSuperseded) }):
+		return steps.ErrSuperseded
 	}
 	return errors.New(combined("Could not release all orphaned resources", errs))
 }
@@ -72,7 +73,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	ref *resourcesv1alpha1.ObjectReference) error {
 	name := plan.NameOfReference(&ref.ObjectReference)
-	live, _, err := r.find(ctx, ref)
+	live, _, err := r.owners.Places.Find(ctx, ref)
 	if target.Gone(err) {
 		return nil
 	}
@@ -80,12 +81,12 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 		return fmt.Errorf("error getting object %q: %w", name, err)
 	}
 	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if found && !r.isOrigin(mr, value) {
+	if found && !r.owners.IsOrigin(steps.OwnerOf(mr), value) {
 		return nil
 	}
 	// Whether it was created here proves nothing from now on, even if the answer is lost.
 	key := objects.IDOfEntry(ref)
-	if found || createdOnce(ref) && ref.UID == live.GetUID() || r.createdFor(ownerOf(mr), key) == live.GetUID() {
+	if found || steps.CreatedOnce(ref) && ref.UID == live.GetUID() || r.owners.CreatedFor(steps.OwnerOf(mr), key) == live.GetUID() {
 		r.Tracker.TakenOver(objects.Owner{}, key, live.GetUID())
 	}
 	if !found {
@@ -102,6 +103,6 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 	if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
 		return fmt.Errorf("error patching object %q: %w", name, err)
 	}
-	wrote(ctx, plan.Released, name)
+	steps.Wrote(ctx, plan.Released, name)
 	return nil
 }

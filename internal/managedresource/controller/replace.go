@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // replace answers an update that was refused as invalid: where the object asks for it, or is an immutable ConfigMap or
@@ -51,7 +52,7 @@ func (a *attempt) replace(ctx context.Context, cause error) error {
 	if err := a.confirmReplacement(cause); err != nil {
 		return err
 	}
-	if err := a.lease.Check(ctx, Live); err != nil {
+	if err := a.lease.Check(ctx, steps.Live); err != nil {
 		return err // No run would create it again.
 	}
 	if brake.IsPrecious(a.desired.Ref.GroupKind()) && a.massDeletionWait() == 0 {
@@ -65,7 +66,7 @@ func (a *attempt) replace(ctx context.Context, cause error) error {
 		}
 		return &completeError{fmt.Errorf("error deleting object %q after 'invalid' update error: %w", a.desired.Name(), err)}
 	}
-	deleted(ctx, a.desired.Name(), recreated)
+	steps.Deleted(ctx, a.desired.Name(), "the object is recreated")
 	return &completeError{&recreation{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", a.desired.Name(), cause)}}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // standing is the cache of a process that stood still: it has one form of a ManagedResource.
@@ -41,7 +42,9 @@ func TestReplacementAsksTheSource(t *testing.T) {
 			f.managed("m")
 			f.manifests("m", "2", configMap("a", "1", "annotations: {"+resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate+": 'true'}"))
 			f.complete("m")
-			f.Statuses = source.NewStatuses(standing{f.source, f.get("m")}, f.source, f.source, f.clock, f.Events)
+			f.configure(func(o *Options) {
+				o.Statuses = source.NewStatuses(standing{f.source, f.get("m")}, f.source, f.source, f.clock, f.Events)
+			})
 			f.manifests("m", "3", configMap("a", "2", "annotations: {"+resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate+": 'true'}"))
 			f.target.hook(func(method, _ string) int {
 				if method != http.MethodPut {
@@ -75,7 +78,7 @@ func TestRefusalNamesTheAnnotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.Identity = "here"
+			f.configure(func(o *Options) { o.Identity = "here" })
 			f.managed("m")
 			live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: tc.origin, resourcesv1alpha1.AnnotationKeepObject: tc.keep})
@@ -100,7 +103,7 @@ func TestReplace_KeptField(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.Identity = "here"
+			f.configure(func(o *Options) { o.Identity = "here" })
 			f.managed("m")
 			object := func(replicas int64) *unstructured.Unstructured {
 				o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"selector": "s"}}}
@@ -113,9 +116,9 @@ func TestReplace_KeptField(t *testing.T) {
 			}
 			refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: c.field}}}}}
 			mr := f.get("m")
-			ticket, _ := f.Tracker.Begin(objects.ToApply, ownerOf(mr), objects.ID{})
+			ticket, _ := f.Tracker.Begin(objects.ToApply, steps.OwnerOf(mr), objects.ID{})
 			defer ticket.End()
-			a := &attempt{applier: &applier{Reconciler: f.Reconciler, mr: mr, lease: f.newLease(t.Context(), mr, nil, nil)},
+			a := &attempt{applier: &applier{Reconciler: f.Reconciler, mr: mr, lease: steps.NewFreshness(f.ctx, f.Reconciler.source, f.clock, mr, steps.Secrets{})},
 				desired: &plan.Desired{Unstructured: object(0)}, ticket: ticket, live: object(3), merged: object(3)}
 			err := a.replace(t.Context(), refusal)
 			if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -19,54 +19,14 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
-
-// errSuperseded ends a run whose ManagedResource has another task now; the next run begins at once.
-var errSuperseded = errors.New("the ManagedResource was changed meanwhile")
-
-// update writes the status of the ManagedResource that a run is about, unless it has another task now: one run is
-// about one form of it. It returns the form after that, and nil if it is gone.
-func (r *Reconciler) update(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	change func(*resourcesv1alpha1.ManagedResource) *source.Change) (*resourcesv1alpha1.ManagedResource, error) {
-	superseded := false
-	next, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID,
-		func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-			if superseded = !r.Class.SameDesiredState(mr, current); superseded {
-				return nil
-			}
-			return change(current)
-		})
-	switch {
-	case errors.Is(err, source.ErrGone):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case superseded:
-		return nil, errSuperseded
-	}
-	return next, nil
-}
-
-// confirm reads the ManagedResource once more, before a deletion on its behalf.
-func (r *Reconciler) confirm(ctx context.Context,
-	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
-	live, err := r.Statuses.GetUncached(ctx, ownerOf(mr))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, errSuperseded
-	case err != nil:
-		return nil, fmt.Errorf("reading the ManagedResource: %w", err)
-	case !r.Class.SameDesiredState(mr, live):
-		return nil, errSuperseded
-	}
-	return live, nil
-}
 
 // confirmInventory reads the ManagedResource once more, before the first write on its behalf, if there may be an
 // unknown write to it: that write may have removed objects from its inventory which the plan counts as being in it.
 func (a *applier) confirmInventory(ctx context.Context) error {
-	live, err := a.confirm(ctx, a.mr)
+	live, err := a.source.Confirm(ctx, a.mr)
 	if err != nil {
 		return err
 	}
@@ -76,7 +36,7 @@ func (a *applier) confirmInventory(ctx context.Context) error {
 	}
 	for i := range a.plan.Inventory {
 		if _, found := entries[objects.IDOfEntry(&a.plan.Inventory[i])]; !found {
-			return errSuperseded // The next run announces it.
+			return steps.ErrSuperseded // The next run announces it.
 		}
 	}
 	return nil
@@ -92,7 +52,7 @@ func (r *normalRun) announce(ctx context.Context) error {
 	}
 	next, err := r.putOnRecord(ctx)
 	switch {
-	case err != nil && !errors.Is(err, errSuperseded) && !apierrors.IsConflict(err):
+	case err != nil && !errors.Is(err, steps.ErrSuperseded) && !apierrors.IsConflict(err):
 		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another
 		// task, and not what failed.
 		return r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, unannounced(r.mr, r.planned, err))
@@ -102,13 +62,13 @@ func (r *normalRun) announce(ctx context.Context) error {
 		return errDone // It is gone.
 	}
 	r.mr = next
-	r.lease.announced(next)
+	r.lease.Announced(next)
 	return nil
 }
 
 func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
-	return r.update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	return r.source.Update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := r.planned.Pending(current.Status.Resources)
 		return &source.Change{
 			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(failedBefore),
@@ -154,13 +114,13 @@ func (c content) name(generation int64) string {
 // finish reports success, or the documents that could not be decoded (MR-13), or the old objects that are not gone
 // (MRS-8), and the health if it is known already.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
-	mr, owner, inventory := r.mr, ownerOf(r.mr), r.applier.inventory()
+	mr, owner, inventory := r.mr, steps.OwnerOf(r.mr), r.applier.inventory()
 	r.holds.keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
 	checksum, newer, isComplete := r.content.checksum(), false, false
 	var change *source.Change
-	next, err := r.update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+	next, err := r.source.Update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		if newer = r.applier.newerStateSeen(); newer {
 			return nil
 		}
@@ -176,7 +136,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	})
 	switch {
 	case newer:
-		return lifecycle.Completed{}, errSuperseded // The next run checks the object.
+		return lifecycle.Completed{}, steps.ErrSuperseded // The next run checks the object.
 	case err != nil:
 		return lifecycle.Completed{}, err
 	case next == nil:
@@ -245,7 +205,7 @@ func (a *applier) keptByOthers() string {
 
 // succeeded records the result of the run, and reports it.
 func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
-	owner, now := ownerOf(r.mr), r.Clock.Now()
+	owner, now := steps.OwnerOf(r.mr), r.Clock.Now()
 	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
 	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 {
 		r.Metrics.changes.Observe(r.Clock.Since(command.Since).Seconds())
@@ -292,11 +252,11 @@ func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
 		// The object has a new owner since: if that releases the object, the record would be a false proof.
 		case done.anothers:
 			inventory[i] = meta.AsTentative(inventory[i])
-		case found && (done.result == "created" || a.createdFor(ownerOf(a.mr), desired.Ref.ID) == done.observation.UID &&
+		case found && (done.result == "created" || a.owners.CreatedFor(steps.OwnerOf(a.mr), desired.Ref.ID) == done.observation.UID &&
 			done.observation.UID != ""):
 			// Also if an earlier run created it without recording that.
 			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
-		case desired.Old == nil || !createdOnce(desired.Old):
+		case desired.Old == nil || !steps.CreatedOnce(desired.Old):
 			// The object existed before: it stays another owner's, or its origin names the owner.
 			inventory[i] = meta.AsTentative(inventory[i])
 		}
@@ -348,7 +308,7 @@ func byKey(inventory []resourcesv1alpha1.ObjectReference) map[objects.ID]resourc
 // recordPartialInventory records the writes of a run that ends without another report, as its ManagedResource has
 // changed.
 func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
-	_, err := r.Statuses.Update(ctx, ownerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	_, err := r.Statuses.Update(ctx, steps.OwnerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := done.afterSuperseded(current.Status.Resources)
 		if !r.Class.Owns(current) || meta.SameInventory(inventory, current.Status.Resources) {
 			return nil

@@ -9,6 +9,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // MRB-39: the end of a run writes a condition of health no sooner than a second after the last time, and has it judged
@@ -23,7 +24,7 @@ func TestEndOfARunKeepsTheBudgetOfHealth(t *testing.T) {
 	}
 	judge := func(status resourcesv1alpha1.ConditionStatus) {
 		mr := f.get("m")
-		_, err := f.Statuses.Update(f.ctx, ownerOf(mr), mr.UID, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+		_, err := f.Statuses.Update(f.ctx, steps.OwnerOf(mr), mr.UID, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 			return &source.Change{Judgements: []meta.ConditionChange{
 				{Type: resourcesv1alpha1.ResourcesHealthy, Status: status, Reason: "R", Message: "M"}}}
 		})

@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // laggingCache lags behind with one ManagedResource, in lists, too.
@@ -45,9 +46,9 @@ func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 	}
 	// A restart: nothing is remembered, and the cache lags behind with the last write of the process before.
 	cache := &laggingCache{&staleReader{f.source, before}}
-	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
-	f.dropState(ownerOf(f.get("heir")))
-	f.dropState(ownerOf(f.get("giver")))
+	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })
+	f.dropState(steps.OwnerOf(f.get("heir")))
+	f.dropState(steps.OwnerOf(f.get("giver")))
 	f.secret("giver", "2")
 	_, _ = f.run("giver")
 	cache.stale = nil
@@ -97,7 +98,7 @@ func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
 	before := f.get("keeper")
 	f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
 	cache := &laggingCache{&staleReader{f.source, before}}
-	f.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events)
+	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })
 	f.secret("keeper", "2")
 	given := false
 	gives := func() {
@@ -262,7 +263,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 		}
 		if value, _ := f.target.value("a"); value != "1" {
 			t.Errorf("the %s drift is put right by nobody: %s; zzz is its origin, and says %s; dirty: %v %v %v", drift, value, f.condition("zzz"),
-				f.Tracker.Progress(ownerOf(f.get("aaa"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("once"))).OutOfSync, f.Tracker.Progress(ownerOf(f.get("zzz"))).OutOfSync)
+				f.Tracker.Progress(steps.OwnerOf(f.get("aaa"))).OutOfSync, f.Tracker.Progress(steps.OwnerOf(f.get("once"))).OutOfSync, f.Tracker.Progress(steps.OwnerOf(f.get("zzz"))).OutOfSync)
 		}
 	}
 }

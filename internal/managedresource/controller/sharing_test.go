@@ -17,6 +17,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 const released = "annotations: {resources.gardener.cloud/mode: Ignore}"
@@ -261,7 +262,7 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 						drain()
 					}
 					origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
-					if got, want := origin(), f.origin(f.get("leaves")); got != want {
+					if got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves"))); got != want {
 						t.Fatalf("the origin is %s, want %s", got, want)
 					}
 					before := f.get("leaves")

@@ -11,6 +11,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // states has the State of each ManagedResource; nothing else here remembers one. It is safe for concurrent use.
@@ -47,10 +48,10 @@ func (s *states) waitForSource(mr *resourcesv1alpha1.ManagedResource) time.Durat
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limiter, found := s.pace[ownerOf(mr)]
+	limiter, found := s.pace[steps.OwnerOf(mr)]
 	if !found {
 		limiter = rate.NewLimiter(rate.Every(sourcePause), sourceBurst)
-		s.pace[ownerOf(mr)] = limiter
+		s.pace[steps.OwnerOf(mr)] = limiter
 	}
 	now := s.clock.Now()
 	reservation := limiter.ReserveN(now, 1)
@@ -65,7 +66,7 @@ func (s *states) waitForSource(mr *resourcesv1alpha1.ManagedResource) time.Durat
 func (s *states) step(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stepLocked(ownerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
+	return s.stepLocked(steps.OwnerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
 }
 
 // begin applies the event that begins a run, which is going to read the Secrets that the ManagedResource names, and
@@ -78,7 +79,7 @@ func (s *states) begin(mr *resourcesv1alpha1.ManagedResource,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	owner := ownerOf(mr)
+	owner := steps.OwnerOf(mr)
 	commands := s.stepLocked(owner, event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
 	s.readsLocked(owner, names)
 	return s.byOwner[owner].Run, commands
@@ -105,10 +106,10 @@ func (s *states) stepKnownLocked(owner objects.Owner, event lifecycle.Event) lif
 func (s *states) stepPresent(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, found := s.byOwner[ownerOf(mr)]; !found || known.UID != mr.UID {
+	if known, found := s.byOwner[steps.OwnerOf(mr)]; !found || known.UID != mr.UID {
 		return nil
 	}
-	return s.stepLocked(ownerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
+	return s.stepLocked(steps.OwnerOf(mr), event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
 }
 
 func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts lifecycle.Facts) lifecycle.Commands {
@@ -136,7 +137,7 @@ func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts li
 // get returns the State of a ManagedResource, the zero State if there is none. It changes nothing, as its caller may
 // be late.
 func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
-	if known := s.of(ownerOf(mr)); known.UID == mr.UID {
+	if known := s.of(steps.OwnerOf(mr)); known.UID == mr.UID {
 		return known
 	}
 	return lifecycle.State{}
@@ -147,13 +148,13 @@ func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 func (s *states) seesHeld(mr *resourcesv1alpha1.ManagedResource, message string, gap time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, found := s.byOwner[ownerOf(mr)]
+	known, found := s.byOwner[steps.OwnerOf(mr)]
 	if !found || known.UID != mr.UID {
 		return 0
 	}
 	now := s.clock.Now()
 	known.Held = known.Held.SeenAgain(message, now, gap)
-	s.byOwner[ownerOf(mr)] = known
+	s.byOwner[steps.OwnerOf(mr)] = known
 	return now.Sub(known.Held.Since)
 }
 

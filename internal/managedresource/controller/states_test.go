@@ -14,6 +14,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // TestReadersOfSecrets: who reads a Secret is told of its changes, from the moment on at which the run is about to read it.
@@ -48,7 +49,7 @@ func TestReadersOfSecrets(t *testing.T) {
 	if known := s.get(mr); known.Last != nil {
 		t.Error("another ManagedResource by the same name starts anew")
 	}
-	s.forget(ownerOf(mr))
+	s.forget(steps.OwnerOf(mr))
 	if len(s.readers) != 0 || len(s.secrets) != 0 || len(s.byOwner) != 0 {
 		t.Errorf("what is forgotten leaves nothing behind: %v", s.readers)
 	}
@@ -80,7 +81,7 @@ func TestAskedRunGoesOnAfterTheSyncPeriod(t *testing.T) {
 		c.SyncPeriod = &metav1.Duration{Duration: 500 * time.Millisecond}
 	})
 	var names []string
-	for i := range 6 * perRun {
+	for i := range 6 * steps.PerRun {
 		names = append(names, fmt.Sprintf("c%d=1", i))
 	}
 	f.managed("m", names...)

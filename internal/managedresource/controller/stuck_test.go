@@ -28,6 +28,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -280,10 +281,10 @@ func TestEventsBesideAnError(t *testing.T) {
 	t.Cleanup(server.Close)
 	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
-	f.Assessor = target.NewAssessor(to, f.Tracker, f.Watches, f.clock)
+	f.configure(func(o *Options) { o.Target, o.Assessor = to, target.NewAssessor(to, f.Tracker, f.Watches, f.clock) })
 	f.managed("m")
 	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
-	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), owner: ownerOf(f.get("m")), waiting: map[*objects.Entry]error{{Ref: objects.RefOf(ref), Reference: ref}: errors.New("refused")}}
+	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), owner: steps.OwnerOf(f.get("m")), waiting: map[*objects.Entry]error{{Ref: objects.RefOf(ref), Reference: ref}: errors.New("refused")}}
 	if got := p.pending(context.Background())[0].Error(); !strings.Contains(got, "quota") {
 		t.Errorf("no Events: %q", got)
 	}
@@ -353,8 +354,7 @@ func TestEventsOfManyServices(t *testing.T) {
 	t.Cleanup(server.Close)
 	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
 	f.must(err)
-	f.Target = to
-	f.Assessor = target.NewAssessor(to, f.Tracker, f.Watches, f.clock)
+	f.configure(func(o *Options) { o.Target, o.Assessor = to, target.NewAssessor(to, f.Tracker, f.Watches, f.clock) })
 	f.managed("m")
 	mr := f.get("m")
 	for i := range 300 {
@@ -367,14 +367,14 @@ func TestEventsOfManyServices(t *testing.T) {
 	for range 5 {
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 		before := events.Load()
-		f.track(ownerOf(mr), &plan.Plan{}, mr.Status.Resources)
-		end, _ := f.Tracker.Claim(ownerOf(mr), nil, refsOf(mr.Status.Resources))
-		pending, _, err := f.prune(f.ctx, mr, mr.Status.Resources, f.newLease(f.ctx, mr, nil, nil), nil)
+		f.track(steps.OwnerOf(mr), &plan.Plan{}, mr.Status.Resources)
+		end, _ := f.Tracker.Claim(steps.OwnerOf(mr), nil, refsOf(mr.Status.Resources))
+		pending, _, err := f.prune(f.ctx, mr, mr.Status.Resources, steps.NewFreshness(f.ctx, f.Reconciler.source, f.clock, mr, steps.Secrets{}), nil)
 		end()
 		f.must(err)
 		untried := 0
 		for _, e := range pending {
-			if strings.Contains(e.Error(), errNotTried.Error()) {
+			if strings.Contains(e.Error(), steps.ErrNotTried.Error()) {
 				untried++
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 const (
@@ -93,7 +94,7 @@ func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource
 		return
 	}
 	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
-		if uid := r.createdFor(ownerOf(mr), entry.ID); uid != "" && createdOnce(entry.Reference) {
+		if uid := r.owners.CreatedFor(steps.OwnerOf(mr), entry.ID); uid != "" && steps.CreatedOnce(entry.Reference) {
 			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
 		}
 		r.Tracker.MarkOutOfSync(entry.ID)
@@ -134,7 +135,7 @@ func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource
 func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	changed := !meta.SameHold(before, after)
 	if changed {
-		r.reviewHolds(ownerOf(after))
+		r.reviewHolds(steps.OwnerOf(after))
 	}
 	return changed
 }

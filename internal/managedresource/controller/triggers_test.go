@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // MRT-3: which events of a ManagedResource lead to a run.
@@ -120,8 +121,8 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 	}
 	triggers.SecretsMissed()
 	slices.Sort(queue.after)
-	if len(queue.after) != many || !r.states.of(ownerOf(mr)).IsOutOfSync() {
-		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.of(ownerOf(mr)).IsOutOfSync())
+	if len(queue.after) != many || !r.states.of(steps.OwnerOf(mr)).IsOutOfSync() {
+		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.of(steps.OwnerOf(mr)).IsOutOfSync())
 	}
 	for i := range many - 1 {
 		if pause := queue.after[i+1] - queue.after[i]; pause < time.Millisecond {
@@ -151,7 +152,7 @@ func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 			f.managed("m", "a=1")
 			f.complete("m")
 			look(f)
-			owner := ownerOf(f.get("m"))
+			owner := steps.OwnerOf(f.get("m"))
 			if swept := f.states.applied(); !slices.Contains(swept, owner) {
 				t.Errorf("the sweep looks after %v", swept)
 			}

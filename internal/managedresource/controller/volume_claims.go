@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
 // deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are
@@ -44,7 +45,8 @@ func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured
 		if err := r.Target.DeleteClaim(ctx, &claims[i]); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		deleted(ctx, plan.ObjectName("v1", "PersistentVolumeClaim", claims[i].Namespace, claims[i].Name), claimDeleted)
+		steps.Deleted(ctx, plan.ObjectName("v1", "PersistentVolumeClaim", claims[i].Namespace, claims[i].Name),
+			"the StatefulSet is deleted")
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func TestClaimsOfTerminatingStatefulSet(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	var err error
-	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	f.configure(func(o *Options) { o.Target = to })
 	f.must(err)
 	f.managed("m")
 	mr := f.get("m")

@@ -28,8 +28,8 @@ func TestWarnings(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	registry := prometheus.NewRegistry()
-	var err error
-	f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1, WarningHandlerWithContext: cluster.NewWarnings(f.clock)}, server.Client(), target.NewMetrics(registry))
+	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1, WarningHandlerWithContext: cluster.NewWarnings(f.clock)}, server.Client(), target.NewMetrics(registry))
+	f.configure(func(o *Options) { o.Target = to })
 	f.must(err)
 	f.managed("m", "a=1", "b=2")
 	f.complete("m")

@@ -95,7 +95,7 @@ func (a *attempt) decideMissing(ctx context.Context) (_ outcome, mayCreate bool,
 
 // decide compares the live object with its desired state, and returns the outcome if nothing is to be sent.
 func (a *attempt) decide(ctx context.Context, live *unstructured.Unstructured) (done outcome, decided bool, err error) {
-	owner, err := a.ownerOfOrigin(ctx, ownership.OriginOf(live, a.isKnownSource))
+	owner, err := a.ownerOfOrigin(ctx, ownership.OriginOf(live, a.owners.IsKnownSource))
 	if err != nil {
 		return outcome{}, false, err
 	}

@@ -25,6 +25,11 @@ func Truthy(annotations map[string]string, key string) bool {
 	return err == nil && value
 }
 
+// WaitsForState reports whether the operation annotation forbids every step, even deletion (MRT-7).
+func WaitsForState(mr metav1.Object) bool {
+	return mr.GetAnnotations()[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
+}
+
 // Ignored reports whether a ManagedResource is to be left alone (MR-3).
 func Ignored(mr metav1.Object) bool {
 	return Truthy(mr.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore)

@@ -80,8 +80,9 @@ var layers = []layer{
 		},
 	},
 	{name: "endpoints", folders: []string{"internal/endpoint/..."}, together: true},
+	{name: "steps", folders: []string{"internal/managedresource/steps", "internal/controller/kit"}, shared: []string{"internal/controller/kit"}},
 	{
-		name: "decisions", shared: []string{"internal/controller/kit", "internal/webhook/configref"},
+		name: "decisions", shared: []string{"internal/webhook/configref"},
 		folders: []string{
 			"internal/managedresource/controller",
 			"internal/managedresource/health",

@@ -1,4 +1,4 @@
-package controller
+package steps
 
 import (
 	"context"
@@ -8,22 +8,28 @@ import (
 )
 
 const (
-	// perRun limits the requests of one run at a time, allRuns those of all runs. Twice what two cores of an API server
+	// PerRun limits the requests of one run at a time, allRuns those of all runs. Twice what two cores of an API server
 	// work off in parallel keeps it busy; more only lengthens its queue.
-	perRun  = 16
+	PerRun  = 16
 	allRuns = 32
 	// reserved are the requests that each run may have in flight whatever the others do: a run whose requests hang must
 	// not keep the others from sending any.
 	reserved = 2
 )
 
-// parallel does n pieces of work side by side, within the limits of a run and of all runs, and returns how many were
-// begun: fewer than n only if the context ended. A panic of one piece is its error, which panicked takes; the others
+// Limits are the limits of all runs together.
+type Limits struct{ slots chan struct{} }
+
+// NewLimits returns limits of which nothing is in use.
+func NewLimits() Limits { return Limits{make(chan struct{}, allRuns)} }
+
+// Parallel does n work items side by side, within the limits of a run and of all runs, and returns how many were
+// begun: fewer than n only if the context ended. A panic of one item is its error, which panicked takes; the others
 // go on (MRC-12).
-func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panicked func(int, error)) int {
+func (l Limits) Parallel(ctx context.Context, n int, work func(int), panicked func(int, error)) int {
 	var running sync.WaitGroup
 	defer running.Wait()
-	limit, own := make(chan struct{}, perRun), make(chan struct{}, reserved)
+	limit, own := make(chan struct{}, PerRun), make(chan struct{}, reserved)
 	for i := range n {
 		select {
 		case limit <- struct{}{}:
@@ -36,8 +42,8 @@ func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panick
 		default:
 			select {
 			case own <- struct{}{}:
-			case r.slots <- struct{}{}:
-				place = r.slots
+			case l.slots <- struct{}{}:
+				place = l.slots
 			case <-ctx.Done():
 				return i
 			}
@@ -55,9 +61,9 @@ func (r *Reconciler) parallel(ctx context.Context, n int, work func(int), panick
 	return n
 }
 
-// once returns a function whose first caller does the work for all; other callers wait for the work until the context
+// Once returns a function whose first caller does the work for all; other callers wait for the work until the context
 // ends.
-func once(ctx context.Context, work func() error) func() error {
+func Once(ctx context.Context, work func() error) func() error {
 	var err error
 	place, done := make(chan struct{}, 1), false
 	return func() error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
@@ -19,43 +18,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
-
-// A run gets on while requests of other runs hang, and waiting ends with the context.
-func TestHangingRunsDoNotStopOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{slots: make(chan struct{}, allRuns)}
-		ctx, cancel := context.WithCancel(t.Context())
-		release := make(chan struct{})
-		begun := make(chan int, 3)
-		var inFlight atomic.Int32
-		for range 3 {
-			go func() {
-				begun <- r.parallel(ctx, 100, func(int) { inFlight.Add(1); <-release }, nil)
-			}()
-		}
-		synctest.Wait()
-		if got := inFlight.Load(); got > allRuns+3*reserved {
-			t.Errorf("%d requests in flight", got)
-		}
-		var done atomic.Int32
-		if got := r.parallel(t.Context(), 50, func(int) { done.Add(1) }, nil); got != 50 || done.Load() != 50 {
-			t.Errorf("begun %d, done %d of 50", got, done.Load())
-		}
-		cancel()
-		synctest.Wait()
-		close(release)
-		total := 0
-		for range 3 {
-			total += <-begun
-		}
-		if total != int(inFlight.Load()) {
-			t.Errorf("said to have begun %d, did %d", total, inFlight.Load())
-		}
-		if len(r.slots) != 0 {
-			t.Errorf("%d slots are still taken", len(r.slots))
-		}
-	})
-}
 
 // panicking is a transport that panics in the goroutine of whoever sends a request of a method for an object a.
 type panicking struct {
@@ -88,9 +50,9 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			server := httptest.NewServer(f.target)
 			t.Cleanup(server.Close)
 			transport := &panicking{RoundTripper: http.DefaultTransport}
-			var err error
-			f.Target, err = target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, &http.Client{Transport: transport}, target.NewMetrics(prometheus.NewRegistry()))
+			to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, &http.Client{Transport: transport}, target.NewMetrics(prometheus.NewRegistry()))
 			f.must(err)
+			f.configure(func(o *Options) { o.Target = to })
 			f.managed("m", "a=1", "b=1")
 			f.complete("m")
 			transport.method.Store(&tc.method)
@@ -107,9 +69,6 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			}
 			if value, _ := f.target.value("b"); value != "2" && name != "release" {
 				t.Errorf("the other object was not applied: %s", value)
-			}
-			if len(f.slots) != 0 {
-				t.Errorf("%d slots are still taken", len(f.slots))
 			}
 			if name == "apply" {
 				told := 0

@@ -1,4 +1,4 @@
-package controller
+package steps
 
 import (
 	"cmp"
@@ -13,32 +13,35 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it
+// Places reads objects of inventories where they are now.
+type Places struct{ Target *target.Client }
+
+// Find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it
 // another object (MRD-13).
-func (r *Reconciler) find(ctx context.Context,
+func (p Places) Find(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
-	gvk, namespace, err := r.placeOf(ctx, ref)
+	gvk, namespace, err := p.placeOf(ctx, ref)
 	if err != nil {
 		return nil, "", err
 	}
-	live, err = r.Target.Get(ctx, gvk, namespace, ref.Name)
+	live, err = p.Target.Get(ctx, gvk, namespace, ref.Name)
 	if !target.Gone(err) {
 		return live, namespace, err
 	}
-	now, elsewhere, placeErr := r.placeOf(ctx, ref) // The answer may have shown that the kind is served in another way.
+	now, elsewhere, placeErr := p.placeOf(ctx, ref) // The answer may have shown that the kind is served in another way.
 	if placeErr != nil || now == gvk && elsewhere == namespace {
 		return nil, namespace, cmp.Or(placeErr, err)
 	}
-	live, err = r.Target.Get(ctx, now, elsewhere, ref.Name)
+	live, err = p.Target.Get(ctx, now, elsewhere, ref.Name)
 	return live, elsewhere, err
 }
 
 // placeOf returns the present place of an entry's object: the entry may be older than the kind's present scope and
 // versions. If the kind is namespaced now, an entry without a namespace means the namespace "default", as it does
 // wherever entries are compared. The origin names the owner of the object there.
-func (r *Reconciler) placeOf(ctx context.Context,
+func (p Places) placeOf(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
-	gvk, scope, err := r.kindOf(ctx, ref)
+	gvk, scope, err := p.kindOf(ctx, ref)
 	switch {
 	case err != nil:
 		return gvk, "", err
@@ -51,12 +54,12 @@ func (r *Reconciler) placeOf(ctx context.Context,
 }
 
 // kindOf returns the version in which the kind of an entry is served now, and whether the kind is namespaced.
-func (r *Reconciler) kindOf(ctx context.Context,
+func (p Places) kindOf(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (schema.GroupVersionKind, plan.Scope, error) {
-	gvk, err := r.Target.Served(ctx, ref.GroupVersionKind())
+	gvk, err := p.Target.Served(ctx, ref.GroupVersionKind())
 	if err != nil {
 		return gvk, plan.ScopeUnknown, err
 	}
-	scope, err := r.Target.Scope(ctx, gvk)
+	scope, err := p.Target.Scope(ctx, gvk)
 	return gvk, scope, err
 }

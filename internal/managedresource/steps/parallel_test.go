@@ -1,0 +1,50 @@
+package steps
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// A run gets on while requests of other runs hang, and waiting ends with the context.
+func TestHangingRunsDoNotStopOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimits()
+		ctx, cancel := context.WithCancel(t.Context())
+		release := make(chan struct{})
+		begun := make(chan int, 3)
+		var inFlight atomic.Int32
+		for range 3 {
+			go func() {
+				begun <- l.Parallel(ctx, 100, func(int) { inFlight.Add(1); <-release }, nil)
+			}()
+		}
+		synctest.Wait()
+		if got := inFlight.Load(); got > allRuns+3*reserved {
+			t.Errorf("%d requests in flight", got)
+		}
+		var done atomic.Int32
+		if got := l.Parallel(t.Context(), 50, func(int) { done.Add(1) }, nil); got != 50 || done.Load() != 50 {
+			t.Errorf("begun %d, done %d of 50", got, done.Load())
+		}
+		cancel()
+		synctest.Wait()
+		close(release)
+		total := 0
+		for range 3 {
+			total += <-begun
+		}
+		if total != int(inFlight.Load()) {
+			t.Errorf("said to have begun %d, did %d", total, inFlight.Load())
+		}
+		panicked := 0
+		l.Parallel(t.Context(), 1, func(int) { panic("x") }, func(int, error) { panicked++ })
+		if panicked != 1 {
+			t.Errorf("%d reports of a panic", panicked)
+		}
+		if len(l.slots) != 0 {
+			t.Errorf("%d slots are still taken", len(l.slots))
+		}
+	})
+}
