@@ -207,7 +207,7 @@ func TestDeployedSeed(t *testing.T) {
 }
 
 // TestDeployedShoot: the same for a hosted shoot, from the bootstrap on; the ManagedResource for the target's rights is one of the deployer's
-// objects (DPL-1 … DPL-4, DPL-77, DPL-83, DPL-101, DPL-103 … DPL-109, CT-38, CT-40).
+// objects (DPL-1 … DPL-4, DPL-77, DPL-83, DPL-101, DPL-103 … DPL-109, CT-40).
 func TestDeployedShoot(t *testing.T) {
 	source, target := get(t, seed), get(t, shoot)
 	fresh(t, target)

@@ -364,7 +364,7 @@ func (d *deployer) judge(deleted ...string) {
 			return false
 		})
 		if len(refused) > 0 {
-			d.t.Errorf("DPL-100, DPL-101, CT-38: %s was refused: %v", user, refused)
+			d.t.Errorf("DPL-100, DPL-101: %s was refused: %v", user, refused)
 		}
 		if len(gone) > 0 {
 			d.t.Errorf("GC-5: %s deleted %v", user, gone)

@@ -23,7 +23,7 @@ import (
 )
 
 // TestResourceManagerRights: with everything switched on and no right but those of the features and of ConfigMaps in ManagedResources,
-// nothing is forbidden (MRC-9, OPB-23, CT-38).
+// nothing is forbidden (MRC-9, OPB-23).
 func TestResourceManagerRights(t *testing.T) {
 	const name = "resource-manager"
 	s := start(t)
