@@ -81,18 +81,6 @@ func TestCheckWithOthersEdges(t *testing.T) {
 	}
 }
 
-// TestCountsAreSorted: of many sinks the first by name are counted, whenever they came.
-func TestCountsAreSorted(t *testing.T) {
-	g := New(testSchema)
-	for _, name := range []string{"c", "a", "b"} {
-		g.Set(sink(name), nil)
-	}
-	_, sinks, found := g.Counts(2)
-	if found != 3 || len(sinks) != 2 || sinks[0].Sink != sink("a") || sinks[1].Sink != sink("b") || !sinks[0].Watched {
-		t.Errorf("DBG-4: of %d sinks %+v", found, sinks)
-	}
-}
-
 // TestLongWays: an explanation stays bounded where vertices have more edges than are followed.
 func TestLongWays(t *testing.T) {
 	g := New(testSchema)

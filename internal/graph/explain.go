@@ -162,8 +162,6 @@ func (g *Graph) Neighbourhoods(want func(Vertex) bool, bounds Bounds) (shown []N
 type numbered struct {
 	number id
 	vertex Vertex
-	// watched is set if its own object contributes, leads if something leads to it.
-	watched, leads bool
 }
 
 // wanted returns at most so many vertices that a filter wants, and counts all of them.
@@ -191,8 +189,7 @@ func (g *Graph) part(from int) (part []numbered, next int) {
 	to := min(from+atOnce, end)
 	for number := from; number < to; number++ {
 		if g.vertices.at(id(number)).namespace != noNamespace {
-			v := g.vertices.at(id(number))
-			part = append(part, numbered{id(number), g.vertexLocked(id(number)), v.watched, v.watched || len(g.edgesOf.in(id(number))) > 0})
+			part = append(part, numbered{id(number), g.vertexLocked(id(number))})
 		}
 	}
 	if to == end {

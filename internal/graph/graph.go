@@ -167,9 +167,6 @@ func (g *Graph) Owners(kind Kind) []Vertex {
 	return owners
 }
 
-// Sink is the kind of the vertices whose reachability is kept.
-func (g *Graph) Sink() Kind { return g.schema.Sink }
-
 // Size returns the number of vertices and of edges.
 func (g *Graph) Size() (vertices, edges int) {
 	g.mu.RLock()

@@ -73,15 +73,11 @@ func (g *Graph) Leading(sink Vertex, most int) []Vertex {
 }
 
 // Find returns vertices that a filter wants, in no order, at most so many. Changes of the graph wait for a small part of it only.
-func (g *Graph) Find(want func(Vertex) bool, most int) (found []Vertex) {
-	for next := 1; next >= 0 && len(found) < most; {
-		var part []numbered
-		part, next = g.part(next)
-		for _, n := range part {
-			if len(found) < most && want(n.vertex) {
-				found = append(found, n.vertex)
-			}
-		}
+func (g *Graph) Find(want func(Vertex) bool, most int) []Vertex {
+	wanted, _ := g.wanted(want, most)
+	found := make([]Vertex, len(wanted))
+	for i, n := range wanted {
+		found[i] = n.vertex
 	}
 	return found
 }

@@ -52,7 +52,7 @@ func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 		Doc: "Shows a graph and explains decisions, to everybody without `debugging.authentication`.", Path: path,
 		Start: func(_ context.Context, p *Process) error {
 			a := of(p)
-			var handler http.Handler = &debug.Handler{Path: path, Graph: a.Graph, Authorizer: a, Silences: p.watches.Silences, Pages: p.pages, Log: p.Log}
+			var handler http.Handler = &debug.Handler{Path: path, Graph: a.Graph, Authorizer: a, Pages: p.pages, Log: p.Log}
 			if p.guard != nil {
 				handler = p.guard.Wrap(handler)
 			} else {

@@ -1,6 +1,6 @@
-// Package debug shows the dependency graph to people: as a page with a picture of a vertex's neighbourhood, as JSON,
-// and as an explanation of a decision. It is for finding faults and does not ask who reads, so it is off by default;
-// it shows names of objects, never their content.
+// Package debug shows the dependency graph to people, as a page and as JSON: vertices with their neighbours, and the
+// explanation of a decision. It is for finding faults and does not ask who reads, so it is off by default; it shows
+// names of objects, never their content.
 package debug
 
 import (
@@ -43,8 +43,6 @@ type Handler struct {
 	Path       string
 	Graph      *graph.Graph
 	Authorizer *rules.Authorizer
-	// Silences, if it is set, returns the time since the last confirmation of each watched kind.
-	Silences func() map[string]time.Duration
 	// Pages bounds the pages that are made at once.
 	Pages *Pages
 	Log   logr.Logger
@@ -98,9 +96,6 @@ func (h *Handler) write(w http.ResponseWriter, request *http.Request) {
 		Subresource: query.Get("subresource"), Namespace: query.Get("objectNamespace"), Name: query.Get("objectName"), Asked: query.Has("explain"),
 	}
 	v := view{Path: h.Path, Filter: f, Question: q, Vertices: vertices, Edges: edges, Kinds: kindNames()}
-	if !q.Asked && f.isEmpty() && query.Get("format") == "" {
-		v.Overview = h.overview()
-	}
 	if q.Asked {
 		explanation := h.explain(request, q)
 		v.Explanation = &explanation
@@ -131,11 +126,6 @@ func (h *Handler) explain(request *http.Request, q question) rules.Explanation {
 		User: &user.DefaultInfo{Name: q.User, Groups: q.Groups}, Verb: q.Verb, APIGroup: q.Group, Resource: q.Resource,
 		Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name, ResourceRequest: true,
 	})
-}
-
-// isEmpty reports whether nothing was asked for: the page is the landing page.
-func (f filter) isEmpty() bool {
-	return (f.Kind == "" || f.Defaulted) && f.Namespace == "" && f.Name == "" && f.Search == "" && !f.All
 }
 
 // wants is the filter as a function; an unknown kind wants nothing.

@@ -13,8 +13,7 @@ var pageText string
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"dashes": func() string { return strings.Repeat("-", 79) },
 	"indent": func(levels int) template.HTML { return template.HTML(strings.Repeat("&nbsp;&nbsp;", levels)) }, //nolint:gosec // A constant.
-	"add":    func(a, b int) int { return a + b },
-	"half":   func(a int) int { return a / 2 },
+	"join":   func(path []string) string { return strings.Join(path, " -> ") },
 	"title":  title,
 }).Parse(strings.ReplaceAll(pageText, "~\n", "")))
 

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
@@ -30,13 +29,8 @@ type view struct {
 	Path string
 
 	// For the page only.
-	Blocks  iter.Seq[block]
-	Picture *picture
-	Verbs   []string
-	// Overview is set on the landing page; Chain is the path of an explanation, and Candidates are its sets of missing links.
-	Overview   *overview
-	Chain      *chain
-	Candidates []*chain
+	Blocks iter.Seq[block]
+	Verbs  []string
 }
 
 // block is a vertex with its neighbours, as links.
@@ -92,12 +86,6 @@ func (v view) prepare() view {
 				return
 			}
 		}
-	}
-	if v.Explanation != nil {
-		v.Chain, v.Candidates = chains(v.Explanation)
-	}
-	if len(v.Shown) == 1 {
-		v.Picture = draw(v.Shown[0])
 	}
 	return v
 }
@@ -162,6 +150,3 @@ func vertexOf(n graph.Neighbourhood) documentVertex {
 	}
 	return vertex
 }
-
-// GroupText is the groups of a question as one line of a form.
-func (q question) GroupText() string { return strings.Join(q.Groups, " ") }

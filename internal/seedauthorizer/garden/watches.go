@@ -150,15 +150,6 @@ func (w *Watches) Synced() bool { return len(w.Awaited()) == 0 }
 // Awaited returns the names of the kinds whose objects are not all in the graph yet.
 func (w *Watches) Awaited() []string { return reflector.Awaited(w.each) }
 
-// Silences returns the time since the last confirmation of each kind, by its name.
-func (w *Watches) Silences() map[string]time.Duration {
-	silences := make(map[string]time.Duration, len(w.each))
-	for _, f := range w.each {
-		silences[f.Name] = f.Silence()
-	}
-	return silences
-}
-
 // Contact reports whether something was heard of every kind lately: an event, a bookmark or a list. The error names the kinds of which
 // nothing was; zero means for ever.
 func (w *Watches) Contact(longest time.Duration) error {

@@ -108,14 +108,13 @@ type player struct {
 	// requests finds the time at which a request was decided.
 	requests *auditlog.Requests
 	// fromLog are the objects that a write of the log has set.
-	fromLog   map[graph.Vertex]struct{}
-	selectors map[rawSelectors]selection
-	record    authorizer.AttributesRecord
-	user      user.DefaultInfo
+	fromLog map[graph.Vertex]struct{}
+	record  authorizer.AttributesRecord
+	user    user.DefaultInfo
 }
 
 func newPlayer(o Options) (*player, error) {
-	p := &player{clock: &eventClock{}, result: &Result{}, requests: auditlog.NewRequests(), fromLog: map[graph.Vertex]struct{}{}, selectors: map[rawSelectors]selection{}}
+	p := &player{clock: &eventClock{}, result: &Result{}, requests: auditlog.NewRequests(), fromLog: map[graph.Vertex]struct{}{}}
 	p.first = p.deciders(o.First, o.Selectors)
 	if o.Second != nil {
 		second := p.deciders(*o.Second, o.Selectors)
@@ -376,16 +375,6 @@ func (p *player) knownFrom(by *deciders, path []graph.Vertex) string {
 	return "nothing"
 }
 
-// selection has the selectors of a query.
-type selection struct {
-	labels                 labels.Requirements
-	fields                 fields.Requirements
-	labelFault, fieldFault error
-}
-
-// selectionsKept bounds the remembered queries: gardenlets ask with a selector for their seed, again and again.
-const selectionsKept = 4096
-
 // attributes makes a request of an event, in place.
 func (p *player) attributes(e *auditlog.Event) {
 	p.user = user.DefaultInfo{Name: e.User, Groups: e.Groups}
@@ -398,78 +387,23 @@ func (p *player) attributes(e *auditlog.Event) {
 	if e.Verb != "list" && e.Verb != "watch" && e.Verb != "deletecollection" {
 		return
 	}
-	s := p.selection(e.RequestURI)
-	p.record.LabelSelectorRequirements, p.record.LabelSelectorParsingErr = s.labels, s.labelFault
-	p.record.FieldSelectorRequirements, p.record.FieldSelectorParsingErr = s.fields, s.fieldFault
-}
-
-// selection reads the selectors of a request.
-func (p *player) selection(uri string) selection {
-	_, query, _ := strings.Cut(uri, "?")
-	var q rawSelectors
-	for query != "" {
-		var parameter string
-		parameter, query, _ = strings.Cut(query, "&")
-		if text, is := strings.CutPrefix(parameter, "labelSelector="); is {
-			q.label = text
-		} else if text, is := strings.CutPrefix(parameter, "fieldSelector="); is {
-			q.field = text
-		}
+	_, query, _ := strings.Cut(e.RequestURI, "?")
+	values, _ := url.ParseQuery(query) // The API server ignores faulty parameters, too.
+	byLabels, err := labels.Parse(values.Get("labelSelector"))
+	if p.record.LabelSelectorParsingErr = err; err == nil {
+		p.record.LabelSelectorRequirements, _ = byLabels.Requirements()
 	}
-	if q == (rawSelectors{}) {
-		return selection{}
+	byFields, err := fields.ParseSelector(values.Get("fieldSelector"))
+	if p.record.FieldSelectorParsingErr = err; err == nil {
+		p.record.FieldSelectorRequirements = byFields.Requirements()
 	}
-	s, known := p.selectors[q]
-	if known {
-		return s
-	}
-	if len(p.selectors) >= selectionsKept {
-		clear(p.selectors)
-	}
-	s = q.parse()
-	p.selectors[rawSelectors{strings.Clone(q.label), strings.Clone(q.field)}] = s
-	return s
-}
-
-// rawSelectors are those of a query as they stand there.
-type rawSelectors struct{ label, field string }
-
-func (q rawSelectors) parse() (s selection) {
-	text, err := url.QueryUnescape(q.label)
-	if s.labelFault = err; err == nil {
-		selector, err := labels.Parse(text)
-		if s.labelFault = err; err == nil {
-			s.labels, _ = selector.Requirements()
-		}
-	}
-	text, err = url.QueryUnescape(q.field)
-	if s.fieldFault = err; err == nil {
-		selector, err := fields.ParseSelector(text)
-		if s.fieldFault = err; err == nil {
-			s.fields = selector.Requirements()
-		}
-	}
-	return s
-}
-
-// edges are the rules of all edges.
-func edges() map[string]bool {
-	all := map[string]bool{}
-	for _, table := range []relation.Table{relation.Watches, relation.SelfHosted} {
-		for _, w := range table {
-			for _, r := range w.Rows {
-				all[r.ID] = true
-			}
-		}
-	}
-	return all
 }
 
 // CheckEdges returns an error if a rule of an edge does not exist.
 func CheckEdges(ids []string) error {
-	known := edges()
+	tables := slices.Concat(relation.Watches, relation.SelfHosted)
 	for _, id := range ids {
-		if !known[id] {
+		if !slices.ContainsFunc(tables, func(w *relation.Watch) bool { return w.Has(id) }) {
 			return fmt.Errorf("there is no edge %s; docs/reference/graph.md has them", id)
 		}
 	}

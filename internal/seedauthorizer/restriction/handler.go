@@ -2,10 +2,8 @@ package restriction
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/graph"
-	"github.com/espalier-project/espalier/internal/ratelimit"
+	access "github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
@@ -37,12 +35,6 @@ type Reader interface {
 	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
 }
 
-// Queue shares reads between clients; what waits until the review's deadline is answered with 429.
-type Queue interface {
-	// Do makes a read when it is the turn of the context's client (ratelimit.WithClient).
-	Do(ctx context.Context, read func(context.Context) error) error
-}
-
 // Handler is SeedRestriction.
 type Handler struct {
 	Reader Reader
@@ -57,7 +49,7 @@ type Handler struct {
 	// Differences counts and logs where the shadow policy judges differently.
 	Differences *authorization.Differences
 	// Queue shares the reads between clients; nil means that none of them waits.
-	Queue Queue
+	Queue access.Queue
 	Clock clock.PassiveClock
 	Log   logr.Logger
 }
@@ -132,12 +124,8 @@ func (q *request) alreadyExists(ctx context.Context, err error) error {
 	return &admission.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
 }
 
-// errUnknownSink reports that there was no read, as the client's seed or shoot is unknown.
-var errUnknownSink = errors.New("the client's seed or shoot is not known")
-
-// reading makes a read when it is the client's turn: first seeds take turns, or namespaces and then shoots in them, and users last, as a gardenlet
-// makes as many users of its own as it likes. For a Seed or Shoot that the graph does not have nothing is read: its client is invented, or its
-// Seed has been created a moment ago (T3-2). Nothing belongs to such a client that a read could show.
+// reading makes a read when it is the client's turn; what waits until the review's deadline is answered with 429. For a Seed
+// or Shoot that the graph does not have nothing is read: nothing belongs to such a client that a read could show (T3-2).
 func (q *request) reading(ctx context.Context, read func(context.Context) error) error {
 	if q.reads++; q.reads > maxReads {
 		return fmt.Errorf("judging %s would take more than %d reads", q.resource(), maxReads)
@@ -147,16 +135,9 @@ func (q *request) reading(ctx context.Context, read func(context.Context) error)
 		known = q.Shoots // It has only Shoots that are self-hosted (SHI-3).
 	}
 	if !known.Check(q.of, q.of).Watched {
-		return errUnknownSink
+		return access.ErrUnknownSink
 	}
-	if q.Queue == nil {
-		return read(ctx)
-	}
-	path := []string{relation.Schema.String(q.of), q.UserInfo.Username}
-	if q.of.Kind == relation.Shoot {
-		path = slices.Insert(path, 0, q.of.Namespace) // A project has as many Shoots as its members like.
-	}
-	return q.Queue.Do(ratelimit.WithClient(ctx, path...), read)
+	return access.InTurn(ctx, q.Queue, q.of, q.UserInfo.Username, read)
 }
 
 // dispatch finds the rule for a resource and an operation, and asks it (RES-3 to RES-5).

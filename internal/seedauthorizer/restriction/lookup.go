@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/ratelimit"
 	"github.com/espalier-project/espalier/internal/reflector"
+	access "github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
@@ -53,7 +54,7 @@ func read[T any, P interface {
 // unread is the refusal for a read that failed or was not made.
 func (q *request) unread(err error) error {
 	switch {
-	case errors.Is(err, errUnknownSink):
+	case errors.Is(err, access.ErrUnknownSink):
 		return refuse(http.StatusForbidden, "%s", err)
 	case errors.Is(err, ratelimit.ErrRefused):
 		return refuse(http.StatusTooManyRequests, "too many objects are to be judged for %s, please try again later", relation.Schema.String(q.of))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
@@ -37,7 +38,7 @@ type Options struct {
 	// Live may be nil: then nothing is looked up.
 	Live Live
 	// Queue shares the look-ups between clients; nil means that none of them waits.
-	Queue   Queue
+	Queue   garden.Queue
 	Metrics *Metrics
 	// ReadAll is readScope All, WriteOwned writeScope Owned.
 	ReadAll, WriteOwned bool

@@ -38,7 +38,6 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 		e.Decision = Allow
 	}
 	e.summarize(a.table.name)
-	e.StepSays = a.table.meaning(v)
 	c := a.clientOf(attributes)
 	if c == nil {
 		if a.hasClientName(attributes) {
@@ -47,9 +46,6 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 		return e
 	}
 	e.Client, e.Of = string(c.Type), relation.Schema.String(c.sink)
-	if r := a.table.ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), c.Type); r != nil && r.id == v.rule {
-		e.RuleSays = r.meaning()
-	}
 	if !a.Graph.Check(c.sink, c.sink).Watched {
 		e.Notes = append(e.Notes, e.Of+" itself is not known")
 	}

@@ -20,11 +20,9 @@ type Explanation struct {
 	// Client is the type of the client, Of the vertex of its seed or shoot; empty for others.
 	Client string `json:"client,omitempty"`
 	Of     string `json:"of,omitempty"`
-	// Rule and Step locate the decision in the rules; RuleSays and StepSays are their texts.
-	Rule     string `json:"rule,omitempty"`
-	RuleSays string `json:"ruleSays,omitempty"`
-	Step     string `json:"step,omitempty"`
-	StepSays string `json:"stepSays,omitempty"`
+	// Rule and Step locate the decision in docs/reference/seed-authorizer-rules.md.
+	Rule string `json:"rule,omitempty"`
+	Step string `json:"step,omitempty"`
 	// Path from the object to the seed, if the graph was asked and there is one.
 	Path []string `json:"path,omitempty"`
 	// Instead are paths from the object that end elsewhere, Missing the links of the likeliest candidate, a line each.

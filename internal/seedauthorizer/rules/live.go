@@ -3,7 +3,6 @@ package rules
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
@@ -25,54 +25,36 @@ type Live interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// Queue shares look-ups between clients.
-type Queue interface {
-	// Do makes a look-up when it is the turn of the context's client (ratelimit.WithClient).
-	Do(ctx context.Context, look func(context.Context) error) error
-}
-
 // liveTimeout bounds one live read: a fifth of kube-apiserver's wait for a decision.
 const liveTimeout = 2 * time.Second
 
-// errUnknownSink reports that there was no look-up, as the client's seed or shoot is unknown.
-var errUnknownSink = errors.New("the client's seed or shoot is not known")
-
-// lookUp makes a look-up about a vertex when it is the client's turn: first seeds take turns, or namespaces and then
-// shoots in them, and users last, as a gardenlet makes as many users of its own as it likes, by ServiceAccounts. A
-// client whose Seed or Shoot the graph does not have is invented: nothing is looked up for it (T3-2) except for
-// requests about this very Seed or Shoot, which may just have been created. All of these take turns as one.
+// lookUp makes a look-up about a vertex when it is the client's turn. For a client whose Seed or Shoot the graph does not
+// have nothing is looked up, except for requests about this very Seed or Shoot, which may just have been created; all of
+// these take turns as one.
 func (q *request) lookUp(ctx context.Context, about graph.Vertex, look func(context.Context) error) error {
 	a, sink := q.authorizer, q.client.sink
 	who := q.attributes.GetUser()
 	if d, is := q.attributes.(delegated); is {
 		who = d.Attributes.GetUser() // The user behind it, not all who are delegated together.
 	}
-	path := []string{relation.Schema.String(sink), who.GetName()}
-	if sink.Kind == relation.Shoot {
-		path = slices.Insert(path, 0, sink.Namespace) // A project has as many Shoots as its members like.
-	}
 	if !a.Graph.Check(sink, sink).Watched {
 		if about != sink {
-			return errUnknownSink
+			return garden.ErrUnknownSink
 		}
-		clear(path[:len(path)-1])
+		sink = graph.Vertex{Kind: sink.Kind}
 	}
-	bounded := func(ctx context.Context) error {
+	return garden.InTurn(ctx, a.Queue, sink, who.GetName(), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 		defer cancel()
 		return look(ctx)
-	}
-	if a.Queue == nil {
-		return bounded(ctx)
-	}
-	return a.Queue.Do(ratelimit.WithClient(ctx, path...), bounded)
+	})
 }
 
 // unread returns the reason why nothing was read, for the reason of a refusal, and its name in metrics.
 func unread(err error) (why, outcome string) {
 	switch {
-	case errors.Is(err, errUnknownSink):
-		return ", and nothing is looked up, as " + errUnknownSink.Error(), outcomeUnknown
+	case errors.Is(err, garden.ErrUnknownSink):
+		return ", and nothing is looked up, as " + err.Error(), outcomeUnknown
 	case errors.Is(err, ratelimit.ErrRefused):
 		return ", and there were too many such requests to look it up in time", outcomeLimited
 	}

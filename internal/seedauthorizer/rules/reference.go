@@ -2,6 +2,26 @@ package rules
 
 import "strings"
 
+// step is a step of a decision, as on the reference page.
+type step struct{ id, when, then string }
+
+// steps are those of the reference page, in their order.
+var steps = []step{
+	{"SA-1", "the user is no client of a seed", "no opinion"},
+	{"SA-2", "the request is not for a resource", "no opinion"},
+	{"SA-3", "the resource is not in the table", "no opinion"},
+	{"SA-4", "a special case applies", "as it says"},
+	{"SA-5", "the namespace is not the one of the rule", "no opinion"},
+	{"SA-6", "the subresource is not in the rule", "no opinion"},
+	{"SA-7", "the verb is always allowed", "allow"},
+	{"SA-8", "the verb is not in the rule", "no opinion"},
+	{"SA-9", "list or watch of several objects, and the API server sends selectors", "allow with the rule's selector, else no opinion"},
+	{"SA-10", "there is no name", "no opinion"},
+	{"SA-12", "delete of an object that the graph does not know, and that does not exist", "allow"},
+	{"SA-13", "the object leads to the Seed", "allow"},
+	{"SA-14", "otherwise", "no opinion"},
+}
+
 // SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases, as cells of tables.
 func SeedReference() (rules, stepRows, specials [][]string) {
 	for _, s := range steps {

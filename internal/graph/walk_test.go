@@ -7,28 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCounts: vertices are counted by kind, and of sinks what leads to them by one edge, parallel edges once.
-func TestCounts(t *testing.T) {
-	g := New(Schema{Names: []string{"A", "B", "Sink"}, Ranks: []int{0, 1, 2}, Sink: 2})
-	a, b, first := Vertex{Kind: 0, Name: "a"}, Vertex{Kind: 1, Name: "b"}, Vertex{Kind: 2, Name: "1"}
-	g.Set(b, []Edge{{a, b, Refers}, {b, first, Refers}, {a, first, Refers}, {a, first, Manages}})
-	for i := range 3000 { // More than are looked at in one go.
-		g.Set(Vertex{Kind: 0, Name: fmt.Sprint("x", i)}, []Edge{{Vertex{Kind: 0, Name: fmt.Sprint("x", i)}, Vertex{Kind: 2, Name: "2"}, Refers}})
-	}
-	g.Set(Vertex{Kind: 2, Name: "3"}, nil)
-	kinds, sinks, found := g.Counts(2)
-	if diff := cmp.Diff([]KindCount{{0, 3001, 3000}, {1, 1, 1}, {2, 3, 1}}, kinds); diff != "" {
-		t.Error(diff)
-	}
-	want := []SinkCount{{first, false, map[Kind]int{0: 1, 1: 1}}, {Vertex{Kind: 2, Name: "2"}, false, map[Kind]int{0: 3000}}}
-	if diff := cmp.Diff(want, sinks); diff != "" || found != 3 {
-		t.Errorf("%d sinks: %s", found, diff)
-	}
-	if g.Sink() != 2 {
-		t.Errorf("the sink is %d", g.Sink())
-	}
-}
-
 // TestWalks: a walk begins with any edge, or a managed one, and goes on over transitive ones; it ends at its bound.
 func TestWalks(t *testing.T) {
 	g := New(Schema{Names: []string{"A", "B", "Sink"}, Ranks: []int{0, 1, 2}, Sink: 2})
