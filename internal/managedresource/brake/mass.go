@@ -58,7 +58,7 @@ type Deletion struct {
 // Rule returns the reason why the deletion is a mass deletion, to follow "because"; empty if it is none (MRX-20).
 func (d Deletion) Rule() string {
 	for i := range d.Objects {
-		if IsPrecious(objects.IDOfEntry(&d.Objects[i]).GroupKind()) {
+		if IsPrecious(d.Objects[i].GroupVersionKind().GroupKind()) {
 			return fmt.Sprintf("%s is among them", plan.NameOfReference(&d.Objects[i].ObjectReference))
 		}
 	}

@@ -30,7 +30,7 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	}
 	var breaker steps.Breaker
 	begun := r.limits.Parallel(ctx, len(refs), func(i int) {
-		kind := objects.IDOfEntry(&refs[i]).GroupKind()
+		kind := refs[i].GroupVersionKind().GroupKind()
 		err := lease.Check(ctx, steps.Cached)
 		switch {
 		case err != nil:

@@ -30,10 +30,7 @@ func (a *applier) confirmInventory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries := make(map[objects.ID]struct{}, len(live.Status.Resources))
-	for i := range live.Status.Resources {
-		entries[objects.IDOfEntry(&live.Status.Resources[i])] = struct{}{}
-	}
+	entries := byKey(live.Status.Resources)
 	for i := range a.plan.Inventory {
 		if _, found := entries[objects.IDOfEntry(&a.plan.Inventory[i])]; !found {
 			return steps.ErrSuperseded // The next run announces it.

@@ -1,71 +1,47 @@
 package objects
 
-// Difference is a disagreement between a list and the tracker about one object.
-type Difference struct {
-	Observation
-	// Present is false if the list does not have the object.
-	Present bool
+// Audited is the result of an audit.
+type Audited struct {
+	// Differing are the objects that the records do not have in the listed state, also those that the list does not
+	// have, as observations for Observe.
+	Differing []Observation
+	// Unlabelled are the objects of the scope that are present without the label, so that the list does not have them.
+	Unlabelled []ID
 }
 
-// Compare compares an object of a list with its record. It returns the difference, nil if there is none, and whether
-// any ManagedResource has the object.
-func (x *ListSession) Compare(s Observation) (missing *Difference, tracked bool) {
-	x.tracker.update(func(notify *notices) { missing, tracked = x.compareLocked(s, notify) })
-	return missing, tracked
-}
-
-func (x *ListSession) compareLocked(s Observation, notify *notices) (*Difference, bool) {
-	r := x.tracker.findLocked(s.ID)
-	if r == nil {
-		return nil, false
-	}
+// compareLocked compares a listed object with its record.
+func (x *ListSession) compareLocked(r *record, s Observation, notify *notices) {
 	if !r.isIn(x.inScope) {
-		return nil, true
+		return
 	}
 	r.listed = max(r.listed, x.number)
 	x.checkLocked(r, s, notify)
-	if r.isBehind(Difference{s, true}) {
-		return &Difference{s, true}, true
+	if r.isBehind(s) {
+		s.Listed = true
+		x.audited.Differing = append(x.audited.Differing, s)
 	}
-	return nil, true
 }
 
-// Absent returns, after all objects of the list were compared, the objects that are present on record and absent from
-// the list.
-func (x *ListSession) Absent() []Difference {
-	l := x.tracker
-	var absent []Difference
-	l.update(func(*notices) {
-		for _, r := range l.records[x.kind] {
-			gone := Difference{Observation{ID: r.key(), ResourceVersion: x.version}, false}
-			if r.listed < x.number && r.since < x.number && r.authoritativeFor(x.inScope) && r.isBehind(gone) {
-				absent = append(absent, gone)
-			}
+// compareAbsentLocked finds, after all objects of the list were compared, the tracked objects that are present and
+// that the list does not have.
+func (x *ListSession) compareAbsentLocked() {
+	for _, r := range x.tracker.records[x.kind] {
+		if r.unlabelledLive && r.isIn(x.inScope) {
+			x.audited.Unlabelled = append(x.audited.Unlabelled, r.key())
 		}
-	})
-	return absent
-}
-
-// CompleteDifference applies a difference if it still is one, and reports whether it was.
-func (l *Tracker) CompleteDifference(d Difference) (behind bool) {
-	l.updateObject(d.ID, func(r *record, notify *notices) {
-		behind = r.isBehind(d)
-		switch {
-		case behind && d.Present:
-			l.seenLocked(r, d.Observation, notify)
-		case behind:
-			l.unlistedLocked(r, d.ResourceVersion, notify)
+		gone := Observation{ID: r.key(), ResourceVersion: x.version, Gone: true, Listed: true}
+		if r.listed < x.number && r.since < x.number && r.authoritativeFor(x.inScope) && r.isBehind(gone) {
+			x.audited.Differing = append(x.audited.Differing, gone)
 		}
-	})
-	return behind
+	}
 }
 
-// isBehind reports whether the list knows more than the record: a later version of the object, or its absence. If the
+// isBehind reports whether a list knows more than the record: a later version of the object, or its absence. If the
 // record is missing at the version in which the list has the object, the object exists.
-func (r *record) isBehind(d Difference) bool {
-	if !d.Present {
-		return r.state == present && !newer(r.resourceVersion, d.ResourceVersion)
+func (r *record) isBehind(s Observation) bool {
+	if s.Gone {
+		return r.state == present && !newer(r.resourceVersion, s.ResourceVersion)
 	}
-	return r.state == unseen || newer(d.ResourceVersion, r.resourceVersion) || r.state == missing &&
-		d.ResourceVersion == r.resourceVersion
+	return r.state == unseen || newer(s.ResourceVersion, r.resourceVersion) || r.state == missing &&
+		s.ResourceVersion == r.resourceVersion
 }

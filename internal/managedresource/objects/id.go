@@ -46,18 +46,13 @@ func (id ID) String() string { return id.Group + "/" + id.Kind + "/" + id.Namesp
 // GroupKind returns the kind without the object.
 func (id ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: id.Group, Kind: id.Kind} }
 
-// Scoped returns the ID of the object if its kind is cluster-scoped or not. Entries may name a namespace nevertheless:
+// Same reports whether two IDs are of one object. Entries for objects of a cluster-scoped kind may name any namespace:
 // the kind may have had some, or others may have written it.
-func (id ID) Scoped(clusterScoped bool) ID {
-	if clusterScoped {
-		id.Namespace = PlaceOf(id.Kind, "")
-	}
-	return id
-}
-
-// Same reports whether two IDs are of one object; those of a cluster-scoped kind are, whatever namespaces they name.
 func (id ID) Same(other ID, clusterScoped bool) bool {
-	return id.Scoped(clusterScoped) == other.Scoped(clusterScoped)
+	if clusterScoped {
+		other.Namespace = id.Namespace
+	}
+	return id == other
 }
 
 // Ref is an object in the version in which its manifest has it.

@@ -7,7 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ListSession is a complete list of a scope that is reported piece by piece. It keeps no object: each record has the
+// ListPurpose is the purpose of a list.
+type ListPurpose uint8
+
+const (
+	// Report reports the objects of the list.
+	Report ListPurpose = iota
+	// Audit only compares the list with the records, to find what a watch has missed.
+	Audit
+)
+
+// ListSession is a complete list of a scope that is reported page by page. It keeps no object: each record has the
 // number of the latest listing that had it.
 //
 // A complete list has the latest state when it began. So the store was restored (MRB-47) if the list is older than a
@@ -20,16 +30,20 @@ type ListSession struct {
 	number  uint32
 	// latest is the latest resource version of the scope before the list began; version is the list's.
 	latest, version string
+	purpose         ListPurpose
+	audited         Audited
 }
 
 // StartListSession begins a list of the objects of a kind for which inScope holds; inScope must not call the tracker.
 // It must be called before the list is requested. since is the latest resource version that the scope's watch or last
 // list reported.
-func (l *Tracker) StartListSession(gk schema.GroupKind, since string, inScope func(Ref) bool) *ListSession {
+func (l *Tracker) StartListSession(purpose ListPurpose, gk schema.GroupKind, since string,
+	inScope func(Ref) bool) *ListSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listings++
-	x := &ListSession{tracker: l, kind: unique.Make(gk), inScope: inScope, number: l.listings, latest: since}
+	x := &ListSession{tracker: l, purpose: purpose, kind: unique.Make(gk), inScope: inScope, number: l.listings,
+		latest: since}
 	for _, r := range l.records[x.kind] {
 		if (x.latest == "" || newer(r.resourceVersion, x.latest)) && r.authoritativeFor(inScope) {
 			x.latest = r.resourceVersion
@@ -56,10 +70,14 @@ func (x *ListSession) At(resourceVersion string) {
 	})
 }
 
-// Observe reports an object of the list, and returns the object as it is on record then.
+// Observe reports or compares an object of the list, and returns the tracked object then.
 func (x *ListSession) Observe(s Observation) Object {
 	l := x.tracker
 	l.updateObject(s.ID, func(r *record, notify *notices) {
+		if x.purpose == Audit {
+			x.compareLocked(r, s, notify)
+			return
+		}
 		if r.authoritativeFor(x.inScope) {
 			r.listed = max(r.listed, x.number)
 		}
@@ -82,9 +100,14 @@ func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
 
 // End reports that the list was complete: objects in its scope that were not listed are gone. Objects that came into
 // the scope during the list, or that a later list had, become stale: it is not known whether this list had them, too.
-func (x *ListSession) End() {
+// The end of an audit only returns its result.
+func (x *ListSession) End() Audited {
 	l := x.tracker
 	l.update(func(notify *notices) {
+		if x.purpose == Audit {
+			x.compareAbsentLocked()
+			return
+		}
 		for _, r := range l.records[x.kind] {
 			switch {
 			case r.listed == x.number:
@@ -96,4 +119,5 @@ func (x *ListSession) End() {
 			}
 		}
 	})
+	return x.audited
 }

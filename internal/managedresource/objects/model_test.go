@@ -144,7 +144,7 @@ func TestModel(t *testing.T) {
 			list()
 		}
 		list = func() {
-			x := r.StartListSession(cm.GroupKind(), since, everything)
+			x := r.StartListSession(Report, cm.GroupKind(), since, everything)
 			since = fmt.Sprint(w.version)
 			x.At(since)
 			if w.object != nil {
@@ -178,7 +178,7 @@ func TestModel(t *testing.T) {
 			if blind {
 				return // What was turned back is found by whoever looks, at the end.
 			}
-			snapshot := r.GetIn(cm)
+			snapshot := r.Get(cm.ID, cm.Version)
 			swept = swept && snapshot.OutOfSync
 			if snapshot.InSync && !snapshot.Present {
 				t.Fatalf("verified, and not there: %+v", snapshot)

@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"unique"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
@@ -15,7 +17,7 @@ type Revision struct {
 	Requested uint16
 }
 
-// Object is the answer of Get and GetIn.
+// Object is a tracked object: the answer of Get.
 type Object struct {
 	// Tracked is true if a ManagedResource has the object. Writer is the ManagedResource that verified it last; zero if
 	// that is not known.
@@ -64,28 +66,20 @@ func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
 
-// Get returns the record of an object, without its verdict.
-func (l *Tracker) Get(key ID) Object {
+// Get returns a tracked object, with its health in a version of its kind if one is named: the health in another version
+// may differ (MRH-8).
+func (l *Tracker) Get(key ID, version ...string) Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.findLocked(key); r != nil {
-		return r.snapshot()
-	}
-	return Object{}
-}
-
-// GetIn is Get with the verdict of the object in the version of a reference: the verdict in another version may differ
-// (MRH-8).
-func (l *Tracker) GetIn(ref Ref) Object {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(ref.ID)
+	r := l.findLocked(key)
 	if r == nil {
 		return Object{}
 	}
-	f := r.snapshot()
-	f.Verdict, f.Judged = r.verdictIn(versionOf(ref))
-	return f
+	o := r.snapshot()
+	for _, v := range version {
+		o.Verdict, o.Judged = r.verdictIn(unique.Make(v))
+	}
+	return o
 }
 
 func (r *record) snapshot() Object {

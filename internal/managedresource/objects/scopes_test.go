@@ -122,7 +122,7 @@ func TestModelOfScopes(t *testing.T) {
 			})
 		}
 		start := func(s *scopeWatch) {
-			s.listing, s.listed = r.StartListSession(cm.GroupKind(), s.since, s.covers), false
+			s.listing, s.listed = r.StartListSession(Report, cm.GroupKind(), s.since, s.covers), false
 		}
 		data := func(s *scopeWatch) {
 			s.since = fmt.Sprint(version)
@@ -306,7 +306,7 @@ func TestAnswerFromBeforeOthersTell(t *testing.T) {
 // A list of which some pages were there before an object came on record does not tell that it is missing.
 func TestTrackedWhileItIsListed(t *testing.T) {
 	r := newRecorder(nil)
-	x := r.StartListSession(cm.GroupKind(), "", everything)
+	x := r.StartListSession(Report, cm.GroupKind(), "", everything)
 	x.At("100")
 	x.Observe(sighting(cm, "u", "50", 0))
 	r.Track(mr1, []Ref{cm})

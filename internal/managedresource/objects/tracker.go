@@ -28,6 +28,8 @@ type Observation struct {
 	// Gone is true if the object does not exist; UID is empty then, or the UID of the deleted object. Without a resource
 	// version it is the answer to a read, which does not show when it was true: any report after Since counts more.
 	Gone bool
+	// Listed is true if an audit found that the record differs from the list, some time ago.
+	Listed bool
 	// Terminating is true from the moment at which the deletion was accepted.
 	Terminating bool
 	// Unlabelled is true if the object lacks the managed-by label.
@@ -290,16 +292,22 @@ func (l *Tracker) keptLocked(r *record, o *ownerRecord, s Observation, notify *n
 	}
 }
 
-// Observe reports an object that a watch, or a read without a comparison, found or did not find.
-func (l *Tracker) Observe(s Observation) {
+// Observe reports an object that a watch, or a read without a comparison, found or did not find. The result of an audit
+// counts only if the record still differs from it; Observe returns false if not.
+func (l *Tracker) Observe(s Observation) (counts bool) {
 	l.updateObject(s.ID, func(r *record, notify *notices) {
+		counts = !s.Listed || r.isBehind(s)
 		switch {
+		case !counts:
+		case s.Listed && s.Gone:
+			l.unlistedLocked(r, s.ResourceVersion, notify)
 		case !s.Gone:
 			l.seenLocked(r, s, notify)
 		case s.ResourceVersion != "" || r.is(s.Since):
 			l.goneLocked(r, s.UID, s.ResourceVersion, notify)
 		}
 	})
+	return counts
 }
 
 // seenLocked takes an observation without a comparison. Each of its conditions reads the record before the next line
@@ -366,18 +374,6 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, n
 // already does not know of the change.
 func (l *Tracker) MarkOutOfSync(key ID) {
 	l.updateObject(key, func(r *record, notify *notices) { r.markLocked(notify) })
-}
-
-// Unlabelled returns the objects of a scope that are present without the label.
-func (l *Tracker) Unlabelled(gk schema.GroupKind, inScope func(Ref) bool) (ids []ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, r := range l.records[unique.Make(gk)] {
-		if r.unlabelledLive && r.isIn(inScope) {
-			ids = append(ids, r.key())
-		}
-	}
-	return ids
 }
 
 // KindEnded reports that a kind is not served any more. No watch reports the end of its objects, so that the

@@ -57,7 +57,7 @@ func everything(Ref) bool { return true }
 
 // list reports a complete list of ConfigMaps.
 func (r *recorder) list(objects []Observation, version string) {
-	x := r.StartListSession(cm.GroupKind(), "", everything)
+	x := r.StartListSession(Report, cm.GroupKind(), "", everything)
 	x.At(version)
 	for _, s := range objects {
 		x.Observe(s)
@@ -119,14 +119,14 @@ func TestDrift(t *testing.T) {
 			r.list(nil, "9")
 		}, "[ns/one]"},
 		"written after the list was made": {func(r *recorder) {
-			x := r.StartListSession(cm.GroupKind(), "4", everything)
+			x := r.StartListSession(Report, cm.GroupKind(), "4", everything)
 			r.MarkInSync(mr1, sighting(cm, "u", "9", 0))
 			x.At("5")
 			x.End()
 		}, "[]"},
 		"out of the list's scope": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
-			x := r.StartListSession(cm.GroupKind(), "", func(Ref) bool { return false })
+			x := r.StartListSession(Report, cm.GroupKind(), "", func(Ref) bool { return false })
 			x.At("9")
 			x.End()
 		}, "[]"},
@@ -417,7 +417,7 @@ func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
 	young.Verdict, ready.Verdict = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
 	r.Observe(ready)
 	r.MarkInSync(mr1, young)
-	if got := r.GetIn(deploy); !got.Judged || got.Verdict.Unhealthy != "" || !r.inSync(deploy.ID, 0) {
+	if got := r.Get(deploy.ID, deploy.Version); !got.Judged || got.Verdict.Unhealthy != "" || !r.inSync(deploy.ID, 0) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -565,14 +565,14 @@ func TestComparisonProvesARestore(t *testing.T) {
 			if !late {
 				verify()
 			}
-			x := r.StartListSession(cm.GroupKind(), "", everything)
+			x := r.StartListSession(Audit, cm.GroupKind(), "", everything)
 			if late {
 				verify()
 			}
 			proof := ""
 			r.Subscribe(Subscriber{Restored: func(p string) { proof = p }})
 			x.At(tc.list)
-			x.Compare(sighting(cm, tc.uid, tc.listed, 0))
+			x.Observe(sighting(cm, tc.uid, tc.listed, 0))
 			if (proof != "") != tc.proof {
 				t.Errorf("a restore is proved by %q", proof)
 			}
@@ -586,14 +586,17 @@ func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		r.observeGone(cm.ID, "u", "6")
-		x := r.StartListSession(cm.GroupKind(), "6", everything)
+		x := r.StartListSession(Audit, cm.GroupKind(), "6", everything)
 		x.At("7")
-		missing, _ := x.Compare(sighting(cm, "u", version, 0))
-		if (missing != nil) != behind {
-			t.Errorf("version %s: missing is %v", version, missing)
+		x.Observe(sighting(cm, "u", version, 0))
+		differing := x.End().Differing
+		if (len(differing) > 0) != behind {
+			t.Errorf("version %s: missing is %v", version, differing)
 		}
-		if missing != nil && (!r.CompleteDifference(*missing) || !r.Get(cm.ID).Present) {
-			t.Errorf("version %s: %+v", version, r.Get(cm.ID))
+		for _, difference := range differing {
+			if !r.Observe(difference) || !r.Get(cm.ID).Present || r.Observe(difference) {
+				t.Errorf("version %s: %+v", version, r.Get(cm.ID))
+			}
 		}
 	}
 }

@@ -66,8 +66,8 @@ func TestSameKey(t *testing.T) {
 	if !a.Same(a, false) || a.Same(b, false) || !a.Same(b, true) || !a.Same(a, true) || a.Same(objects.ID{Kind: "X", Namespace: "n", Name: "y"}, true) {
 		t.Error("objects that are the same are not, or the other way round")
 	}
-	if diff := cmp.Diff(objects.NewID(schema.GroupKind{Kind: "X"}, "", "x"), a.Scoped(true)); diff != "" || a.Namespace != "n" {
-		t.Error(diff)
+	if a.Namespace != "n" || b.Namespace != "m" {
+		t.Error("a comparison changes an ID")
 	}
 }
 

@@ -34,8 +34,13 @@ func (s scopes) mayBeClusterScoped(kind schema.GroupKind) bool {
 	return s.clusterScoped[kind] || s.failed[kind] != nil
 }
 
-// at returns the ID by which claims on an object are found.
-func (s scopes) at(id objects.ID) objects.ID { return id.Scoped(s.mayBeClusterScoped(id.GroupKind())) }
+// at returns the key of the claims on an object: its ID, without the namespace if that may mean nothing.
+func (s scopes) at(id objects.ID) objects.ID {
+	if s.mayBeClusterScoped(id.GroupKind()) {
+		id.Namespace = ""
+	}
+	return id
+}
 
 // ClaimsOn finds objects in the inventories of other ManagedResources that this instance has to do with.
 func (o Owners) ClaimsOn(ctx context.Context, except objects.Owner, entries []objects.Entry) (Claims, error) {

@@ -233,7 +233,7 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 // object without the label that is created only once counts as watched, though only runs and audits read it (MR-30).
 func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, judged bool) {
 	entry := objects.RefOf(ref)
-	recorded = a.tracker.GetIn(entry)
+	recorded = a.tracker.Get(entry.ID, entry.Version)
 	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Verdict == (healthcheck.Verdict{}) {
 		recorded.UnlabelledLive = false
 	}
@@ -279,13 +279,12 @@ func (a assessing) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	if err := a.timedOut[entry.GroupKind()]; err != nil {
 		return objects.Object{}, nil, fmt.Errorf("the object was not read, because reading another object of its kind failed: %w", err)
 	}
-	return a.read(ctx, ref, recorded)
+	return a.read(ctx, ref, entry.ID, recorded)
 }
 
 // read is find for an object that has to be read; recorded is its record from before.
-func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference,
+func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, key objects.ID,
 	recorded objects.Object) (objects.Object, error, error) {
-	key := objects.IDOfEntry(ref)
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	observation, err := a.watches.read(reading, ref.GroupVersionKind(), ref.Namespace, ref.Name, recorded)

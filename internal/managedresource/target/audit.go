@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -102,24 +101,23 @@ func (w *Watches) auditScope(ctx context.Context, s scope, foundOrphans func(con
 	if err != nil {
 		return err
 	}
-	if len(found.differing) > 0 {
+	if len(found.audited.Differing) > 0 {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(auditGrace):
 		}
-		w.complete(s, a, found.differing)
+		w.complete(s, a, found.audited.Differing)
 	}
 	if len(found.orphans) > 0 {
 		foundOrphans(ctx, found.orphans)
 	}
-	return w.readUnlabelled(ctx, s)
+	return w.readUnlabelled(ctx, s, found.audited.Unlabelled)
 }
 
-// readUnlabelled reads the objects of a scope that its lists do not have, because they lack the label (MR-30).
-func (w *Watches) readUnlabelled(ctx context.Context, s scope) error {
-	inScope := func(ref objects.Ref) bool { return w.scopeOf(ref) == s }
-	for _, id := range w.tracker.Unlabelled(s.gvk.GroupKind(), inScope) {
+// readUnlabelled reads objects of a scope that its lists do not have, because they lack the label (MR-30).
+func (w *Watches) readUnlabelled(ctx context.Context, s scope, unlabelled []objects.ID) error {
+	for _, id := range unlabelled {
 		served, err := w.client.mappings.of(ctx, s.gvk)
 		if err != nil {
 			return err
@@ -169,24 +167,24 @@ func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) (*compar
 	if _, err = listPages(ctx, options, page, paging{start: c.start, begin: c.begin, each: c.each}); err != nil {
 		return nil, err
 	}
-	c.differing = slices.Concat(c.differing, c.session.Absent())
+	c.audited = c.session.End()
 	return c, nil
 }
 
 // comparison is the list of an audit that is under way.
 type comparison struct {
 	*Watches
-	scope     scope
-	active    *activeWatch
-	session   *objects.ListSession
-	differing []objects.Difference
-	orphans   []Orphan
+	scope   scope
+	active  *activeWatch
+	session *objects.ListSession
+	audited objects.Audited
+	orphans []Orphan
 }
 
 func (c *comparison) start() {
-	c.session = c.tracker.StartListSession(c.scope.gvk.GroupKind(), c.active.version(),
+	c.session = c.tracker.StartListSession(objects.Audit, c.scope.gvk.GroupKind(), c.active.version(),
 		func(ref objects.Ref) bool { return c.scopeOf(ref) == c.scope })
-	c.differing, c.orphans = nil, nil
+	c.orphans = nil
 }
 
 func (c *comparison) begin(version string) error {
@@ -203,11 +201,7 @@ func (c *comparison) each(object runtime.Object) error {
 	if c.view.Whole(c.scope.gvk) {
 		observation.Digest = 0 // It stands for the metadata only.
 	}
-	difference, tracked := c.session.Compare(observation)
-	if difference != nil {
-		c.differing = append(c.differing, *difference)
-	}
-	if !tracked && len(c.orphans) < mostOrphans && c.isOrphan(accessor) {
+	if !c.session.Observe(observation).Tracked && len(c.orphans) < mostOrphans && c.isOrphan(accessor) {
 		apiVersion, kind := c.scope.gvk.ToAPIVersionAndKind()
 		c.orphans = append(c.orphans, Orphan{observation.ID, accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin],
 			ownership.IsCollectable(apiVersion, kind, accessor.GetLabels())})
@@ -225,14 +219,14 @@ func (c *comparison) isOrphan(object metav1.Object) bool {
 
 // complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are
 // any.
-func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Difference) {
+func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Observation) {
 	number := 0
 	for _, difference := range differing {
-		if w.tracker.CompleteDifference(difference) {
+		if w.tracker.Observe(difference) {
 			number++
 			w.metrics.missed.WithLabelValues(s.gvk.Kind).Inc()
 			w.log.Info("A watch missed what became of an object", "groupVersionKind", s.gvk.String(),
-				"namespace", difference.ID.Namespace, "name", difference.ID.Name, "present", difference.Present)
+				"namespace", difference.ID.Namespace, "name", difference.ID.Name, "present", !difference.Gone)
 		}
 	}
 	if number > 0 {

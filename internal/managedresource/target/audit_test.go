@@ -63,10 +63,10 @@ func TestAudit(t *testing.T) {
 	a := w.active[kind]
 	w.mu.Unlock()
 	found, err := w.compare(t.Context(), kind, a)
-	if err != nil || len(found.differing) != 3 {
+	if err != nil || len(found.audited.Differing) != 3 {
 		t.Fatalf("got %+v, %v", found, err)
 	}
-	differing, orphans := found.differing, found.orphans
+	differing, orphans := found.audited.Differing, found.orphans
 	if len(orphans) != 1 || orphans[0].ID.Name != "lost" || orphans[0].Origin != "garden:n/mr" {
 		t.Errorf("MRB-54: got %+v", orphans)
 	}
@@ -82,7 +82,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("%d objects are in doubt, want 3", n)
 	}
 	for _, difference := range differing {
-		if l.CompleteDifference(difference) {
+		if l.Observe(difference) {
 			t.Errorf("%s is taken for missed twice", difference.ID.Name)
 		}
 	}

@@ -148,7 +148,7 @@ type scopeList struct {
 
 func (l *scopeList) start() {
 	clear(l.autoscalers)
-	l.session = l.watches.tracker.StartListSession(l.scope.gvk.GroupKind(), l.active.version(), l.covers)
+	l.session = l.watches.tracker.StartListSession(objects.Report, l.scope.gvk.GroupKind(), l.active.version(), l.covers)
 }
 
 func (l *scopeList) begin(version string) error {
