@@ -15,12 +15,10 @@ type filtered struct {
 	done   chan struct{}
 }
 
-// filter calls ended after the last event, before the reader learns of the end.
-func filter(inner watch.Interface, through func(watch.Event) (watch.Event, bool), ended func()) watch.Interface {
+func filter(inner watch.Interface, through func(watch.Event) (watch.Event, bool)) watch.Interface {
 	f := &filtered{Interface: inner, result: make(chan watch.Event), done: make(chan struct{})}
 	go func() {
 		defer close(f.result)
-		defer ended()
 		for event := range inner.ResultChan() {
 			event, keep := through(event)
 			if !keep {

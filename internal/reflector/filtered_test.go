@@ -12,7 +12,7 @@ import (
 func TestFiltered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := watch.NewFake()
-		w := filter(inner, func(e watch.Event) (watch.Event, bool) { return e, e.Type != watch.Bookmark }, func() {})
+		w := filter(inner, func(e watch.Event) (watch.Event, bool) { return e, e.Type != watch.Bookmark })
 		go func() {
 			inner.Action(watch.Bookmark, nil)
 			inner.Action(watch.Added, nil)

@@ -236,7 +236,7 @@ func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch
 		return nil, err
 	}
 	through := func(event watch.Event) (watch.Event, bool) { return f.arrived(ctx, beginning, event) }
-	return filter(inner, through, func() {}), nil
+	return filter(inner, through), nil
 }
 
 // arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be listed anew.

@@ -42,23 +42,23 @@ func TestRequests(t *testing.T) {
 		},
 		"MRB-47/a watch ends early":              {end: (*watch.FakeWatcher).Stop, want: []string{"resumed", "ended", "listed anew"}},
 		"MRB-47/a watch lasts until its timeout": {end: func(w *watch.FakeWatcher) { time.Sleep(timeout); w.Stop() }, want: []string{"resumed", "ended", "resumed", "ended"}},
-		"MRB-47/a watch fails as it is to end": {
+		"a watch fails as it is to end": {
 			end: func(w *watch.FakeWatcher) {
 				time.Sleep(timeout)
 				w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 				w.Stop()
 			},
-			want: []string{"resumed", "watch: too old", "ended", "listed anew"},
+			want: []string{"resumed", "watch: too old", "ended", "resumed", "ended"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []string
+				lasting := metav1.ListOptions{TimeoutSeconds: ptr.To(int64(timeout / time.Second))}
 				inner := watch.NewFake()
 				requests := Requests{
 					List: func(context.Context) (string, error) { return "7", tc.list },
-					Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
-						options.TimeoutSeconds = ptr.To(int64(timeout / time.Second))
+					Watch: func(ctx context.Context, _ *metav1.ListOptions) (watch.Interface, error) {
 						if tc.open != nil {
 							return tc.open(ctx, inner)
 						}
@@ -76,7 +76,7 @@ func TestRequests(t *testing.T) {
 					t.Errorf("got %v, want %v", err, tc.list)
 				}
 				if tc.list == nil {
-					opened, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+					opened, err := source.WatchWithContext(t.Context(), lasting)
 					if (err == nil) != (tc.end != nil) {
 						t.Fatal(err)
 					}
@@ -86,7 +86,7 @@ func TestRequests(t *testing.T) {
 						}
 						opened.Stop()
 						inner = watch.NewFake()
-						again, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+						again, err := source.WatchWithContext(t.Context(), lasting)
 						if apierrors.IsResourceExpired(err) {
 							got = append(got, "listed anew")
 						} else if err != nil {

@@ -16,13 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
 const (
-	// watchTimeout is the duration of a watch; an idle process then sends one request in that time.
+	// watchTimeout makes a watch last up to twice that time; an idle process then sends one request.
 	watchTimeout = 90 * time.Minute
 	// restartDelay is the pause before a list after a failure, or after a watch that ended early.
 	restartDelay = 2 * time.Second
@@ -86,7 +85,6 @@ func (s *Secrets) watch(ctx context.Context, namespace string) {
 			return s.now(ctx, namespace)
 		},
 		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
-			options.TimeoutSeconds = ptr.To(int64(watchTimeout / time.Second))
 			return s.client.Secrets(namespace).Watch(ctx, *options)
 		},
 		Limit: requestTimeout,
@@ -101,7 +99,7 @@ func (s *Secrets) watch(ctx context.Context, namespace string) {
 		},
 	}
 	cache.NewReflectorWithOptions(requests.ListWatch(), &corev1.Secret{}, eventsOf{s}, cache.ReflectorOptions{
-		Name: "secrets", Backoff: &wait.Backoff{Duration: restartDelay},
+		Name: "secrets", MinWatchTimeout: watchTimeout, Backoff: &wait.Backoff{Duration: restartDelay},
 	}).RunWithContext(klog.NewContext(ctx, logr.Discard())) // Failed logs.
 }
 

@@ -144,7 +144,7 @@ func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 		"MRB-47/a watch that ends at its timeout goes on where it was": {
 			end: func(s *secretServer) {
 				s.set(func() { s.version = "20" })
-				time.Sleep(watchTimeout)
+				time.Sleep(2 * watchTimeout)
 				s.current().Stop()
 			},
 			from: "11", words: "a=u/11",

@@ -77,7 +77,7 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 		_, err := sink.list(ctx, a.watches.requestsFor(allAutoscalers, served))
 		return err
 	}
-	return a.watches.use(allAutoscalers, &a.used).awaitCovered(ctx)
+	return a.watches.use(allAutoscalers, &a.used).await(ctx)
 }
 
 // Scales reports whether an autoscaler has the replicas of the object under one of the keys.

@@ -2,7 +2,6 @@ package target
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,11 +32,7 @@ type activeWatch struct {
 	// listUntil is the time until which callers may wait for the next list: the first one, or that after the end of a
 	// watch.
 	listUntil time.Time
-	// complete is true if a list was reported completely since the kind was last found served.
-	complete bool
-	covered  bool
-	// opened counts the opened watches.
-	opened int
+	covered   bool
 	// latest is the latest resource version that a list or the watch reported.
 	latest string
 	// failure is the error of the last attempt; nil while the watch covers the scope, or is about to.
@@ -66,34 +61,13 @@ func (a *activeWatch) tellLocked() {
 	a.changed = make(chan struct{})
 }
 
-// await waits until the watch covers the scope or has failed, or until the context ends, and reports whether it covers
-// the scope.
-func (a *activeWatch) await(ctx context.Context) bool {
+// await waits until the watch covers the scope; it returns the error of the last attempt if that has failed.
+func (a *activeWatch) await(ctx context.Context) error {
 	for {
 		a.mu.Lock()
 		covered, failure, changed := a.covered, a.failure, a.changed
 		a.mu.Unlock()
 		if covered || failure != nil {
-			return covered
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// awaitCovered waits until the watch covers the scope; it returns the error of the last attempt if that has failed.
-func (a *activeWatch) awaitCovered(ctx context.Context) error {
-	for {
-		a.mu.Lock()
-		covered, failure, changed := a.covered, a.failure, a.changed
-		a.mu.Unlock()
-		if covered {
-			return nil
-		}
-		if failure != nil && !errors.Is(failure, errRenewed) {
 			return failure
 		}
 		select {
@@ -172,7 +146,7 @@ func (s watchSession) apply(change func()) (heeded bool) {
 // listed reports a complete list, and returns whether it counts.
 func (s watchSession) listed(resourceVersion string) bool {
 	return s.apply(func() {
-		s.complete, s.covered, s.failure, s.latest = true, true, nil, resourceVersion
+		s.covered, s.failure, s.latest = true, nil, resourceVersion
 	})
 }
 
@@ -183,17 +157,10 @@ func (s watchSession) lost(failure error) { s.apply(func() { s.covered, s.failur
 // The follower opens the next watch at once, or lists the scope within seconds; a client may retry for longer before it
 // reports a failure.
 func (s watchSession) resumed() (ended func()) {
-	number := 0
-	s.apply(func() {
-		s.opened++
-		number = s.opened
-		if s.covered = s.complete; s.complete {
-			s.failure = nil
-		}
-	})
+	s.apply(func() { s.covered, s.failure = true, nil })
 	return func() {
 		s.apply(func() {
-			if s.covered && s.opened == number {
+			if s.covered {
 				s.covered, s.listUntil = false, time.Now().Add(listedAgainWithin)
 			}
 		})
@@ -201,9 +168,7 @@ func (s watchSession) resumed() (ended func()) {
 }
 
 // end records that the scope is no longer followed.
-func (s watchSession) end() {
-	s.apply(func() { s.complete, s.covered, s.failure = false, false, errRenewed })
-}
+func (s watchSession) end() { s.apply(func() { s.covered = false }) }
 
 // reached reports an event or a bookmark.
 func (s watchSession) reached(resourceVersion string) {
@@ -219,8 +184,8 @@ func (s watchSession) reached(resourceVersion string) {
 func (a *activeWatch) renew() {
 	a.mu.Lock()
 	a.session++
-	a.latest, a.complete = "", false
-	a.lostLocked(errRenewed)
+	a.latest = ""
+	a.lostLocked(nil)
 	restart := a.restart
 	a.mu.Unlock()
 	if restart == nil {

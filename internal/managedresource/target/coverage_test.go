@@ -19,15 +19,9 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 		a := newActiveWatch()
 		followers := []watchSession{a.follows(func() {})}
 		present := true // False after a restore, until somebody follows the scope again.
-		var complete, covered bool
-		version := ""
-		// watches are those that were opened, by those who opened them; the last one that counts is the open one.
-		type opened struct {
-			by    int
-			ended func()
-		}
-		var watches []opened
-		open := -1
+		covered, version := false, ""
+		// ends has the ends of open watches, by follower: a follower opens a watch after a list, and one at a time.
+		ends, listed := map[int]func(){}, map[int]bool{}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			number := rapid.IntRange(0, len(followers)-1).Draw(t, "follower")
 			f, heeded := followers[number], present && number == len(followers)-1
@@ -36,32 +30,30 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 				if f.listed("5") != heeded {
 					t.Fatalf("a list of follower %d counts: %t", number, !heeded)
 				}
+				listed[number] = listed[number] || heeded
 				if heeded {
-					complete, covered, version = true, true, "5"
+					covered, version = true, "5"
 				}
 			case "lost":
 				f.lost(errors.New("refused"))
 				covered = covered && !heeded
 			case "resumed":
-				watches = append(watches, opened{number, f.resumed()})
-				covered = covered && !heeded || complete && (heeded || covered)
-				if heeded {
-					open = len(watches) - 1
-				}
-			case "ended":
-				if len(watches) == 0 {
+				if ends[number] != nil || !listed[number] {
 					continue
 				}
-				i := rapid.IntRange(0, len(watches)-1).Draw(t, "watch")
-				watches[i].ended()
-				if i == open && present && watches[i].by == len(followers)-1 {
-					covered = false
+				ends[number] = f.resumed()
+				covered = covered || heeded
+			case "ended":
+				if ends[number] == nil {
+					continue
 				}
+				ends[number]()
+				delete(ends, number)
+				covered = covered && !heeded
 			case "end":
 				f.end()
-				if heeded {
-					complete, covered = false, false
-				}
+				listed[number] = false
+				covered = covered && !heeded
 			case "reached":
 				f.reached("6")
 				if heeded {
@@ -69,7 +61,7 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 				}
 			case "renew":
 				a.renew()
-				present, complete, covered, version = false, false, false, ""
+				present, covered, version = false, false, ""
 			case "follow":
 				followers, present = append(followers, a.follows(func() {})), true
 			}

@@ -290,7 +290,7 @@ func (w *Watches) FromList(ctx context.Context, ref objects.Ref) *unstructured.U
 	if until, expected := w.live.until(s); expected {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
-		if !a.await(ctx) {
+		if a.await(ctx) != nil {
 			return nil
 		}
 	}

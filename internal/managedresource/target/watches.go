@@ -174,7 +174,7 @@ func (w *Watches) awaitScope(ctx context.Context, s scope) bool {
 	}
 	ctx, cancel := context.WithDeadline(ctx, a.awaitUntil())
 	defer cancel()
-	return a.await(ctx)
+	return a.await(ctx) == nil
 }
 
 func (w *Watches) scopeOf(ref objects.Ref) scope {
