@@ -271,7 +271,7 @@ func TestClasses(t *testing.T) {
 	f.rule("BH-MR-14: the instance of the new class creates the objects").get("v1", "ConfigMap", "other")
 }
 
-// BH-MR-7, MRK-7, MRB-24: a ManagedResource that is to be left alone.
+// BH-MR-7, MRK-7: a ManagedResource that is to be left alone.
 func TestIgnoredManagedResource(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
