@@ -65,25 +65,6 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-func TestNotBuilt(t *testing.T) {
-	cfg := &settings{}
-	cfg.Controllers.Tokens.Enabled, cfg.Controllers.Garbage.Enabled = true, true
-	const want = "controllers.garbage.enabled: Forbidden: is not part of this version; leave it off"
-	if got := NotBuilt(rows(), cfg, nil).ToAggregate(); got == nil || got.Error() != want {
-		t.Errorf("a row that does not start anything: got %v", got)
-	}
-	if got := NotBuilt(rows(), cfg, []string{"controllers.garbage.enabled"}); len(got) != 0 {
-		t.Errorf("what is excepted: got %v", got)
-	}
-	with := func(row Row[settings, struct{}]) []Row[settings, struct{}] { return append(rows(), row) }
-	if got := NotBuilt(with(Row[settings, struct{}]{Name: "half", Switch: "controllers.garbage.enabled", Start: rows()[0].Start}), cfg, nil); len(got) != 1 {
-		t.Errorf("half of what a switch is for: got %v", got)
-	}
-	if got := NotBuilt(rows()[:1], cfg, nil); len(got) != 2 {
-		t.Errorf("a switch without a row does not exist: got %v", got)
-	}
-}
-
 func TestRights(t *testing.T) {
 	all := rows()[:2]
 	all[0].Reads = func(*settings) []Read {

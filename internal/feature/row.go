@@ -38,15 +38,12 @@ type Row[C, E any] struct {
 	Path string
 	// Metrics registers its metrics, as its start does; nil means that it has none of its own. Pages are made from it.
 	Metrics func(prometheus.Registerer)
-	// Start starts it. Nil means that the feature is not built: to switch it on ends the start of the process with an error.
+	// Start starts it.
 	Start func(context.Context, E) error
 }
 
 // Key identifies the feature: a controller and a webhook may have the same name.
 func (r *Row[C, E]) Key() string { return cmp.Or(r.Path, r.Name) }
-
-// Built reports whether the feature is part of this version.
-func (r *Row[C, E]) Built() bool { return r.Start != nil }
 
 // ReadsOf returns the reads of the feature under a configuration.
 func (r *Row[C, E]) ReadsOf(cfg *C) []Read {

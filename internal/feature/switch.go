@@ -4,8 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // switchField is the JSON name of the fields that switch features on.
@@ -79,21 +77,4 @@ func at(cfg any, path string) reflect.Value {
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
-}
-
-// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given. A user who switches
-// one on relies on it, so that doing without it in silence would be worse than not starting.
-func NotBuilt[C, E any](rows []Row[C, E], cfg *C, except []string) field.ErrorList {
-	var all field.ErrorList
-	for _, path := range Switches(cfg) {
-		has := func(built bool) bool {
-			return slices.ContainsFunc(rows, func(r Row[C, E]) bool { return r.Switch == path && r.Built() == built })
-		}
-		built := has(true) && !has(false) // A switch may have two rows, a webhook and the controller that goes with it.
-		if !built && IsOn(cfg, path) && !slices.Contains(except, path) {
-			parts := strings.Split(path, ".")
-			all = append(all, field.Forbidden(field.NewPath(parts[0], parts[1:]...), "is not part of this version; leave it off"))
-		}
-	}
-	return all
 }

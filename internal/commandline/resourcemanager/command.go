@@ -22,7 +22,7 @@ func Command() process.Command {
 		Name: "resource-manager", Short: "Apply ManagedResources to a target cluster and repair drift", Long: long, Smallest: smallest,
 		Environment: environment, Documents: documents, Subcommands: subcommands(), Flags: flags.add,
 		Prepare: func(set *pflag.FlagSet) (logr.Logger, func() error, error) {
-			cfg, warnings, err := flags.built(set)
+			cfg, warnings, err := flags.configuration(set)
 			if err != nil {
 				return logr.Discard(), nil, err
 			}
@@ -48,7 +48,7 @@ func subcommands() []process.Subcommand {
 // readConfig reads the file that validate-config checks.
 func readConfig(file *process.ConfigFlags) (any, []string, error) {
 	o := options{ConfigFlags: file, anywhere: true}
-	return o.built(nil)
+	return o.configuration(nil)
 }
 
 // takeover prints what the first pass would write.
@@ -58,20 +58,11 @@ func takeover() process.Subcommand {
 }
 
 func (o *options) rehearse(ctx context.Context, set *pflag.FlagSet, r *process.DryRun) error {
-	cfg, _, err := o.built(set)
+	cfg, _, err := o.configuration(set)
 	if err != nil {
 		return err
 	}
 	return resourcemanager.Rehearse(ctx, cfg, r)
-}
-
-// built is configuration, with an error for features that this executable lacks.
-func (o *options) built(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, []string, error) {
-	cfg, warnings, err := o.configuration(set)
-	if err == nil {
-		err = resourcemanager.NotBuilt(cfg, nil).ToAggregate()
-	}
-	return cfg, warnings, err
 }
 
 // options are the command line.

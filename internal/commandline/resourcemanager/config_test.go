@@ -12,8 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"sigs.k8s.io/yaml"
-
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
@@ -309,29 +307,16 @@ func TestExtraTargetNamespaces(t *testing.T) {
 	}
 }
 
-// TestNotBuilt: what does not exist cannot be switched on, and the rest can, the webhook included that old flags always had on (OLD-20, OLD-74), and those that only older releases have (OLD-39, OLD-40, IDX-3).
-func TestNotBuilt(t *testing.T) {
-	for _, row := range resourcemanager.Table() {
-		if row.Switch == "" {
-			continue
-		}
-		cfg := &config.ResourceManagerConfiguration{}
-		if section, name, _ := strings.Cut(strings.TrimSuffix(row.Switch, ".enabled"), "."); yaml.Unmarshal([]byte(section+": {"+name+": {enabled: true}}"), cfg) != nil {
-			t.Fatal(row.Switch)
-		}
-		got := resourcemanager.NotBuilt(cfg, nil).ToAggregate()
-		if row.Built() != (got == nil) || got != nil && got.Error() != row.Switch+": Forbidden: is not part of this version; leave it off" {
-			t.Errorf("%s: got %v", row.Switch, got)
-		}
-	}
+// TestSwitches: features that only older releases have, and the webhook that old flags always have on (OLD-20, OLD-74), are there.
+func TestSwitches(t *testing.T) {
 	for name, rule := range map[string]string{"webhooks.endpointSliceHints.enabled": "OLD-39", "webhooks.podZoneAffinity.enabled": "OLD-40/IDX-3"} {
-		if !slices.ContainsFunc(resourcemanager.Table(), func(row resourcemanager.Row) bool { return row.Switch == name && row.Built() }) {
+		if !slices.ContainsFunc(resourcemanager.Table(), func(row resourcemanager.Row) bool { return row.Switch == name }) {
 			t.Errorf("%s: there is no webhook with the switch %s", rule, name)
 		}
 	}
 	cfg, _, err := load(t, "", "--namespace=x", "--leader-election=false")
-	if err != nil || len(resourcemanager.NotBuilt(cfg, nil)) > 0 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
-		t.Errorf("OLD-20: got %v, %v", resourcemanager.NotBuilt(cfg, nil), err)
+	if err != nil || !cfg.Webhooks.ProjectedTokenMount.Enabled {
+		t.Errorf("OLD-20: got %v", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestRights(t *testing.T) {
 // TestTable: the row is whole, and each switch of the configuration has one.
 func TestTable(t *testing.T) {
 	for _, row := range Table() {
-		if row.Name == "" || row.Doc == "" || row.Path == "" && row.Switch == "" || !row.Built() || row.Runs != feature.EveryReplica {
+		if row.Name == "" || row.Doc == "" || row.Path == "" && row.Switch == "" || row.Start == nil || row.Runs != feature.EveryReplica {
 			t.Errorf("%+v", row)
 		}
 	}

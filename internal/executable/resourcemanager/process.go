@@ -8,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -174,9 +173,6 @@ func (p *Process) add(rows []Row) error {
 	}
 	var leaders []Row
 	for _, row := range rows {
-		if !row.Built() {
-			continue // Nothing but a default of old flags switches it on; the start said so.
-		}
 		kept, err := cluster.Keep(byName, row.ReadsOf(p.Config), p.Clock, p.Log.WithName(row.Name))
 		if err != nil {
 			return fmt.Errorf("feature %s: %w", row.Name, err)
@@ -230,9 +226,4 @@ func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.
 // Namespaces returns the namespaces that the process is restricted to, by cluster; none means all.
 func Namespaces(cfg *configuration) map[feature.Cluster][]string {
 	return map[feature.Cluster][]string{feature.Source: cfg.SourceClientConnection.Namespaces, feature.Target: cfg.TargetClientConnection.Namespaces}
-}
-
-// NotBuilt returns an error for each feature that is switched on and not part of this version, except for those given.
-func NotBuilt(cfg *configuration, except []string) field.ErrorList {
-	return feature.NotBuilt(Table(), cfg, except)
 }

@@ -22,7 +22,7 @@ import (
 func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error {
 	cfg.LeaderElection.LeaderElect = ptr.To(false)
 	cfg.Server.HealthProbes, cfg.Server.Metrics, cfg.Debugging = nil, nil, nil
-	rows := slices.DeleteFunc(feature.Enabled(Table(), cfg), func(row Row) bool { return row.Runs != feature.Leader || !row.Built() })
+	rows := slices.DeleteFunc(feature.Enabled(Table(), cfg), func(row Row) bool { return row.Runs != feature.Leader })
 	awaited := &awaited{names: map[string]bool{}}
 	for i := range rows[1:] { // The first one is the engine, which says itself when it has begun.
 		row := &rows[i+1]

@@ -24,9 +24,6 @@ func Features[C, E any](x manifests.Executable[C, E]) string {
 		if row.Switch != "" {
 			where = append(where, "`"+row.Switch+"`")
 		}
-		if !row.Built() {
-			where = append(where, "not part of this version")
-		}
 		if row.Runs == feature.Leader {
 			where = append(where, "leader")
 		}
