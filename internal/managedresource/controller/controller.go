@@ -24,6 +24,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/prune"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -81,6 +82,7 @@ type Reconciler struct {
 	limits steps.Limits
 	source steps.Source
 	owners steps.Owners
+	pruner *prune.Pruner
 }
 
 // New returns a reconciler with its triggers.
@@ -100,6 +102,11 @@ func (r *Reconciler) assemble() {
 	r.source = steps.Source{Statuses: r.Statuses, Class: r.Class}
 	r.owners = steps.Owners{Identity: r.Identity, Class: r.Class, Statuses: r.Statuses, Tracker: r.Tracker,
 		Places: steps.Places{Target: r.Target}}
+	r.pruner = prune.New(prune.Options{
+		Target: r.Target, Watches: r.Watches, Tracker: r.Tracker, Assessor: r.Assessor, Owners: r.owners, Limits: r.limits,
+		Clock: r.Clock, Deleted: r.Metrics.deleted, GarbageCollector: r.GarbageCollector,
+		DeleteForeign: *r.Config.DeleteForeignObjects,
+	})
 }
 
 // Reconcile applies one ManagedResource to the target cluster. It requeues itself while the cache lags behind a write.
@@ -268,13 +275,4 @@ func refsOf(entries []resourcesv1alpha1.ObjectReference) []objects.Ref {
 		refs[i] = objects.RefOf(&entries[i])
 	}
 	return refs
-}
-
-// idsOf returns the objects of entries.
-func idsOf(refs []resourcesv1alpha1.ObjectReference) []objects.ID {
-	keys := make([]objects.ID, len(refs))
-	for i := range refs {
-		keys[i] = objects.IDOfEntry(&refs[i])
-	}
-	return keys
 }

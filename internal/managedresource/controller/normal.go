@@ -102,7 +102,7 @@ func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Ru
 		return nil, reconcile.Result{RequeueAfter: wait}
 	}
 	rests, pending := r.nothingToDo(mr), r.states.get(mr).Pending
-	event := lifecycle.RunBegins{Reported: rests, InSync: rests, Held: pending != nil && r.stillHeld(mr, pending)}
+	event := lifecycle.RunBegins{Reported: rests, InSync: rests, Held: pending != nil && r.onlyDeletionPending(mr, pending)}
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
@@ -170,12 +170,14 @@ func (r *normalRun) claimObjects(context.Context) error {
 
 // deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
 // it at the end, so that the condition does not flip with each run.
-func (r *normalRun) deleteOld(ctx context.Context) (err error) {
-	var handedOver []objects.ID
-	r.pending, handedOver, err = r.prune(ctx, r.mr, r.planned.Delete, r.lease, r.keys)
-	if err == nil && len(handedOver) > 0 {
-		err = r.forget(ctx, handedOver)
+func (r *normalRun) deleteOld(ctx context.Context) error {
+	task := r.pruneTask(r.mr, r.planned.Delete, r.lease)
+	task.Planned = r.keys
+	pruned, err := r.pruner.Prune(ctx, task)
+	if err == nil && len(pruned.HandedOver) > 0 {
+		err = r.forget(ctx, pruned.HandedOver)
 	}
+	r.pending = pruned.Pending
 	if err != nil || r.pending == nil {
 		return err
 	}
@@ -227,7 +229,7 @@ func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64
 
 // releaseIgnored releases the objects that are ignored from now on.
 func (r *normalRun) releaseIgnored(ctx context.Context) error {
-	err := r.release(ctx, r.mr, r.planned.Release, r.lease)
+	err := r.pruner.Release(ctx, r.mr, r.planned.Release, r.lease)
 	if err == nil || errors.Is(err, steps.ErrSuperseded) {
 		return err
 	}

@@ -321,13 +321,5 @@ func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1
 func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {
 	return target.WithoutRepeats(meta.Applied(resourcesv1alpha1.ConditionProgressing,
 		resourcesv1alpha1.ReasonDeletionPending,
-		combined("Could not clean all old resources", pending)), mr.Status.Conditions)
-}
-
-// combined joins errors in the form of MRX-12, sorted, so that the same ones make the same message (MRB-18).
-func combined(prefix string, errs []error) string {
-	if len(errs) == 1 {
-		return fmt.Sprintf("%s: 1 error occurred: %s", prefix, errs[0])
-	}
-	return prefix + ": " + plan.JoinErrors(errs).Error()
+		plan.Combine("Could not clean all old resources", pending)), mr.Status.Conditions)
 }

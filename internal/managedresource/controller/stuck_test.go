@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +25,6 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
@@ -266,30 +264,6 @@ func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
 	}
 }
 
-// MRX-12: the message about a Service has its Events also after an error.
-func TestEventsBesideAnError(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/events") {
-			answer(w, http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "EventList", "metadata": map[string]any{}, "items": []any{
-				map[string]any{"metadata": map[string]any{"name": "e", "namespace": "n"}, "type": "Warning", "message": "quota", "source": map[string]any{"component": "service-controller"}}}})
-			return
-		}
-		answer(w, http.StatusNotFound, status(http.StatusNotFound, "x"))
-	}))
-	t.Cleanup(server.Close)
-	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
-	f.must(err)
-	f.configure(func(o *Options) { o.Target, o.Assessor = to, target.NewAssessor(to, f.Tracker, f.Watches, f.clock) })
-	f.managed("m")
-	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
-	p := &pruner{Reconciler: f.Reconciler, mr: f.get("m"), owner: steps.OwnerOf(f.get("m")), waiting: map[*objects.Entry]error{{Ref: objects.RefOf(ref), Reference: ref}: errors.New("refused")}}
-	if got := p.pending(context.Background())[0].Error(); !strings.Contains(got, "quota") {
-		t.Errorf("no Events: %q", got)
-	}
-}
-
 // MRO-3: the messages about an object that could not be read, or written, to release it.
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
@@ -322,7 +296,7 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	_, _ = f.run("m") // The store sets 2020-01-01T00:00:00Z.
 	begun := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.clock.SetTime(begun.Add(59*time.Minute + 59*time.Second))
-	f.forgetDeletions(f.get("m"), f.get("m").Status.Resources)
+	f.pruner.ForgetDeletions(steps.OwnerOf(f.get("m")), f.get("m").Status.Resources)
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 1 {
 		t.Fatal("MRX-9/MRV-76: gone after 59m59s")
@@ -369,17 +343,17 @@ func TestEventsOfManyServices(t *testing.T) {
 		before := events.Load()
 		f.track(steps.OwnerOf(mr), &plan.Plan{}, mr.Status.Resources)
 		end, _ := f.Tracker.Claim(steps.OwnerOf(mr), nil, refsOf(mr.Status.Resources))
-		pending, _, err := f.prune(f.ctx, mr, mr.Status.Resources, steps.NewFreshness(f.ctx, f.Reconciler.source, f.clock, mr, steps.Secrets{}), nil)
+		pruned, err := f.pruner.Prune(f.ctx, f.pruneTask(mr, mr.Status.Resources, steps.NewFreshness(f.ctx, f.Reconciler.source, f.clock, mr, steps.Secrets{})))
 		end()
 		f.must(err)
 		untried := 0
-		for _, e := range pending {
+		for _, e := range pruned.Pending {
 			if strings.Contains(e.Error(), steps.ErrNotTried.Error()) {
 				untried++
 			}
 		}
 		if got := int(events.Load() - before); got > plan.NamedErrors {
-			t.Errorf("%d pending, %d of them not tried: %d lists of Events", len(pending), untried, got)
+			t.Errorf("%d pending, %d of them not tried: %d lists of Events", len(pruned.Pending), untried, got)
 		}
 	}
 }

@@ -179,7 +179,7 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	r := t.reconciler
 	recorded := r.Tracker.Get(key)
-	if r.Tracker.Releases(owner, key) || recorded.BeingDeleted || recorded.RetryPartial || r.isTerminating(owner, key) {
+	if r.Tracker.Releases(owner, key) || recorded.BeingDeleted || recorded.RetryPartial || r.Tracker.Pending(owner, key).UID != "" {
 		t.add(owner, 0)
 		return
 	}

@@ -511,6 +511,14 @@ func JoinErrors(errs []error) error {
 	return &joinedError{fmt.Sprintf("%d errors occurred: [%s]", len(errs), JoinNames(texts, NamedErrors)), errs}
 }
 
+// Combine joins errors in the form of MRX-12, sorted, so that the same ones make the same message (MRB-18).
+func Combine(prefix string, errs []error) string {
+	if len(errs) == 1 {
+		return fmt.Sprintf("%s: 1 error occurred: %s", prefix, errs[0])
+	}
+	return prefix + ": " + JoinErrors(errs).Error()
+}
+
 type joinedError struct {
 	message string
 	errs    []error

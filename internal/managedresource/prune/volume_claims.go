@@ -1,4 +1,4 @@
-package controller
+package prune
 
 import (
 	"context"
@@ -16,10 +16,8 @@ import (
 )
 
 // deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are
-// named <template>-<statefulset>-<ordinal> (MRX-16, MRB-11). asked is called before each deletion, and ends them with
-// an error.
-func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured.Unstructured,
-	asked func(context.Context) error) error {
+// named <template>-<statefulset>-<ordinal> (MRX-16, MRB-11). Each deletion needs a fresh run.
+func (r *run) deleteClaims(ctx context.Context, statefulSet *unstructured.Unstructured) error {
 	templates, _, err := unstructured.NestedSlice(statefulSet.Object, "spec", "volumeClaimTemplates")
 	if err != nil {
 		return fmt.Errorf("could not convert object to StatefulSet: %w", err)
@@ -39,7 +37,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, statefulSet *unstructured
 		if !isClaimOf(&claims[i], templates, statefulSet.GetName()) || claims[i].DeletionTimestamp != nil {
 			continue
 		}
-		if err := asked(ctx); err != nil {
+		if err := r.Freshness.Check(ctx, steps.Live); err != nil {
 			return err
 		}
 		if err := r.Target.DeleteClaim(ctx, &claims[i]); err != nil && !apierrors.IsNotFound(err) {

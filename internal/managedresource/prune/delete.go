@@ -1,4 +1,4 @@
-package controller
+package prune
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -29,34 +30,34 @@ const deleteAttempts = 4
 
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that
 // was judged.
-func (p *pruner) deleteOne(ctx context.Context, entry *objects.Entry) {
-	before := p.Tracker.Get(entry.ID).Revision
-	if !p.last && p.isCompleted(p.owner, entry.ID) {
-		p.skip(entry)
+func (r *run) deleteOne(ctx context.Context, entry *objects.Entry) {
+	before := r.Tracker.Get(entry.ID).Revision
+	if !r.last && r.isCompleted(entry.ID) {
+		r.skip(entry)
 		return
 	}
-	if held, err := p.isHeld(p.owner, entry.Ref); held {
-		p.wait(entry, err) // Nothing has changed since a moment ago, as far as is known.
+	if delayed, err := r.isDelayed(entry.Ref); delayed {
+		r.wait(entry, err) // Nothing has changed since a moment ago, as far as is known.
 		return
 	}
 	kind := entry.GroupKind()
-	if p.breaker.IsOpen(kind) {
-		p.wait(entry, steps.ErrNotTried)
+	if r.breaker.IsOpen(kind) {
+		r.wait(entry, steps.ErrNotTried)
 		return
 	}
-	gone, err := p.tryDelete(ctx, entry)
+	gone, err := r.tryDelete(ctx, entry)
 	for attempt := 1; !gone && apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
-		gone, err = p.tryDelete(ctx, entry)
+		gone, err = r.tryDelete(ctx, entry)
 	}
-	p.breaker.Record(kind, err)
+	r.breaker.Record(kind, err)
 	switch {
 	case gone:
-		p.deletionCompleted(entry.ID, before)
+		r.deletionCompleted(entry.ID, before)
 		return
 	case err != nil && ctx.Err() == nil && !isTransient(err):
-		p.deletionFailed(entry.ID, err)
+		r.deletionFailed(entry.ID, err)
 	}
-	p.wait(entry, err)
+	r.wait(entry, err)
 }
 
 // isTransient reports whether an error proves nothing about the object: the next run may have another result.
@@ -68,95 +69,84 @@ func isTransient(err error) bool {
 // deletion was accepted and the object may still exist.
 //
 // It is one list of guards, each of which may end it: their order makes a deletion safe.
-func (p *pruner) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, err error) {
+func (r *run) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, err error) {
 	if !plan.CanExist(&entry.Reference.ObjectReference) {
 		return true, nil
 	}
-	live, namespace, err := p.owners.Places.Find(ctx, entry.Reference)
+	live, namespace, err := r.Owners.Places.Find(ctx, entry.Reference)
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
 		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := p.lease.Check(ctx, steps.Live); err != nil {
+	if err := r.Freshness.Check(ctx, steps.Live); err != nil {
 		return false, err
 	}
-	if err := p.findOthers(); err != nil {
+	if err := r.findOthers(); err != nil {
 		return false, err
 	}
-	at, others, err := p.place(ctx, entry, namespace)
+	at, others, err := r.place(ctx, entry, namespace)
 	if err != nil || at == nil {
 		return at == nil, err
 	}
-	verdict, err := p.judge(p.mr, at, live, others)
+	verdict, err := r.decide(at, live, others)
 	if err == nil {
-		err = p.lease.Check(ctx, steps.Live)
+		err = r.Freshness.Check(ctx, steps.Live)
 	}
 	switch {
 	case err != nil:
 		return false, err
 	case verdict.Action != ownership.Delete:
-		return p.leave(ctx, entry, at, live, verdict)
+		return r.keepInTarget(ctx, entry, at, live, verdict)
 	}
-	if left, err := p.leftToAnotherEntry(ctx, at.ID); left || err != nil {
+	if left, err := r.leftToAnotherEntry(ctx, at.ID); left || err != nil {
 		return left, err
 	}
-	ticket, mayDelete := p.Tracker.Begin(objects.ToDelete, p.owner, at.ID)
+	ticket, mayDelete := r.Tracker.Begin(objects.ToDelete, r.owner, at.ID)
 	if !mayDelete {
 		return false, errOwnershipPending
 	}
 	defer ticket.End()
-	return p.delete(ctx, entry, live, ticket)
+	return r.delete(ctx, entry, live, ticket)
 }
 
-// reason returns the reason for which the run prunes.
-func (p *pruner) reason() string {
-	switch {
-	case p.mr.DeletionTimestamp != nil:
-		return "the ManagedResource is deleted"
-	case p.Class.MovedAway(p.mr):
-		return "the class of the ManagedResource changed"
-	}
-	return "no manifest has the object"
-}
-
-// leave leaves an object that was judged in the target, and hands it over if another ManagedResource is its next
+// keepInTarget keeps an object in the target, and hands it over if another ManagedResource is its next
 // owner. at is the entry at the object's present place.
-func (p *pruner) leave(ctx context.Context, entry, at *objects.Entry, live *unstructured.Unstructured,
+func (r *run) keepInTarget(ctx context.Context, entry, at *objects.Entry, live *unstructured.Unstructured,
 	verdict ownership.Verdict) (gone bool, err error) {
 	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason",
 		verdict.Why)
 	if verdict.Action == ownership.HandOver {
-		err = p.handOver(ctx, at.ID, live, verdict.To)
+		err = r.handOver(ctx, at.ID, live, verdict.To)
 	}
 	if err != nil {
 		return target.Gone(err), err
 	}
 	if verdict.Action == ownership.HandOver {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.handedOver = append(p.handedOver, entry.ID)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.handedOver = append(r.handedOver, entry.ID)
 	}
 	return true, nil
 }
 
 // delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
-func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
+func (r *run) delete(ctx context.Context, entry *objects.Entry,
 	live *unstructured.Unstructured, ticket *objects.Ticket) (gone bool, err error) {
 	terminating := live.GetDeletionTimestamp() != nil
 	if terminating {
 		ticket.Record(objects.Terminating)
-		p.noteTerminating(entry.ID, live)
+		r.noteTerminating(entry.ID, live)
 	} else {
-		p.notTerminating(entry.ID)
+		r.notTerminating(entry.ID)
 	}
-	if live.GetKind() == "StatefulSet" && isTrue(p.mr.Spec.DeletePersistentVolumeClaims) {
+	if live.GetKind() == "StatefulSet" && ptr.Deref(r.MR.Spec.DeletePersistentVolumeClaims, false) {
 		// The claims are deleted while the object is there, regardless of who deleted it: they are found by the object.
-		err := p.deleteClaims(ctx, live, func(ctx context.Context) error { return p.lease.Check(ctx, steps.Live) })
+		err := r.deleteClaims(ctx, live)
 		if err == nil {
-			err = p.lease.Check(ctx, steps.Live)
+			err = r.Freshness.Check(ctx, steps.Live)
 		}
 		switch {
 		case errors.Is(err, steps.ErrSuperseded):
@@ -166,10 +156,10 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 		}
 	}
 	if terminating {
-		return false, p.finalize(ctx, live)
+		return false, r.finalize(ctx, live)
 	}
 	ticket.Record(objects.Deleting)
-	err = p.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
+	err = r.Target.Delete(ctx, live, propagation(live.GroupVersionKind().Group))
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
 		return true, nil
 	}
@@ -179,58 +169,58 @@ func (p *pruner) delete(ctx context.Context, entry *objects.Entry,
 		}
 		return false, err
 	}
-	p.Tracker.SetPending(p.owner, entry.ID, objects.PendingDeletion{}) // Earlier findings are void.
-	p.Metrics.deleted.WithLabelValues(live.GetKind()).Inc()
-	steps.Deleted(ctx, plan.NameOf(live), p.reason())
-	p.mu.Lock()
-	p.accepted[entry] = live
-	p.mu.Unlock()
+	r.Tracker.SetPending(r.owner, entry.ID, objects.PendingDeletion{}) // Earlier findings are void.
+	r.Deleted.WithLabelValues(live.GetKind()).Inc()
+	steps.Deleted(ctx, plan.NameOf(live), r.Reason)
+	r.mu.Lock()
+	r.accepted[entry] = live
+	r.mu.Unlock()
 	_, err = finalizeAfter(live)
 	return false, err
 }
 
 // place returns an entry with the present place of its object, and the claims of others there; nil if the plan has the
 // object there, so that the entry is void.
-func (p *pruner) place(ctx context.Context, entry *objects.Entry, namespace string) (*objects.Entry, steps.Claims, error) {
+func (r *run) place(ctx context.Context, entry *objects.Entry, namespace string) (*objects.Entry, steps.Claims, error) {
 	placed := *entry.Reference
 	placed.Namespace = namespace
 	at := objects.Entry{Ref: objects.RefOf(&placed), Reference: &placed}
 	switch {
 	case at.ID == entry.ID:
-		return entry, p.others, nil
-	case slices.ContainsFunc(plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(at.ID),
-		func(id objects.ID) bool { return slices.Contains(p.planned, id) }):
+		return entry, r.others, nil
+	case slices.ContainsFunc(plan.NewEquivalences(r.MR.Spec.Equivalences).Keys(at.ID),
+		func(id objects.ID) bool { return slices.Contains(r.Planned, id) }):
 		return nil, steps.Claims{}, nil
 	}
 	if placed.UID == "" {
 		placed = meta.AsTentative(placed) // The record of creation is about the place that the entry names.
 	}
-	if _, busy := p.Tracker.Claim(p.owner, nil, []objects.Ref{at.Ref}); busy {
+	if _, busy := r.Tracker.Claim(r.owner, nil, []objects.Ref{at.Ref}); busy {
 		return entry, steps.Claims{}, errOwnershipPending
 	}
-	others, err := p.owners.ClaimsOn(ctx, p.owner, []objects.Entry{at})
+	others, err := r.Owners.ClaimsOn(ctx, r.owner, []objects.Entry{at})
 	return &at, others, err
 }
 
 // leftToAnotherEntry reports whether another entry for the same object, by an equivalent kind, hands the object over:
 // then this entry is void.
-func (p *pruner) leftToAnotherEntry(ctx context.Context, id objects.ID) (bool, error) {
-	if *p.Config.DeleteForeignObjects {
+func (r *run) leftToAnotherEntry(ctx context.Context, id objects.ID) (bool, error) {
+	if r.DeleteForeign {
 		return false, nil
 	}
-	for _, id := range plan.NewEquivalences(p.mr.Spec.Equivalences).Keys(id)[1:] {
-		other := p.byID[id]
+	for _, id := range plan.NewEquivalences(r.MR.Spec.Equivalences).Keys(id)[1:] {
+		other := r.byID[id]
 		if other == nil {
 			continue
 		}
-		claims, err := p.others.On(id)
+		claims, err := r.others.On(id)
 		if err != nil {
 			return false, err
 		}
 		if _, inherited := ownership.NextOwner(claims); !inherited {
 			continue
 		}
-		_, err = p.Target.Served(ctx, other.GVK())
+		_, err = r.Target.Served(ctx, other.GVK())
 		if err == nil || !target.Gone(err) {
 			return err == nil, err
 		}
@@ -274,13 +264,13 @@ func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 }
 
 // finalize removes the finalizers of an object whose time is up (MRX-9, MRX-10).
-func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) error {
+func (r *run) finalize(ctx context.Context, live *unstructured.Unstructured) error {
 	after, err := finalizeAfter(live)
 	if err != nil {
 		return err
 	}
 	since := live.GetDeletionTimestamp()
-	if after == 0 || since.Add(after).After(p.Clock.Now()) {
+	if after == 0 || since.Add(after).After(r.Clock.Now()) {
 		return nil
 	}
 	log.FromContext(ctx).Info("Removing the finalizers of an object", "resource", plan.NameOf(live), "gracePeriod", after,
@@ -291,7 +281,7 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 		if err != nil {
 			return err
 		}
-		if err := p.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
+		if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
 			return fmt.Errorf("removing its finalizers: %w", err)
 		}
 		steps.Wrote(ctx, plan.Finalized, plan.NameOf(live))
@@ -301,7 +291,7 @@ func (p *pruner) finalize(ctx context.Context, live *unstructured.Unstructured) 
 		namespace.SetResourceVersion("")
 		namespace.SetFinalizers(nil) // They were removed above, and none can be added to what is being deleted.
 		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
-		if err := p.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
+		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
 			return fmt.Errorf("removing the finalizers of the Namespace: %w", err)
 		}
 		steps.Wrote(ctx, plan.Finalized, plan.NameOf(live))

@@ -1,4 +1,4 @@
-package controller
+package prune
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// release releases the objects that are ignored from now on: they stay, without origin and description (MRO-2,
+// Release releases the objects that are ignored from now on: they stay, without origin and description (MRO-2,
 // MRO-3).
-func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
-	refs []resourcesv1alpha1.ObjectReference, lease *steps.Freshness) error {
+func (p *Pruner) Release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	refs []resourcesv1alpha1.ObjectReference, freshness *steps.Freshness) error {
 	var mu sync.Mutex
 	var errs []error
 	failed := func(_ int, err error) {
@@ -29,15 +29,15 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 		errs = append(errs, err)
 	}
 	var breaker steps.Breaker
-	begun := r.limits.Parallel(ctx, len(refs), func(i int) {
+	begun := p.Limits.Parallel(ctx, len(refs), func(i int) {
 		kind := refs[i].GroupVersionKind().GroupKind()
-		err := lease.Check(ctx, steps.Cached)
+		err := freshness.Check(ctx, steps.Cached)
 		switch {
 		case err != nil:
 		case breaker.IsOpen(kind):
 			err = fmt.Errorf("releasing object %q: %w", plan.NameOfReference(&refs[i].ObjectReference), steps.ErrNotTried)
 		default:
-			err = r.releaseOne(ctx, mr, &refs[i])
+			err = p.releaseOne(ctx, mr, &refs[i])
 			breaker.Record(kind, err)
 		}
 		if err != nil {
@@ -55,14 +55,14 @@ func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 	case slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, steps.ErrSuperseded) }):
 		return steps.ErrSuperseded
 	}
-	return errors.New(combined("Could not release all orphaned resources", errs))
+	return errors.New(plan.Combine("Could not release all orphaned resources", errs))
 }
 
-func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+func (p *Pruner) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	ref *resourcesv1alpha1.ObjectReference) error {
-	err := r.tryRelease(ctx, mr, ref)
+	err := p.tryRelease(ctx, mr, ref)
 	for attempt := 1; apierrors.IsConflict(err) && attempt < deleteAttempts; attempt++ {
-		err = r.tryRelease(ctx, mr, ref)
+		err = p.tryRelease(ctx, mr, ref)
 	}
 	return err
 }
@@ -70,10 +70,10 @@ func (r *Reconciler) releaseOne(ctx context.Context, mr *resourcesv1alpha1.Manag
 // tryRelease reads an object, and takes origin and description away if the origin is that of the ManagedResource.
 //
 // It is one list of guards, each of which may end it.
-func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+func (p *Pruner) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	ref *resourcesv1alpha1.ObjectReference) error {
 	name := plan.NameOfReference(&ref.ObjectReference)
-	live, _, err := r.owners.Places.Find(ctx, ref)
+	live, _, err := p.Owners.Places.Find(ctx, ref)
 	if target.Gone(err) {
 		return nil
 	}
@@ -81,13 +81,13 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 		return fmt.Errorf("error getting object %q: %w", name, err)
 	}
 	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if found && !r.owners.IsOrigin(steps.OwnerOf(mr), value) {
+	if found && !p.Owners.IsOrigin(steps.OwnerOf(mr), value) {
 		return nil
 	}
 	// Whether it was created here proves nothing from now on, even if the answer is lost.
 	key := objects.IDOfEntry(ref)
-	if found || steps.CreatedOnce(ref) && ref.UID == live.GetUID() || r.owners.CreatedFor(steps.OwnerOf(mr), key) == live.GetUID() {
-		r.Tracker.TakenOver(objects.Owner{}, key, live.GetUID())
+	if found || steps.CreatedOnce(ref) && ref.UID == live.GetUID() || p.Owners.CreatedFor(steps.OwnerOf(mr), key) == live.GetUID() {
+		p.Tracker.TakenOver(objects.Owner{}, key, live.GetUID())
 	}
 	if !found {
 		return nil
@@ -100,7 +100,7 @@ func (r *Reconciler) tryRelease(ctx context.Context, mr *resourcesv1alpha1.Manag
 	if err != nil {
 		return err
 	}
-	if err := r.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
+	if err := p.Target.Patch(ctx, live, patch); err != nil && !target.Gone(err) {
 		return fmt.Errorf("error patching object %q: %w", name, err)
 	}
 	steps.Wrote(ctx, plan.Released, name)

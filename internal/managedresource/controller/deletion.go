@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/prune"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
+)
+
+// reconcileDelete deletes the objects of a ManagedResource that is being deleted, or went to another class, and
+// removes its finalizer (MRX-1 … MRX-4).
+func (r *Reconciler) reconcileDelete(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	r.states.step(mr, lifecycle.DeletionBegins{})
+	owner := steps.OwnerOf(mr)
+	r.track(owner, &plan.Plan{}, mr.Status.Resources)
+	end, busy := r.Tracker.Claim(owner, nil, refsOf(mr.Status.Resources))
+	if busy {
+		return reconcile.Result{RequeueAfter: busyRetry}, nil
+	}
+	defer end()
+	if err := r.source.Report(ctx, mr, meta.DeletingChanges()...); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !isTrue(mr.Spec.KeepObjects) && len(mr.Status.Resources) > 0 {
+		if err := r.source.Report(ctx, mr, deletionStarts(mr)); err != nil {
+			return reconcile.Result{}, err
+		}
+		pruned, err := r.pruner.Prune(ctx, r.pruneTask(mr, mr.Status.Resources,
+			steps.NewFreshness(ctx, r.source, r.Clock, mr, steps.Secrets{})))
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if pruned.Pending != nil {
+			return reconcile.Result{RequeueAfter: pendingRetry}, r.source.Report(ctx, mr, pendingChange(pruned.Pending, mr))
+		}
+	}
+	if isTrue(mr.Spec.KeepObjects) {
+		r.disownKept(mr)
+	}
+	mr, err := r.voidRecords(ctx, mr)
+	if err != nil || mr == nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.removeFinalizer(ctx, mr); err != nil {
+		return reconcile.Result{}, err // Others must find its objects until it is gone.
+	}
+	r.dropState(steps.OwnerOf(mr))
+	return reconcile.Result{}, nil
+}
+
+// disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it
+// released them.
+func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
+	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
+		uid := cmp.Or(r.owners.CreatedFor(steps.OwnerOf(mr), entry.ID), entry.Reference.UID)
+		if steps.CreatedOnce(entry.Reference) && uid != "" {
+			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
+		}
+	}
+}
+
+// voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects
+// were created for it (MR-30): those objects are gone, or another ManagedResource has them now and may give them up.
+// Otherwise the next instance would take the record for a proof that such an object is its own, and delete it.
+func (r *Reconciler) voidRecords(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool {
+		return steps.CreatedOnce(ref) && !meta.Tentative(ref)
+	}
+	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources,
+		func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
+		return mr, nil
+	}
+	return r.source.Update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		inventory := slices.Clone(current.Status.Resources)
+		for i := range inventory {
+			if isRecord(&inventory[i]) {
+				inventory[i] = meta.AsTentative(inventory[i])
+			}
+		}
+		return &source.Change{Resources: &inventory}
+	})
+}
+
+func deletionStarts(mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange {
+	message := meta.MessageDeleting
+	if present := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied); present != nil {
+		switch present.Reason {
+		case resourcesv1alpha1.ReasonDeletionPending, resourcesv1alpha1.ReasonDeletionFailed:
+			message = present.Message
+		}
+	}
+	return meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message)
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	latest, err := r.Statuses.Get(ctx, steps.OwnerOf(mr))
+	if apierrors.IsNotFound(err) || (err == nil && latest.UID != mr.UID) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !r.Class.SameDesiredState(mr, latest) {
+		return steps.ErrSuperseded
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers),
+		func(f string) bool { return f == r.Class.Finalizer() })
+	_, err = r.Statuses.PatchMetadata(ctx, latest, map[string]any{"finalizers": finalizers}, true)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// pruneTask returns the task to delete objects of an inventory.
+func (r *Reconciler) pruneTask(mr *resourcesv1alpha1.ManagedResource, entries []resourcesv1alpha1.ObjectReference,
+	freshness *steps.Freshness) prune.Task {
+	task := prune.Task{MR: mr, Entries: entries, Freshness: freshness, Reason: "no manifest has the object"}
+	switch {
+	case mr.DeletionTimestamp != nil:
+		task.Reason = "the ManagedResource is deleted"
+	case r.Class.MovedAway(mr):
+		task.Reason = "the class of the ManagedResource changed"
+	}
+	task.Retry = len(entries) > 0 && r.states.step(mr, lifecycle.PruneBegins{}).Has(lifecycle.RetryDeletions)
+	return task
+}
+
+// onlyDeletionPending reports whether the only work left is to await the objects that the last run deletes: at least one still
+// exists.
+func (r *Reconciler) onlyDeletionPending(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
+	owner := steps.OwnerOf(mr)
+	if *r.Config.ApplyWhileDeletionPending {
+		deleted := sets.New[objects.ID]()
+		for i := range pending.Objects {
+			deleted.Insert(objects.IDOfEntry(&pending.Objects[i]))
+		}
+		if !deleted.HasAll(r.Tracker.Progress(owner).OutOfSync...) {
+			return false // Drift of the others is repaired meanwhile.
+		}
+	}
+	return pending.IsCurrent(mr, r.Clock.Now()) && r.pruner.OnlyPending(owner, pending.Objects)
+}
