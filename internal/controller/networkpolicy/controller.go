@@ -109,30 +109,19 @@ func (r *Reconciler) logger(request *desired.Request) logr.Logger {
 	return logger
 }
 
-// rounds bounds the repeated checks of a reconciliation's own writes before it waits: a policy that changes all the
-// time must not keep a worker from others.
-const (
-	rounds = 5
-	pause  = time.Second
-)
-
-// Reconcile writes the differences until there are none. A decision may be outdated once it is written, so that Reconcile decides again after
-// the last write; otherwise no worker would check a policy that another worker gave up meanwhile.
+// Reconcile writes the differences. The event about each write asks for its policy once more.
 func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (reconcile.Result, error) {
-	for range rounds {
-		d := r.index.Decide(request)
-		r.tell(ctx, request, &d)
-		if len(d.Write)+len(d.Delete) == 0 {
-			return reconcile.Result{}, problemsOf(d.Problems)
-		}
+	d := r.index.Decide(request)
+	r.tell(ctx, request, &d)
+	if len(d.Delete) > 0 {
 		if err := r.gone(ctx, request, &d); err != nil {
 			return reconcile.Result{}, err
 		}
-		if err := r.write(ctx, &d); err != nil {
-			return reconcile.Result{}, err
-		}
 	}
-	return reconcile.Result{RequeueAfter: pause}, nil
+	if err := r.write(ctx, &d); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, problemsOf(d.Problems)
 }
 
 // problemsOf returns an error that is not retried: a change of the Service, or of the obstacle, causes the next run.

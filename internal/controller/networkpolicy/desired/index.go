@@ -60,8 +60,8 @@ type Options struct {
 // objects. Nothing is decided before the first lists of all kinds are complete, and each method that receives an event returns the
 // requests whose decision may have changed.
 //
-// A policy that was written is known from the answer already. An answer that arrives after a later deletion must not restore the policy in
-// the index: see Begin.
+// Writes change the index by their events alone: each event about a policy asks for that policy once more, so that a write that was decided by
+// outdated facts is corrected.
 type Index struct {
 	options Options
 
@@ -72,11 +72,8 @@ type Index struct {
 	groups     map[string]*group // by the value of the annotation
 	policies   map[types.NamespacedName]*Existing
 	observed   map[types.NamespacedName]*shelf // by Service
-	// deleted has the last observed form of policies whose deletion is known from an answer, but from no event yet.
-	deleted map[types.NamespacedName]*Existing
 	// waiting are the requests that a policy of another Service keeps from their own of the same name.
 	waiting   map[types.NamespacedName]map[Request]bool
-	writing   map[types.NamespacedName][]*Writing
 	ingresses namespaced.Map[[]Backend]
 	pods      pods
 	istio     istio
@@ -104,8 +101,8 @@ func (g *group) matches(set labels.Set) bool {
 func NewIndex(o Options) *Index {
 	x := &Index{
 		options: o, complete: map[Kind]bool{}, services: namespaced.Map[*Service]{}, namespaces: map[string]*namespace{}, groups: map[string]*group{},
-		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]*shelf{}, deleted: map[types.NamespacedName]*Existing{},
-		waiting: map[types.NamespacedName]map[Request]bool{}, writing: map[types.NamespacedName][]*Writing{}, ingresses: namespaced.Map[[]Backend]{},
+		policies: map[types.NamespacedName]*Existing{}, observed: map[types.NamespacedName]*shelf{},
+		waiting: map[types.NamespacedName]map[Request]bool{}, ingresses: namespaced.Map[[]Backend]{},
 		pods: newPods(), istio: newIstio(),
 	}
 	return x
@@ -218,9 +215,6 @@ func (x *Index) Remove(kind Kind, namespace, name string) []Request {
 func (x *Index) Retain(kind Kind, namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if kind == Policies {
-		return x.retainPoliciesLocked(namespace, has)
-	}
 	var requests []Request
 	for _, key := range x.keysLocked(kind) {
 		if namespaced.In(namespace, key.Namespace) && !has(key.Namespace, key.Name) {
@@ -255,6 +249,8 @@ func (x *Index) keysLocked(kind Kind) []types.NamespacedName {
 	switch kind {
 	case Services:
 		return x.services.Keys()
+	case Policies:
+		return slices.Collect(maps.Keys(x.policies))
 	case Ingresses:
 		return x.ingresses.Keys()
 	case VirtualServices:

@@ -72,126 +72,46 @@ func TestWatchedNamespaces(t *testing.T) {
 	}
 }
 
-// The answers to writes and the events about them come in any order; the last word is what the cluster has.
-func TestAnswersAndEvents(t *testing.T) {
+// TestPolicyEvents: the last event about a policy counts, whatever its version, and only a change asks for the policy.
+func TestPolicyEvents(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.SetNamespace(namespaceObject("a"))
+	w.SetService(service("a", "s", nil, "from-world-to-ports", "[]"))
 	request := Request{Service: key("a", "s")}
-	begin := func(t *testing.T) (*world, *Policy) {
-		w := newWorld(t, Options{})
-		w.SetNamespace(namespaceObject("a"))
-		o := service("a", "s", nil, "from-world-to-ports", "[]")
-		w.SetService(o)
-		return w, w.Decide(request).Write[0]
-	}
-	object := func(p *Policy, version string) *networkingv1.NetworkPolicy {
+	p := w.Decide(request).Write[0]
+	object := func(version, label string) *networkingv1.NetworkPolicy {
 		o := p.Object()
 		o.ResourceVersion, o.UID = version, "its UID"
+		if label != "" {
+			o.Spec.PodSelector.MatchLabels = map[string]string{"another": label}
+		}
 		return o
 	}
-	nothing := func(t *testing.T, w *world) {
-		t.Helper()
-		if d := w.Decide(request); len(d.Write)+len(d.Delete) > 0 {
-			t.Errorf("got %v, %v", d.Write, d.Delete)
+	for _, event := range []struct {
+		name       string
+		deliver    func() []Request
+		asks, left int
+	}{
+		{"NP-42/it was written", func() []Request { return w.SetPolicy(object("5", "")) }, 1, 0},
+		{"NP-42/only its version changes", func() []Request { return w.SetPolicy(object("6", "")) }, 0, 0},
+		{"NP-42/somebody changes it", func() []Request { return w.SetPolicy(object("7", "x")) }, 2, 1},
+		{"NP-42/etcd is restored, and versions begin again", func() []Request { return w.SetPolicy(object("1", "")) }, 2, 0},
+		{"NP-42/a list has it", func() []Request { return w.Retain(Policies, "", func(_, name string) bool { return name == p.Name }) }, 0, 0},
+		{"NP-42/a list lacks it", func() []Request { return w.Retain(Policies, "", none) }, 1, 1},
+	} {
+		requests := event.deliver()
+		if len(requests) != event.asks {
+			t.Errorf("%s: it asks for %v", event.name, requests)
+		}
+		for _, r := range requests {
+			if want := (Request{Service: key("a", "s"), Policy: p.NamespacedName}); r != want {
+				t.Errorf("%s: it asks for %v", event.name, r)
+			}
+		}
+		if d := w.Decide(request); len(d.Write) != event.left || len(d.Delete) > 0 {
+			t.Errorf("%s: got %v, %v", event.name, d.Write, d.Delete)
 		}
 	}
-	missing := func(t *testing.T, w *world) {
-		t.Helper()
-		if d := w.Decide(request); len(d.Write) != 1 {
-			t.Errorf("it is believed to be there: %v", d)
-		}
-	}
-	t.Run("NP-9/answer, no event yet", func(t *testing.T) {
-		w, p := begin(t)
-		writing := w.Begin(p.NamespacedName)
-		w.End(writing, object(p, "5"), "")
-		nothing(t, w)
-	})
-	t.Run("NP-9/event before the answer", func(t *testing.T) {
-		w, p := begin(t)
-		writing := w.Begin(p.NamespacedName)
-		w.SetPolicy(object(p, "5"))
-		w.End(writing, object(p, "5"), "")
-		nothing(t, w)
-	})
-	t.Run("NP-42/created and deleted before the answer is looked at", func(t *testing.T) {
-		w, p := begin(t)
-		writing := w.Begin(p.NamespacedName)
-		w.SetPolicy(object(p, "5"))
-		w.Remove(Policies, "a", p.Name)
-		w.End(writing, object(p, "5"), "")
-		missing(t, w)
-	})
-	t.Run("NP-42/listed without it before the answer is looked at", func(t *testing.T) {
-		w, p := begin(t)
-		writing := w.Begin(p.NamespacedName)
-		w.Retain(Policies, "", none)
-		w.End(writing, object(p, "5"), "")
-		missing(t, w)
-	})
-	t.Run("NP-42/an older event", func(t *testing.T) {
-		w, p := begin(t)
-		writing := w.Begin(p.NamespacedName)
-		w.End(writing, object(p, "5"), "")
-		older := object(p, "4")
-		older.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
-		w.SetPolicy(older)
-		nothing(t, w)
-		newer := older.DeepCopy()
-		newer.ResourceVersion = "6"
-		if requests := w.SetPolicy(newer); !slices.Contains(requests, Request{Service: key("a", "s"), Policy: p.NamespacedName}) {
-			t.Errorf("got %v", requests)
-		}
-		missing(t, w)
-	})
-	t.Run("NP-9/no answer", func(t *testing.T) {
-		w, p := begin(t)
-		w.End(w.Begin(p.NamespacedName), nil, "")
-		missing(t, w)
-		w.SetPolicy(object(p, "5"))
-		nothing(t, w)
-	})
-	t.Run("NP-8/deleted, and another one of the same name", func(t *testing.T) {
-		w, p := begin(t)
-		w.SetPolicy(object(p, "5"))
-		w.End(w.Begin(p.NamespacedName), nil, "another UID")
-		nothing(t, w)
-		w.End(w.Begin(p.NamespacedName), nil, object(p, "5").UID)
-		missing(t, w)
-	})
-	t.Run("NP-42/etcd is restored, and versions begin again", func(t *testing.T) {
-		w, p := begin(t)
-		w.SetPolicy(object(p, "50"))
-		old := object(p, "4")
-		old.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
-		w.SetPolicy(old)
-		missing(t, w)
-		w, p = begin(t)
-		w.End(w.Begin(p.NamespacedName), object(p, "50"), "")
-		old = object(p, "4")
-		old.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
-		w.SetPolicy(old)
-		w.Retain(Policies, "", func(string, string) bool { return true })
-		missing(t, w)
-	})
-	t.Run("NP-42/what a list had, whose end comes after a newer answer", func(t *testing.T) {
-		w, p := begin(t)
-		listed := object(p, "4")
-		listed.Spec.PodSelector.MatchLabels = map[string]string{"older": "form"}
-		w.SetPolicy(listed)
-		w.End(w.Begin(p.NamespacedName), object(p, "5"), "")
-		nothing(t, w)
-		w.Retain(Policies, "", func(string, string) bool { return true })
-		missing(t, w)
-	})
-	t.Run("NP-42/the echo of a write asks for nothing", func(t *testing.T) {
-		w, p := begin(t)
-		w.End(w.Begin(p.NamespacedName), object(p, "5"), "")
-		if requests := w.SetPolicy(object(p, "5")); len(requests) > 0 {
-			t.Errorf("got %v", requests)
-		}
-		if requests := w.Retain(Policies, "", func(_, name string) bool { return name == p.Name }); len(requests) > 0 {
-			t.Errorf("got %v", requests)
-		}
-	})
 }
 
 // NP-41: an event of a namespace asks for what it concerns, and for nothing else.
