@@ -9,7 +9,7 @@ import (
 // same time would each leave it to the other. A ManagedResource that applies an object keeps it, though its inventory
 // does not have the object yet.
 //
-// Invariant: no object is deleted that another run claims at any time between its judgement and the answer to its
+// Invariant: no object is deleted that another run claims at any time between the decision and the answer to the
 // deletion. A run claims the objects that it releases before it finds out who else has them, and the objects that it
 // applies before it writes its inventory. The second of two runs learns of the first: the deletion is refused if
 // another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and is
@@ -41,7 +41,7 @@ func (l *Tracker) Releases(owner Owner, id ID) bool {
 	return l.owners[owner].releases(l.findLocked(id)) != nil
 }
 
-// Claim claims objects for a run of a ManagedResource: those that it applies, which are on record, and those that it
+// Claim claims objects for a run of a ManagedResource: those that it applies, which are tracked, and those that it
 // releases. The first call begins the run, and returns the function that ends it; it claims nothing and returns true if
 // the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
 // releases. A later call adds objects. The pending deletions of objects that a run does not release end when it begins.

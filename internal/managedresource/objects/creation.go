@@ -2,28 +2,41 @@ package objects
 
 import "k8s.io/apimachinery/pkg/types"
 
+// creation is the proof that this process created an object, or that it gave the object up.
+type creation struct {
+	uid types.UID
+	// givenUp is true if the object with that UID is not ours any more: the answer to its creation may come later.
+	givenUp bool
+	// owner is the ManagedResource that the object was created for, or that has taken it over since: only that one may
+	// claim the object as its own.
+	owner *ownerRecord
+}
+
+// isOf reports whether it is about the object with a UID.
+func (c *creation) isOf(uid types.UID) bool { return c != nil && c.uid == uid }
+
 // ownLocked records the ManagedResource for which an object was created, or which repairs it now. Only the creation
 // proves ownership, should the origin be removed from the object: a restored target may have the object as it was
 // before a later write.
-func (l *Tracker) ownLocked(r *record, o *ownerRecord, s Observation) {
+func (r *record) ownLocked(o *ownerRecord, s Observation) {
 	switch {
 	case s.Created:
-		l.createdLocked(r, o, s)
-	case !s.CreateOnly && o != nil && r.created == s.UID:
-		r.creator = o
+		r.createdLocked(o, s)
+	case !s.CreateOnly && o != nil && r.creation.isOf(s.UID):
+		r.creation.owner = o
 	}
 }
 
 // createdLocked records that this process created an object for a ManagedResource. An answer that is older than the
 // record of another object of that name must not replace what another run has created since. An answer that arrives
 // after the object was given up does not claim it again.
-func (l *Tracker) createdLocked(r *record, o *ownerRecord, s Observation) {
+func (r *record) createdLocked(o *ownerRecord, s Observation) {
 	switch {
-	case r.disowned && r.created == s.UID:
+	case r.creation.isOf(s.UID) && r.creation.givenUp:
 	case r.uid == s.UID:
-		r.created, r.disowned, r.creator = r.uid, false, o // One copy in memory is enough.
-	case r.created == "" || r.created != r.uid || !newer(r.resourceVersion, s.ResourceVersion):
-		r.created, r.disowned, r.creator = s.UID, false, o
+		r.creation = &creation{uid: r.uid, owner: o} // One copy of the UID in memory is enough.
+	case !r.creation.isOf(r.uid) || !newer(r.resourceVersion, s.ResourceVersion):
+		r.creation = &creation{uid: s.UID, owner: o}
 	}
 }
 
@@ -37,10 +50,10 @@ func (l *Tracker) TakenOver(owner Owner, key ID, uid types.UID) {
 	switch {
 	case r == nil:
 	case owner == Owner{}:
-		if r.created == uid || r.created == "" || r.created != r.uid {
-			r.created, r.disowned, r.creator = uid, true, nil
+		if r.creation.isOf(uid) || !r.creation.isOf(r.uid) {
+			r.creation = &creation{uid: uid, givenUp: true}
 		}
-	case o != nil && r.created == uid:
-		r.creator = o
+	case o != nil && r.creation.isOf(uid):
+		r.creation.owner = o
 	}
 }

@@ -99,7 +99,7 @@ func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
 }
 
 // End reports that the list was complete: objects in its scope that were not listed are gone. Objects that came into
-// the scope during the list, or that a later list had, become stale: it is not known whether this list had them, too.
+// the scope during the list, or that a later list had, come out of sync: it is not known whether this list had them.
 // The end of an audit only returns its result.
 func (x *ListSession) End() Audited {
 	l := x.tracker
@@ -113,7 +113,7 @@ func (x *ListSession) End() Audited {
 			case r.listed == x.number:
 			case !r.authoritativeFor(x.inScope):
 			case r.listed > x.number || r.since >= x.number:
-				r.staleLocked(notify)
+				r.mayBeGoneLocked(notify)
 			default:
 				l.unlistedLocked(r, x.version, notify)
 			}

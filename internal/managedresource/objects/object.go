@@ -33,7 +33,7 @@ type Object struct {
 	// OutOfSync is true if the object is due to be checked; InSync if it was found in sync and no change was seen
 	// since.
 	OutOfSync, InSync bool
-	// RetryPartial is true if the object is stale only because the API server kept a part of the last write, and may
+	// RetryPartial is true if the object is out of sync only because the API server kept a part of the last write, and may
 	// keep more now.
 	RetryPartial bool
 	// Terminating is true if the deletion was accepted and has not ended. The end is reported as drift.
@@ -77,7 +77,7 @@ func (l *Tracker) Get(key ID, version ...string) Object {
 	}
 	o := r.snapshot()
 	for _, v := range version {
-		o.Verdict, o.Judged = r.verdictIn(unique.Make(v))
+		o.Verdict, o.Judged = r.healthIn(unique.Make(v))
 	}
 	return o
 }
@@ -86,17 +86,17 @@ func (r *record) snapshot() Object {
 	o := Object{
 		Tracked: true, Known: r.state != unseen, Present: r.state == present,
 		MissingFromList: r.missingFromList, UnlabelledLive: r.unlabelledLive,
-		OutOfSync: r.certainty == stale, InSync: r.certainty == verified, RetryPartial: r.retryPartial,
+		OutOfSync: r.sync == outOfSync, InSync: r.sync == verified, RetryPartial: r.retryPartial,
 		Terminating: r.terminating, UID: r.uid, ResourceVersion: r.resourceVersion, Digest: r.digest,
 		Desired: r.desired, Revision: r.revision(),
 	}
 	if writer := r.writer(); writer != nil {
 		o.Writer = writer.owner
 	}
-	if !r.disowned {
-		o.Created = r.created
-		if r.creator != nil {
-			o.CreatedFor = r.creator.owner
+	if r.creation != nil && !r.creation.givenUp {
+		o.Created = r.creation.uid
+		if r.creation.owner != nil {
+			o.CreatedFor = r.creation.owner.owner
 		}
 	}
 	if r.rare != nil {

@@ -17,26 +17,26 @@ func (l *Tracker) notePartialLocked(r *record, again time.Time) {
 	l.completeRareLocked(r)
 }
 
-// RetryKind marks the objects of a kind of which the API server kept only a part as stale, and notifies the
+// RetryKind marks the objects of a kind of which the API server kept only a part as out of sync, and notifies the
 // subscribers: it may keep more now.
 func (l *Tracker) RetryKind(gk schema.GroupKind) {
 	l.update(func(notify *notices) {
 		for r := range l.rares {
 			if r.kind.Value() == gk && !r.rare.partial.IsZero() && l.retryLocked(r) {
-				r.tellLocked(notify)
+				r.notifyLocked(notify)
 			}
 		}
 	})
 }
 
-// retryLocked marks an object to be written once more. An object that is stale already is read anyway.
+// retryLocked marks an object to be written once more. An object that is out of sync already is read anyway.
 func (l *Tracker) retryLocked(r *record) (retried bool) {
-	if r.certainty == stale {
+	if r.sync == outOfSync {
 		return false
 	}
 	r.rare.partial = time.Time{}
 	l.completeRareLocked(r)
-	r.staleForAllLocked()
+	r.outOfSyncForAllLocked()
 	r.retryPartial = true
 	return true
 }

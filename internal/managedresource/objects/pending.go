@@ -21,11 +21,11 @@ type PendingDeletion struct {
 	Tries int
 	// Err is the reason why the object could not be deleted or finalized, nil if it only takes time.
 	Err error
-	// Holds are the finalizers and conditions that held it when it was read.
+	// Holds are the finalizers and conditions that kept it when it was read.
 	Holds string
 	// Events is the text of its Events, nil if they were not read.
 	Events *string
-	// Done is true if no work remained when the object was read; Revision was on record before that read.
+	// Done is true if no work remained when the object was read; Revision was tracked before that read.
 	Done     bool
 	Revision Revision
 }

@@ -30,9 +30,9 @@ func (l *Tracker) Deployments(namespace string) (deployments []Deployment) {
 			if n.namespace.Value() != namespace || r.state != present {
 				continue
 			}
-			for _, v := range r.verdicts {
-				if v.verdict != nil && v.verdict.CountsPods() && v.verdict.Pods != healthcheck.PodsExact {
-					deployments = append(deployments, Deployment{r.key(), r.uid, r.resourceVersion, *v.verdict, v.version})
+			for _, v := range r.healths {
+				if v.status != nil && v.status.CountsPods() && v.status.Pods != healthcheck.PodsExact {
+					deployments = append(deployments, Deployment{r.key(), r.uid, r.resourceVersion, *v.status, v.version})
 				}
 			}
 		}
@@ -46,10 +46,10 @@ func (l *Tracker) PodsCounted(d Deployment, pods int64) {
 		if r.uid != d.UID || r.resourceVersion != d.ResourceVersion {
 			return
 		}
-		for i, v := range r.verdicts {
-			if v.version == d.version && v.verdict != nil && v.verdict.CountsPods() {
-				counted := v.verdict.Counted(pods)
-				r.verdicts[i].verdict = &counted
+		for i, v := range r.healths {
+			if v.version == d.version && v.status != nil && v.status.CountsPods() {
+				counted := v.status.Counted(pods)
+				r.healths[i].status = &counted
 			}
 		}
 	})

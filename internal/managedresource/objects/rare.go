@@ -48,8 +48,8 @@ func (l *Tracker) completeRareLocked(r *record) {
 }
 
 // Sweep forgets expired state of all objects: repairs that are quiet, and no-op writes that are due to be tried again.
-// It marks objects of which the API server kept only a part as stale, once their time has come, except those that are
-// being written. It notifies no subscriber: the caller checks stale objects next.
+// It marks objects of which the API server kept only a part as out of sync, once their time has come, except those that
+// are being written. It notifies no subscriber: the caller checks objects that are out of sync next.
 func (l *Tracker) Sweep(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,13 +20,13 @@ const (
 	missing              // did not exist then
 )
 
-// certainty is the knowledge whether an object is in sync.
-type certainty uint8
+// syncState is the knowledge whether an object is in sync.
+type syncState uint8
 
 const (
-	unverified certainty = iota // unknown, and no check is due
+	unverified syncState = iota // unknown, and no check is due
 	verified                    // in sync
-	stale                       // an owner must check it
+	outOfSync                   // an owner must check it
 )
 
 // kind and name are a ID in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
@@ -43,90 +43,108 @@ func split(key ID) (kind, name) {
 
 func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) }
 
-// record is the knowledge about one object. Invariants whenever the lock is free, which TestModel checks:
-//
-//   - resourceVersion is the latest that was reported since the last reset; state, uid, digest, terminating and
-//     verdicts describe the object at that version. An older report changes nothing, whatever the state.
-//   - verified means present, and that the version that was compared with the desired state is the one at
-//     resourceVersion, or has the same uid and digest. A verification of an older version verifies nothing.
-//   - stale means that the record is in the dirty set of one of its owners at least.
-//   - missingFromList means missing, as of the resourceVersion of a list by label: the object may exist without the
-//     label, in an older version.
-//   - unlabelledLive means present without the label, so that no list or watch reports the object.
-//   - verdicts has the latest reported health of the object for each version in which it was seen; its health in other
-//     versions is not known.
-//   - an object that was present, and is seen by other lists and watches than before, because a version or label has
-//     changed, is stale.
-//   - an object that was present, and was seen to change or to go since it was last compared, is stale.
-//   - retryPartial means stale for no other reason than a retry of the write, regardless of its known result.
-//   - untold means that the object became stale while a ticket to apply it was open, and that no subscriber was
-//     notified: without such a ticket, untold is false.
-type record struct {
+// recordID is the ID of an object.
+type recordID struct {
 	kind kind
 	name name
-	// version is the version in which the first owner had the object; the versions of an ownerRecord have the
-	// exceptions.
-	version unique.Handle[string]
+}
 
-	state           state
-	missingFromList bool
-	unlabelledLive  bool
-	terminating     bool
-	certainty       certainty
-	disowned        bool
-	// retryPartial is true while the object must be written once more, because the API server kept only a part of it.
-	// It ends when a run has checked the object, or when the object is changed.
-	retryPartial bool
-	// writes counts the open tickets to apply the object, also of runs that only read it.
-	writes uint8
-	untold bool
-	// hasWriter is true if the writer is known: it is the first of the owners then.
-	hasWriter bool
-	// requested counts the requests to check the object for a reason that no version of the object shows. A check that
-	// began before such a request leaves the object stale.
-	requested uint16
-	// listed is the number of the latest listing that had the object; since is the number of the latest listing that
-	// had begun when the object came to its present lists.
-	listed, since uint32
+func (id recordID) key() ID {
+	return ID{id.kind.Value().Group, id.kind.Value().Kind, id.name.namespace.Value(), id.name.name}
+}
 
-	uid             types.UID
-	resourceVersion string
-	digest          uint64
-	// desired is a digest of the desired state that the object was last compared with.
-	desired  uint64
-	verdicts []verdict
-	// created is the UID of the object that this process created, or gave up, if disowned is true: the answer to its
-	// creation may come later.
-	created types.UID
-	// creator is the ManagedResource that the object was created for, or that has taken it over since: only the
-	// creator may claim the object as its own.
-	creator *ownerRecord
+// record is the knowledge about one object. Invariants whenever the lock is free, which TestModel checks:
+//
+//   - verified means present, and that the version that was compared with the desired state is the one at
+//     resourceVersion, or has the same uid and digest. A verification of an older version verifies nothing.
+//   - outOfSync means that the record is in the set of one of its owners at least.
+//   - an object that was present, and is seen by other lists and watches than before, because a version has changed, is
+//     out of sync.
+//   - an object that was present, and was seen to change or to go since it was last compared, is out of sync.
+//
+// The type of each part has the other invariants.
+type record struct {
+	recordID
+	observed
+	comparison
+	coverage
+	// creation is nil for an object that this process has neither created nor given up.
+	creation *creation
 	// rare is nil for most objects.
 	rare *rare
-
 	// owners are the ManagedResources that have the object; there is always at least one. All are notified of drift, and
 	// only the writer repairs it (MRB-16): the one that verified the object last.
 	owners []*ownerRecord
 }
 
+// observed is the object as watches and requests reported it last. Invariants:
+//
+//   - resourceVersion is the latest that was reported since the last reset; the other fields describe the object at that
+//     version. An older report changes nothing, whatever the state.
+//   - missingFromList means missing, as of the resourceVersion of a list by label: the object may exist without the
+//     label, in an older version.
+//   - unlabelledLive means present without the label, so that no list or watch reports the object.
+//   - healths has the latest reported health of the object for each version in which it was seen; its health in other
+//     versions is not known.
+type observed struct {
+	uid             types.UID
+	resourceVersion string
+	digest          uint64
+	healths         []health
+
+	state           state
+	missingFromList bool
+	unlabelledLive  bool
+	terminating     bool
+	// listed is the number of the latest listing that had the object.
+	listed uint32
+}
+
+// comparison is the result of comparing an object with its desired state. Invariants:
+//
+//   - retryPartial means out of sync for no other reason than a retry of the write, regardless of its known result: the
+//     API server kept only a part of the object. It ends when a run has checked the object, or when the object changes.
+//   - unreported means that the object came out of sync while a ticket to apply it was open, and that no subscriber was
+//     notified: without such a ticket, unreported is false.
+type comparison struct {
+	// desired is a digest of the desired state that the object was last compared with.
+	desired uint64
+	// requested counts the requests to check the object for a reason that no version of the object shows. A check that
+	// began before such a request leaves the object out of sync.
+	requested    uint16
+	sync         syncState
+	retryPartial bool
+	unreported   bool
+	// writes counts the open tickets to apply the object, also of runs that only read it.
+	writes uint8
+	// hasWriter is true if the writer is known: it is the first of the owners then.
+	hasWriter bool
+}
+
+// coverage decides which lists and watches report an object.
+type coverage struct {
+	// version is the version in which the first owner had the object; the versions of an ownerRecord have the
+	// exceptions.
+	version unique.Handle[string]
+	// since is the number of the latest listing that had begun when the object came to its present lists.
+	since uint32
+}
+
 type ownerRecord struct {
 	owner   Owner
 	records []*record
-	dirty   map[*record]struct{}
+	// outOfSync are the records that the ManagedResource must check.
+	outOfSync map[*record]struct{}
 	// versions has the objects whose version here differs from the record's.
 	versions map[*record]unique.Handle[string]
 	// run has the claims of a run that is under way, nil if there is none.
 	run *run
 }
 
-// verdict is the health of an object in a version; nil is healthy and rolled out.
-type verdict struct {
+// health is the health of an object in a version; a status of nil is healthy and rolled out.
+type health struct {
 	version unique.Handle[string]
-	verdict *healthcheck.Verdict
-}
-
-func (r *record) key() ID {
-	return ID{r.kind.Value().Group, r.kind.Value().Kind, r.name.namespace.Value(), r.name.name}
+	status  *healthcheck.Verdict
 }
 
 // authoritativeFor reports whether lists of a scope prove that an object is absent. They do if one of its owners has
@@ -152,22 +170,22 @@ func (o *ownerRecord) version(r *record) unique.Handle[string] {
 	return r.version
 }
 
-// listsChangedLocked marks an object as stale that other lists report from now on. If it was deleted while no watch ran,
-// neither the former lists nor the new ones may have noticed. Answers to earlier requests leave it stale.
+// listsChangedLocked marks an object as out of sync that other lists report from now on. If it was deleted while no
+// watch ran, neither the previous lists nor the new ones may have noticed. Answers to earlier requests leave it out of sync.
 func (l *Tracker) listsChangedLocked(r *record, notify *notices) {
 	r.since = l.listings
-	r.staleLocked(notify)
+	r.mayBeGoneLocked(notify)
 }
 
-// staleLocked marks an object as stale that may not exist any more.
-func (r *record) staleLocked(notify *notices) {
+// mayBeGoneLocked marks an object as out of sync that may not exist any more.
+func (r *record) mayBeGoneLocked(notify *notices) {
 	r.requested++
-	if r.state == present && r.certainty != stale {
+	if r.state == present && r.sync != outOfSync {
 		r.changedLocked(notify)
 	}
 }
 
-// markLocked marks an object as stale for a reason that no version of the object shows.
+// markLocked marks an object as out of sync for a reason that no version of the object shows.
 func (r *record) markLocked(notify *notices) {
 	r.requested++
 	r.changedLocked(notify)
@@ -179,25 +197,24 @@ func (r *record) changedLocked(notify *notices) {
 	r.outOfSyncLocked(notify)
 }
 
-// outOfSyncLocked marks an object as stale, and notifies the ManagedResources that have it, once no write of ours is
-// under way.
+// outOfSyncLocked marks an object as out of sync, and notifies the ManagedResources that have it.
 func (r *record) outOfSyncLocked(notify *notices) {
-	r.staleForAllLocked()
-	r.tellLocked(notify)
+	r.outOfSyncForAllLocked()
+	r.notifyLocked(notify)
 }
 
-func (r *record) staleForAllLocked() {
-	r.certainty = stale
+func (r *record) outOfSyncForAllLocked() {
+	r.sync = outOfSync
 	for _, o := range r.owners {
-		o.dirty[r] = struct{}{}
+		o.outOfSync[r] = struct{}{}
 	}
 }
 
-// checkedLocked records that an owner need not check a stale object any more.
+// checkedLocked records that an owner need not check an object any more that is out of sync.
 func (r *record) checkedLocked(o *ownerRecord) {
-	delete(o.dirty, r)
-	if r.certainty == stale && !slices.ContainsFunc(r.owners, r.isDirtyFor) {
-		r.certainty, r.retryPartial, r.untold = unverified, false, false
+	delete(o.outOfSync, r)
+	if r.sync == outOfSync && !slices.ContainsFunc(r.owners, r.isOutOfSyncFor) {
+		r.sync, r.retryPartial, r.unreported = unverified, false, false
 	}
 }
 
@@ -217,24 +234,31 @@ func (r *record) setWriterLocked(o *ownerRecord) {
 	}
 }
 
-func (r *record) isDirtyFor(o *ownerRecord) bool {
-	_, dirty := o.dirty[r]
-	return dirty
+func (r *record) isOutOfSyncFor(o *ownerRecord) bool {
+	_, isOutOfSync := o.outOfSync[r]
+	return isOutOfSync
 }
 
-// unverifyLocked takes back that the object is in sync; a stale object stays stale.
-func (r *record) unverifyLocked() {
-	if r.certainty == verified {
-		r.certainty = unverified
+// unverify takes back that the object is in sync; an object that is out of sync stays so.
+func (c *comparison) unverify() {
+	if c.sync == verified {
+		c.sync = unverified
 	}
 }
 
-func (r *record) tellLocked(notify *notices) {
-	if r.untold = r.writes > 0; r.untold {
+// void takes back the last comparison.
+func (c *comparison) void() {
+	c.desired = 0
+	c.unverify()
+}
+
+// notifyLocked notifies the owners that must check an object, once no write of ours is under way.
+func (r *record) notifyLocked(notify *notices) {
+	if r.unreported = r.writes > 0; r.unreported {
 		return
 	}
 	for _, o := range r.owners {
-		if r.isDirtyFor(o) {
+		if r.isOutOfSyncFor(o) {
 			notify.drift = append(notify.drift, drift{o.owner, r.key()})
 		}
 	}
@@ -265,7 +289,7 @@ func (r *record) restoredLocked(s Observation, notify *notices) bool {
 	return true
 }
 
-// forgetLocked forgets the version of a record, so that the next observation counts, and marks it as stale.
+// forgetLocked forgets the version of a record, so that the next observation counts, and marks it as out of sync.
 func (r *record) forgetLocked(notify *notices) {
 	r.resourceVersion, r.digest = "", 0
 	r.markLocked(notify)
@@ -287,36 +311,36 @@ func (r *record) outdates(s Observation) bool {
 	return r.uid != s.UID || s.Digest == 0 || s.Digest != r.digest
 }
 
-// setVerdict records the health in an observation, if it has one, and reports whether that changed.
-func (r *record) setVerdict(s Observation) (changed bool) {
+// setHealth records the health in an observation, if it has one, and reports whether that changed.
+func (x *observed) setHealth(s Observation) (changed bool) {
 	if s.Verdict == nil {
 		return false
 	}
-	next := verdict{version: unique.Make(s.Version)}
+	next := health{version: unique.Make(s.Version)}
 	if *s.Verdict != (healthcheck.Verdict{}) {
-		next.verdict = s.Verdict
+		next.status = s.Verdict
 	}
-	for i, was := range r.verdicts {
+	for i, was := range x.healths {
 		if was.version == next.version {
-			if r.resourceVersion == s.ResourceVersion && was.verdict != nil && was.verdict.CountsPods() {
+			if x.resourceVersion == s.ResourceVersion && was.status != nil && was.status.CountsPods() {
 				return false // The Pods may have been counted since this version was observed first.
 			}
-			r.verdicts[i] = next
-			return (was.verdict == nil) != (next.verdict == nil) || next.verdict != nil && *was.verdict != *next.verdict
+			x.healths[i] = next
+			return (was.status == nil) != (next.status == nil) || next.status != nil && *was.status != *next.status
 		}
 	}
-	r.verdicts = append(r.verdicts, next)
-	return next.verdict != nil
+	x.healths = append(x.healths, next)
+	return next.status != nil
 }
 
-func (r *record) verdictIn(version unique.Handle[string]) (is healthcheck.Verdict, known bool) {
-	for _, v := range r.verdicts {
+func (x *observed) healthIn(version unique.Handle[string]) (is healthcheck.Verdict, known bool) {
+	for _, v := range x.healths {
 		switch {
 		case v.version != version:
-		case v.verdict == nil:
+		case v.status == nil:
 			return healthcheck.Verdict{}, true
 		default:
-			return *v.verdict, true
+			return *v.status, true
 		}
 	}
 	return healthcheck.Verdict{}, false

@@ -34,7 +34,7 @@ const (
 
 // Ticket is the permission to send requests about an object. It must be ended once their answers are reported.
 type Ticket struct {
-	// Object is the object as it was on record when the ticket was issued.
+	// Object is the object as it was tracked when the ticket was issued.
 	Object
 
 	tracker *Tracker
@@ -48,10 +48,10 @@ type Ticket struct {
 	ended   bool
 }
 
-// Begin issues a ticket for requests of a ManagedResource about an object, which has the object on record. It refuses a
+// Begin issues a ticket for requests of a ManagedResource about an object, which tracks the object. It refuses a
 // deletion if another run applies the object, or the run of the ManagedResource does not release it any more; and a
 // hand-over to a ManagedResource whose run releases the object. Until a ticket to apply ends, no subscriber is notified
-// that the object is stale: a watch may report the change before the answer arrives.
+// that the object is out of sync: a watch may report the change before the answer arrives.
 func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,21 +100,16 @@ func (t *Ticket) Record(outcome Outcome) {
 			x.deleting = append(x.deleting, o)
 		}
 		if outcome == Deleting {
-			r.compareAnewLocked()
+			r.void()
 		}
 	case Unknown:
-		r.compareAnewLocked()
+		r.void()
 	case Refused:
 		l.endDeletingLocked(r, o)
 	}
 }
 
-func (r *record) compareAnewLocked() {
-	r.desired = 0
-	r.unverifyLocked()
-}
-
-// End ends the ticket, once. Subscribers are notified of an object that is stale then.
+// End ends the ticket, once. Subscribers are notified of an object that is out of sync then.
 func (t *Ticket) End() {
 	l := t.tracker
 	l.update(func(notify *notices) {
@@ -128,8 +123,8 @@ func (t *Ticket) End() {
 			if t.counted == nil || t.counted != r {
 				return // A record that was dropped and made anew is not written by this ticket.
 			}
-			if r.writes--; r.untold && r.writes == 0 {
-				r.tellLocked(notify)
+			if r.writes--; r.unreported && r.writes == 0 {
+				r.notifyLocked(notify)
 			}
 			return
 		case ToDelete:

@@ -20,7 +20,7 @@ type Observation struct {
 	ID              ID
 	UID             types.UID
 	ResourceVersion string
-	// Since is the revision on record when the request was sent; zero in reports of lists and watches. An answer has
+	// Since is the tracked revision when the request was sent; zero in reports of lists and watches. An answer has
 	// the latest state, so that an answer older than a record that has not changed since proves a restore (MRB-47).
 	Since Revision
 	// Digest is a digest of all that decides about drift; zero means that only equal resource versions prove sameness.
@@ -84,10 +84,10 @@ func New() *Tracker {
 	}
 }
 
-// Subscriber has the callbacks of those who want to hear of changes. They are called outside the lock of
-// the Tracker, but maybe under a lock of the target's watches: they must not call these.
+// Subscriber has the callbacks for changes. They are called outside the lock of the Tracker,
+// but maybe under a lock of the target's watches: they must not call these.
 type Subscriber struct {
-	// Drift is called when an object of a ManagedResource may have drifted, Verdict when the verdict about one changed.
+	// Drift is called when an object of a ManagedResource may have drifted, Verdict when the health of one changed.
 	Drift   func(Owner, ID)
 	Verdict func(Owner)
 	// Restored is called with the proof when an answer shows that the store was restored to an earlier state.
@@ -121,7 +121,7 @@ func (l *Tracker) trackLocked(owner Owner, refs []Ref, notify *notices) {
 		if len(refs) == 0 {
 			return
 		}
-		o = &ownerRecord{owner: owner, dirty: map[*record]struct{}{}}
+		o = &ownerRecord{owner: owner, outOfSync: map[*record]struct{}{}}
 		l.owners[owner] = o
 	}
 	before := *o
@@ -159,8 +159,8 @@ func (l *Tracker) addLocked(o *ownerRecord, r *record, version unique.Handle[str
 		return
 	}
 	r.owners = append(r.owners, o)
-	if r.certainty == stale {
-		o.dirty[r] = struct{}{}
+	if r.sync == outOfSync {
+		o.outOfSync[r] = struct{}{}
 	}
 }
 
@@ -174,7 +174,7 @@ func (l *Tracker) recordLocked(ref Ref) *record {
 	}
 	r := byName[n]
 	if r == nil {
-		r = &record{kind: k, name: n, version: versionOf(ref), since: l.listings}
+		r = &record{recordID: recordID{k, n}, coverage: coverage{version: versionOf(ref), since: l.listings}}
 		byName[n] = r
 	}
 	return r
@@ -214,8 +214,8 @@ func (l *Tracker) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 }
 
 // MarkInSync reports the result of a run for an object: it was found, or made, in sync, so that deletions that runs had
-// sent before are over. If a later version was seen that may differ, the object is stale, and its ManagedResource is
-// notified. If another ManagedResource keeps the object, its owner need not check it until it changes; without a
+// sent before are over. If a later version was seen that may differ, the object is out of sync, and its ManagedResource
+// is notified. If another ManagedResource keeps the object, its owner need not check it until it changes; without a
 // resource version the object is missing then.
 func (l *Tracker) MarkInSync(owner Owner, s Observation) {
 	l.updateObject(s.ID, func(r *record, notify *notices) {
@@ -224,7 +224,7 @@ func (l *Tracker) MarkInSync(owner Owner, s Observation) {
 			l.keptLocked(r, o, s, notify)
 			return
 		}
-		l.ownLocked(r, o, s)
+		r.ownLocked(o, s)
 		if r.rare != nil && !s.Terminating {
 			r.rare.deleting = nil
 			l.completeRareLocked(r)
@@ -248,7 +248,7 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
 	}
 	if r.outdates(s) || s.Since.Requested != r.requested {
-		if r.certainty == verified && r.desired == s.Desired {
+		if r.sync == verified && r.desired == s.Desired {
 			return // A later version has been compared with the same since.
 		}
 		if !ordered(r.resourceVersion, s.ResourceVersion) {
@@ -261,23 +261,23 @@ func (l *Tracker) verifiedLocked(r *record, o *ownerRecord, s Observation, notif
 	}
 	changed := r.state != present
 	if !newer(r.resourceVersion, s.ResourceVersion) {
-		changed = r.setVerdict(s) || changed
+		changed = r.setHealth(s) || changed
 		r.resourceVersion, r.terminating = s.ResourceVersion, s.Terminating
 	}
 	r.uid = s.UID
 	l.setHoldLocked(r, s.Hold)
-	r.state, r.digest, r.desired, r.certainty = present, s.Digest, s.Desired, verified
-	r.missingFromList, r.unlabelledLive, r.untold = false, s.Unlabelled, false
+	r.state, r.digest, r.desired, r.sync = present, s.Digest, s.Desired, verified
+	r.missingFromList, r.unlabelledLive, r.unreported = false, s.Unlabelled, false
 	if s.CreateOnly {
 		o = nil // It repairs nothing.
 	}
 	r.setWriterLocked(o)
 	l.notePartialLocked(r, s.RetryPartial)
 	for _, o := range r.owners {
-		delete(o.dirty, r)
+		delete(o.outOfSync, r)
 	}
 	if changed {
-		notify.judge(r)
+		notify.healthOf(r)
 	}
 }
 
@@ -323,7 +323,7 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 		return
 	}
 	changed := r.state != present || r.terminating != s.Terminating
-	changed = r.setVerdict(s) || changed
+	changed = r.setHealth(s) || changed
 	same := r.state == present && r.uid == s.UID &&
 		(r.resourceVersion == s.ResourceVersion || (s.Digest != 0 && r.digest == s.Digest))
 	known := r.state != unseen
@@ -334,11 +334,11 @@ func (l *Tracker) seenLocked(r *record, s Observation, notify *notices) {
 	switch ended := l.setHoldLocked(r, s.Hold); {
 	case known && ended:
 		l.holdEndedLocked(r, notify)
-	case known && !same && (r.certainty != stale || r.retryPartial):
+	case known && !same && (r.sync != outOfSync || r.retryPartial):
 		r.changedLocked(notify)
 	}
 	if changed {
-		notify.judge(r)
+		notify.healthOf(r)
 	}
 }
 
@@ -361,13 +361,13 @@ func (l *Tracker) goneLocked(r *record, uid types.UID, resourceVersion string, n
 		return
 	}
 	was := r.state
-	r.state, r.unlabelledLive, r.verdicts, r.terminating, r.digest = missing, false, nil, false, 0
-	r.unverifyLocked()
+	r.state, r.unlabelledLive, r.healths, r.terminating, r.digest = missing, false, nil, false, 0
+	r.unverify()
 	l.setHoldLocked(r, 0)
 	if was == present {
 		r.changedLocked(notify)
 	}
-	notify.judge(r)
+	notify.healthOf(r)
 }
 
 // MarkOutOfSync marks an object to be checked, for example when an autoscaler came or went. A run that has begun
@@ -377,12 +377,12 @@ func (l *Tracker) MarkOutOfSync(key ID) {
 }
 
 // KindEnded reports that a kind is not served any more. No watch reports the end of its objects, so that the
-// ManagedResources that have some of a scope are judged anew.
+// health of the ManagedResources that have some of a scope is assessed anew.
 func (l *Tracker) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
 	l.update(func(notify *notices) {
 		for _, r := range l.records[unique.Make(gk)] {
 			if r.state == present && r.authoritativeFor(inScope) {
-				notify.judge(r)
+				notify.healthOf(r)
 			}
 		}
 	})
@@ -413,8 +413,8 @@ type Progress struct {
 	// Refs are the objects, OutOfSync those that must be checked.
 	Refs      []Ref
 	OutOfSync []ID
-	// AllKnown is true if a read or a watch has looked for every object, so that the health can be judged; false without
-	// objects on record.
+	// AllKnown is true if a read or a watch has looked for every object, so that the health can be assessed; false without
+	// tracked objects.
 	AllKnown bool
 }
 
@@ -431,7 +431,7 @@ func (l *Tracker) Progress(owner Owner) (progress Progress) {
 		progress.Refs = append(progress.Refs, o.ref(r))
 		progress.AllKnown = progress.AllKnown && r.state != unseen
 	}
-	for r := range o.dirty {
+	for r := range o.outOfSync {
 		progress.OutOfSync = append(progress.OutOfSync, r.key())
 	}
 	return progress
@@ -439,8 +439,9 @@ func (l *Tracker) Progress(owner Owner) (progress Progress) {
 
 // notices are the notifications that subscribers receive once the lock is free.
 type notices struct {
-	drift    []drift
-	verdicts []Owner
+	drift []drift
+	// health are the ManagedResources of objects whose health changed.
+	health []Owner
 	// restored is the proof of a restore; empty for none.
 	restored string
 }
@@ -450,14 +451,14 @@ type drift struct {
 	key   ID
 }
 
-func (n *notices) judge(r *record) {
+func (n *notices) healthOf(r *record) {
 	for _, o := range r.owners {
-		n.verdicts = append(n.verdicts, o.owner)
+		n.health = append(n.health, o.owner)
 	}
 }
 
 func (n *notices) send(l *Tracker) {
-	if len(n.drift) == 0 && len(n.verdicts) == 0 && n.restored == "" {
+	if len(n.drift) == 0 && len(n.health) == 0 && n.restored == "" {
 		return
 	}
 	l.mu.Lock()
@@ -466,7 +467,7 @@ func (n *notices) send(l *Tracker) {
 	for _, d := range n.drift {
 		subscriber.Drift(d.owner, d.key)
 	}
-	for _, owner := range n.verdicts {
+	for _, owner := range n.health {
 		subscriber.Verdict(owner)
 	}
 	if n.restored != "" {
