@@ -28,6 +28,13 @@ type release struct {
 	deleting int
 }
 
+// Claims is the part of the Tracker that knows which runs apply, release or delete an object.
+type Claims struct {
+	*table
+	// handOvers counts the hand-overs that are under way.
+	handOvers map[handOver]int
+}
+
 // handOver is an object that is being handed to a ManagedResource.
 type handOver struct {
 	to  Owner
@@ -35,20 +42,20 @@ type handOver struct {
 }
 
 // Releases reports whether a run of a ManagedResource that is under way deletes, hands over or leaves an object.
-func (l *Tracker) Releases(owner Owner, id ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.owners[owner].releases(l.findLocked(id)) != nil
+func (c *Claims) Releases(owner Owner, id ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owners[owner].releases(c.findLocked(id)) != nil
 }
 
 // Claim claims objects for a run of a ManagedResource: those that it applies, which are tracked, and those that it
 // releases. The first call begins the run, and returns the function that ends it; it claims nothing and returns true if
 // the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
 // releases. A later call adds objects. The pending deletions of objects that a run does not release end when it begins.
-func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (end func(), busy bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	o := l.owners[owner]
+func (c *Claims) Claim(owner Owner, applies []ID, releases []Ref) (end func(), busy bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.owners[owner]
 	if o == nil {
 		return func() {}, false
 	}
@@ -57,17 +64,17 @@ func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (end func(), 
 		o.run = &run{make(map[*record]struct{}, len(applies)), make(map[*record]*release, len(releases))}
 	}
 	for _, id := range applies {
-		if r := l.findLocked(id); r != nil && l.appliesLocked(o, r) {
+		if r := c.findLocked(id); r != nil && c.appliesLocked(o, r) {
 			busy = true
 		}
 	}
 	for _, ref := range releases {
-		r := l.recordLocked(ref)
+		r := c.recordLocked(ref)
 		if !slices.Contains(r.owners, o) {
 			r.owners = append(r.owners, o)
 			o.records = append(o.records, r)
 		}
-		if l.releasesLocked(o, r) {
+		if c.releasesLocked(o, r) {
 			busy = true
 		}
 	}
@@ -80,18 +87,18 @@ func (l *Tracker) Claim(owner Owner, applies []ID, releases []Ref) (end func(), 
 	}
 	for _, r := range o.records {
 		if o.run.releases[r] == nil {
-			l.endPendingLocked(r, o)
+			c.endPendingLocked(r, o)
 		}
 	}
 	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		o.run = nil
 	}, false
 }
 
 // appliesLocked claims an object for a run that applies it, and reports whether another run is deleting it.
-func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
+func (c *Claims) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	o.run.applies[r] = struct{}{}
 	for _, other := range r.owners {
 		if other == o || other.run == nil {
@@ -107,8 +114,8 @@ func (l *Tracker) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 
 // releasesLocked claims an object for a run that releases it, and reports whether another run is handing it to the
 // ManagedResource.
-func (l *Tracker) releasesLocked(o *ownerRecord, r *record) (busy bool) {
-	if l.handOvers[handOver{o.owner, r.key()}] > 0 {
+func (c *Claims) releasesLocked(o *ownerRecord, r *record) (busy bool) {
+	if c.handOvers[handOver{o.owner, r.key()}] > 0 {
 		return true
 	}
 	if o.run.releases[r] == nil {

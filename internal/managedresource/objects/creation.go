@@ -43,10 +43,10 @@ func (r *record) createdLocked(o *ownerRecord, s Observation) {
 // TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for:
 // owner has it now. Without owner the object with this UID is not ours any more, regardless of who created it; an
 // object of the same name that this process has created since stays ours.
-func (l *Tracker) TakenOver(owner Owner, key ID, uid types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, o := l.findLocked(key), l.owners[owner]
+func (obs *Observations) TakenOver(owner Owner, key ID, uid types.UID) {
+	obs.mu.Lock()
+	defer obs.mu.Unlock()
+	r, o := obs.findLocked(key), obs.owners[owner]
 	switch {
 	case r == nil:
 	case owner == Owner{}:

@@ -25,7 +25,7 @@ func (x *ListSession) compareLocked(r *record, s Observation, notify *notices) {
 // compareAbsentLocked finds, after all objects of the list were compared, the tracked objects that are present and
 // that the list does not have.
 func (x *ListSession) compareAbsentLocked() {
-	for _, r := range x.tracker.records[x.kind] {
+	for _, r := range x.observations.records[x.kind] {
 		if r.unlabelledLive && r.isIn(x.inScope) {
 			x.audited.Unlabelled = append(x.audited.Unlabelled, r.key())
 		}

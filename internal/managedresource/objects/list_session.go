@@ -24,10 +24,10 @@ const (
 // state that was known before it began, or has an object in an older version than a record that it covers, or another
 // object in that very version.
 type ListSession struct {
-	tracker *Tracker
-	kind    kind
-	inScope func(Ref) bool
-	number  uint32
+	observations *Observations
+	kind         kind
+	inScope      func(Ref) bool
+	number       uint32
 	// latest is the latest resource version of the scope before the list began; version is the list's.
 	latest, version string
 	purpose         ListPurpose
@@ -37,14 +37,14 @@ type ListSession struct {
 // StartListSession begins a list of the objects of a kind for which inScope holds; inScope must not call the tracker.
 // It must be called before the list is requested. since is the latest resource version that the scope's watch or last
 // list reported.
-func (l *Tracker) StartListSession(purpose ListPurpose, gk schema.GroupKind, since string,
+func (obs *Observations) StartListSession(purpose ListPurpose, gk schema.GroupKind, since string,
 	inScope func(Ref) bool) *ListSession {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.listings++
-	x := &ListSession{tracker: l, purpose: purpose, kind: unique.Make(gk), inScope: inScope, number: l.listings,
+	obs.mu.Lock()
+	defer obs.mu.Unlock()
+	obs.listings++
+	x := &ListSession{observations: obs, purpose: purpose, kind: unique.Make(gk), inScope: inScope, number: obs.listings,
 		latest: since}
-	for _, r := range l.records[x.kind] {
+	for _, r := range obs.records[x.kind] {
 		if (x.latest == "" || newer(r.resourceVersion, x.latest)) && r.authoritativeFor(inScope) {
 			x.latest = r.resourceVersion
 		}
@@ -58,11 +58,11 @@ func (x *ListSession) At(resourceVersion string) {
 	if !newer(x.latest, resourceVersion) {
 		return
 	}
-	l := x.tracker
-	l.update(func(notify *notices) {
+	obs := x.observations
+	obs.update(func(notify *notices) {
 		notify.restored = fmt.Sprintf("%s were listed in version %s, and in version %s before", x.kind.Value(),
 			resourceVersion, x.latest)
-		for _, r := range l.records[x.kind] {
+		for _, r := range obs.records[x.kind] {
 			if r.authoritativeFor(x.inScope) {
 				r.forgetLocked(notify)
 			}
@@ -72,8 +72,8 @@ func (x *ListSession) At(resourceVersion string) {
 
 // Observe reports or compares an object of the list, and returns the tracked object then.
 func (x *ListSession) Observe(s Observation) Object {
-	l := x.tracker
-	l.updateObject(s.ID, func(r *record, notify *notices) {
+	obs := x.observations
+	obs.updateObject(s.ID, func(r *record, notify *notices) {
 		if x.purpose == Audit {
 			x.compareLocked(r, s, notify)
 			return
@@ -82,9 +82,9 @@ func (x *ListSession) Observe(s Observation) Object {
 			r.listed = max(r.listed, x.number)
 		}
 		x.checkLocked(r, s, notify)
-		l.seenLocked(r, s, notify)
+		obs.seenLocked(r, s, notify)
 	})
-	return l.Get(s.ID)
+	return obs.Get(s.ID)
 }
 
 // checkLocked compares the version of a listed object with the recorded one, if the list covers that.
@@ -102,20 +102,20 @@ func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
 // the scope during the list, or that a later list had, come out of sync: it is not known whether this list had them.
 // The end of an audit only returns its result.
 func (x *ListSession) End() Audited {
-	l := x.tracker
-	l.update(func(notify *notices) {
+	obs := x.observations
+	obs.update(func(notify *notices) {
 		if x.purpose == Audit {
 			x.compareAbsentLocked()
 			return
 		}
-		for _, r := range l.records[x.kind] {
+		for _, r := range obs.records[x.kind] {
 			switch {
 			case r.listed == x.number:
 			case !r.authoritativeFor(x.inScope):
 			case r.listed > x.number || r.since >= x.number:
 				r.mayBeGoneLocked(notify)
 			default:
-				l.unlistedLocked(r, x.version, notify)
+				obs.unlistedLocked(r, x.version, notify)
 			}
 		}
 	})

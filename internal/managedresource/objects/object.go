@@ -68,10 +68,10 @@ func (f Object) GoneSince(resourceVersion string) bool {
 
 // Get returns a tracked object, with its health in a version of its kind if one is named: the health in another version
 // may differ (MRH-8).
-func (l *Tracker) Get(key ID, version ...string) Object {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(key)
+func (obs *Observations) Get(key ID, version ...string) Object {
+	obs.mu.Lock()
+	defer obs.mu.Unlock()
+	r := obs.findLocked(key)
 	if r == nil {
 		return Object{}
 	}

@@ -8,21 +8,21 @@ import (
 
 // notePartialLocked records the time to write an object again, if the API server kept only a part of the write; else
 // zero.
-func (l *Tracker) notePartialLocked(r *record, again time.Time) {
+func (t *table) notePartialLocked(r *record, again time.Time) {
 	r.retryPartial = false
 	if again.IsZero() && r.rare == nil {
 		return
 	}
-	l.rareLocked(r).partial = again
-	l.completeRareLocked(r)
+	t.rareLocked(r).partial = again
+	t.completeRareLocked(r)
 }
 
 // RetryKind marks the objects of a kind of which the API server kept only a part as out of sync, and notifies the
 // subscribers: it may keep more now.
-func (l *Tracker) RetryKind(gk schema.GroupKind) {
-	l.update(func(notify *notices) {
-		for r := range l.rares {
-			if r.kind.Value() == gk && !r.rare.partial.IsZero() && l.retryLocked(r) {
+func (rep *Repairs) RetryKind(gk schema.GroupKind) {
+	rep.update(func(notify *notices) {
+		for r := range rep.rares {
+			if r.kind.Value() == gk && !r.rare.partial.IsZero() && rep.retryLocked(r) {
 				r.notifyLocked(notify)
 			}
 		}
@@ -30,12 +30,12 @@ func (l *Tracker) RetryKind(gk schema.GroupKind) {
 }
 
 // retryLocked marks an object to be written once more. An object that is out of sync already is read anyway.
-func (l *Tracker) retryLocked(r *record) (retried bool) {
+func (t *table) retryLocked(r *record) (retried bool) {
 	if r.sync == outOfSync {
 		return false
 	}
 	r.rare.partial = time.Time{}
-	l.completeRareLocked(r)
+	t.completeRareLocked(r)
 	r.outOfSyncForAllLocked()
 	r.retryPartial = true
 	return true

@@ -39,10 +39,10 @@ type pendingDeletion struct {
 }
 
 // Pending returns the pending deletion of an object for a ManagedResource; zero if there is none.
-func (l *Tracker) Pending(owner Owner, id ID) PendingDeletion {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r, o := l.findLocked(id), l.owners[owner]; r != nil && r.rare != nil {
+func (c *Claims) Pending(owner Owner, id ID) PendingDeletion {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r, o := c.findLocked(id), c.owners[owner]; r != nil && r.rare != nil {
 		for _, p := range r.rare.pending {
 			if p.owner == o {
 				return p.PendingDeletion
@@ -54,24 +54,24 @@ func (l *Tracker) Pending(owner Owner, id ID) PendingDeletion {
 
 // SetPending replaces the pending deletion of an object, unless the ManagedResource does not have the object; one
 // without UID, error or completion ends it.
-func (l *Tracker) SetPending(owner Owner, id ID, p PendingDeletion) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, o := l.findLocked(id), l.owners[owner]
+func (c *Claims) SetPending(owner Owner, id ID, p PendingDeletion) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, o := c.findLocked(id), c.owners[owner]
 	if r == nil || o == nil {
 		return
 	}
-	l.endPendingLocked(r, o)
+	c.endPendingLocked(r, o)
 	if !p.isZero() {
-		x := l.rareLocked(r)
+		x := c.rareLocked(r)
 		x.pending = append(x.pending, pendingDeletion{o, p})
 	}
 }
 
-func (l *Tracker) endPendingLocked(r *record, o *ownerRecord) {
+func (t *table) endPendingLocked(r *record, o *ownerRecord) {
 	if r.rare == nil {
 		return
 	}
 	r.rare.pending = slices.DeleteFunc(r.rare.pending, func(p pendingDeletion) bool { return p.owner == o })
-	l.completeRareLocked(r)
+	t.completeRareLocked(r)
 }

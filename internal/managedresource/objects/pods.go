@@ -19,10 +19,10 @@ type Deployment struct {
 }
 
 // Deployments returns the Deployments of a namespace whose Pods must be counted, or counted again.
-func (l *Tracker) Deployments(namespace string) (deployments []Deployment) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for k, records := range l.records {
+func (obs *Observations) Deployments(namespace string) (deployments []Deployment) {
+	obs.mu.Lock()
+	defer obs.mu.Unlock()
+	for k, records := range obs.records {
 		if k.Value().Kind != "Deployment" {
 			continue
 		}
@@ -41,8 +41,8 @@ func (l *Tracker) Deployments(namespace string) (deployments []Deployment) {
 }
 
 // PodsCounted records the number of Pods of a Deployment, unless it has changed since.
-func (l *Tracker) PodsCounted(d Deployment, pods int64) {
-	l.updateObject(d.ID, func(r *record, _ *notices) {
+func (obs *Observations) PodsCounted(d Deployment, pods int64) {
+	obs.updateObject(d.ID, func(r *record, _ *notices) {
 		if r.uid != d.UID || r.resourceVersion != d.ResourceVersion {
 			return
 		}

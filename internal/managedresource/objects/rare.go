@@ -31,42 +31,42 @@ func (x *rare) isZero() bool {
 }
 
 // rareLocked returns the rare part of a record, made if there is none.
-func (l *Tracker) rareLocked(r *record) *rare {
+func (t *table) rareLocked(r *record) *rare {
 	if r.rare == nil {
 		r.rare = &rare{}
-		l.rares[r] = struct{}{}
+		t.rares[r] = struct{}{}
 	}
 	return r.rare
 }
 
 // completeRareLocked takes the rare part away once nothing is in it.
-func (l *Tracker) completeRareLocked(r *record) {
+func (t *table) completeRareLocked(r *record) {
 	if r.rare != nil && r.rare.isZero() {
 		r.rare = nil
-		delete(l.rares, r)
+		delete(t.rares, r)
 	}
 }
 
 // Sweep forgets expired state of all objects: repairs that are quiet, and no-op writes that are due to be tried again.
 // It marks objects of which the API server kept only a part as out of sync, once their time has come, except those that
 // are being written. It notifies no subscriber: the caller checks objects that are out of sync next.
-func (l *Tracker) Sweep(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for r := range l.rares {
+func (rep *Repairs) Sweep(now time.Time) {
+	rep.mu.Lock()
+	defer rep.mu.Unlock()
+	for r := range rep.rares {
 		if due := r.rare.partial; !due.IsZero() && r.writes == 0 && !due.After(now) {
-			l.retryLocked(r)
+			rep.retryLocked(r)
 		}
 		if r.rare == nil {
 			continue
 		}
-		if l.isQuietLocked(&r.rare.repairs, now) {
+		if rep.isQuietLocked(&r.rare.repairs, now) {
 			r.rare.repairs = repairs{}
 		}
 		if !now.Before(r.rare.noop.Until) {
 			r.rare.noop = NoopWrite{}
 		}
-		l.completeRareLocked(r)
+		rep.completeRareLocked(r)
 	}
 }
 
@@ -82,16 +82,16 @@ type NoopWrite struct {
 	Until time.Time
 }
 
-func (l *Tracker) endDeletingLocked(r *record, o *ownerRecord) {
+func (t *table) endDeletingLocked(r *record, o *ownerRecord) {
 	if r.rare == nil {
 		return
 	}
 	r.rare.deleting = slices.DeleteFunc(r.rare.deleting, func(other *ownerRecord) bool { return other == o })
-	l.completeRareLocked(r)
+	t.completeRareLocked(r)
 }
 
 // claimEndsLocked removes the entries about an object for a ManagedResource that no longer has it.
-func (l *Tracker) claimEndsLocked(r *record, o *ownerRecord) {
+func (t *table) claimEndsLocked(r *record, o *ownerRecord) {
 	if o.run != nil {
 		delete(o.run.applies, r)
 		delete(o.run.releases, r)
@@ -99,6 +99,6 @@ func (l *Tracker) claimEndsLocked(r *record, o *ownerRecord) {
 	if r.rare == nil {
 		return
 	}
-	l.endPendingLocked(r, o)
-	l.endDeletingLocked(r, o)
+	t.endPendingLocked(r, o)
+	t.endDeletingLocked(r, o)
 }

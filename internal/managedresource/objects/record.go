@@ -172,8 +172,8 @@ func (o *ownerRecord) version(r *record) unique.Handle[string] {
 
 // listsChangedLocked marks an object as out of sync that other lists report from now on. If it was deleted while no
 // watch ran, neither the previous lists nor the new ones may have noticed. Answers to earlier requests leave it out of sync.
-func (l *Tracker) listsChangedLocked(r *record, notify *notices) {
-	r.since = l.listings
+func (t *table) listsChangedLocked(r *record, notify *notices) {
+	r.since = t.listings
 	r.mayBeGoneLocked(notify)
 }
 

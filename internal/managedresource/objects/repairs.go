@@ -78,14 +78,21 @@ func (p *repairs) unfounded(now time.Time) {
 	}
 }
 
-func (l *Tracker) isQuietLocked(p *repairs, now time.Time) bool {
-	return now.Sub(p.last) > quiet+l.RepairDelay
+// Repairs is the part of the Tracker that paces the repairs of objects.
+type Repairs struct {
+	*table
+	// RepairDelay is managedResource.driftRepairDelay. It is set before the first drift.
+	RepairDelay time.Duration
+}
+
+func (rep *Repairs) isQuietLocked(p *repairs, now time.Time) bool {
+	return now.Sub(p.last) > quiet+rep.RepairDelay
 }
 
 // repairsLocked returns the repairs of an object that is changed or repaired now.
-func (l *Tracker) repairsLocked(r *record, now time.Time) *repairs {
-	p := &l.rareLocked(r).repairs
-	if l.isQuietLocked(p, now) {
+func (rep *Repairs) repairsLocked(r *record, now time.Time) *repairs {
+	p := &rep.rareLocked(r).repairs
+	if rep.isQuietLocked(p, now) {
 		*p = repairs{atOnce: p.atOnce}
 	}
 	p.last = now
@@ -130,25 +137,25 @@ const (
 // Drift records events of the drift of an object in their order, and returns the drift then. After DriftRepaired it
 // returns the drift that the repair ended, which must be reported if Unreported is true: with a delay each repair of an
 // unreported drift, else only the first one after a period of quiet.
-func (l *Tracker) Drift(id ID, now time.Time, events ...DriftEvent) (drift Drift) {
-	l.updateObject(id, func(r *record, notify *notices) {
+func (rep *Repairs) Drift(id ID, now time.Time, events ...DriftEvent) (drift Drift) {
+	rep.updateObject(id, func(r *record, notify *notices) {
 		if r.rare != nil {
-			drift = r.rare.repairs.drift(now, l.RepairDelay)
+			drift = r.rare.repairs.drift(now, rep.RepairDelay)
 		}
 		for _, event := range events {
-			drift = l.driftLocked(r, now, event, notify)
+			drift = rep.driftLocked(r, now, event, notify)
 		}
 	})
 	return drift
 }
 
-func (l *Tracker) driftLocked(r *record, now time.Time, event DriftEvent, notify *notices) Drift {
+func (rep *Repairs) driftLocked(r *record, now time.Time, event DriftEvent, notify *notices) Drift {
 	if r.rare == nil && (event == DriftReported || event == DriftUnfounded) {
 		return Drift{}
 	}
 	switch event {
 	case DriftNoticed:
-		l.repairsLocked(r, now).opens(now, l.RepairDelay)
+		rep.repairsLocked(r, now).opens(now, rep.RepairDelay)
 	case DriftReported:
 		r.rare.repairs.reported = true
 	case DriftUnfounded:
@@ -156,35 +163,35 @@ func (l *Tracker) driftLocked(r *record, now time.Time, event DriftEvent, notify
 	case DriftRepaired:
 		var ended Drift
 		if r.rare != nil {
-			ended = r.rare.repairs.drift(now, l.RepairDelay)
+			ended = r.rare.repairs.drift(now, rep.RepairDelay)
 		}
-		p := l.repairsLocked(r, now)
+		p := rep.repairsLocked(r, now)
 		p.count++
 		isReported := p.open && p.reported
 		p.open = false
-		ended.Fight, ended.Unreported = p.isFight(), !isReported && (l.RepairDelay > 0 || p.count == 1)
+		ended.Fight, ended.Unreported = p.isFight(), !isReported && (rep.RepairDelay > 0 || p.count == 1)
 		return ended
 	case HoldEnded:
-		l.holdEndedLocked(r, notify)
+		rep.holdEndedLocked(r, notify)
 	}
-	return r.rare.repairs.drift(now, l.RepairDelay)
+	return r.rare.repairs.drift(now, rep.RepairDelay)
 }
 
-func (l *Tracker) holdEndedLocked(r *record, notify *notices) {
-	l.rareLocked(r).repairs = repairs{atOnce: true}
+func (t *table) holdEndedLocked(r *record, notify *notices) {
+	t.rareLocked(r).repairs = repairs{atOnce: true}
 	r.markLocked(notify)
 }
 
 // setHoldLocked records the hold on an object. It returns whether another hold was there before, so that less may be
 // exempt from repair now.
-func (l *Tracker) setHoldLocked(r *record, hold uint32) (ended bool) {
+func (t *table) setHoldLocked(r *record, hold uint32) (ended bool) {
 	if hold == 0 && r.rare == nil {
 		return false
 	}
-	x := l.rareLocked(r)
+	x := t.rareLocked(r)
 	ended = x.hold != 0 && x.hold != hold
 	x.hold = hold
-	l.completeRareLocked(r)
+	t.completeRareLocked(r)
 	return ended
 }
 

@@ -37,10 +37,10 @@ type Ticket struct {
 	// Object is the object as it was tracked when the ticket was issued.
 	Object
 
-	tracker *Tracker
-	op      Op
-	owner   Owner
-	id      ID
+	claims *Claims
+	op     Op
+	owner  Owner
+	id     ID
 	// release is the claim that a deletion is about, nil for other tickets.
 	release *release
 	// counted is the record whose writes the ticket counts among, nil if there is none.
@@ -52,15 +52,15 @@ type Ticket struct {
 // deletion if another run applies the object, or the run of the ManagedResource does not release it any more; and a
 // hand-over to a ManagedResource whose run releases the object. Until a ticket to apply ends, no subscriber is notified
 // that the object is out of sync: a watch may report the change before the answer arrives.
-func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.findLocked(id)
-	t := &Ticket{tracker: l, op: op, owner: owner, id: id}
+func (c *Claims) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.findLocked(id)
+	t := &Ticket{claims: c, op: op, owner: owner, id: id}
 	if r != nil {
 		t.Object = r.snapshot()
 	}
-	left := l.owners[owner].releases(r)
+	left := c.owners[owner].releases(r)
 	switch op {
 	case ToApply:
 		if r != nil && r.writes < math.MaxUint8 {
@@ -77,17 +77,17 @@ func (l *Tracker) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
 		if left != nil {
 			return nil, false
 		}
-		l.handOvers[handOver{owner, id}]++
+		c.handOvers[handOver{owner, id}]++
 	}
 	return t, true
 }
 
 // Record records the outcome of a request.
 func (t *Ticket) Record(outcome Outcome) {
-	l := t.tracker
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, o := l.findLocked(t.id), l.owners[t.owner]
+	c := t.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, o := c.findLocked(t.id), c.owners[t.owner]
 	if r == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (t *Ticket) Record(outcome Outcome) {
 		if o == nil {
 			return
 		}
-		if x := l.rareLocked(r); !slices.Contains(x.deleting, o) {
+		if x := c.rareLocked(r); !slices.Contains(x.deleting, o) {
 			x.deleting = append(x.deleting, o)
 		}
 		if outcome == Deleting {
@@ -105,19 +105,19 @@ func (t *Ticket) Record(outcome Outcome) {
 	case Unknown:
 		r.void()
 	case Refused:
-		l.endDeletingLocked(r, o)
+		c.endDeletingLocked(r, o)
 	}
 }
 
 // End ends the ticket, once. Subscribers are notified of an object that is out of sync then.
 func (t *Ticket) End() {
-	l := t.tracker
-	l.update(func(notify *notices) {
+	c := t.claims
+	c.update(func(notify *notices) {
 		if t.ended {
 			return
 		}
 		t.ended = true
-		r := l.findLocked(t.id)
+		r := c.findLocked(t.id)
 		switch t.op {
 		case ToApply:
 			if t.counted == nil || t.counted != r {
@@ -128,13 +128,13 @@ func (t *Ticket) End() {
 			}
 			return
 		case ToDelete:
-			if left := l.owners[t.owner].releases(r); left != nil && left == t.release {
+			if left := c.owners[t.owner].releases(r); left != nil && left == t.release {
 				left.deleting--
 			}
 		case ToHandOver:
 			under := handOver{t.owner, t.id}
-			if l.handOvers[under]--; l.handOvers[under] == 0 {
-				delete(l.handOvers, under)
+			if c.handOvers[under]--; c.handOvers[under] == 0 {
+				delete(c.handOvers, under)
 			}
 		}
 	})
