@@ -211,7 +211,7 @@ func TestValidateConfig(t *testing.T) {
 		"CFG-2/another kind":              {file: "apiVersion: things/v1\nkind: Foo\n", code: 1, stderr: "F: error decoding config: no kind \"Foo\" is registered for version \"things/v1\" in scheme: want kind \"Thing\" of version \"things/v1\"\n"},
 		"no YAML":                         {file: "a: b\nc: [\n", code: 1, stderr: "F: "},
 		"JSON":                            {file: "{\"name\": \"a\",\n \"limit\": 7}", code: 1, stderr: "F: limit: Invalid value: 7: too much\n"},
-		"effective":                       {file: "name: a\n", flags: []string{"--effective"}, stdout: "limit: 1 # built-in\nlit: false # built-in\nname: a # configuration\nparts: null # built-in\nquick: null # built-in\ntags: null # built-in\nwait: null # built-in\n"},
+		"effective":                       {file: "name: a\n", flags: []string{"--effective"}, stdout: "limit: 1\nlit: false\nname: a\nparts: null\nquick: null\ntags: null\nwait: null\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")

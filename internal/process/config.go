@@ -52,7 +52,6 @@ type ConfigFlags struct {
 	Defaults, Profile string
 
 	content []byte
-	layers  []layer
 }
 
 // Add adds the flags.
@@ -121,13 +120,12 @@ func (f *ConfigFlags) With(file string) *ConfigFlags {
 }
 
 func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]string, error) {
-	below, known, err := f.layersBelow(format)
+	below, known, err := f.valuesBelow(format)
 	if err != nil {
 		return nil, err
 	}
 	format.Strict = f.Strict
-	var warnings []string
-	f.layers, warnings, err = decodeOver(below, content, format, object)
+	warnings, err := decodeOver(below, content, format, object)
 	warnings = append(known, warnings...)
 	if err != nil {
 		return warnings, fmt.Errorf("error decoding config: %w", err)
@@ -139,25 +137,24 @@ func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]s
 // with an error. That is an aggregate of all keys that are wrong, each with its path, unless the content is no YAML or of another kind. The
 // object then has the keys that are right.
 func DecodeConfig(content []byte, format FileFormat, object any) ([]string, error) {
-	_, warnings, err := decodeOver(nil, content, format, object)
-	return warnings, err
+	return decodeOver(nil, content, format, object)
 }
 
-func decodeOver(below []layer, content []byte, format FileFormat, object any) ([]layer, []string, error) {
+// decodeOver decodes a file over values that the file may override.
+func decodeOver(below map[string]any, content []byte, format FileFormat, object any) ([]string, error) {
 	file, warnings, errs, err := decodeFile(content, format)
 	if err != nil {
-		return nil, warnings, err
+		return warnings, err
 	}
-	layers := slices.Concat(below, []layer{{"configuration", file}})
-	all := overlay(layers)
+	all := merged(below, file)
 	errs = append(errs, takeWrongValues(all, reflect.TypeOf(object).Elem())...)
 	raw, err := json.Marshal(all)
 	if err != nil {
-		return layers, warnings, err
+		return warnings, err
 	}
 	unknown, err := kjson.UnmarshalStrict(raw, object)
 	if err != nil {
-		return layers, warnings, err
+		return warnings, err
 	}
 	unknownKeys(metrics.Registry).Set(float64(len(unknown)))
 	for _, key := range unknown {
@@ -175,7 +172,7 @@ func decodeOver(below []layer, content []byte, format FileFormat, object any) ([
 	if typed, ok := object.(interface{ GetObjectKind() schema.ObjectKind }); ok {
 		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(format.APIVersion, format.Kind))
 	}
-	return layers, warnings, errs.ToAggregate()
+	return warnings, errs.ToAggregate()
 }
 
 // decodeFile decodes a file into a map with the present keys only.

@@ -18,24 +18,17 @@ const profileKey = "profile"
 // defaultProfile is the profile of an executable if neither --profile nor a defaults file chooses another one.
 const defaultProfile = "contract"
 
-// layer is a part of the configuration under its present keys. A later layer overrides earlier ones: maps merge, lists and scalars replace.
-type layer struct {
-	// name is the comment that validate-config --effective prints next to the values of the layer.
-	name   string
-	values map[string]any
-}
-
-// layersBelow returns the layers below the configuration file: the profile, and above it the defaults file.
-func (f *ConfigFlags) layersBelow(format FileFormat) ([]layer, []string, error) {
+// valuesBelow returns the values of the profile, and over them those of the defaults file, under their present keys.
+func (f *ConfigFlags) valuesBelow(format FileFormat) (map[string]any, []string, error) {
 	path, err := f.defaultsPath()
 	if err != nil {
 		return nil, nil, err
 	}
-	defaults := layer{name: "defaults " + path}
+	var defaults map[string]any
 	var warnings []string
 	chosen := f.Profile
 	if path != "" {
-		if defaults.values, warnings, err = readDefaults(path, format, &chosen); err != nil {
+		if defaults, warnings, err = readDefaults(path, format, &chosen); err != nil {
 			return nil, nil, fmt.Errorf("error reading defaults file %s: %w", path, err)
 		}
 	}
@@ -51,7 +44,7 @@ func (f *ConfigFlags) layersBelow(format FileFormat) ([]layer, []string, error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("profile %s: %w", chosen, err)
 	}
-	return []layer{{"profile " + chosen, values}, defaults}, warnings, nil
+	return merged(values, defaults), warnings, nil
 }
 
 // defaultsPath returns the path of the defaults file, "" if there is none. A file that --defaults names has to be there.
@@ -101,18 +94,11 @@ func readDefaults(path string, format FileFormat, profile *string) (map[string]a
 	return values, warnings, errs.ToAggregate()
 }
 
-// overlay returns the values of all layers.
-func overlay(layers []layer) map[string]any {
-	all := map[string]any{}
-	for _, l := range layers {
-		all = merged(all, l.values)
-	}
-	return all
-}
-
-// merged returns below with above on it. Neither is changed; an empty value (null) is none.
+// merged returns below with above on it: maps merge, lists and scalars replace. Neither is changed; an empty value (null)
+// is none.
 func merged(below, above map[string]any) map[string]any {
-	result := maps.Clone(below)
+	result := map[string]any{}
+	maps.Copy(result, below)
 	for key, value := range above {
 		lower, isMap := result[key].(map[string]any)
 		upper, isMapToo := value.(map[string]any)
@@ -124,26 +110,4 @@ func merged(below, above map[string]any) map[string]any {
 		}
 	}
 	return result
-}
-
-// originOf returns the name of the layer that a value comes from. The value of a list comes from one layer as a whole.
-func originOf(layers []layer, path []string) string {
-	for _, l := range slices.Backward(layers) {
-		if reaches(l.values, path) {
-			return l.name
-		}
-	}
-	return "built-in"
-}
-
-// reaches reports whether a path, or a list or scalar on it, is in a layer.
-func reaches(value any, path []string) bool {
-	for _, key := range path {
-		section, ok := value.(map[string]any)
-		if !ok {
-			return value != nil
-		}
-		value = section[key]
-	}
-	return value != nil
 }

@@ -72,31 +72,6 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestOrigins: --effective tells for each value which layer it comes from.
-func TestOrigins(t *testing.T) {
-	flags := ConfigFlags{File: write(t, "name: a\nparts: [{lit: true}]"), Defaults: write(t, "profile: gardener\nwaits: {bindAddress: d}")}
-	cfg := &thing{}
-	if _, err := flags.Read(profiledFormat, cfg); err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	must.Succeed(t, printEffective(&out, cfg, flags.layers))
-	want := `limit: 4 # profile gardener
-lit: false # built-in
-name: a # configuration
-parts: # configuration
-  - lit: true
-quick: null # built-in
-tags: null # built-in
-wait:
-  bindAddress: d # defaults F
-  port: 7 # profile gardener
-`
-	if diff := cmp.Diff(want, strings.ReplaceAll(out.String(), flags.Defaults, "F")); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // TestReadOnce: a configuration that comes through a pipe is read once, by validate-config too, which would pass any file otherwise.
 func TestReadOnce(t *testing.T) {
 	reader, writer, err := os.Pipe()

@@ -43,7 +43,7 @@ func ValidateConfig(read ReadConfig) Subcommand {
 		},
 		Flags: func(set *pflag.FlagSet) {
 			set.BoolVar(&v.strict, "strict-config", true, "treat unknown keys as faults, not as warnings")
-			set.BoolVar(&v.effective, "effective", false, "print the faultless configuration with all defaults, and the origin of each value")
+			set.BoolVar(&v.effective, "effective", false, "print the faultless configuration with all defaults")
 			set.StringVarP(&v.output, "output", "o", "", "print faults and warnings as json")
 			v.below.addDefaults(set)
 		},
@@ -163,7 +163,12 @@ func (v *validation) print(out io.Writer, title, name string, f *validated) erro
 	if _, err := io.WriteString(out, text.String()); err != nil || !v.effective || len(f.faults) > 0 {
 		return err
 	}
-	return printEffective(out, f.cfg, f.flags.layers)
+	effective, err := yaml.Marshal(f.cfg)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(effective)
+	return err
 }
 
 // notEmpty refuses an empty file: no user validates an empty file on purpose. A start treats it as {} (CFG-2).

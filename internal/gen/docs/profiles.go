@@ -25,7 +25,7 @@ Generated from the profiles of the configuration types.
 
 A profile is a set of defaults below the defaults file and the configuration.
 ` + "`contract`" + ` has the defaults of the reference pages, and is the default of a bare executable; ` + "`gardener`" + ` is the default of the images.
-They differ in these keys, of ResourceManagerConfiguration unless another kind follows; ` + "`validate-config --effective`" + ` prints where each value comes from.
+They differ in these keys, of ResourceManagerConfiguration unless another kind follows; ` + "`validate-config --effective`" + ` prints the result.
 [The contract](../internals/contract/README.md#decisions-about-profiles-and-hostile-clients) says what was decided by profile.
 
 | key | ` + "`contract`" + ` | ` + "`gardener`" + ` |
