@@ -29,7 +29,7 @@ const (
 	confirmTime = 500 * time.Millisecond
 )
 
-// Assessor judges the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by
+// Assessor assesses the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by
 // reading them.
 type Assessor struct {
 	client  *Client
@@ -80,12 +80,12 @@ type problem struct {
 	service *resourcesv1alpha1.ObjectReference
 }
 
-// KnownHealth judges by the tracker alone; ok is false if a read is needed.
+// KnownHealth assesses by the tracker alone; ok is false if a read is needed.
 func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
 	for i := range refs {
-		recorded, judged := a.known(&refs[i])
+		recorded, assessed := a.known(&refs[i])
 		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
-		if !recorded.Present || recorded.UnlabelledLive || !judged || recorded.OutOfSync ||
+		if !recorded.Present || recorded.UnlabelledLive || !assessed || recorded.OutOfSync ||
 			recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
 			podsPending(recorded.Verdict) {
 			return nil, false
@@ -212,8 +212,8 @@ func conditionOf(ok meta.ConditionChange, status resourcesv1alpha1.ConditionStat
 
 func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
-		recorded, judged := a.known(&ref)
-		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !judged ||
+		recorded, assessed := a.known(&ref)
+		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !assessed ||
 			!a.watches.Covered(objects.RefOf(&ref)) || podsPending(recorded.Verdict)
 	})
 }
@@ -228,10 +228,10 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 	return count
 }
 
-// known returns the record of an object; judged is false if the record has no health in the version of its entry:
+// known returns the record of an object; assessed is false if the record has no health in the version of its entry:
 // another ManagedResource may have the object in another version, which is not checked or differs (MRH-8). A healthy
 // object without the label that is created only once counts as watched, though only runs and audits read it (MR-30).
-func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, judged bool) {
+func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, assessed bool) {
 	entry := objects.RefOf(ref)
 	recorded = a.tracker.Get(entry.ID, entry.Version)
 	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Verdict == (healthcheck.Verdict{}) {
@@ -240,7 +240,7 @@ func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objec
 	return recorded, recorded.Judged || !a.watches.view.Whole(entry.GVK())
 }
 
-// podsPending reports whether a Deployment may have other Pods than those that it wants.
+// podsPending reports whether a Deployment may have other Pods than its own.
 func podsPending(verdict healthcheck.Verdict) bool {
 	return verdict.CountsPods() && verdict.Pods != healthcheck.PodsExact
 }
@@ -271,8 +271,8 @@ type assessing struct {
 func (a assessing) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := objects.RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
-	recorded, judged := a.known(ref)
-	if covered && (recorded.Present && !recorded.UnlabelledLive && judged || !recorded.Present && recorded.OutOfSync &&
+	recorded, assessed := a.known(ref)
+	if covered && (recorded.Present && !recorded.UnlabelledLive && assessed || !recorded.Present && recorded.OutOfSync &&
 		!recorded.MissingFromList && !a.confirms) {
 		return recorded, nil, nil
 	}

@@ -71,7 +71,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("MRB-54: got %+v", orphans)
 	}
 	if n := len(l.Progress(owner).OutOfSync); n != 0 {
-		t.Errorf("%d objects are in doubt before the watch had its time", n)
+		t.Errorf("%d objects are out of sync before the watch had its time", n)
 	}
 	s.mu.Lock()
 	s.muted = false
@@ -79,7 +79,7 @@ func TestAudit(t *testing.T) {
 	lists := s.count("list")
 	w.complete(kind, a, differing)
 	if n := len(l.Progress(owner).OutOfSync); n != 3 || l.Get(refs[2].ID).Present {
-		t.Errorf("%d objects are in doubt, want 3", n)
+		t.Errorf("%d objects are out of sync, want 3", n)
 	}
 	for _, difference := range differing {
 		if l.Observe(difference) {

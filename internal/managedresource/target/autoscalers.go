@@ -73,8 +73,8 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 		return err
 	}
 	if a.watches.disabled {
-		sink := &sink{watches: a.watches, scope: allAutoscalers, active: newActiveWatch().follows(func() {})}
-		_, err := sink.list(ctx, a.watches.requestsFor(allAutoscalers, served))
+		store := &store{watches: a.watches, scope: allAutoscalers, active: newActiveWatch().follows(func() {})}
+		_, err := store.list(ctx, a.watches.requestsFor(allAutoscalers, served))
 		return err
 	}
 	return a.watches.use(allAutoscalers, &a.used).await(ctx)

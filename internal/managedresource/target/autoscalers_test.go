@@ -39,10 +39,10 @@ func lists(objects ...*unstructured.Unstructured) pageFunc {
 	}
 }
 
-// autoscalersOf returns a sink of all autoscalers.
-func autoscalersOf(l *objects.Tracker) *sink {
+// autoscalersOf returns a store of all autoscalers.
+func autoscalersOf(l *objects.Tracker) *store {
 	w := NewWatches(nil, l, WatchOptions{Log: logr.Discard()})
-	return &sink{watches: w, scope: allAutoscalers, active: newActiveWatch().follows(func() {})}
+	return &store{watches: w, scope: allAutoscalers, active: newActiveWatch().follows(func() {})}
 }
 
 func TestAutoscalers(t *testing.T) {

@@ -56,7 +56,7 @@ func (a *activeWatch) list(ctx context.Context, do func() error) error {
 	return do()
 }
 
-func (a *activeWatch) tellLocked() {
+func (a *activeWatch) notifyLocked() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
@@ -106,7 +106,7 @@ func (a *activeWatch) lost(failure error) {
 
 func (a *activeWatch) lostLocked(failure error) {
 	a.covered, a.failure = false, failure
-	a.tellLocked()
+	a.notifyLocked()
 }
 
 // watchSession follows a scope. Its reports count until the next session begins, or the scope is renewed.
@@ -132,14 +132,14 @@ func (s watchSession) isCurrent() bool {
 }
 
 // apply changes the state of the watch, and wakes its waiters, if the session is current.
-func (s watchSession) apply(change func()) (heeded bool) {
+func (s watchSession) apply(change func()) (counts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session != s.number {
 		return false
 	}
 	change()
-	s.tellLocked()
+	s.notifyLocked()
 	return true
 }
 

@@ -59,7 +59,7 @@ func TestFilledIn(t *testing.T) {
 	}
 }
 
-// MRB-8: a definition that is seen in another form puts the objects of its kind into doubt of which the API server kept a part only: at once, and
+// MRB-8: a definition that is seen in another form marks objects of its kind as out of sync of which the API server kept only a part: at once, and
 // again after the time that API servers may take to learn of it. Other kinds, and other changes of the definition, are no reason.
 func TestAnotherDefinition(t *testing.T) {
 	s, client := newServer(t)
@@ -104,13 +104,13 @@ func TestAnotherDefinition(t *testing.T) {
 		t.Error("a label of the definition is no reason")
 	}
 	define(2, "b")
-	eventually(t, "the object is in doubt", tried)
+	eventually(t, "the object is out of sync", tried)
 	verified(partial, again) // It was written, and the field dropped, as the definition is not known everywhere.
 	timer()()
 	if !tried() {
-		t.Error("it is not in doubt once more")
+		t.Error("it is not out of sync once more")
 	}
 	if l.Get(whole.ID).OutOfSync || l.Get(other.ID).OutOfSync || len(timers) > 0 {
-		t.Error("objects are in doubt that the definition does not concern")
+		t.Error("objects are out of sync that the definition does not concern")
 	}
 }

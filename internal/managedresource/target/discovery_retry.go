@@ -10,8 +10,8 @@ import (
 // unservedRetry is the interval between look-ups of a kind that the target does not serve (MRT-9).
 const unservedRetry = 10 * time.Second
 
-// lookForKinds looks for the kinds that watches wait for, and wakes the watches whose kinds are served now. It asks
-// once for each group and version, regardless of how many watches wait for its kinds.
+// lookForKinds looks for the kinds that watches wait for, and wakes the watches whose kinds are served now. It sends one
+// request for each group and version, regardless of how many watches wait for its kinds.
 func (w *Watches) lookForKinds(ctx context.Context) {
 	for {
 		select {
@@ -43,10 +43,10 @@ func (w *Watches) waiting() map[schema.GroupVersion]map[schema.GroupVersionKind]
 	return all
 }
 
-// lookFor asks for the kinds of a group and version. After an error, the next request follows after unservedRetry.
+// lookFor reads the kinds of a group and version. After an error, the next request follows after unservedRetry.
 func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion,
 	waiting map[schema.GroupVersionKind][]*activeWatch) {
-	answer, err := w.client.mappings.ask(ctx, gv)
+	answer, err := w.client.mappings.discoverOnce(ctx, gv)
 	if err != nil {
 		return
 	}
@@ -60,7 +60,7 @@ func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion,
 	}
 }
 
-// wake makes a watch that waits for its kind ask for it at once.
+// wake makes a watch that waits for its kind look for it at once.
 func (a *activeWatch) wake() {
 	select {
 	case a.served <- struct{}{}:

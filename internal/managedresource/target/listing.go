@@ -14,7 +14,7 @@ const (
 	// pageSize is the number of objects in one answer. Five hundred objects of some kilobytes are a few megabytes in
 	// memory, and a hundred thousand objects take two hundred requests.
 	pageSize = 500
-	// listAttempts is the number of attempts at a list whose next page has expired; the last attempt is in one piece.
+	// listAttempts is the number of attempts at a list whose next page has expired; the last attempt is in one page.
 	listAttempts = 3
 )
 

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// heldBytes limits the listed objects that are kept until they are compared. An object packs to 100 to 300 bytes
-	// next to another one of its kind, so that heldBytes is enough for a hundred thousand objects; objects that do not
+	// cachedBytes limits the listed objects that are kept until they are compared. An object packs to 100 to 300 bytes
+	// next to another one of its kind, so that cachedBytes is enough for a hundred thousand objects; objects that do not
 	// fit are read one by one.
-	heldBytes = 24 << 20
-	// heldFor is the time for which a list is kept: all ManagedResources run within seconds after a start, and an
+	cachedBytes = 24 << 20
+	// cachedFor is the time for which a list is kept: all ManagedResources run within seconds after a start, and an
 	// object that no run reads until then belongs to a ManagedResource that waits for something.
-	heldFor = 10 * time.Minute
+	cachedFor = 10 * time.Minute
 	// entryBytes is the size of an object in addition to its packed form: the entry of the map and its overhead.
 	entryBytes = 100
 	// listedWithin limits the wait of a comparison for the list of its kind, before it reads the object: two hundred
@@ -53,7 +53,7 @@ type live struct {
 	// list: its start, or a page; zero before.
 	expected map[scope]time.Time
 	packers  map[scope]*packer
-	held     map[types.UID]packed
+	cached   map[types.UID]packed
 	size     int
 	expiry   *time.Timer
 
@@ -63,14 +63,14 @@ type live struct {
 type packed struct {
 	bytes      []byte
 	dictionary []byte
-	asked      uint16
+	requested  uint16
 }
 
-// size returns the object's share of heldBytes.
+// size returns the object's share of cachedBytes.
 func (p packed) size() int { return len(p.bytes) + entryBytes }
 
 func newLive() *live {
-	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, held: map[types.UID]packed{},
+	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, cached: map[types.UID]packed{},
 		lists: make(chan struct{}, wholeLists)}
 }
 
@@ -86,7 +86,7 @@ func (l *live) expect(s scope) {
 	}
 }
 
-func (l *live) wants(s scope) bool {
+func (l *live) expects(s scope) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, expected := l.expected[s]
@@ -97,15 +97,15 @@ func (l *live) wants(s scope) bool {
 func (l *live) until(s scope) (_ time.Time, expected bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	heard, expected := l.expected[s]
-	if heard.IsZero() {
-		heard = time.Now() // The list waits for other lists.
+	last, expected := l.expected[s]
+	if last.IsZero() {
+		last = time.Now() // The list waits for other lists.
 	}
-	return heard.Add(listedWithin), expected
+	return last.Add(listedWithin), expected
 }
 
-// heard records progress of the list of whole objects of a scope: its start, or a page.
-func (l *live) heard(s scope) {
+// progressed records progress of the list of whole objects of a scope: its start, or a page.
+func (l *live) progressed(s scope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, expected := l.expected[s]; expected {
@@ -122,12 +122,12 @@ func (l *live) begin(ctx context.Context, s scope, whole pageFunc) (page pageFun
 		return nil, nil, ctx.Err()
 	}
 	end = sync.OnceFunc(func() { <-l.lists })
-	l.heard(s)
+	l.progressed(s)
 	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		defer time.AfterFunc(slowPage, end).Stop()
 		list, err := whole(ctx, options)
 		if err == nil {
-			l.heard(s)
+			l.progressed(s)
 		}
 		return list, err
 	}, end, nil
@@ -145,19 +145,19 @@ func (l *live) listed(s scope, complete bool) {
 	if l.expiry != nil {
 		l.expiry.Stop()
 	}
-	l.expiry = time.AfterFunc(heldFor, l.drop)
+	l.expiry = time.AfterFunc(cachedFor, l.drop)
 }
 
 func (l *live) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.held)
+	clear(l.cached)
 	l.size = 0
 }
 
-// hold keeps an object of the list of a scope that is under way, with the count of its record (Revision.Asked). It drops
-// the managed fields.
-func (l *live) hold(s scope, object *unstructured.Unstructured, asked uint16) {
+// keep caches an object of the list of a scope that is under way, with the count of its record (Revision.Requested). It
+// drops the managed fields.
+func (l *live) keep(s scope, object *unstructured.Unstructured, requested uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	content, err := object.MarshalJSON()
@@ -172,16 +172,16 @@ func (l *live) hold(s scope, object *unstructured.Unstructured, asked uint16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	uid := object.GetUID()
-	if old, found := l.held[uid]; found { // The list was begun anew.
-		delete(l.held, uid)
+	if old, found := l.cached[uid]; found { // The list was begun anew.
+		delete(l.cached, uid)
 		l.size -= old.size()
 	}
-	held := packed{bytes, p.dictionary, asked}
-	if l.size+held.size() > heldBytes {
+	entry := packed{bytes, p.dictionary, requested}
+	if l.size+entry.size() > cachedBytes {
 		return
 	}
-	l.size += held.size()
-	l.held[uid] = held
+	l.size += entry.size()
+	l.cached[uid] = entry
 }
 
 func (l *live) packerOf(s scope, first []byte) *packer {
@@ -195,10 +195,10 @@ func (l *live) packerOf(s scope, first []byte) *packer {
 	return p
 }
 
-// take hands out the object with a UID, nil if it is not held, or a check was requested since.
-func (l *live) take(uid types.UID, asked uint16) *unstructured.Unstructured {
+// take hands out the object with a UID, nil if it is not cached, or a check was requested since.
+func (l *live) take(uid types.UID, requested uint16) *unstructured.Unstructured {
 	p, found := l.remove(uid)
-	if !found || p.asked != asked {
+	if !found || p.requested != requested {
 		return nil
 	}
 	content, err := p.unpack()
@@ -215,11 +215,11 @@ func (l *live) take(uid types.UID, asked uint16) *unstructured.Unstructured {
 func (l *live) remove(uid types.UID) (p packed, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p, found = l.held[uid]; found {
-		delete(l.held, uid)
+	if p, found = l.cached[uid]; found {
+		delete(l.cached, uid)
 		l.size -= p.size()
-		if len(l.held) == 0 {
-			l.held = map[types.UID]packed{} // A map never shrinks.
+		if len(l.cached) == 0 {
+			l.cached = map[types.UID]packed{} // A map never shrinks.
 		}
 	}
 	return p, found

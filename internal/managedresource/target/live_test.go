@@ -27,13 +27,13 @@ func TestHeldTwiceCountsOnce(t *testing.T) {
 	}
 	s := scope{gvk: configMaps}
 	for _, name := range []string{"a", "a", "b"} {
-		l.hold(s, object(name), 1)
+		l.keep(s, object(name), 1)
 	}
 	if held := l.take(types.UID("u"), 1); held == nil || held.GetName() != "b" {
 		t.Errorf("held is %v, want the latest", held)
 	}
-	if len(l.held) != 0 || l.size != 0 {
-		t.Errorf("%d objects are held, and %d bytes count", len(l.held), l.size)
+	if len(l.cached) != 0 || l.size != 0 {
+		t.Errorf("%d objects are held, and %d bytes count", len(l.cached), l.size)
 	}
 }
 
@@ -47,9 +47,9 @@ func TestHangingListsHoldUpNothing(t *testing.T) {
 			s := w.scopeOf(ref)
 			w.live.expect(s)
 			w.active[s] = newActiveWatch()
-			sink := &sink{watches: w, scope: s, active: w.active[s].follows(func() {})}
+			store := &store{watches: w, scope: s, active: w.active[s].follows(func() {})}
 			return ref, func() error {
-				_, err := sink.list(t.Context(), scopeRequests{whole: page})
+				_, err := store.list(t.Context(), scopeRequests{whole: page})
 				return err
 			}
 		}

@@ -76,8 +76,8 @@ type mappings struct {
 	metrics *Metrics
 	client  rest.Interface
 
-	// asking shares the requests that are under way, so that many objects of a kind send one.
-	asking singleflight.Group
+	// discoveries share the requests that are under way, so that many objects of a kind send one.
+	discoveries singleflight.Group
 
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*mapping
@@ -110,7 +110,7 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 		return known, nil
 	}
 	for range outdatedAnswers {
-		found, err := m.ask(ctx, gvk.GroupVersion())
+		found, err := m.discoverOnce(ctx, gvk.GroupVersion())
 		if err != nil {
 			return nil, fmt.Errorf("asking the target cluster for the kinds of %s: %w", gvk.GroupVersion(), err)
 		}
@@ -155,13 +155,13 @@ func notServed(gvk schema.GroupVersionKind) error {
 	return &apimeta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// ask requests the kinds of a group and version, once for all callers at the same time. A group that does not exist
-// has none.
-func (m *mappings) ask(ctx context.Context, gv schema.GroupVersion) (discovered, error) {
+// discoverOnce requests the kinds of a group and version, once for all callers at the same time. A group that does not
+// exist has none.
+func (m *mappings) discoverOnce(ctx context.Context, gv schema.GroupVersion) (discovered, error) {
 	m.mu.Lock()
 	changes := m.changes[gv.Group]
 	m.mu.Unlock()
-	answer := m.asking.DoChan(fmt.Sprint(gv, " ", changes), func() (any, error) { return m.discover(gv) })
+	answer := m.discoveries.DoChan(fmt.Sprint(gv, " ", changes), func() (any, error) { return m.discover(gv) })
 	select {
 	case result := <-answer:
 		resources, _ := result.Val.([]metav1.APIResource)

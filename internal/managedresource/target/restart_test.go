@@ -156,7 +156,7 @@ func TestRestartCostsKinds(t *testing.T) {
 	if gets := r.server.count("get"); gets > 0 || all > 4*(1000/pageSize+3) {
 		t.Errorf("%d requests until all is known, and %d for single objects", all, gets)
 	}
-	if left := len(r.watches.live.held); left > 0 || r.watches.live.size != 0 {
+	if left := len(r.watches.live.cached); left > 0 || r.watches.live.size != 0 {
 		t.Errorf("%d objects are still held, of %d bytes", left, r.watches.live.size)
 	}
 }

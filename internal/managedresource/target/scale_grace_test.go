@@ -54,12 +54,12 @@ func TestGraceIsInherited(t *testing.T) {
 					t.Errorf("scaled: %t", !tc.scaled)
 				}
 				if dirty := len(l.Progress(owner).OutOfSync); dirty != 0 {
-					t.Errorf("%d are in doubt at once", dirty)
+					t.Errorf("%d are out of sync at once", dirty)
 				}
 				time.Sleep(autoscalerGrace - tc.after)
 				synctest.Wait()
 				if a.Scales([]objects.ID{key}) || (len(l.Progress(owner).OutOfSync) == 1) != tc.scaled {
-					t.Errorf("after the grace: scaled %t, in doubt %v", a.Scales([]objects.ID{key}), l.Progress(owner).OutOfSync)
+					t.Errorf("after the grace: scaled %t, out of sync %v", a.Scales([]objects.ID{key}), l.Progress(owner).OutOfSync)
 				}
 			})
 		})

@@ -47,7 +47,7 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	w.Track(owner, []objects.Ref{after})
 	run(t, w)
 	eventually(t, "both lists were read", func() bool { return l.Progress(owner).AllKnown && w.Covered(before) && w.Covered(after) })
-	w.live.hold(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Requested)
+	w.live.keep(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Requested)
 	object, err := readFrom(t.Context(), w, after)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
 				time.Sleep(2 * autoscalerGrace)
 				synctest.Wait()
 				if a.watches.autoscalers.Scales(keys) || len(l.Progress(owner).OutOfSync) != 1 {
-					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: in doubt %v", a.watches.autoscalers.Scales(keys), l.Progress(owner).OutOfSync)
+					t.Errorf("scaled still: %t; nobody is told that its replicas are the manifest's again: out of sync %v", a.watches.autoscalers.Scales(keys), l.Progress(owner).OutOfSync)
 				}
 			})
 		})

@@ -7,7 +7,7 @@ import (
 )
 
 // MRM-15: version 1 has parts of the status in annotations, new ones every quarter of a minute. Merging keeps them, so that they put
-// nothing in doubt; what else is annotated does.
+// nothing out of sync; what else is annotated does.
 func TestStatusOfAutoscalersIsNoDrift(t *testing.T) {
 	digest := func(annotations map[string]any) uint64 {
 		meta := map[string]any{"name": "a", "namespace": "n", "uid": "u"}

@@ -49,7 +49,7 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 			t.Fatalf("it is there, and healthy: %+v, %v", assessment, err)
 		}
 		if proof != "" || len(l.Progress(second).OutOfSync) > 0 || s.count("list") > lists {
-			t.Fatalf("taken for a restore of the target: %d lists, in doubt of another ManagedResource: %v", s.count("list")-lists, l.Progress(second).OutOfSync)
+			t.Fatalf("taken for a restore of the target: %d lists, out of sync of another ManagedResource: %v", s.count("list")-lists, l.Progress(second).OutOfSync)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 			}
 			w.Track(wants, []objects.Ref{ref})
 			if f := l.Get(ref.ID); f.Present || len(l.Progress(wants).OutOfSync) == 0 {
-				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and in nobody's doubt (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
+				t.Errorf("it is gone, all lists have told so, and it is verified (%t), covered (%t), and out of sync for (%v)", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
 			}
 		})
 	}

@@ -43,10 +43,10 @@ func kindOf(text string) (kind warning, field string) {
 
 type warnedKey struct{}
 
-// WarningsTo returns a context whose writes call tell for each object that the API server warns about, with the names
+// WarningsTo returns a context whose writes call report for each object that the API server warns about, with the names
 // of the fields that it drops, and with the kinds of other warnings. A text may quote a value, and is only logged.
-func WarningsTo(ctx context.Context, tell func(message string)) context.Context {
-	return context.WithValue(ctx, warnedKey{}, tell)
+func WarningsTo(ctx context.Context, report func(message string)) context.Context {
+	return context.WithValue(ctx, warnedKey{}, report)
 }
 
 // warned counts the warnings about a write, and reports those that are due (CCH-5).
@@ -73,18 +73,18 @@ func (c *Client) warned(ctx context.Context, object *unstructured.Unstructured, 
 			kinds = append(kinds, string(kind))
 		}
 	}
-	tell, wanted := ctx.Value(warnedKey{}).(func(string))
+	report, wanted := ctx.Value(warnedKey{}).(func(string))
 	if !wanted {
 		return
 	}
 	if len(fields) > 0 {
 		slices.Sort(fields)
-		tell(fmt.Sprintf("The API server drops fields of %s that it does not know, or that are there twice: %s", name,
+		report(fmt.Sprintf("The API server drops fields of %s that it does not know, or that are there twice: %s", name,
 			strings.Join(fields, ", ")))
 	}
 	if len(kinds) > 0 {
 		slices.Sort(kinds)
-		tell(fmt.Sprintf("The API server warns about %s: %s; the log has the text", name,
+		report(fmt.Sprintf("The API server warns about %s: %s; the log has the text", name,
 			strings.Join(slices.Compact(kinds), ", ")))
 	}
 }

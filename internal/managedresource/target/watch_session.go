@@ -26,7 +26,7 @@ func (w *Watches) requestsFor(s scope, served *mapping) scopeRequests {
 		namespace = ""
 	}
 	objects := w.client.dynamic.Resource(served.resource).Namespace(namespace)
-	requests := scopeRequests{whole: pagesOf(w.metrics, w.client.listInPieces(served, namespace))}
+	requests := scopeRequests{whole: pagesOf(w.metrics, w.client.listByObject(served, namespace))}
 	if w.view.Whole(s.gvk) {
 		requests.list, requests.watch = requests.whole, objects.Watch
 	} else {
@@ -50,20 +50,20 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	defer cancel()
 	requests := w.requestsFor(s, served)
 	watchSession := a.follows(cancel)
-	sink := &sink{watches: w, scope: s, active: watchSession}
+	store := &store{watches: w, scope: s, active: watchSession}
 	failed := func(_ string, err error) {
 		watchSession.lost(err)
 		if unserved(err) || apimeta.IsNoMatchError(err) {
 			// The context of the watch has ended.
 			w.client.mappings.forget(s.gvk, served)
-			w.tracker.KindEnded(s.gvk.GroupKind(), sink.covers)
+			w.tracker.KindEnded(s.gvk.GroupKind(), store.covers)
 			cancel()
 		}
 	}
 	log := w.log.WithValues("groupVersionKind", s.gvk.String(), "metadataOnly", !w.view.Whole(s.gvk))
 	source := reflector.Requests{
 		List: func(ctx context.Context) (string, error) {
-			return sink.list(ctx, requests)
+			return store.list(ctx, requests)
 		},
 		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
 			w.selector(s)(options)
@@ -77,7 +77,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	log.V(1).Info("Watching")
 	w.metrics.watching.Inc()
 	defer w.metrics.watching.Dec()
-	follower := cache.NewReflectorWithOptions(source, requests.expected, sink, cache.ReflectorOptions{
+	follower := cache.NewReflectorWithOptions(source, requests.expected, store, cache.ReflectorOptions{
 		Name: "target " + s.gvk.String(), MinWatchTimeout: minWatchTimeout, Logger: &log, Backoff: reflector.Backoff(),
 	})
 	follower.RunWithContext(ctx)

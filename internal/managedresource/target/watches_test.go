@@ -78,7 +78,7 @@ func TestRestore(t *testing.T) {
 	s.kinds[configMaps].objects["n/stays"] = withVersion(s.kinds[configMaps].objects["n/stays"], before)
 	s.mu.Unlock()
 	s.restore(before)
-	eventually(t, "both are in doubt, one is missing", func() bool {
+	eventually(t, "both are out of sync, one is missing", func() bool {
 		return len(l.Progress(owner).OutOfSync) == 2 && !l.Get(goes.ID).Present && l.Get(stays.ID).ResourceVersion == fmt.Sprint(before)
 	})
 	if len(restored) == 0 {

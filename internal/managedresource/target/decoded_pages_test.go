@@ -29,8 +29,8 @@ func (s *saying) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(s.text)), Request: r}, nil
 }
 
-// TestPagesInPieces: the objects of a page are decoded one by one, and have the kind that their list names.
-func TestPagesInPieces(t *testing.T) {
+// TestPagesByObject: the objects of a page are decoded one by one, and have the kind that their list names.
+func TestPagesByObject(t *testing.T) {
 	for name, c := range map[string]struct {
 		code     int
 		text     string
@@ -56,7 +56,7 @@ func TestPagesInPieces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, err := client.listInPieces(&mapping{resource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "as"}, namespaced: true}, "n")(t.Context(), metav1.ListOptions{Limit: 500})
+			list, err := client.listByObject(&mapping{resource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "as"}, namespaced: true}, "n")(t.Context(), metav1.ListOptions{Limit: 500})
 			if got, want := answer.sent.URL.String(), "http://target/apis/x.io/v1/namespaces/n/as?limit=500"; got != want {
 				t.Errorf("the request is for %s, want %s", got, want)
 			}

@@ -136,6 +136,6 @@ func TestDeletedInAGapOfOneVersion(t *testing.T) {
 	end()
 	eventually(t, "covered again", func() bool { return w.Covered(ref) })
 	if inSync(l, ref.ID, 1) || len(l.Progress(wants).OutOfSync) == 0 {
-		t.Errorf("it is gone; the list since told nobody: verified %t, covered %t, in doubt of %v", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
+		t.Errorf("it is gone; the list since told nobody: verified %t, covered %t, out of sync %v", inSync(l, ref.ID, 1), w.Covered(ref), l.Progress(wants).OutOfSync)
 	}
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// sink reports the lists and watches of a scope to the tracker; it stores nothing.
-type sink struct {
+// store reports the lists and watches of a scope to the tracker; it stores nothing.
+type store struct {
 	watches *Watches
 	scope   scope
 	active  watchSession
 }
 
 var (
-	_ cache.ReflectorStore         = (*sink)(nil)
-	_ cache.ResourceVersionUpdater = (*sink)(nil)
+	_ cache.ReflectorStore         = (*store)(nil)
+	_ cache.ResourceVersionUpdater = (*store)(nil)
 )
 
 var customResourceDefinitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // Add implements cache.ReflectorStore.
-func (s *sink) Add(object any) error { return s.Update(object) }
+func (s *store) Add(object any) error { return s.Update(object) }
 
 // Update implements cache.ReflectorStore.
-func (s *sink) Update(object any) error {
+func (s *store) Update(object any) error {
 	if !s.active.isCurrent() {
 		return nil
 	}
@@ -53,15 +53,15 @@ func (s *sink) Update(object any) error {
 }
 
 // Resync implements cache.ReflectorStore.
-func (s *sink) Resync() error { return nil }
+func (s *store) Resync() error { return nil }
 
 // UpdateResourceVersion implements cache.ResourceVersionUpdater: the reflector calls it for every event and bookmark.
-func (s *sink) UpdateResourceVersion(resourceVersion string) {
+func (s *store) UpdateResourceVersion(resourceVersion string) {
 	s.active.reached(resourceVersion)
 }
 
 // Replace implements cache.ReflectorStore. The list was reported page by page before.
-func (s *sink) Replace(objects []any, _ string) error {
+func (s *store) Replace(objects []any, _ string) error {
 	if len(objects) > 0 {
 		return fmt.Errorf("%d objects were not reported by their list", len(objects))
 	}
@@ -69,7 +69,7 @@ func (s *sink) Replace(objects []any, _ string) error {
 }
 
 // Delete implements cache.ReflectorStore.
-func (s *sink) Delete(object any) error {
+func (s *store) Delete(object any) error {
 	accessor, ok := object.(metav1.Object)
 	if !ok {
 		return fmt.Errorf("unexpected object %T", object)
@@ -102,10 +102,10 @@ var errRenewed = errors.New("the scope is listed anew")
 
 // list reports the complete scope: at the start, and after every gap. The first list after the start has whole objects:
 // they are about to be compared.
-func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error) {
+func (s *store) list(ctx context.Context, requests scopeRequests) (string, error) {
 	version := ""
 	err := s.active.list(ctx, func() (err error) {
-		whole := s.watches.live.wants(s.scope) && requests.whole != nil
+		whole := s.watches.live.expects(s.scope) && requests.whole != nil
 		version, err = s.listAs(ctx, requests, whole)
 		if err == nil && !s.active.listed(version) {
 			err = errRenewed
@@ -116,7 +116,7 @@ func (s *sink) list(ctx context.Context, requests scopeRequests) (string, error)
 	return version, err
 }
 
-func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (string, error) {
+func (s *store) listAs(ctx context.Context, requests scopeRequests, whole bool) (string, error) {
 	page := requests.list
 	if whole {
 		pages, end, err := s.watches.live.begin(ctx, s.scope, requests.whole)
@@ -128,7 +128,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 	}
 	options := metav1.ListOptions{}
 	s.watches.selector(s.scope)(&options)
-	l := &scopeList{sink: s, whole: whole, autoscalers: map[types.UID]objects.ID{}}
+	l := &scopeList{store: s, whole: whole, autoscalers: map[types.UID]objects.ID{}}
 	version, err := listPages(ctx, options, page, paging{start: l.start, begin: l.begin, each: l.each})
 	if err != nil {
 		return "", err
@@ -139,7 +139,7 @@ func (s *sink) listAs(ctx context.Context, requests scopeRequests, whole bool) (
 
 // scopeList is a list of a scope that is under way.
 type scopeList struct {
-	*sink
+	*store
 	whole   bool
 	session *objects.ListSession
 	// autoscalers are the targets of listed autoscalers.
@@ -173,7 +173,7 @@ func (l *scopeList) each(object runtime.Object) error {
 	}
 	recorded := l.session.Observe(observation)
 	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && recorded.Tracked && !recorded.InSync {
-		l.watches.live.hold(l.scope, u, recorded.Revision.Requested)
+		l.watches.live.keep(l.scope, u, recorded.Revision.Requested)
 	}
 	return nil
 }
@@ -187,10 +187,10 @@ func (l *scopeList) end() {
 	l.session.End()
 }
 
-// covers reports whether the sink's scope reports an object.
-func (s *sink) covers(ref objects.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
+// covers reports whether the store's scope reports an object.
+func (s *store) covers(ref objects.Ref) bool { return s.watches.scopeOf(ref) == s.scope }
 
-func (s *sink) observation(object any) (objects.Observation, error) {
+func (s *store) observation(object any) (objects.Observation, error) {
 	switch object := object.(type) {
 	case *unstructured.Unstructured:
 		s.watches.Defines(object)

@@ -40,8 +40,8 @@ func (p *page) EachListItem(each func(runtime.Object) error) error {
 	return nil
 }
 
-// listInPieces returns the function that requests pages of whole objects.
-func (c *Client) listInPieces(served *mapping,
+// listByObject returns the function that requests pages of whole objects.
+func (c *Client) listByObject(served *mapping,
 	namespace string) func(context.Context, metav1.ListOptions) (*page, error) {
 	path := resourcePath(served.resource, namespace)
 	return func(ctx context.Context, options metav1.ListOptions) (*page, error) {
