@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -69,12 +70,8 @@ func TestShape(t *testing.T) {
 				if _, isMetadata := object.(*metav1.PartialObjectMetadata); isMetadata != c.metadata {
 					t.Errorf("got %T", object)
 				}
-				if got := textOf(by.Label); got != c.labels {
-					t.Errorf("selector %q, want %q", got, c.labels)
-				}
-				if got := textOf(by.Field); got != c.fields {
-					t.Errorf("field selector %q, want %q", got, c.fields)
-				}
+				expect.Equal(t, textOf(by.Label), c.labels, "selector")
+				expect.Equal(t, textOf(by.Field), c.fields, "field selector")
 				if _, found := by.Namespaces[c.namespace]; found != (c.namespace != "") {
 					t.Errorf("namespaces %v", by.Namespaces)
 				}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -55,9 +56,7 @@ func TestOrdered(t *testing.T) {
 			for _, do := range c.steps {
 				do(lw, stream)
 			}
-			if proof != c.want {
-				t.Errorf("got %q, want %q", proof, c.want)
-			}
+			expect.Equal(t, proof, c.want)
 		})
 	}
 }

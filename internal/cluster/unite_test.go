@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -103,9 +103,7 @@ func TestStrippingProperty(t *testing.T) {
 		must.Succeed(t, err)
 		kept := object.(*corev1.Node)
 		if needed["labels"] {
-			if diff := cmp.Diff(whole.Labels, kept.Labels); diff != "" {
-				t.Errorf("labels: %s", diff)
-			}
+			expect.DeepEqual(t, kept.Labels, whole.Labels, "labels")
 		} else if needed["a"] != (len(kept.Labels) == 1) {
 			t.Errorf("labels %v", kept.Labels)
 		}
@@ -124,8 +122,6 @@ func TestStrippingProperty(t *testing.T) {
 		if kept.Spec.PodCIDR != "" || kept.Status.Images != nil || kept.ManagedFields != nil {
 			t.Errorf("what nobody needs is kept: %v", kept)
 		}
-		if diff := cmp.Diff(node(), whole); diff != "" {
-			t.Errorf("the whole was changed: %s", diff)
-		}
+		expect.DeepEqual(t, whole, node(), "the whole was changed")
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestWarnings: each text is logged once an hour, in one short line; what is remembered is bounded; a context can take the warnings of its requests.
@@ -27,9 +29,7 @@ func TestWarnings(t *testing.T) {
 		t.Error("CCH-61: each text is logged once")
 	}
 	clock.SetTime(clock.Now().Add(time.Hour))
-	if warn(ctx, 299, "a") != 1 {
-		t.Error("CCH-61: a text is logged again after an hour")
-	}
+	expect.Equal(t, warn(ctx, 299, "a"), 1, "CCH-61: a text is logged again after an hour")
 	if warn(ctx, 299, "x\x1b[2J\u202e\n"+strings.Repeat("y", 1000)); len(lines) != 1 || len(lines[0]) > 2*shownWarning || strings.ContainsAny(lines[0], "\x1b\u202e") {
 		t.Errorf("CCH-61: got %q", lines)
 	}
@@ -41,9 +41,7 @@ func TestWarnings(t *testing.T) {
 	}
 	collecting, collected := CollectWarnings(ctx)
 	for i := range 2 * mostWarnings {
-		if warn(collecting, 299, fmt.Sprint("of a request ", i)) != 0 {
-			t.Error("CCH-61: a warning that is collected is logged")
-		}
+		expect.Equal(t, warn(collecting, 299, fmt.Sprint("of a request ", i)), 0, "CCH-61: a warning that is collected is logged")
 	}
 	if got := collected.Texts(); len(got) != mostWarnings || got[0] != "of a request 0" {
 		t.Errorf("CCH-61: collected %q", got)

@@ -7,13 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/espalier-project/espalier/internal/commandline/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
 	"github.com/espalier-project/espalier/internal/kubectl"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -36,9 +35,7 @@ func TestVerbs(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		if diff := cmp.Diff(strings.Fields(tc.want), got); diff != "" {
-			t.Errorf("CLI-60: verbs of %s: %s", tc.command.Name, diff)
-		}
+		expect.DeepEqual(t, got, strings.Fields(tc.want), "CLI-60: verbs of %s", tc.command.Name)
 	}
 }
 
@@ -50,9 +47,7 @@ func TestNoServerInTheClient(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+executable).Output()
 		must.Succeed(t, err)
 		packages, isClient := strings.Fields(string(out)), strings.HasPrefix(executable, "internal/client/")
-		if got := slices.Contains(packages, client); got != isClient {
-			t.Errorf("CLI-60: %s links the verbs of the client: %t", executable, got)
-		}
+		expect.Equal(t, slices.Contains(packages, client), isClient, "CLI-60: %s links the verbs of the client", executable)
 		if got := slices.ContainsFunc(packages, func(p string) bool {
 			return slices.ContainsFunc(server, func(s string) bool { return strings.HasPrefix(p, s) })
 		}); got == isClient {

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/externalapi/apiextensions"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/reflector"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func definition(name, established string, versions ...string) *apiextensions.CustomResourceDefinition {
@@ -34,9 +34,7 @@ func TestKind(t *testing.T) {
 	kind := kindOf(map[string][]string{"a": {"v2", "v1"}}, func(name, version string) { told = append(told, name+"="+version) })
 	expect := func(what string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("%s: %s", what, diff)
-		}
+		expect.DeepEqual(t, told, want, "%s", what)
 		told = nil
 	}
 	kind.Set(definition("a", "True", "v1"))

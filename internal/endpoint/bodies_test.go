@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -232,9 +233,7 @@ func TestCostlyBodies(t *testing.T) {
 			}
 			cancel()
 		}
-		if bodies.sizes[0].size() != 0 {
-			t.Error("places are kept")
-		}
+		expect.Equal(t, bodies.sizes[0].size(), 0, "places are kept")
 	})
 }
 
@@ -268,9 +267,7 @@ func TestPace(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		if b.sizes[0].size() != 0 {
-			t.Error("places are kept")
-		}
+		expect.Equal(t, b.sizes[0].size(), 0, "places are kept")
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -36,9 +37,7 @@ func TestHeaders(t *testing.T) {
 			connection, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 			must.Succeed(t, err)
 			defer func() { _ = connection.Close() }()
-			if got := statusOf(t, connection, strings.Repeat("v", c.bytes)); got != c.want {
-				t.Errorf("got %d", got)
-			}
+			expect.Equal(t, statusOf(t, connection, strings.Repeat("v", c.bytes)), c.want)
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -125,17 +126,13 @@ func TestTooManyWait(t *testing.T) {
 		}()
 	}
 	for range 6 {
-		if answer := <-answers; answer != "503 too many large reviews at once<nil>" {
-			t.Errorf("one too many: got %s", answer)
-		}
+		expect.Equal(t, <-answers, "503 too many large reviews at once<nil>", "one too many")
 	}
 	for range 4 {
 		h.end <- struct{}{}
 	}
 	for range 4 {
-		if answer := <-answers; answer != "was read<nil>" {
-			t.Errorf("one that waits: got %s", answer)
-		}
+		expect.Equal(t, <-answers, "was read<nil>", "one that waits")
 	}
 }
 
@@ -164,9 +161,7 @@ func TestPlacesInOrder(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.leave(held)
 		for _, want := range []int{0, 2, 3, 4} {
-			if got := <-order; got != want {
-				t.Errorf("got %d, want %d", got, want)
-			}
+			expect.Equal(t, <-order, want)
 		}
 		time.Sleep(time.Minute)
 		if c.size() != 0 || c.patience() != 0 {
@@ -243,9 +238,7 @@ func TestUnreadAnswers(t *testing.T) {
 					t.Fatal("nothing is answered")
 				}
 				time.Sleep(c.within)
-				if n := answering.Load(); n != 0 {
-					t.Errorf("%d answers are still kept", n)
-				}
+				expect.Equal(t, answering.Load(), 0, "answers are still kept")
 				close(stop)
 				_ = client.Close()
 				<-served

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -18,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/jsonprune"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	seedmanagementv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/seedmanagement/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -36,9 +36,7 @@ func decode[T any](t *testing.T, file string) *T {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(small, cut); err != nil {
 		t.Fatalf("%s, cut: %v", file, err)
 	}
-	if diff := cmp.Diff(whole, cut); diff != "" {
-		t.Errorf("%s: the cut loses something: %s", file, diff)
-	}
+	expect.DeepEqual(t, cut, whole, "%s: the cut loses something", file)
 	return whole
 }
 
@@ -47,9 +45,7 @@ func TestOldShoot(t *testing.T) {
 	got := []any{s.Namespace, s.Name, string(s.UID), *s.Spec.SeedName, *s.Status.SeedName, *s.Spec.CloudProfileName, s.Spec.CloudProfile == nil, *s.Spec.SecretBindingName,
 		*s.Spec.DNS.Providers[0].SecretName, s.Spec.Kubernetes.KubeAPIServer.AuditConfig.AuditPolicy.ConfigMapRef.Name, s.Status.LastOperation.Type}
 	want := []any{"garden-dev", "crazy-botany", "2b8e1f5e-0000-4000-8000-000000000001", "aws-eu1", "aws-eu1", "aws", true, "my-aws", "route53", "auditpolicy", "Reconcile"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 }
 
 func TestNewShoot(t *testing.T) {
@@ -60,18 +56,14 @@ func TestNewShoot(t *testing.T) {
 	want := []any{gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "custom"}, "local", "internet",
 		partialmeta.Reference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "dns"}, partialmeta.Reference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm"},
 		"authn", "authz", "authz-kubeconfig", gardencorev1beta1.LastOperation{Type: "Restore", State: "Processing"}, true}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 }
 
 func TestOldSeed(t *testing.T) {
 	s := decode[gardencorev1beta1.Seed](t, "seed-old.yaml")
 	got := []any{*s.Spec.SecretRef, *s.Spec.Backup.SecretRef, *s.Spec.DNS.Provider.SecretRef, s.Status.ClientCertificateExpirationTimestamp.Year()}
 	want := []any{partialmeta.SecretReference{Namespace: "garden", Name: "seed-kubeconfig"}, partialmeta.SecretReference{Namespace: "garden", Name: "backup"}, partialmeta.SecretReference{Namespace: "garden", Name: "dns"}, 2021}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 }
 
 func TestGardenlet(t *testing.T) {
@@ -80,9 +72,7 @@ func TestGardenlet(t *testing.T) {
 	must.Succeed(t, err)
 	got := []any{g.Spec.Deployment.Helm.OCIRepository.PullSecretRef.Name, g.Spec.Deployment.Helm.OCIRepository.CABundleSecretRef.Name, config.SeedConfig.Spec.Backup.CredentialsRef.Name,
 		config.SeedConfig.Spec.DNS.Internal.CredentialsRef.Name, config.SeedConfig.Spec.Resources[0].ResourceRef.Name}
-	if diff := cmp.Diff([]any{"pull", "ca", "backup-local", "internal", "resource"}, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, []any{"pull", "ca", "backup-local", "internal", "resource"})
 	for name, raw := range map[string]*runtime.RawExtension{
 		"none": nil, "empty": {}, "no JSON": {Raw: []byte("{")}, "another kind": {Raw: []byte(`{"apiVersion":"v1","kind":"Secret"}`)}, "no kind": {Raw: []byte(`{}`)},
 	} {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 type section struct {
@@ -34,16 +35,12 @@ func rows() []Row[settings, struct{}] {
 
 func TestSwitches(t *testing.T) {
 	cfg := &settings{}
-	if diff := cmp.Diff([]string{"controllers.garbage.enabled", "controllers.tokens.enabled"}, Switches(cfg)); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, Switches(cfg), []string{"controllers.garbage.enabled", "controllers.tokens.enabled"})
 	cfg.Controllers.Tokens.Enabled, cfg.Enabled = true, true
 	for path, want := range map[string]bool{
 		"controllers.tokens.enabled": true, "controllers.garbage.enabled": false, "controllers.period": false, "controllers.period.enabled": false, "controllers": false, "tokens.enabled": false, "": false,
 	} {
-		if got := IsOn(cfg, path); got != want {
-			t.Errorf("%q is on: %t", path, got)
-		}
+		expect.Equal(t, IsOn(cfg, path), want, "%q is on", path)
 	}
 	if !Turn(cfg, "controllers.garbage.enabled", true) || !IsOn(cfg, "controllers.garbage.enabled") || !Turn(cfg, "controllers.garbage.enabled", false) || IsOn(cfg, "controllers.garbage.enabled") {
 		t.Error("a switch does not turn")
@@ -60,9 +57,7 @@ func TestSwitches(t *testing.T) {
 	for _, row := range Enabled(rows(), cfg) {
 		names += row.Name + " "
 	}
-	if names != "always tokens " {
-		t.Errorf("enabled are %s", names)
-	}
+	expect.Equal(t, names, "always tokens ", "enabled")
 }
 
 func TestRights(t *testing.T) {
@@ -104,7 +99,5 @@ func TestRights(t *testing.T) {
 		{Cluster: Target, Namespace: "b"}:           {{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
 		{Cluster: Target, Namespace: "kube-system"}: {{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"a"}, Verbs: []string{"get"}}},
 	}
-	if diff := cmp.Diff(want, Rights(all, &settings{}, map[Cluster][]string{Target: {"a", "b"}})); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, Rights(all, &settings{}, map[Cluster][]string{Target: {"a", "b"}}), want)
 }

@@ -8,14 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestInstallation: who is asked about in which mode (A14, DEP-1).
 func TestInstallation(t *testing.T) {
-	if got := (Installation{Prefix: "virtual-garden-"}).App(); got != "virtual-garden-gardener-resource-manager" {
-		t.Errorf("DEP-1: got %s", got)
-	}
+	expect.Equal(t, (Installation{Prefix: "virtual-garden-"}).App(), "virtual-garden-gardener-resource-manager", "DEP-1")
 	for name, c := range map[string]struct {
 		shoot     bool
 		namespace labels.Set
@@ -31,9 +30,7 @@ func TestInstallation(t *testing.T) {
 	} {
 		selector, err := metav1.LabelSelectorAsSelector(Installation{Shoot: c.shoot}.Namespaces())
 		must.Succeed(t, err)
-		if got := selector.Matches(c.namespace); got != c.want {
-			t.Errorf("DEP-10/%s: got %v", name, got)
-		}
+		expect.Equal(t, selector.Matches(c.namespace), c.want, "DEP-10/%s", name)
 	}
 	if got := (Installation{Shoot: true}).Objects()["resources.gardener.cloud/managed-by"]; got != "gardener" || (Installation{}).Objects() != nil {
 		t.Errorf("A14: got %s", got)
@@ -43,9 +40,7 @@ func TestInstallation(t *testing.T) {
 // TestEntry: what the entries have in common (DEP-3, DEP-4, DEP-5).
 func TestEntry(t *testing.T) {
 	entry := PodEntry("x", nil, Select(map[string]string{"a": "b"}, Without("c")))
-	if diff := cmp.Diff([]metav1.LabelSelectorRequirement{Without("c"), NotIn("static-pod", "true")}, entry.ObjectSelector.MatchExpressions); diff != "" {
-		t.Errorf("DEP-4: %s", diff)
-	}
+	expect.DeepEqual(t, entry.ObjectSelector.MatchExpressions, []metav1.LabelSelectorRequirement{Without("c"), NotIn("static-pod", "true")}, "DEP-4")
 	if entry.Name != "x.resources.gardener.cloud" || *entry.FailurePolicy != admissionregistrationv1.Fail || *entry.MatchPolicy != admissionregistrationv1.Exact ||
 		*entry.SideEffects != admissionregistrationv1.SideEffectClassNone || *entry.TimeoutSeconds != 10 || entry.ReinvocationPolicy != nil ||
 		!cmp.Equal(entry.AdmissionReviewVersions, []string{"v1beta1", "v1"}) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestSetSaysWhatChanged: a contribution that is there already changes nothing, in whatever order it comes, so that checks are not held up.
@@ -27,9 +29,7 @@ func TestSetSaysWhatChanged(t *testing.T) {
 		{"CT-SA-26/none", nil, true},
 		{"CT-SA-26/none once more", nil, false},
 	} {
-		if got := g.Set(middle("m"), step.edges); got != step.want {
-			t.Errorf("%s: changed %v", step.name, got)
-		}
+		expect.Equal(t, g.Set(middle("m"), step.edges), step.want, "%s: changed", step.name)
 	}
 	if !g.Remove(middle("m")) || g.Remove(middle("m")) || g.Remove(middle("x")) {
 		t.Error("CT-SA-26: Remove says whether the owner contributed")
@@ -72,9 +72,7 @@ func TestCheckWithOthersEdges(t *testing.T) {
 		"6.7/to a sink that is not there yet":  {low("x"), sink("new"), []Edge{{low("x"), sink("new"), Refers}}, Verdict{Known: true, Watched: true, Reached: true}},
 		"6.7/to a start that is not there yet": {low("x"), sink("a"), []Edge{{low("x"), high("new"), Refers}}, Verdict{Known: true, Watched: true}},
 	} {
-		if got := g.CheckWith(c.from, c.edges, c.to); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
-		}
+		expect.Equal(t, g.CheckWith(c.from, c.edges, c.to), c.want, "%s", name)
 	}
 	if !g.Set(high("h"), nil) { // It would wait for ever if a check kept its lock.
 		t.Error("CT-SA-26: nothing changed")

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func low(name string) Vertex    { return Vertex{0, "n", name} }
@@ -41,17 +43,13 @@ func TestClasses(t *testing.T) {
 		"6.7/a start and a sink that are the same and are not there": {sink("nobody"), sink("nobody"), Verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := g.CheckManaged(c.from, c.to); got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
+			expect.Equal(t, g.CheckManaged(c.from, c.to), c.want)
 		})
 	}
 	if v, e := g.Size(); v != 6 || e != 6 {
 		t.Errorf("%d vertices and %d edges, want 6 and 6: parallel edges count once", v, e)
 	}
-	if got := g.String(sink("child")) + " " + g.String(low("x")); got != "Sink:child Low:n/x" {
-		t.Errorf("BH-GR-1: got %q", got)
-	}
+	expect.Equal(t, g.String(sink("child"))+" "+g.String(low("x")), "Sink:child Low:n/x", "BH-GR-1")
 }
 
 func TestExplain(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -63,9 +64,7 @@ func TestConnection(t *testing.T) {
 				_, _ = r.dynamic.Resource(secretResource).Namespace(r.namespace).List(t.Context(), metav1.ListOptions{})
 			}
 			got := strings.ReplaceAll(strings.ReplaceAll(strings.Join(log, " "), "/api/v1/namespaces", ""), "/secrets", "")
-			if got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, got, tc.want)
 		})
 	}
 	for arguments, want := range map[string]string{

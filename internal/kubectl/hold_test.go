@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // annotated serves objects by their paths, and takes merge patches of their annotations.
@@ -112,9 +111,7 @@ func TestHoldAndRelease(t *testing.T) {
 				t.Error("it wrote something")
 			}
 			if tc.path != "" {
-				if diff := cmp.Diff(tc.after, store.objects[tc.path]["metadata"].(map[string]any)["annotations"]); diff != "" {
-					t.Error(diff)
-				}
+				expect.DeepEqual(t, store.objects[tc.path]["metadata"].(map[string]any)["annotations"], tc.after)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestFormats: CLI-52: -o takes the forms of kubectl, and JSONPath templates with or without braces.
@@ -24,9 +25,7 @@ func TestFormats(t *testing.T) {
 	} {
 		var f format
 		if err := f.Set(text); err != nil {
-			if want != "" {
-				t.Errorf("CLI-52/%s: %v", text, err)
-			}
+			expect.Equal(t, "", want, "CLI-52/%s: %v", text, err)
 			continue
 		}
 		var out strings.Builder

@@ -8,6 +8,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/golden"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -67,9 +68,7 @@ func TestPrintDiff(t *testing.T) {
 		if err := tc.found.verdict(); err != nil {
 			got = err.Error()
 		}
-		if got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
+		expect.Equal(t, got, tc.want, "%s", name)
 	}
 }
 

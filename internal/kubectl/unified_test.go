@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -36,9 +37,7 @@ func TestUnified(t *testing.T) {
 		})
 	}
 	long := unified("a", "b", strings.Repeat("a\n", 3000)+"b\n", strings.Repeat("c\n", 3000)+"d\n")
-	if got := strings.Count(long, "\n"); got != 3+6003 {
-		t.Errorf("CLI-12: two long texts without anything in common: %d lines", got)
-	}
+	expect.Equal(t, strings.Count(long, "\n"), 3+6003, "CLI-12: two long texts without anything in common: lines")
 }
 
 // CLI-12: the printed difference, applied by git, turns one text into the other.

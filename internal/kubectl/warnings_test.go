@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/plaintext"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestWarningWriter: each warning of an API server is printed once, without escape codes.
@@ -15,7 +16,5 @@ func TestWarningWriter(t *testing.T) {
 		warnings.HandleWarningHeader(299, "-", text)
 	}
 	warnings.HandleWarningHeader(199, "-", "c")
-	if got, want := out.String(), "Warning: a\\u001b[2J\nWarning: b\n"; got != want {
-		t.Errorf("CCH-61: got %q, want %q", got, want)
-	}
+	expect.Equal(t, out.String(), "Warning: a\\u001b[2J\nWarning: b\n", "CCH-61")
 }

@@ -28,6 +28,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -147,9 +148,7 @@ func TestCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, doomed(references.ConfigMap, "a", "c"))
 			tc.do(t.Context(), w)
-			if got := (requests{w.lists, w.patches}); got != tc.want {
-				t.Errorf("got %+v, want %+v", got, tc.want)
-			}
+			expect.Equal(t, (requests{w.lists, w.patches}), tc.want)
 		})
 	}
 }

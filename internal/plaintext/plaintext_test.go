@@ -10,9 +10,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -62,13 +62,9 @@ func TestLines(t *testing.T) {
 		"\xff\xc3":          `\ufffd\ufffd`,
 		"\U000e0041":        `\udb40\udc41`,
 	} {
-		if diff := cmp.Diff([]string{want}, Lines([]string{text})); diff != "" {
-			t.Errorf("CLI-40: %s", diff)
-		}
+		expect.DeepEqual(t, Lines([]string{text}), []string{want}, "CLI-40")
 	}
-	if got := StyledLine("\x1b[31mred\x1b[0m\x1b[2J\n"); got != "\x1b[31mred\x1b[0m"+`\u001b[2J `+"" {
-		t.Errorf("CLI-40: got %q", got)
-	}
+	expect.Equal(t, StyledLine("\x1b[31mred\x1b[0m\x1b[2J\n"), "\x1b[31mred\x1b[0m"+`\u001b[2J `+"", "CLI-40")
 }
 
 // TestWriter: our colours pass, and a writer of a writer escapes once.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -60,9 +60,7 @@ func TestToldOnce(t *testing.T) {
 		}
 	}
 	want := []string{`"level"=0 "msg"="Probe fails" "check"="a" "reason"="away"`, `"level"=0 "msg"="Probe is well again" "check"="a"`}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, lines, want)
 }
 
 func TestContact(t *testing.T) {
@@ -76,9 +74,7 @@ func TestContact(t *testing.T) {
 		if err := ContactCheck(func() map[string]time.Duration { return silences }, longest).Ready(nil); err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("section 3: with %s: got %q, want %q", longest, got, want)
-		}
+		expect.Equal(t, got, want, "section 3: with %s", longest)
 	}
 }
 
@@ -196,9 +192,7 @@ func TestLogger(t *testing.T) {
 	for range 1000 {
 		log.WithName(meta.DeletionLogger).WithValues("namespace", "n").Info("Deleted an object")
 	}
-	if lines := strings.Count(out.String(), "\n"); lines != 1000 {
-		t.Errorf("MRB-51, OBS-2: %d lines of a thousand deletions", lines)
-	}
+	expect.Equal(t, strings.Count(out.String(), "\n"), 1000, "MRB-51, OBS-2: lines of a thousand deletions")
 }
 
 // TestLockCheck shows that readiness fails if a lock is not released for a minute, and is back when it is.
@@ -210,9 +204,7 @@ func TestLockCheck(t *testing.T) {
 			t.Helper()
 			err := check(nil)
 			synctest.Wait()
-			if (err == nil) != wants {
-				t.Errorf("PRC-59: %s: %v", what, err)
-			}
+			expect.Equal(t, (err == nil), wants, "PRC-59: %s: %v", what, err)
 		}
 		probe(true, "a free lock")
 		lock <- struct{}{}

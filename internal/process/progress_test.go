@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestProgress: short work says nothing, long work a line now and then, and the lines of a terminal are one.
@@ -29,9 +31,7 @@ func TestProgress(t *testing.T) {
 				p.Tell(func() string { return "at " + string(rune('0'+at)) })
 			}
 			p.Done()
-			if out.String() != tc.want {
-				t.Errorf("got %q, want %q", out.String(), tc.want)
-			}
+			expect.Equal(t, out.String(), tc.want)
 		})
 	}
 }

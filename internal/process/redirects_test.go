@@ -66,14 +66,12 @@ func (r *redirecting) kubeconfig(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+	must.Succeed(t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: r.URL, CertificateAuthorityData: authority}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
 		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "c",
-	}, file); err != nil {
-		t.Fatal(err)
-	}
+	}, file))
 	return file
 }
 

@@ -10,6 +10,7 @@ import (
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -21,9 +22,7 @@ func TestClientsHaveAName(t *testing.T) {
 	must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 	config, err := RESTConfig(&shared.ClientConnection{Kubeconfig: file})
 	must.Succeed(t, err)
-	if want := rest.DefaultKubernetesUserAgent(); config.UserAgent != want {
-		t.Errorf("user agent %q, want %q", config.UserAgent, want)
-	}
+	expect.Equal(t, config.UserAgent, rest.DefaultKubernetesUserAgent(), "user agent")
 }
 
 const oneCluster = `apiVersion: v1
@@ -51,9 +50,7 @@ func TestRESTConfig(t *testing.T) {
 	}
 	config, err := RESTConfig(&shared.ClientConnection{Kubeconfig: named, QPS: 7, Burst: 9, AcceptContentTypes: "a/b", ContentType: "c/d"})
 	must.Succeed(t, err)
-	if config.Host != "https://named.example.org" {
-		t.Errorf("CCH-1: the host is %s", config.Host)
-	}
+	expect.Equal(t, config.Host, "https://named.example.org", "CCH-1: the host")
 	if config.QPS != 7 || config.Burst != 9 || config.AcceptContentTypes != "a/b" || config.ContentType != "c/d" {
 		t.Errorf("CCH-3: got %v, %v, %q, %q", config.QPS, config.Burst, config.AcceptContentTypes, config.ContentType)
 	}

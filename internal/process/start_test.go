@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // logged returns what a start logs, a map for each line.
@@ -54,9 +56,7 @@ func TestFlagsInTheLog(t *testing.T) {
 		"CLI-7/a deprecated one is set": {[]string{"--old=5"}, []string{"Starting thing", "FLAG: --config=", "FLAG: --help=false", "FLAG: --old=5", "FLAG: --version="}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, messages(logged(t, "info", nothing, c.arguments...))); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, messages(logged(t, "info", nothing, c.arguments...)), c.want)
 		})
 	}
 }
@@ -91,9 +91,7 @@ func TestRoutineOfLibraries(t *testing.T) {
 		t.Errorf("CLI-7: at info: %v", got)
 	}
 	lines := logged(t, "debug", body)
-	if len(lines) != 5+2*len(routine) {
-		t.Errorf("CLI-7: at debug: %v", messages(lines))
-	}
+	expect.Equal(t, len(lines), 5+2*len(routine), "CLI-7: at debug: %v", messages(lines))
 	for _, line := range lines {
 		if text, _ := line["msg"].(string); routine[text] != (line["level"] == "debug") {
 			t.Errorf("CLI-7: got %v", line)

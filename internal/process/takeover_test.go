@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/espalier-project/espalier/internal/shadow"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -38,9 +37,7 @@ Tokens that were taken for accepted, as to ask the API server is a write: 2.
 			must.Succeed(t, format.Set(tc.format))
 			var out strings.Builder
 			must.Succeed(t, tc.report.print(&out, format, tc.complete))
-			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, out.String(), tc.want)
 		})
 	}
 }

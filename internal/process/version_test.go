@@ -5,9 +5,10 @@ import (
 	"io"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/component-base/version"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestVersion: the verb prints what the flag prints, or all that is known of the build in a form for programs.
@@ -27,12 +28,8 @@ func TestVersion(t *testing.T) {
 		if err := decode([]byte(out), &got); code != 0 || err != nil || errOut != "" {
 			t.Fatalf("CLI-2/%s: exit code %d, %v, stdout %q, stderr %q", name, code, err, out, errOut)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("CLI-2/%s: %s", name, diff)
-		}
-		if isJSON := json.Valid([]byte(out)); isJSON != (name == "json") {
-			t.Errorf("CLI-2/%s: got %s", name, out)
-		}
+		expect.DeepEqual(t, got, want, "CLI-2/%s", name)
+		expect.Equal(t, json.Valid([]byte(out)), (name == "json"), "CLI-2/%s: got %s", name, out)
 	}
 	if code, out, errOut := run(t, executable(nil, nil, io.Discard), "version", "-o", "xml"); code != 1 || out != "" || errOut == "" {
 		t.Errorf("another form: exit code %d, stdout %q, stderr %q", code, out, errOut)

@@ -25,6 +25,7 @@ import (
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -159,30 +160,22 @@ func TestClientCertificates(t *testing.T) {
 		"CCA-2/nothing is at an unknown path":   {"/webhooks/b", nil, "Not Found: 404 page not found"},
 		"CCA-3/a token and another authority's": {"/debug/page", later, "no connection"},
 	} {
-		if got := get(c.path, c.with); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, get(c.path, c.with), c.want, "%s", name)
 	}
 	if err := ready(); err != nil {
 		t.Errorf("CCA-4: readiness fails without a certificate: %v", err)
 	}
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "client-ca.crt"), second.pem, 0o600))
 	eventually(t, "CCA-5: the new CA does not count", func() bool { return get("/webhooks/a", later) == "OK: served" })
-	if got := get("/webhooks/a", api); got != "no connection" {
-		t.Errorf("CCA-5: a certificate of the former CA: got %q", got)
-	}
+	expect.Equal(t, get("/webhooks/a", api), "no connection", "CCA-5: a certificate of the former CA")
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "client-ca.crt"), []byte("nonsense"), 0o600))
-	if got := get("/webhooks/a", later); got != "OK: served" {
-		t.Errorf("CCA-5: with an unreadable file: got %q", got)
-	}
+	expect.Equal(t, get("/webhooks/a", later), "OK: served", "CCA-5: with an unreadable file")
 }
 
 // TestNoClientCertificates: without a CA of clients nobody needs a certificate.
 func TestNoClientCertificates(t *testing.T) {
 	_, _, get := webhooksServed(t, nil)
-	if got := get("/webhooks/a", nil); got != "OK: served" {
-		t.Errorf("CCA-1: got %q", got)
-	}
+	expect.Equal(t, get("/webhooks/a", nil), "OK: served", "CCA-1")
 }
 
 // PRC-40, PRC-56: a process needs no certificate while nothing is served with it.
@@ -205,9 +198,7 @@ func TestCertificateOnlyWhereOneIsNeeded(t *testing.T) {
 			temporary := t.TempDir()
 			t.Setenv("TMPDIR", temporary)
 			dir := map[string]string{"": temporary, "none": filepath.Join(temporary, "none")}[c.dir]
-			if got, want := newCertificate("").dir, filepath.Join(temporary, "k8s-webhook-server", "serving-certs"); got != want {
-				t.Errorf("the default folder is %s", got)
-			}
+			expect.Equal(t, newCertificate("").dir, filepath.Join(temporary, "k8s-webhook-server", "serving-certs"), "the default folder")
 			server, err := newWebhookServer(o, newCertificate(dir))
 			must.Succeed(t, err)
 			if c.register {

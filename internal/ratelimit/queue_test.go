@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // bubble runs one drawn case in a bubble of its own, and reports what went wrong outside of it: rapid ends a case by a panic.
@@ -194,9 +196,7 @@ func TestTurnsOfParts(t *testing.T) {
 		ask("good0", "good", "gardenlet")
 		ask("good1", "good", "gardenlet")
 		all.Wait()
-		if got, want := fmt.Sprint(order), "[first a0 good0 b0 good1 a1 a2]"; got != want {
-			t.Errorf("T3-1: got %s, want %s", got, want)
-		}
+		expect.Equal(t, fmt.Sprint(order), "[first a0 good0 b0 good1 a1 a2]", "T3-1")
 	})
 }
 

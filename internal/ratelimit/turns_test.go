@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -49,13 +50,9 @@ func TestTurns(t *testing.T) {
 					})
 				}
 				all.Wait()
-				if took := time.Since(began); took != c.want {
-					t.Errorf("it took %s, want %s", took, c.want)
-				}
+				expect.Equal(t, time.Since(began), c.want, "it took")
 				time.Sleep(time.Minute)
-				if len(turns.free) != 0 {
-					t.Error("a turn is kept")
-				}
+				expect.Equal(t, len(turns.free), 0, "a turn is kept")
 			})
 		})
 	}
@@ -78,9 +75,7 @@ func TestOutsideUntilTheDeadline(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		end()
-		if len(turns.free) != 1 {
-			t.Error("the turn of another one is ended")
-		}
+		expect.Equal(t, len(turns.free), 1, "the turn of another one is ended")
 		other()
 		if err := Outside(t.Context(), func() error { return nil }); err != nil || len(turns.free) != 0 {
 			t.Errorf("a review without a turn: %v", err)

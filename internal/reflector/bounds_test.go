@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -84,9 +85,7 @@ func TestBounds_Exceeded(t *testing.T) {
 		if c.want == "" && (err != nil || reported != nil) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(reported, errBounds)) {
 			t.Errorf("%s: got %v, reported %v, want %s", name, err, reported, c.want)
 		}
-		if len(f.Bounds.large) != 0 {
-			t.Errorf("%s: the room for a large answer is still taken", name)
-		}
+		expect.Equal(t, len(f.Bounds.large), 0, "%s: the room for a large answer is still taken", name)
 	}
 }
 

@@ -8,12 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestRequests: each failure is reported with its verb, and a watch is resumed only if the last one lasted until its timeout (MRB-47).
@@ -99,9 +100,7 @@ func TestRequests(t *testing.T) {
 						}
 					}
 				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("reports (-want +got):\n%s", diff)
-				}
+				expect.DeepEqual(t, got, tc.want, "reports")
 			})
 		})
 	}

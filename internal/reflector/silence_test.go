@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -133,9 +134,7 @@ func TestSilence(t *testing.T) {
 				t.Fatalf("a stream that is silent for less than two minutes: got %+v, %v", event, isOpen)
 			case <-time.After(20 * time.Millisecond):
 			}
-			if got := f.Silence(); got != patience-time.Second {
-				t.Errorf("the silence is %v", got)
-			}
+			expect.Equal(t, f.Silence(), patience-time.Second, "the silence")
 			eventually(t, "nobody waits any more", clock.HasWaiters)
 			clock.Step(2 * time.Second)
 			if event, isOpen := next(t, w); isOpen {
@@ -155,9 +154,7 @@ func TestSilence(t *testing.T) {
 			if _, err := f.list(t.Context(), metav1.ListOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if got := f.Silence(); got != 0 {
-				t.Errorf("after a list the silence is %v", got)
-			}
+			expect.Equal(t, f.Silence(), 0, "after a list the silence")
 			eventually(t, "somebody still waits", func() bool { return !clock.HasWaiters() })
 		})
 	}
@@ -187,19 +184,13 @@ func TestSilentOpening(t *testing.T) {
 func TestSilenceCounts(t *testing.T) {
 	f, clock := following(t, false, &apiServer{events: []string{""}})
 	clock.Step(time.Minute)
-	if got := f.Silence(); got != 0 {
-		t.Errorf("before the start: %v", got)
-	}
+	expect.Equal(t, f.Silence(), 0, "before the start")
 	f.contact.start()
 	clock.Step(time.Minute)
-	if got := f.Silence(); got != time.Minute {
-		t.Errorf("a minute after the start, with nothing heard: %v", got)
-	}
+	expect.Equal(t, f.Silence(), time.Minute, "a minute after the start, with nothing heard")
 	f.contact.heard()
 	clock.Step(time.Second)
-	if got := f.Silence(); got != time.Second {
-		t.Errorf("a second after something was heard: %v", got)
-	}
+	expect.Equal(t, f.Silence(), time.Second, "a second after something was heard")
 }
 
 // TestQuestions: bookmarks are asked for, and a list in pages is one of the latest state.

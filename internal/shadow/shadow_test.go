@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -125,9 +126,7 @@ func TestWritesAreNotSent(t *testing.T) {
 	if code, _ := s.do("POST", many, plain, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`); code != http.StatusConflict {
 		t.Errorf("create what is there: %d", code)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, s.names()); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, s.names(), []string{"a", "b"})
 	if code, _ := s.do("DELETE", one, plain, `{"preconditions":{"resourceVersion":"10"}}`); code != http.StatusConflict {
 		t.Errorf("delete the former version: %d", code)
 	}
@@ -137,17 +136,13 @@ func TestWritesAreNotSent(t *testing.T) {
 	if code, _ := s.do("GET", one, "", ""); code != http.StatusNotFound {
 		t.Errorf("get what was deleted: %d", code)
 	}
-	if diff := cmp.Diff([]string{"b"}, s.names()); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, s.names(), []string{"b"})
 	want := []Write{
 		{Cluster: "target", Verb: "patch", Resource: "configmaps", Namespace: "n", Name: "a", Fields: []string{"data.k"}},
 		{Cluster: "target", Verb: "create", Resource: "configmaps", Namespace: "n", Name: "b"},
 		{Cluster: "target", Verb: "delete", Resource: "configmaps", Namespace: "n", Name: "a"},
 	}
-	if diff := cmp.Diff(want, s.Writes()); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, s.Writes(), want)
 	// Somebody else has created it anew.
 	s.upstream.object = strings.ReplaceAll(configMap, `"10"`, `"30"`)
 	if _, answer := s.do("GET", one, "", ""); versionOf(answer) != "30" {
@@ -178,9 +173,7 @@ func TestFinalizers(t *testing.T) {
 	if code, _ := s.do("GET", one, "", ""); code != http.StatusNotFound {
 		t.Errorf("it is still there: %d", code)
 	}
-	if diff := cmp.Diff([]string{"metadata.finalizers"}, s.Writes()[1].Fields); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, s.Writes()[1].Fields, []string{"metadata.finalizers"})
 }
 
 // CLI-8: a watch reports writes that were not sent, and leaves out what they lie over.
@@ -203,9 +196,7 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("the watch ended: %v", events.Err())
 		}
 		must.Succeed(t, json.Unmarshal(events.Bytes(), &event))
-		if got := event.Type + " " + text(event.Object, "metadata", "name") + " " + versionOf(event.Object); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		expect.Equal(t, event.Type+" "+text(event.Object, "metadata", "name")+" "+versionOf(event.Object), want)
 	}
 	next("MODIFIED a 11")
 	s.upstream.lines <- `{"type":"MODIFIED","object":` + configMap + `}` // Over which lies version 11.
@@ -267,9 +258,7 @@ func TestTroubles(t *testing.T) {
 	s := start(t)
 	s.do("GET", "/api/v1/forbidden", "", "")
 	s.do("GET", many, "", "")
-	if got := fmt.Sprint(s.Troubles()); got != "[target cluster: list forbidden: 403 Forbidden]" {
-		t.Error(got)
-	}
+	expect.Equal(t, fmt.Sprint(s.Troubles()), "[target cluster: list forbidden: 403 Forbidden]")
 }
 
 // CLI-8: tokens are neither issued nor reviewed.
@@ -291,19 +280,13 @@ func TestChanges(t *testing.T) {
 	before := object{"metadata": object{"resourceVersion": "1", "labels": object{"a/b": "1"}}, "list": []any{object{"x": int64(1)}, "y"}, "empty": object{}}
 	after := object{"metadata": object{"resourceVersion": "2", "labels": object{"a/b": "2"}}, "list": []any{object{"x": int64(2)}, "y"}, "more": []any{"z"}}
 	want := []string{"list[0].x", `metadata.labels["a/b"]`, "more"}
-	if diff := cmp.Diff(want, changes(before, after)); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, changes(before, after), want)
 }
 
 func TestCause(t *testing.T) {
 	log := Tracing(logr.Discard().WithSink(silent{})).WithName("x").WithValues("controller", "c", "namespace", "n", "name", "m")
-	if got := causeOf(logr.NewContext(context.Background(), log)); got != (cause{"c", "n", "m"}) {
-		t.Errorf("%+v", got)
-	}
-	if got := causeOf(context.Background()); got != (cause{}) {
-		t.Errorf("%+v", got)
-	}
+	expect.Equal(t, causeOf(logr.NewContext(context.Background(), log)), (cause{"c", "n", "m"}))
+	expect.Equal(t, causeOf(context.Background()), (cause{}))
 }
 
 type silent struct{}

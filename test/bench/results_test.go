@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestUpdated: a block has the figures of all turns of its scenarios, and keeps its text if there are none, or if they are of two runs.
@@ -40,9 +41,7 @@ func TestUpdated(t *testing.T) {
 			if test.problem == "" && err != nil || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
 				t.Errorf("error %v, want %q", err, test.problem)
 			}
-			if diff := cmp.Diff("before\n<!-- bench: "+test.marker+" -->\n"+test.want+"<!-- /bench -->\nafter\n", got); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, got, "before\n<!-- bench: "+test.marker+" -->\n"+test.want+"<!-- /bench -->\nafter\n")
 		})
 	}
 }
@@ -50,16 +49,12 @@ func TestUpdated(t *testing.T) {
 // TestSaved: a turn that a folder has is not run again, and has the same figures.
 func TestSaved(t *testing.T) {
 	b := &bench{results: t.TempDir(), current: &turn{Scenario: "idle", Run: run{Commit: "abc"}, Rows: []*row{{What: "memory", Ours: []float64{36}}}}}
-	if err := b.save(1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.save(1))
 	again := &bench{results: b.results}
 	for number, want := range []bool{false, true} {
 		if saved, err := again.load("idle", number); err != nil || saved != want {
 			t.Errorf("turn %d: saved %v (%v), want %v", number, saved, err, want)
 		}
 	}
-	if diff := cmp.Diff(b.finished, again.finished); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, again.finished, b.finished)
 }

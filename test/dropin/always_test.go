@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -65,16 +65,12 @@ func takeOverAlwaysUpdate(t *testing.T, profile, defaults string) {
 			after[key] = before[key] // T4-8: it has the conditions of kstatus now.
 		}
 	}
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("changed in the source: %s", diff)
-	}
+	expect.DeepEqual(t, after, before, "changed in the source")
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: system.name}}
 	must.Succeed(t, source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr))
 	conditions := mr.Status.Conditions
 	p.again(t, source, mr)
-	if diff := cmp.Diff(conditions, mr.Status.Conditions); diff != "" {
-		t.Errorf("MRS-4: the conditions moved: %s", diff)
-	}
+	expect.DeepEqual(t, mr.Status.Conditions, conditions, "MRS-4: the conditions moved")
 	sent := target.requests(t, inTarget, ofReleases)
 	if profile == "contract" && len(sent)-already < len(system.objects) {
 		t.Errorf("MRC-3c: not all is written, but %v", sent[already:])
@@ -90,9 +86,7 @@ func takeOverAlwaysUpdate(t *testing.T, profile, defaults string) {
 		return client.IgnoreNotFound(err)
 	})
 	delete(beforeTarget, "v1/ConfigMap/"+leftOver(name))
-	if diff := cmp.Diff(beforeTarget, target.versions(t, "kube-system")); diff != "" {
-		t.Errorf("changed in the target: %s", diff)
-	}
+	expect.DeepEqual(t, target.versions(t, "kube-system"), beforeTarget, "changed in the target")
 	if conflicts := append(source.requests(t, inSource, conflict), target.requests(t, inTarget, conflict)[conflictsBefore:]...); len(conflicts) > 0 {
 		t.Errorf("conflicts: %v", conflicts)
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -71,9 +72,7 @@ func TestAgents(t *testing.T) {
 		"somebody else": {"somebody", nil, node("get", "node-own"), noOpinion},
 	} {
 		for _, version := range []string{"v1", "v1beta1"} {
-			if got := p.verdict(c, "https://gardener-resource-manager/webhooks/auth/nodeagent", version, tc.user, tc.groups, tc.attributes); got != tc.want {
-				t.Errorf("NAA-8, %s, %s: allowed, denied, failed are %v", name, version, got)
-			}
+			expect.Equal(t, p.verdict(c, "https://gardener-resource-manager/webhooks/auth/nodeagent", version, tc.user, tc.groups, tc.attributes), tc.want, "NAA-8, %s, %s: allowed, denied, failed", name, version)
 		}
 	}
 	began := time.Now()

@@ -21,6 +21,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -199,9 +200,7 @@ func TestDeployedSeed(t *testing.T) {
 	}
 	d.down(mr.Name)
 	second.stop()
-	if holder := s.holder(t, "garden"); holder != "" {
-		t.Errorf("CT-32: the lease is held by %s", holder)
-	}
+	expect.Equal(t, s.holder(t, "garden"), "", "CT-32: the lease is held by")
 	d.judge("configmaps/deployed-seed") // DPL-100: no request was refused.
 	must.Succeed(t, s.client.Delete(t.Context(), service))
 }
@@ -231,9 +230,7 @@ func TestDeployedShoot(t *testing.T) {
 	}
 	binding := &rbacv1.ClusterRoleBinding{}
 	must.Succeed(t, target.client.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, binding))
-	if got, want := binding.Annotations["resources.gardener.cloud/origin"], clusterID+":"+d.namespace+"/"+rightsName; got != want {
-		t.Errorf("MRC-8: got the origin %q, want %q", got, want)
-	}
+	expect.Equal(t, binding.Annotations["resources.gardener.cloud/origin"], clusterID+":"+d.namespace+"/"+rightsName, "MRC-8: got the origin")
 	p.absent(d.ca, "https://gardener-resource-manager."+d.namespace+":443", "/webhooks/seccomp-profile", "/webhooks/validate-crd-deletion", "/webhooks/pod-topology-spread-constraints")
 	mr := d.release("deployed-shoot", nil)
 	if got := target.requests(t, inTarget, func(r *request) bool { return r.Verb == "create" && r.Object.Name == mr.Name }); len(got) != 1 {
@@ -243,14 +240,10 @@ func TestDeployedShoot(t *testing.T) {
 	d.rounds(func() {
 		p.hooks(d.ca, "shoot-webhooks.yaml", d.filled, "kube-system")
 		node := object{"verb": "get", "resource": "nodes", "version": "v1", "name": "n"}
-		if got := p.verdict(p.client(d.ca), "https://gardener-resource-manager/webhooks/auth/nodeagent", "v1", "somebody", nil, node); got != noOpinion {
-			t.Errorf("DPL-44, NAA-8: allowed, denied, failed are %v", got)
-		}
+		expect.Equal(t, p.verdict(p.client(d.ca), "https://gardener-resource-manager/webhooks/auth/nodeagent", "v1", "somebody", nil, node), noOpinion, "DPL-44, NAA-8: allowed, denied, failed")
 		p.again(t, source, mr)
 	})
-	if diff := cmp.Diff(written, target.requests(t, inTarget, writes)); diff != "" {
-		t.Errorf("CFG-13: with alwaysUpdate, as gardenlet has it, what does not differ is written under the profile: %s", diff)
-	}
+	expect.DeepEqual(t, target.requests(t, inTarget, writes), written, "CFG-13: with alwaysUpdate, as gardenlet has it, what does not differ is written under the profile")
 	d.down(mr.Name, rightsName)
 	p.stop()
 	d.judge("configmaps/deployed-shoot", "mutatingwebhookconfigurations/gardener-resource-manager-shoot")
@@ -305,9 +298,7 @@ func (d *deployer) asleep(p *pod, mr *resourcesv1alpha1.ManagedResource, invento
 	must.Succeed(d.t, d.on.client.Patch(d.t.Context(), mr, harness.MergePatch(object{"metadata": object{"annotations": object{"gardener.cloud/operation": "reconcile"}}})))
 	p.looked(map[string]int{"managedresource": before + 1})
 	must.Succeed(d.t, d.on.client.Get(d.t.Context(), client.ObjectKeyFromObject(mr), mr))
-	if diff := cmp.Diff(inventory, mr.Status.Resources); diff != "" {
-		d.t.Errorf("MRA-8: the inventory changed while the target is away: %s", diff)
-	}
+	expect.DeepEqual(d.t, mr.Status.Resources, inventory, "MRA-8: the inventory changed while the target is away")
 	if _, writers := d.live(); cmp.Diff(d.shared(), writers) != "" {
 		d.t.Errorf("DPL-101: fields of objects of the deployer have other writers: %v", writers)
 	}
@@ -409,9 +400,7 @@ func TestDeployedGarden(t *testing.T) {
 		v.rounds(func() { gardenManager.again(t, own, second) })
 		c.hooks(a.ca, "garden-webhooks.yaml", a.filled, "garden-dev")
 		secret := object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}
-		if got := c.verdict(c.client(a.ca), "https://gardener-admission-controller/webhooks/auth/seed", "v1", "somebody", nil, secret); got != noOpinion {
-			t.Errorf("ADM-2: allowed, denied, failed are %v", got)
-		}
+		expect.Equal(t, c.verdict(c.client(a.ca), "https://gardener-admission-controller/webhooks/auth/seed", "v1", "somebody", nil, secret), noOpinion, "ADM-2: allowed, denied, failed")
 	})
 	if now := own.live(t, "apps/v1", "Deployment", "garden", a.app); now.GetResourceVersion() != deployed {
 		t.Errorf("ADM-30: the Deployment went from version %s to %s", deployed, now.GetResourceVersion())

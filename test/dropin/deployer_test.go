@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +17,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -324,12 +324,8 @@ func (d *deployer) rounds(work func()) {
 		}
 		work()
 		after, writers := d.live()
-		if diff := cmp.Diff(before, after); diff != "" {
-			d.t.Errorf("DPL-81: round %d changed the deployer's objects: %s", round, diff)
-		}
-		if diff := cmp.Diff(d.shared(), writers); diff != "" {
-			d.t.Errorf("DPL-101: fields of objects of the deployer have other writers: %s", diff)
-		}
+		expect.DeepEqual(d.t, after, before, "DPL-81: round %d changed the deployer's objects", round)
+		expect.DeepEqual(d.t, writers, d.shared(), "DPL-101: fields of objects of the deployer have other writers")
 	}
 }
 

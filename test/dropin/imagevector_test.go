@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -189,9 +190,7 @@ func TestImageVectorMerge(t *testing.T) {
 				return
 			}
 			must.Succeed(t, err)
-			if got := deployersVector.find(over, "gardener-resource-manager", "v1.150.0-dev"); got != tc.want {
-				t.Errorf("DPL-112: %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, deployersVector.find(over, "gardener-resource-manager", "v1.150.0-dev"), tc.want, "DPL-112")
 		})
 	}
 }

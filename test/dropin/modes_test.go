@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +23,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -272,12 +272,8 @@ func (m *mode) run(t *testing.T, name string, source, target *audited) {
 	if !isTarget {
 		finalizer += "-seed"
 	}
-	if diff := cmp.Diff([]string{finalizer}, mr.Finalizers); diff != "" {
-		t.Errorf("DPL-20, MRK-3: %s", diff)
-	}
-	if diff := cmp.Diff(m.workers, p.workers()); diff != "" {
-		t.Errorf("DPL-26 … DPL-34: %s", diff)
-	}
+	expect.DeepEqual(t, mr.Finalizers, []string{finalizer}, "DPL-20, MRK-3")
+	expect.DeepEqual(t, p.workers(), m.workers, "DPL-26 … DPL-34")
 	m.webhooks(p, ca, app, filled)
 	if isTarget {
 		asked := accessSecret(m.namespace, "of-"+name, nil)
@@ -367,7 +363,5 @@ func (m *mode) webhooks(p *pod, ca *authority, app string, filled map[string]str
 	if status, answer := p.ask(p.client(ca), base+"/webhooks/auth/nodeagent", body); status != want {
 		p.t.Errorf("DPL-44: status %d, want %d, answer %v", status, want, answer)
 	}
-	if len(asked) != len(m.serves) {
-		p.t.Errorf("asked were %v only", asked)
-	}
+	expect.Equal(p.t, len(asked), len(m.serves), "asked were %v only", asked)
 }

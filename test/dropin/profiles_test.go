@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -135,22 +136,16 @@ func TestGardenByProfile(t *testing.T) {
 		} {
 			want := map[string][3]bool{"contract": tc.contract, "gardener": tc.gardener}[profile]
 			got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/seed", "v1", "gardener.cloud:system:seed:"+tc.of, []any{"gardener.cloud:system:seeds"}, tc.asked)
-			if got != want {
-				t.Errorf("R2/%s: allowed, denied, failed are %v, not %v", name, got, want)
-			}
+			expect.Equal(t, got, want, "R2/%s: allowed, denied, failed", name)
 		}
 		for _, version := range []string{"v1", "v1beta1"} {
 			for _, authorizer := range []string{"seed", "shoot"} {
-				if got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/"+authorizer, version, "somebody", nil, plain("get", "secrets", "garden", "x")); got != noOpinion {
-					t.Errorf("ADM-2, %s, %s: allowed, denied, failed are %v", authorizer, version, got)
-				}
+				expect.Equal(t, p.verdict(c, "https://gardener-admission-controller/webhooks/auth/"+authorizer, version, "somebody", nil, plain("get", "secrets", "garden", "x")), noOpinion, "ADM-2, %s, %s: allowed, denied, failed", authorizer, version)
 			}
 			lease := object{"verb": "update", "group": "coordination.k8s.io", "version": "v1", "resource": "leases", "namespace": "gardener-system-seed-lease", "name": foreign}
 			for want, asked := range map[[3]bool]object{allowed: core("get", "seeds", own), noOpinion: lease} {
 				got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/seed", version, "gardener.cloud:system:seed:"+own, []any{"gardener.cloud:system:seeds"}, asked)
-				if got != want {
-					t.Errorf("ADM-2, %v, %s: allowed, denied, failed are %v", asked, version, got)
-				}
+				expect.Equal(t, got, want, "ADM-2, %v, %s: allowed, denied, failed", asked, version)
 			}
 		}
 		p.absent(ca, "https://gardener-admission-controller.garden", "/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot")

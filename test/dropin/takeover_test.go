@@ -20,6 +20,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -191,20 +192,12 @@ func TestTakeover(t *testing.T) {
 	p.ready()
 	source.leads(t, namespace, "")
 	p.looked(map[string]int{"managedresource": 3, "health|health-progressing": 3, "token-requestor": 3, "garbage-collector": 1})
-	if diff := cmp.Diff(sourceWrites, source.requests(t, inSource, writes)); diff != "" {
-		t.Errorf("written to the source: %s", diff)
-	}
-	if diff := cmp.Diff(before, source.versions(t, namespace)); diff != "" {
-		t.Errorf("changed in the source: %s", diff)
-	}
+	expect.DeepEqual(t, source.requests(t, inSource, writes), sourceWrites, "written to the source")
+	expect.DeepEqual(t, source.versions(t, namespace), before, "changed in the source")
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: system.name}}
 	p.again(t, source, mr)
-	if diff := cmp.Diff(targetWrites, target.requests(t, inTarget, writes)); diff != "" {
-		t.Errorf("written to the target: %s", diff)
-	}
-	if diff := cmp.Diff(beforeTarget, target.versions(t, "kube-system")); diff != "" {
-		t.Errorf("changed in the target: %s", diff)
-	}
+	expect.DeepEqual(t, target.requests(t, inTarget, writes), targetWrites, "written to the target")
+	expect.DeepEqual(t, target.versions(t, "kube-system"), beforeTarget, "changed in the target")
 	must.Succeed(t, harness.Settled(mr))
 
 	// The same eyes see a difference.
@@ -216,9 +209,7 @@ func TestTakeover(t *testing.T) {
 		}
 		return nil
 	})
-	if got := text(target.live(t, "v1", "ConfigMap", "kube-system", "x").Object, "data", "a"); got != "1" {
-		t.Errorf("MRV-25: a is %q", got)
-	}
+	expect.Equal(t, text(target.live(t, "v1", "ConfigMap", "kube-system", "x").Object, "data", "a"), "1", "MRV-25: a")
 
 	// And it is deleted as what it is: ours.
 	must.Succeed(t, source.client.Delete(t.Context(), mr))
@@ -309,22 +300,14 @@ func TestHandBack(t *testing.T) {
 			condition[key] = time.Unix(0, 0).UTC().Format(time.RFC3339)
 		}
 	}
-	if diff := cmp.Diff(system.status(mr.GetGeneration(), time.Unix(0, 0)), status); diff != "" {
-		t.Errorf("MRS-4: the reference would see another status: %s", diff)
-	}
+	expect.DeepEqual(t, status, system.status(mr.GetGeneration(), time.Unix(0, 0)), "MRS-4: the reference would see another status")
 	written := system.managedResource()
-	if diff := cmp.Diff([]any{[]string{finalizerIs}, written.Annotations, written.Labels}, []any{mr.GetFinalizers(), mr.GetAnnotations(), mr.GetLabels()}); diff != "" {
-		t.Errorf("MRK-3: %s", diff)
-	}
+	expect.DeepEqual(t, []any{mr.GetFinalizers(), mr.GetAnnotations(), mr.GetLabels()}, []any{[]string{finalizerIs}, written.Annotations, written.Labels}, "MRK-3")
 	for _, desired := range system.objects {
 		want := system.applied(desired)
 		live := target.live(t, want.GetAPIVersion(), want.GetKind(), want.GetNamespace(), want.GetName())
-		if diff := cmp.Diff([]any{want.GetLabels(), want.GetAnnotations(), want.GetFinalizers(), want.GetOwnerReferences()}, []any{live.GetLabels(), live.GetAnnotations(), live.GetFinalizers(), live.GetOwnerReferences()}); diff != "" {
-			t.Errorf("MRL-5: the reference would change %s: %s", key(desired), diff)
-		}
-		if missing := lacks(want.Object, live.Object); missing != "" {
-			t.Errorf("MR-26: the reference would change %s: %s", key(desired), missing)
-		}
+		expect.DeepEqual(t, []any{live.GetLabels(), live.GetAnnotations(), live.GetFinalizers(), live.GetOwnerReferences()}, []any{want.GetLabels(), want.GetAnnotations(), want.GetFinalizers(), want.GetOwnerReferences()}, "MRL-5: the reference would change %s", key(desired))
+		expect.Equal(t, lacks(want.Object, live.Object), "", "MR-26: the reference would change %s", key(desired))
 	}
 
 	secret := &corev1.Secret{}
@@ -335,15 +318,11 @@ func TestHandBack(t *testing.T) {
 		t.Errorf("C13, TR-18: renewed at %s", secret.Annotations[renewKey])
 	}
 	delete(secret.Annotations, renewKey)
-	if diff := cmp.Diff([]any{asked.Annotations, asked.Labels, []string(nil)}, []any{secret.Annotations, secret.Labels, secret.Finalizers}); diff != "" {
-		t.Errorf("TR-21: %s", diff)
-	}
+	expect.DeepEqual(t, []any{secret.Annotations, secret.Labels, secret.Finalizers}, []any{asked.Annotations, asked.Labels, []string(nil)}, "TR-21")
 	if len(secret.Data) != 1 || target.user(t, string(secret.Data["token"])) != "system:serviceaccount:kube-system:kube-scheduler-new" {
 		t.Errorf("TR-9, TR-11: the reference would ask for another token: %d keys", len(secret.Data))
 	}
-	if holder := source.holder(t, namespace); holder != "" {
-		t.Errorf("PRC-20: the lease is held by %s", holder)
-	}
+	expect.Equal(t, source.holder(t, namespace), "", "PRC-20: the lease is held by")
 	must.Succeed(t, source.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: asked.Name}}))
 }
 
@@ -433,9 +412,7 @@ func TestNetworkPolicies(t *testing.T) {
 		live := harness.Object("networking.k8s.io/v1", "NetworkPolicy", "garden", text(want, "metadata", "name"))
 		eventually(t, patience, func() error { return s.client.Get(t.Context(), client.ObjectKeyFromObject(live), live) })
 		delete(live.Object, "status")
-		if diff := cmp.Diff(want, object{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind(), "metadata": object{"name": live.GetName(), "namespace": "garden", "labels": anyMap(live.GetLabels()), "annotations": anyMap(live.GetAnnotations())}, "spec": live.Object["spec"]}); diff != "" {
-			t.Errorf("the reference would change it: %s", diff)
-		}
+		expect.DeepEqual(t, object{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind(), "metadata": object{"name": live.GetName(), "namespace": "garden", "labels": anyMap(live.GetLabels()), "annotations": anyMap(live.GetAnnotations())}, "spec": live.Object["spec"]}, want, "the reference would change it")
 	}
 	// All Services were looked at, not only the new one: the one of resource-manager is there, too.
 	list := &corev1.ServiceList{}

@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -218,9 +219,7 @@ func TestSourceIsTarget(t *testing.T) {
 		eventually(t, func() error { return landscape.SeedClient.Get(t.Context(), client.ObjectKeyFromObject(cm), cm) })
 	})
 	remove(t, ns, "mr")
-	if code := p.Stop(); code != 0 {
-		t.Errorf("ended with %d", code)
-	}
+	expect.Equal(t, p.Stop(), 0, "ended with")
 }
 
 // TestEverythingBindsToLoopback makes sure that tests and the local run open nothing to the network.

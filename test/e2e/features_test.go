@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -171,9 +172,7 @@ func TestDisableCachedClient(t *testing.T) {
 		}
 		return nil
 	})
-	if got := counter(p, `espalier_target_requests_total{verb="watch"}`); got != 0 {
-		t.Errorf("%d watches", got)
-	}
+	expect.Equal(t, counter(p, `espalier_target_requests_total{verb="watch"}`), 0, "watches")
 	remove(t, ns, "mr")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -23,21 +24,15 @@ func TestMassDeletion(t *testing.T) {
 	settled(t, ns, "mr")
 	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", nil)))
 	applied(t, ns, "mr", "False/DeletionHeld", "The deletion of 10 of 10 objects that no manifest has any more waits, because they are half or more of the objects: v1/ConfigMap/"+ns+"/cm-0, ", "It begins when this condition has been visible for 10m0s")
-	if got := len(listed(t, ns)); got != 10 {
-		t.Errorf("T4-9/MRX-21: %d objects are left", got)
-	}
-	if got := counter(process, `espalier_managedresource_mass_deletions_total{result="held"}`); got != 1 {
-		t.Errorf("MRX-21: the metric counts %d", got)
-	}
+	expect.Equal(t, len(listed(t, ns)), 10, "T4-9/MRX-21: objects are left")
+	expect.Equal(t, counter(process, `espalier_managedresource_mass_deletions_total{result="held"}`), 1, "MRX-21: the metric counts")
 
 	out, err := exec.CommandContext(t.Context(), plugin, "confirm", "mr", "-n", ns, "--kubeconfig="+landscape.Seed.Kubeconfig).CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), "ManagedResource "+ns+"/mr goes on\n") {
 		t.Fatalf("CLI-32: %v: %s", err, out)
 	}
 	applied(t, ns, "mr", "True/ApplySucceeded")
-	if got := len(listed(t, ns)); got != 0 {
-		t.Errorf("MRX-22: %d objects are left", got)
-	}
+	expect.Equal(t, len(listed(t, ns)), 0, "MRX-22: objects are left")
 	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
 	eventually(t, func() error {
 		mr := &resourcesv1alpha1.ManagedResource{}

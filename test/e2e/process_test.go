@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -212,18 +213,14 @@ func TestProbesAndSignals(t *testing.T) {
 		return nil
 	})
 	must.Succeed(t, p.Signal(syscall.SIGTERM))
-	if code := p.Wait(patience); code != 1 {
-		t.Errorf("CT-32: a second signal ends the process at once with 1, got %d", code)
-	}
+	expect.Equal(t, p.Wait(patience), 1, "CT-32: a second signal ends the process at once with 1")
 }
 
 func TestCertificates(t *testing.T) {
 	certificates := filepath.Join(t.TempDir(), "tls")
 	config := map[string]any{"server": map[string]any{"webhooks": map[string]any{"tls": map[string]any{"serverCertDir": certificates}}}}
 	p := start(t, config)
-	if code := p.Wait(patience); code != 1 {
-		t.Errorf("CT-26 no certificate: exit code %d", code)
-	}
+	expect.Equal(t, p.Wait(patience), 1, "CT-26 no certificate: exit code")
 	must.Succeed(t, landscape.Seed.ServingCertificate(certificates))
 	p = start(t, config)
 	ready(t, p)
@@ -257,9 +254,7 @@ func TestClusterIdentity(t *testing.T) {
 	p = start(t, map[string]any{"controllers": map[string]any{"clusterID": "<default>"}, "sourceClientConnection": map[string]any{"namespace": ns}})
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
 	settled(t, ns, "mr")
-	if got := listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin]; got != ns+"/mr" {
-		t.Errorf("MRC-7b/BH-MR-33: got %s", got)
-	}
+	expect.Equal(t, listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin], ns+"/mr", "MRC-7b/BH-MR-33")
 	elsewhere := &resourcesv1alpha1.ManagedResource{}
 	must.Succeed(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "mr"}, elsewhere))
 	if len(elsewhere.Finalizers)+len(elsewhere.Status.Conditions) > 0 {

@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -145,9 +146,7 @@ func TestRestoredEtcd(t *testing.T) {
 			w.await("after the restore of the "+name, c.from, c.to, c.value)
 			must.Succeed(t, restore(t.Context()))
 			w.await("after the second restore", c.from, c.to, c.value)
-			if code := p.Stop(); code != 0 {
-				t.Errorf("the process ended with %d", code)
-			}
+			expect.Equal(t, p.Stop(), 0, "the process ended with")
 			p = begin()
 			killed := make(chan struct{})
 			go func() {

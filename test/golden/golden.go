@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // update is a flag of every test that compares with a file.
@@ -15,14 +17,10 @@ var update = flag.Bool("update", false, "write the files anew that tests compare
 func Compare(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got == string(want) {
 		return
 	}

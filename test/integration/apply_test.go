@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // BH-MR-16, MRS-13, MRA-7, MRC-6, MRV-150: a JSON ConfigMap ends in the target with everything that marks it.
@@ -19,42 +19,24 @@ func TestJSONConfigMap(t *testing.T) {
 	f.managed("mr", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm","namespace":"$NS"},"data":{"a":"b"}}`)
 	mr := f.rule("BH-MR-10: no namespace is configured, and this one is new").settled("mr")
 	cm := f.rule("BH-MR-1/BH-MR-2: the manifest of a Secret is an object of the target").get("v1", "ConfigMap", "cm")
-	if got := nested(cm, "data"); got != "map[a:b]" {
-		t.Errorf("MRV-10: data is %s", got)
-	}
-	if got, want := cm.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "seed-1:"+f.ns+"/mr"; got != want {
-		t.Errorf("BH-MR-30/BH-MR-31: the origin is %q, want %q", got, want)
-	}
-	if cm.GetAnnotations()[resourcesv1alpha1.AnnotationDescription] != resourcesv1alpha1.DescriptionValue {
-		t.Errorf("MRL-12 description: got %q", cm.GetAnnotations()[resourcesv1alpha1.AnnotationDescription])
-	}
-	if cm.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" {
-		t.Errorf("BH-MR-35 managed-by: got %v", cm.GetLabels())
-	}
+	expect.Equal(t, nested(cm, "data"), "map[a:b]", "MRV-10: data")
+	expect.Equal(t, cm.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "seed-1:"+f.ns+"/mr", "BH-MR-30/BH-MR-31: the origin")
+	expect.Equal(t, cm.GetAnnotations()[resourcesv1alpha1.AnnotationDescription], resourcesv1alpha1.DescriptionValue, "MRL-12 description")
+	expect.Equal(t, cm.GetLabels()[resourcesv1alpha1.LabelManagedBy], "gardener", "BH-MR-35 managed-by: got %v", cm.GetLabels())
 	// BH-MR-30 and MRL-12 are about annotations that the entry has not: its annotations are those that the manifest wants.
-	if diff := cmp.Diff([]resourcesv1alpha1.ObjectReference{{
+	expect.DeepEqual(t, mr.Status.Resources, []resourcesv1alpha1.ObjectReference{{
 		ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: f.ns, Name: "cm"},
 		Labels:          map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"},
-	}}, mr.Status.Resources); diff != "" {
-		t.Errorf("MRA-6c/MRA-8 inventory: %s", diff)
-	}
+	}}, "MRA-6c/MRA-8 inventory")
 	order, texts := "", map[resourcesv1alpha1.ConditionType]string{}
 	for _, c := range mr.Status.Conditions {
 		order += string(c.Type) + " "
 		texts[c.Type] = fmt.Sprintf("%s/%s/%q", c.Status, c.Reason, c.Message)
 	}
-	if order != "ResourcesHealthy ResourcesProgressing ResourcesApplied Ready Reconciling Stalled " {
-		t.Errorf("MRA-6a/BH-MR-15: the order of conditions is %s", order)
-	}
-	if got := texts[resourcesv1alpha1.ResourcesHealthy]; got != `True/ResourcesHealthy/"All resources are healthy."` {
-		t.Errorf("BH-MR-21/MRH-10: ResourcesHealthy is %s", got)
-	}
-	if got := texts[resourcesv1alpha1.ResourcesProgressing]; got != `False/ResourcesRolledOut/"All resources have been fully rolled out."` {
-		t.Errorf("BH-MR-21/MRP-6: ResourcesProgressing is %s", got)
-	}
-	if got := texts[resourcesv1alpha1.ResourcesApplied]; got != `True/ApplySucceeded/"All resources are applied."` {
-		t.Errorf("BH-MR-21/MRS-9: ResourcesApplied is %s", got)
-	}
+	expect.Equal(t, order, "ResourcesHealthy ResourcesProgressing ResourcesApplied Ready Reconciling Stalled ", "MRA-6a/BH-MR-15: the order of conditions")
+	expect.Equal(t, texts[resourcesv1alpha1.ResourcesHealthy], `True/ResourcesHealthy/"All resources are healthy."`, "BH-MR-21/MRH-10: ResourcesHealthy")
+	expect.Equal(t, texts[resourcesv1alpha1.ResourcesProgressing], `False/ResourcesRolledOut/"All resources have been fully rolled out."`, "BH-MR-21/MRP-6: ResourcesProgressing")
+	expect.Equal(t, texts[resourcesv1alpha1.ResourcesApplied], `True/ApplySucceeded/"All resources are applied."`, "BH-MR-21/MRS-9: ResourcesApplied")
 }
 
 // BH-MR-3, MRT-6, MRB-34, ASK-1, MRV-25, design 1: what somebody else changes or deletes is put right at once, though the sync period is an hour.
@@ -105,9 +87,7 @@ func TestIngressKeepsItsDefaultClass(t *testing.T) {
 		}
 		return nil
 	})
-	if got := nested(f.get("networking.k8s.io/v1", "Ingress", "i"), "spec", "ingressClassName"); got != class.Name {
-		t.Errorf("the class of the Ingress is %s, want %s", got, class.Name)
-	}
+	expect.Equal(t, nested(f.get("networking.k8s.io/v1", "Ingress", "i"), "spec", "ingressClassName"), class.Name, "the class of the Ingress")
 }
 
 // MRB-8, promise of ResourcesApplied: a field that a custom resource got before its definition has it is there soon after the definition has

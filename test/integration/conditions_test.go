@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestPrinterColumns: what kubectl get mr shows.
@@ -83,12 +84,8 @@ func TestTransitions(t *testing.T) {
 			break
 		}
 	}
-	if want := "True/ApplySucceeded Progressing/ApplyProgressing True/ApplySucceeded "; seen != want {
-		t.Errorf("MRV-120/MR-9: got %s, want %s", seen, want)
-	}
-	if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "c" {
-		t.Errorf("CT-44/BH-MR-2: the Secret was changed in place, and the object has %s", got)
-	}
+	expect.Equal(t, seen, "True/ApplySucceeded Progressing/ApplyProgressing True/ApplySucceeded ", "MRV-120/MR-9")
+	expect.Equal(t, nested(f.get("v1", "ConfigMap", "cm"), "data", "a"), "c", "CT-44/BH-MR-2: the Secret was changed in place, and the object")
 }
 
 // MRH-2: a failure on unchanged content, and no health before anything was applied.
@@ -114,9 +111,7 @@ func TestFailureOnUnchangedContent(t *testing.T) {
 	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy); got != "Unknown/ChecksPending" {
 		t.Errorf("MRV-140: ResourcesHealthy is %s", got)
 	}
-	if mr.Status.ObservedGeneration != 0 {
-		t.Errorf("MRV-122: observedGeneration is %d", mr.Status.ObservedGeneration)
-	}
+	expect.Equal(t, mr.Status.ObservedGeneration, 0, "MRV-122: observedGeneration")
 	transition := func() string {
 		mr := f.mr("never")
 		for _, c := range mr.Status.Conditions {

@@ -10,6 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestAPI: what the CustomResourceDefinition accepts and fills in.
@@ -37,15 +38,11 @@ func TestAPI(t *testing.T) {
 		mr := harness.Object("resources.gardener.cloud/v1alpha1", "ManagedResource", f.ns, "unnamed")
 		mr.Object["spec"] = map[string]any{"secretRefs": []any{map[string]any{}}}
 		f.must(f.seed.Create(f.ctx, mr))
-		if got := nested(mr, "spec", "secretRefs"); got != "[map[name:]]" {
-			t.Errorf("secretRefs is %s", got)
-		}
+		expect.Equal(t, nested(mr, "spec", "secretRefs"), "[map[name:]]", "secretRefs")
 	})
 	t.Run("MRV-3/MRA-2 status is a subresource", func(t *testing.T) {
 		f.patchMR("empty", map[string]any{"status": map[string]any{"observedGeneration": 77}})
-		if got := f.mr("empty").Status.ObservedGeneration; got != 1 {
-			t.Errorf("observedGeneration is %d", got)
-		}
+		expect.Equal(t, f.mr("empty").Status.ObservedGeneration, 1, "observedGeneration")
 	})
 }
 
@@ -64,9 +61,7 @@ func TestDecoding(t *testing.T) {
 	for _, ref := range mr.Status.Resources {
 		names += ref.Name + " "
 	}
-	if names != "a brotli crlf " {
-		t.Errorf("MRV-11/BH-MR-36: the inventory is %s", names)
-	}
+	expect.Equal(t, names, "a brotli crlf ", "MRV-11/BH-MR-36: the inventory")
 
 	// MRV-16, MRV-18, MRB-2: what can't be decoded deletes nothing.
 	f.secret("mr", map[string]string{"a.yaml": configMap("a") + "---\n[\n---\n- a list\n", "b.yaml.br": "garbage", "c": "{", "d.br": "", "e": configMap("e")})
@@ -180,9 +175,7 @@ func TestCustomResources(t *testing.T) {
 	f.rule("MR-31/MRV-20: a CRD and its resource in one ManagedResource").settled("mr")
 	api := f.ns + ".example.org/v1"
 	w := f.get(api, "Widget", "w")
-	if got := fmt.Sprint(w.Object["spec"]); got != "map[big:9007199254740993 size:3 template:text]" {
-		t.Errorf("MRV-21/MRV-47: spec is %s", got)
-	}
+	expect.Equal(t, fmt.Sprint(w.Object["spec"]), "map[big:9007199254740993 size:3 template:text]", "MRV-21/MRV-47: spec")
 	// Drift of a kind that did not exist when the process started.
 	f.patch(w, map[string]any{"spec": map[string]any{"size": 4}})
 	f.eventually(func() error {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // ICC-1 … ICC-10: the EnvoyFilters for the rules of a namespace, whose definitions come after the start, go, and come again.
@@ -88,9 +89,7 @@ func TestIstioClusterConfiguration(t *testing.T) {
 	})
 	unchanged, err := filter()
 	f.must(err)
-	if unchanged.GetResourceVersion() != o.GetResourceVersion() {
-		t.Error("ICC-10: a restart has written the filter")
-	}
+	expect.Equal(t, unchanged.GetResourceVersion(), o.GetResourceVersion(), "ICC-10: a restart has written the filter")
 	again.Stop()
 	f.must(f.shoot.Delete(f.ctx, unchanged))
 	f.controllers(map[string]any{"istioClusterConfiguration": map[string]any{"enabled": true}})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func deployment(name, more string) string {
@@ -92,9 +93,7 @@ func TestLabelsAndAnnotations(t *testing.T) {
 		}
 		return nil
 	})
-	if cm.GetLabels()["theirs"] != "yes" {
-		t.Error("MRV-42: a foreign label is gone")
-	}
+	expect.Equal(t, cm.GetLabels()["theirs"], "yes", "MRV-42: a foreign label is gone")
 
 	f.patchMR("mr", map[string]any{"spec": map[string]any{"forceOverwriteLabels": true, "forceOverwriteAnnotations": true}})
 	f.eventually(func() error {
@@ -139,16 +138,12 @@ func TestWorkloads(t *testing.T) {
 		}
 		return nil
 	})
-	if got := nested(f.get("apps/v1", "Deployment", "preserved"), "spec", "replicas") + resources("preserved"); got != "2map[requests:map[cpu:2 memory:1Gi]]" {
-		t.Errorf("BH-MR-27/BH-MR-28: preserved is %s", got)
-	}
+	expect.Equal(t, nested(f.get("apps/v1", "Deployment", "preserved"), "spec", "replicas")+resources("preserved"), "2map[requests:map[cpu:2 memory:1Gi]]", "BH-MR-27/BH-MR-28: preserved")
 	if got := nested(f.get("apps/v1", "Deployment", "scaled"), "spec", "replicas"); got != "2" {
 		t.Errorf("BH-MR-29/MRV-50: scaled has %s replicas", got)
 	}
 	for _, name := range []string{"plain", "preserved", "scaled"} {
-		if got := nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"); got != "now" {
-			t.Errorf("MRV-52 restartedAt of %s is %s", name, got)
-		}
+		expect.Equal(t, nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now", "MRV-52 restartedAt of %s", name)
 	}
 }
 
@@ -250,14 +245,10 @@ func TestInvalidUpdates(t *testing.T) {
 		}
 		return nil
 	})
-	if f.get("batch/v1", "Job", "j").GetUID() != uid {
-		t.Error("MRV-72: re-created without being asked to")
-	}
+	expect.Equal(t, f.get("batch/v1", "Job", "j").GetUID(), uid, "MRV-72: re-created without being asked to")
 	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: foo", "Indexed")})
 	f.rule("MR-34: the message about an invalid policy").applied("job", "False/ApplyFailed", `"foo" is invalid, supported values: [Background Foreground Orphan]`)
-	if f.get("batch/v1", "Job", "j").GetUID() != uid {
-		t.Error("MR-34/MRV-72: deleted with an invalid policy")
-	}
+	expect.Equal(t, f.get("batch/v1", "Job", "j").GetUID(), uid, "MR-34/MRV-72: deleted with an invalid policy")
 	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: Background", "Indexed")})
 	f.applied("job", "True/ApplySucceeded")
 	if f.get("batch/v1", "Job", "j").GetUID() == uid {
@@ -282,13 +273,9 @@ func TestIgnoredObjects(t *testing.T) {
 		}
 		return nil
 	})
-	if got := f.get("v1", "ConfigMap", "released").GetLabels()[resourcesv1alpha1.LabelManagedBy]; got != "gardener" {
-		t.Error("MRV-70: managed-by must stay")
-	}
+	expect.Equal(t, f.get("v1", "ConfigMap", "released").GetLabels()[resourcesv1alpha1.LabelManagedBy], "gardener", "MRV-70: managed-by must stay")
 	mr := f.settled("mr")
-	if len(mr.Status.Resources) != 2 {
-		t.Errorf("BH-MR-8/MRV-70 inventory: got %v", mr.Status.Resources)
-	}
+	expect.Equal(t, len(mr.Status.Resources), 2, "BH-MR-8/MRV-70 inventory: got %v", mr.Status.Resources)
 	once := f.get("v1", "ConfigMap", "once")
 	if len(once.GetLabels()) != 0 || len(once.GetAnnotations()) != 1 {
 		t.Errorf("MRV-71: got labels %v, annotations %v", once.GetLabels(), once.GetAnnotations())
@@ -302,9 +289,7 @@ func TestIgnoredObjects(t *testing.T) {
 		}
 		return nil
 	})
-	if got := nested(f.get("v1", "ConfigMap", "once"), "data", "a"); got != "changed" {
-		t.Error("MRV-71: an ignored object was changed")
-	}
+	expect.Equal(t, nested(f.get("v1", "ConfigMap", "once"), "data", "a"), "changed", "MRV-71: an ignored object was changed")
 	f.must(f.shoot.Delete(f.ctx, once))
 	f.exists("v1", "ConfigMap", "once")
 	f.secret("mr", map[string]string{"data.yaml": configMap("other")})

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const criticalTaint = "node.gardener.cloud/critical-components-not-ready"
@@ -95,9 +96,7 @@ func TestCriticalComponents(t *testing.T) {
 				keys = append(keys, taint.Key)
 			}
 		}
-		if strings.Join(keys, " ") != "first last" {
-			t.Errorf("NCC-10: taints %v", n.Spec.Taints)
-		}
+		expect.Equal(t, strings.Join(keys, " "), "first last", "NCC-10: taints %v", n.Spec.Taints)
 		return nil
 	})
 	f.eventually(told("NodeCriticalComponentsReady"))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MR-26, MR-33: a bare Pod gets what may be changed, keeps what admission added, and a change that is not allowed is one clear
@@ -87,9 +88,7 @@ func TestResizedPod(t *testing.T) {
 		return nil
 	})
 	f.applied("mr", "True/ApplySucceeded")
-	if got := cpus("preserved"); got != "200m 200m" {
-		t.Errorf("T4-7/MRM-3: the preserved Pod has CPUs %s", got)
-	}
+	expect.Equal(t, cpus("preserved"), "200m 200m", "T4-7/MRM-3: the preserved Pod has CPUs")
 	f.secret("mr", map[string]string{"data.yaml": strings.ReplaceAll(pod("repaired", ""), "limits: {cpu: 100m", "requests: {cpu: 50m}, limits: {cpu: 100m")})
 	f.applied("mr", "False/ApplyFailed", "v1/Pod/$NS/repaired", "QOS Class")
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const (
@@ -167,9 +168,7 @@ func TestTokens(t *testing.T) {
 		}
 		return nil
 	})
-	if f.readSecret(f.seed, "bare").ResourceVersion != version {
-		t.Error("TR-5: a restart has written the Secret")
-	}
+	expect.Equal(t, f.readSecret(f.seed, "bare").ResourceVersion, version, "TR-5: a restart has written the Secret")
 	for _, secret := range []string{"s3cr3t", first, second, last} {
 		if strings.Contains(process.Output()+again.Output()+metrics, secret) {
 			t.Error("a token or what is in a Secret was logged")

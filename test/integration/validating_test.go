@@ -17,6 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -86,9 +87,7 @@ func TestValidatingWebhooks(t *testing.T) {
 	t.Run("collections", func(t *testing.T) { checkCollections(ctx, t) })
 	t.Run("definitions", func(t *testing.T) { checkDefinitions(ctx, t) })
 	t.Run("nobody answers", func(t *testing.T) {
-		if code := process.Stop(); code != 0 {
-			t.Errorf("resource-manager ended with %d", code)
-		}
+		expect.Equal(t, process.Stop(), 0, "resource-manager ended with")
 		object := extensionObject(t, "Extension", "Namespaced", "unjudged", "", "{type: p}")
 		if err := landscape.SeedClient.Create(ctx, object); err == nil || !apierrors.IsInternalError(err) {
 			t.Errorf("DEP-5: without an answer an object was treated with %v", err)

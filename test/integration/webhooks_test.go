@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -159,9 +159,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	t.Run("the rest of it", func(t *testing.T) { checkScale(ctx, t) })
 	// From here on nobody answers.
-	if code := process.Stop(); code != 0 {
-		t.Errorf("resource-manager ended with %d", code)
-	}
+	expect.Equal(t, process.Stop(), 0, "resource-manager ended with")
 	checkNobodyLeft(ctx, t)
 }
 
@@ -222,9 +220,7 @@ func (c hooked) check(ctx context.Context, t *testing.T) {
 		must.Succeed(t, err)
 		var is any
 		must.Succeed(t, json.Unmarshal(got, &is))
-		if diff := cmp.Diff(value, is); diff != "" {
-			t.Errorf("%s: -want, +got:\n%s", path, diff)
-		}
+		expect.DeepEqual(t, is, value, "%s: -want, +got", path)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var update = flag.Bool("simulate.update", false, "TestCorpus writes the digests of the scenarios that seeds draw now")
@@ -26,15 +28,11 @@ type corpusRow struct {
 // TestCorpus runs the seeds that once found a defect. A seed whose digest differs draws another scenario than the one that found it.
 func TestCorpus(t *testing.T) {
 	text, err := os.ReadFile(corpusFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var written strings.Builder
 	for line := range strings.Lines(string(text)) {
 		row, err := corpusRowOf(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if row == nil {
 			written.WriteString(line)
 			continue
@@ -62,9 +60,7 @@ func TestCorpus(t *testing.T) {
 		})
 	}
 	if *update {
-		if err := os.WriteFile(corpusFile, []byte(written.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(corpusFile, []byte(written.String()), 0o600))
 	}
 }
 
@@ -87,9 +83,7 @@ func corpusRowOf(line string) (*corpusRow, error) {
 func scenarioOf(t *testing.T, scenarios *rapid.Generator[*Scenario], seed lineage) *Scenario {
 	t.Helper()
 	scenario, err := seed.scenario(scenarios)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return scenario
 }
 

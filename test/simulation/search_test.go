@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var minutes = flag.Float64("simulate.minutes", 0, "how long TestSearch searches")
@@ -123,24 +125,18 @@ func TestSearch(t *testing.T) {
 
 func runLineage(t *testing.T, name lineage) Result {
 	scenario, err := name.scenario(generator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return Run(t, scenario, logr.Discard())
 }
 
 // A scenario follows from its name alone, and each kind of change changes something.
 func TestLineage(t *testing.T) {
 	plain, err := lineage("1").scenario(generator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for number := range 7 {
 		name := lineage("1").changed(7*11 + 91*3 + 819 + number)
 		one, err := name.scenario(generator)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		another, err := name.scenario(generator)
 		if err != nil || one.String() != another.String() {
 			t.Errorf("%s: not the same twice, %v", name, err)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/klog/v2"
 	"pgregory.net/rapid"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var (
@@ -159,9 +161,7 @@ func tellSeed(t *testing.T, generator *rapid.Generator[*Scenario], run happening
 		logger = funcr.New(func(prefix, arguments string) { fmt.Println(time.Now().Format("04:05.000000"), prefix, arguments) }, funcr.Options{Verbosity: 1})
 	}
 	scenario, err := lineage(*only).scenario(generator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	alike(t, generator, run)()
 	result := run(t, scenario, logger)
 	t.Logf("%s\n%s", scenario, result.Trace())

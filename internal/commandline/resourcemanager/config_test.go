@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/executable/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -101,15 +101,9 @@ func TestConfigurationDefaults(t *testing.T) {
 		cfg.Controllers.ManagedResource.AuditPeriod.Duration,
 	}
 	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute, time.Duration(0), 24 * time.Hour}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("CT-2/MRC-1: %s", diff)
-	}
-	if got := cfg.Server.Webhooks.BindAddress; got != "" {
-		t.Errorf("OLD-42: the webhooks bind to %q", got)
-	}
-	if got := *cfg.Controllers.ResourceClass; got != "resources" {
-		t.Errorf("MRC-2: the class is %q", got)
-	}
+	expect.DeepEqual(t, got, want, "CT-2/MRC-1")
+	expect.Equal(t, cfg.Server.Webhooks.BindAddress, "", "OLD-42: the webhooks bind to")
+	expect.Equal(t, *cfg.Controllers.ResourceClass, "resources", "MRC-2: the class")
 	if cfg.Controllers.TokenInvalidator.Enabled || cfg.Webhooks.TokenInvalidator.Enabled || cfg.Webhooks.EndpointSliceHints.Enabled || cfg.Webhooks.PodZoneAffinity.Enabled {
 		t.Error("R7/SW-10: a feature of older releases is on by default")
 	}
@@ -151,15 +145,9 @@ func TestProfiles(t *testing.T) {
 			if c := cfg.Controllers; *c.NetworkPolicy.OnlyForExistingPods != tc.onlyExisting || *c.CSRApprover.NodeAgentServiceAccount != tc.account {
 				t.Errorf("onlyForExistingPods %v, nodeAgentServiceAccount %v", *c.NetworkPolicy.OnlyForExistingPods, *c.CSRApprover.NodeAgentServiceAccount)
 			}
-			if got := cfg.Controllers.NetworkPolicy.DescriptionFormat; got != tc.descriptions {
-				t.Errorf("T3-12: descriptionFormat %q", got)
-			}
-			if got, want := *cfg.Controllers.TokenRequestor.Class, map[bool]string{true: "", false: "shoot"}[tc.arguments == nil]; got != want {
-				t.Errorf("T4-5, SW-8: class %q, want %q", got, want)
-			}
-			if got, want := *cfg.Controllers.ManagedResource.ReadyCondition, tc.arguments == nil; got != want {
-				t.Errorf("T4-8: readyCondition %v, want %v", got, want)
-			}
+			expect.Equal(t, cfg.Controllers.NetworkPolicy.DescriptionFormat, tc.descriptions, "T3-12: descriptionFormat")
+			expect.Equal(t, *cfg.Controllers.TokenRequestor.Class, map[bool]string{true: "", false: "shoot"}[tc.arguments == nil], "T4-5, SW-8: class")
+			expect.Equal(t, *cfg.Controllers.ManagedResource.ReadyCondition, tc.arguments == nil, "T4-8: readyCondition")
 			if got := cfg.Controllers.ManagedResource; got.AlwaysUpdateScope != tc.updates || *got.AlwaysUpdate {
 				t.Errorf("MRC-3c: alwaysUpdate %v, alwaysUpdateScope %q", *got.AlwaysUpdate, got.AlwaysUpdateScope)
 			}
@@ -193,15 +181,9 @@ foo: bar
 conrollers: {managedResources: {syncPeriod: 1m}}
 `)
 	must.Succeed(t, err)
-	if diff := cmp.Diff([]string{"a"}, cfg.SourceClientConnection.Namespaces); diff != "" {
-		t.Errorf("BH-GEN-4/OLD-30: %s", diff)
-	}
-	if diff := cmp.Diff([]string{"c", "b"}, cfg.TargetClientConnection.Namespaces); diff != "" {
-		t.Errorf("BH-GEN-5/D24: %s", diff)
-	}
-	if len(cfg.SourceClientConnection.Namespaces) != 1 {
-		t.Errorf("CT-14: namespaces of the source are %v", cfg.SourceClientConnection.Namespaces)
-	}
+	expect.DeepEqual(t, cfg.SourceClientConnection.Namespaces, []string{"a"}, "BH-GEN-4/OLD-30")
+	expect.DeepEqual(t, cfg.TargetClientConnection.Namespaces, []string{"c", "b"}, "BH-GEN-5/D24")
+	expect.Equal(t, len(cfg.SourceClientConnection.Namespaces), 1, "CT-14: namespaces of the source are %v", cfg.SourceClientConnection.Namespaces)
 	if !*cfg.TargetClientConnection.DisableCachedClient {
 		t.Error("OLD-31")
 	}
@@ -257,9 +239,7 @@ webhooks: {seccompProfile: {enabled: true}}
 	got := []any{cfg.LogLevel, cfg.LogFormat, cfg.SourceClientConnection.Kubeconfig, cfg.SourceClientConnection.QPS, cfg.TargetClientConnection.Kubeconfig,
 		fmt.Sprint(cfg.Server.Webhooks.BindAddress, ":", cfg.Server.Webhooks.Port), server(cfg.Server.HealthProbes), server(cfg.Server.Metrics), cfg.Webhooks.SeccompProfile.Enabled, cfg.Webhooks.HighAvailabilityConfig.Enabled}
 	want := []any{"debug", "text", "a", float32(1), "b", "127.0.0.1:1", "127.0.0.2:2", "127.0.0.3:3", true, false}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("BH-GEN-2: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "BH-GEN-2")
 	policies := cfg.Controllers.NetworkPolicy
 	if !policies.Enabled || *policies.ConcurrentSyncs != 7 || policies.NamespaceSelectors[0].MatchLabels["a"] != "b" || policies.IngressControllerSelector.Namespace != "ns" ||
 		policies.IngressControllerSelector.PodSelector.MatchLabels["c"] != "d" {
@@ -283,12 +263,8 @@ func TestOldFlags(t *testing.T) {
 	if *c.ManagedResource.ConcurrentSyncs != 10 || *c.Health.ConcurrentSyncs != 10 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
 		t.Errorf("OLD-20 defaults: got %+v", c.ManagedResource)
 	}
-	if *cfg.Server.Metrics != (shared.Server{BindAddress: "127.0.0.1", Port: 99}) {
-		t.Errorf("OLD-81: got %+v", cfg.Server.Metrics)
-	}
-	if len(warnings) != 5 {
-		t.Errorf("OLD-20: one warning a flag, got %v", warnings)
-	}
+	expect.Equal(t, *cfg.Server.Metrics, (shared.Server{BindAddress: "127.0.0.1", Port: 99}), "OLD-81: got %+v", cfg.Server.Metrics)
+	expect.Equal(t, len(warnings), 5, "OLD-20: one warning a flag, got %v", warnings)
 	cfg, _, err = load(t, noElection+"controllers: {resourceClass: a, health: {syncPeriod: 20s}}", "--resource-class=b")
 	if err != nil || *cfg.Controllers.ResourceClass != "b" || cfg.Controllers.Health.SyncPeriod.Duration != 20*time.Second {
 		t.Errorf("OLD-20 a flag comes before the file: %v", err)
@@ -298,9 +274,7 @@ func TestOldFlags(t *testing.T) {
 func TestExtraTargetNamespaces(t *testing.T) {
 	cfg, _, err := load(t, noElection+"targetClientConnection: {namespaces: [a]}", "--extra-target-namespace=b", "--extra-target-namespace=a")
 	must.Succeed(t, err)
-	if diff := cmp.Diff([]string{"a", "b"}, cfg.TargetClientConnection.Namespaces); diff != "" {
-		t.Errorf("CLI-3: %s", diff)
-	}
+	expect.DeepEqual(t, cfg.TargetClientConnection.Namespaces, []string{"a", "b"}, "CLI-3")
 	cfg, warnings, err := load(t, noElection, "--extra-target-namespace=b")
 	if err != nil || len(cfg.TargetClientConnection.Namespaces) != 0 || len(warnings) != 1 {
 		t.Errorf("OPB-3: got %v, %v, %v", cfg.TargetClientConnection.Namespaces, warnings, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -66,9 +67,7 @@ func TestEveryOldFlag(t *testing.T) {
 			}
 			cfg, _, err := load(t, "", arguments...)
 			must.Succeed(t, err)
-			if got := fmt.Sprint(tc.got(cfg)); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprint(tc.got(cfg)), tc.want)
 		})
 	}
 }

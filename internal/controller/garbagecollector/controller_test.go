@@ -34,6 +34,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	"github.com/espalier-project/espalier/internal/marked"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -406,9 +407,7 @@ func TestDeletions(t *testing.T) {
 func TestNoCandidates(t *testing.T) {
 	f := newFixture(t, garbage(references.Secret, "a", "young", time.Minute))
 	f.run()
-	if len(f.lists) != 2 {
-		t.Errorf("listed %v", f.lists)
-	}
+	expect.Equal(t, len(f.lists), 2, "listed %v", f.lists)
 }
 
 // TestPropertyCollector: whatever there is and whatever happens during a run, nothing is deleted that is young, unmarked, changed since, or referred to

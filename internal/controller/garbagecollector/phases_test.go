@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/internal/marked"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var oldKey = marked.Key{Kind: references.ConfigMap, Namespace: "a", Name: "old"}
@@ -105,9 +106,7 @@ func TestPhases(t *testing.T) {
 			}
 			f.clock.SetTime(f.clock.Now().Add(time.Hour))
 			f.run()
-			if got := len(f.left()) == 1; got != tc.later {
-				t.Errorf("left by the run after that: %v, want %v", got, tc.later)
-			}
+			expect.Equal(t, len(f.left()) == 1, tc.later, "left by the run after that")
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var managedResources = resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource")
@@ -176,9 +177,7 @@ func TestRefusedDeletion(t *testing.T) {
 	f.clock.SetTime(f.clock.Now().Add(25 * time.Hour))
 	f.run()
 	f.leaves("it is not refused any more")
-	if len(f.refused) != 0 {
-		t.Errorf("%d refusals are remembered", len(f.refused))
-	}
+	expect.Equal(t, len(f.refused), 0, "refusals are remembered")
 }
 
 // GC-2, COM-4: an incomplete view is repeated as before, also after a refusal.
@@ -191,9 +190,7 @@ func TestRetriesOfRuns(t *testing.T) {
 		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil {
 			t.Fatal("no error")
 		}
-		if got := f.retries.When(reconcile.Request{}); got != want {
-			t.Errorf("the next run is in %s, want %s", got, want)
-		}
+		expect.Equal(t, f.retries.When(reconcile.Request{}), want, "the next run is in")
 	}
 	wait(retryDeletions)
 	f.onList = func(kind string, _ int) error {

@@ -38,12 +38,10 @@ func TestPanic(t *testing.T) {
 		cancel()
 		return reconcile.Result{}, nil
 	})
-	if err := Add(mgr, "panics", controller.Options{Reconciler: reconciler, RateLimiter: Retries()}, source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	must.Succeed(t, Add(mgr, "panics", controller.Options{Reconciler: reconciler, RateLimiter: Retries()}, source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(reconcile.Request{})
 		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	if err := mgr.Start(ctx); err != nil || calls.Load() != 2 {
 		t.Errorf("COM-5: it was called %d times, error %v", calls.Load(), err)
 	}
@@ -68,15 +66,13 @@ func TestFailingOnesLeaveTurns(t *testing.T) {
 		return reconcile.Result{}, errors.New("on purpose")
 	})
 	atOnce := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](0, 0)
-	if err := Add(mgr, "turns", controller.Options{Reconciler: reconciler, RateLimiter: atOnce}, source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	must.Succeed(t, Add(mgr, "turns", controller.Options{Reconciler: reconciler, RateLimiter: atOnce}, source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		for _, name := range []string{"fails", "fails-too"} {
 			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 		}
 		(&handler.EnqueueRequestForObject{}).Create(ctx, event.CreateEvent{Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "fine"}}, IsInInitialList: true}, queue)
 		return nil
-	})); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	if err := mgr.Start(ctx); err != nil || !looked {
 		t.Errorf("after %d failures of others it was looked at: %v, error %v", failures, looked, err)
 	}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 type recorder struct {
@@ -38,9 +40,7 @@ func TestNotes(t *testing.T) {
 	tell := func(message string, want int) {
 		t.Helper()
 		n.Tell(t.Context(), node, corev1.EventTypeWarning, "Reason", message)
-		if len(r.events) != want {
-			t.Errorf("%d events, want %d", len(r.events), want)
-		}
+		expect.Equal(t, len(r.events), want, "events")
 	}
 	tell("m", 1)
 	tell("m", 1)
@@ -68,9 +68,7 @@ func TestNotesOfReasons(t *testing.T) {
 	tell := func(reason, message string, want int) {
 		t.Helper()
 		n.TellReason(t.Context(), secret, corev1.EventTypeWarning, reason, message)
-		if len(r.events) != want {
-			t.Errorf("%d events, want %d", len(r.events), want)
-		}
+		expect.Equal(t, len(r.events), want, "events")
 	}
 	for i := range 50 {
 		tell("Failed", fmt.Sprintf("dial tcp 10.0.0.1:%d: connection refused", i), 1)

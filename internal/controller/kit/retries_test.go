@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // COM-4: 5 ms, doubled up to 1000 s; success begins again.
@@ -15,11 +17,7 @@ func TestRetries(t *testing.T) {
 			t.Fatalf("COM-4: got %s, want %s", got, want)
 		}
 	}
-	if got := retries.When(item); got != 1000*time.Second {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, retries.When(item), 1000*time.Second)
 	retries.Forget(item)
-	if got := retries.When(item); got != 5*time.Millisecond {
-		t.Errorf("COM-4: after a success: %s", got)
-	}
+	expect.Equal(t, retries.When(item), 5*time.Millisecond, "COM-4: after a success")
 }

@@ -25,6 +25,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -144,9 +145,7 @@ func (f *fixture) deliver() {
 func (f *fixture) policy(name string) *networkingv1.NetworkPolicy {
 	f.t.Helper()
 	p := &networkingv1.NetworkPolicy{}
-	if err := f.server.Get(f.ctx, types.NamespacedName{Namespace: "a", Name: name}, p); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, f.server.Get(f.ctx, types.NamespacedName{Namespace: "a", Name: name}, p))
 	return p
 }
 
@@ -182,9 +181,7 @@ func TestWrites(t *testing.T) {
 	f.Index().SetService(o)
 	f.reconcile("")
 	f.called("NP-9", "get a/egress-to-s-tcp-81", "get a/ingress-to-s-tcp-81", "patch a/egress-to-s-tcp-81", "patch a/ingress-to-s-tcp-81")
-	if got := f.policy("ingress-to-s-tcp-81").Spec.PodSelector.MatchLabels["app"]; got != "other" {
-		t.Errorf("NP-9: got %s", got)
-	}
+	expect.Equal(t, f.policy("ingress-to-s-tcp-81").Spec.PodSelector.MatchLabels["app"], "other", "NP-9")
 }
 
 // NP-9: what somebody added to what is managed goes, and what is not managed stays.
@@ -212,9 +209,7 @@ func TestUnknownPolicies(t *testing.T) {
 	f.Index().SetNamespace(namespace("a"))
 	f.Index().SetService(service("a", "s", 80))
 	f.reconcile("")
-	if got := f.policy(ingress).Labels[desired.LabelServiceName]; got != "s" {
-		t.Errorf("NP-42/without labels: it was ours, or is now: got %q", got)
-	}
+	expect.Equal(t, f.policy(ingress).Labels[desired.LabelServiceName], "s", "NP-42/without labels: it was ours, or is now")
 
 	other = other.DeepCopy()
 	other.ResourceVersion = ""
@@ -300,9 +295,7 @@ func TestErrors(t *testing.T) {
 	f.fail, f.calls = nil, nil
 	f.deliver()
 	f.reconcile("")
-	if len(f.calls) != 10 {
-		t.Errorf("NP-8: got %q", f.calls)
-	}
+	expect.Equal(t, len(f.calls), 10, "NP-8: got %q", f.calls)
 }
 
 // NP-41: a write that was decided by outdated facts is corrected when its event arrives.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var critical = map[string]string{LabelCritical: "true"}
@@ -202,24 +204,16 @@ func TestDelays(t *testing.T) {
 		"NRD-2/none":                       {nil, 0, time.Minute, nil},
 	} {
 		got := Delays(tc.nodes, nil, tc.min, tc.max)
-		if len(got) != len(tc.nodes) {
-			t.Errorf("%s: %d delays", name, len(got))
-		}
+		expect.Equal(t, len(got), len(tc.nodes), "%s: delays", name)
 		for i, want := range tc.want {
-			if got[tc.nodes[i].Name] != want {
-				t.Errorf("%s: node %d waits %s, want %s", name, i, got[tc.nodes[i].Name], want)
-			}
+			expect.Equal(t, got[tc.nodes[i].Name], want, "%s: node %d waits", name, i)
 		}
 	}
 	got := Delays(nodes("node-2", "node-10"), nil, 0, time.Minute)
-	if diff := cmp.Diff(map[string]string{"node-10": "0s", "node-2": "30s"}, got); diff != "" {
-		t.Errorf("NRD-5: %s", diff)
-	}
+	expect.DeepEqual(t, got, map[string]string{"node-10": "0s", "node-2": "30s"}, "NRD-5")
 	mixed := nodes("a", "b", "c")
 	mixed[0].Labels, mixed[1].Labels = map[string]string{LabelAgentSecret: "s"}, map[string]string{LabelAgentSecret: "other"}
-	if diff := cmp.Diff(map[string]string{"a": "", "b": "0s", "c": "30s"}, Delays(mixed, map[string]bool{"s": true}, 0, time.Minute)); diff != "" {
-		t.Errorf("NRD-3/SW-12: %s", diff)
-	}
+	expect.DeepEqual(t, Delays(mixed, map[string]bool{"s": true}, 0, time.Minute), map[string]string{"a": "", "b": "0s", "c": "30s"}, "NRD-3/SW-12")
 }
 
 // TestPropertyDelays: delays do not depend on the order of what is listed, lie within the range, and are apart from each other evenly.
@@ -229,9 +223,7 @@ func TestPropertyDelays(t *testing.T) {
 		minDelay := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(rt, "min"))
 		maxDelay := minDelay + time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(rt, "range"))
 		got := Delays(nodes(names...), nil, minDelay, maxDelay)
-		if diff := cmp.Diff(got, Delays(nodes(rapid.Permutation(names).Draw(rt, "order")...), nil, minDelay, maxDelay)); diff != "" {
-			rt.Error(diff)
-		}
+		expect.DeepEqual(rt, got, Delays(nodes(rapid.Permutation(names).Draw(rt, "order")...), nil, minDelay, maxDelay))
 		slices.Sort(names)
 		step, last := (maxDelay-minDelay)/time.Duration(max(1, len(names))), minDelay-1
 		for i, name := range names {
@@ -258,9 +250,7 @@ func TestSerial(t *testing.T) {
 			t.Errorf("stripped to %+v", all[i])
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"a": true}, Serial(all)); diff != "" {
-		t.Errorf("NRD-3: %s", diff)
-	}
+	expect.DeepEqual(t, Serial(all), map[string]bool{"a": true}, "NRD-3")
 }
 
 func TestOutdated(t *testing.T) {
@@ -288,7 +278,5 @@ func TestOutdated(t *testing.T) {
 func TestStripNode(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID("u"), ResourceVersion: "1", Labels: map[string]string{"a": "b"}}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "x"}}, ProviderID: "p"}, Status: corev1.NodeStatus{Phase: "x"}}
 	StripNode(n)
-	if diff := cmp.Diff(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "1"}}, n); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, n, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "1"}})
 }

@@ -22,6 +22,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/tokeninvalidator/invalidation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -131,9 +132,7 @@ func TestLabels(t *testing.T) {
 				}
 			}
 			f.wants("TI-10", tc.want)
-			if f.patches != tc.patches {
-				t.Errorf("%d patches, want %d", f.patches, tc.patches)
-			}
+			expect.Equal(t, f.patches, tc.patches, "patches")
 		})
 	}
 }
@@ -241,9 +240,7 @@ func TestEvents(t *testing.T) {
 // TI-20: all configured workers are used. BH-TI-3: no namespace is named, so that those of the configuration count, all by default.
 func TestOptions(t *testing.T) {
 	r := New(Options{Config: config.SwitchableControllerConfig{ConcurrentSyncs: ptr.To(3)}})
-	if got := r.options(time.Minute).MaxConcurrentReconciles; got != 3 {
-		t.Errorf("TI-20: %d workers", got)
-	}
+	expect.Equal(t, r.options(time.Minute).MaxConcurrentReconciles, 3, "TI-20: workers")
 	for _, read := range Reads() {
 		if read.Namespace != "" {
 			t.Errorf("BH-TI-3: %s are read in namespace %s only", read.Resource, read.Namespace)

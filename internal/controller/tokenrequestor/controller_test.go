@@ -32,6 +32,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -164,9 +165,7 @@ func (f *fixture) data(c client.Client, namespace, name string) map[string]strin
 
 func (f *fixture) wants(c client.Client, namespace, name string, want map[string]string) {
 	f.Helper()
-	if diff := cmp.Diff(want, f.data(c, namespace, name)); diff != "" {
-		f.Errorf("%s/%s: %s", namespace, name, diff)
-	}
+	expect.DeepEqual(f, f.data(c, namespace, name), want, "%s/%s", namespace, name)
 }
 
 func (f *fixture) failsWith(want string) {
@@ -178,9 +177,7 @@ func (f *fixture) failsWith(want string) {
 
 func (f *fixture) count(want int) {
 	f.Helper()
-	if len(f.issued) != want {
-		f.Errorf("%d tokens were issued, want %d", len(f.issued), want)
-	}
+	expect.Equal(f, len(f.issued), want, "tokens were issued")
 }
 
 func ahead(f *fixture, d time.Duration) string { return token.Stamp(f.clock.Now().Add(d)) }
@@ -223,9 +220,7 @@ func TestIssues(t *testing.T) {
 			// Nothing more is done until then.
 			patches := f.patches
 			f.after(tc.next)
-			if f.patches != patches {
-				t.Error("TR-12: it was written again")
-			}
+			expect.Equal(t, f.patches, patches, "TR-12: it was written again")
 			f.count(1)
 			// Then it is renewed.
 			f.clock.SetTime(f.clock.Now().Add(tc.next))
@@ -242,10 +237,8 @@ func TestIssues(t *testing.T) {
 // TR-13: the ServiceAccount, also where it is there already, and also when no token is due.
 func TestServiceAccount(t *testing.T) {
 	f := newFixture(t)
-	if err := f.target.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa", Labels: map[string]string{"old": "x"}, Annotations: map[string]string{"a": "a"}},
-		AutomountServiceAccountToken: ptr.To(true), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "p"}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa", Labels: map[string]string{"old": "x"}, Annotations: map[string]string{"a": "a"}},
+		AutomountServiceAccountToken: ptr.To(true), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "p"}}}))
 	account := func() *corev1.ServiceAccount {
 		account := &corev1.ServiceAccount{}
 		must.Succeed(t, f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, account))
@@ -258,9 +251,7 @@ func TestServiceAccount(t *testing.T) {
 	}
 	version := account().ResourceVersion
 	f.after(12 * time.Hour / 5 * 4)
-	if account().ResourceVersion != version {
-		t.Error("it was written without need")
-	}
+	expect.Equal(t, account().ResourceVersion, version, "it was written without need")
 	secret = f.secret(f.source, secret.Namespace, secret.Name)
 	delete(secret.Annotations, token.AnnotationLabels)
 	must.Succeed(t, f.source.Update(t.Context(), secret))
@@ -285,9 +276,7 @@ func TestTarget(t *testing.T) {
 		patches := f.patches
 		f.after(12 * time.Hour / 5 * 4)
 		f.count(1)
-		if f.patches != patches {
-			t.Error("TR-12: written again")
-		}
+		expect.Equal(t, f.patches, patches, "TR-12: written again")
 		must.Succeed(t, f.target.Delete(t.Context(), f.secret(f.target, "ns", "t")))
 		f.after(12 * time.Hour / 5 * 4)
 		f.wants(f.target, "ns", "t", map[string]string{"token": "token-2"}) // TR-8
@@ -355,9 +344,7 @@ func TestErrors(t *testing.T) {
 			version := f.secret(f.source, key.Namespace, key.Name).ResourceVersion
 			f.failsWith(tc.want)
 			f.failsWith(tc.want)
-			if f.secret(f.source, key.Namespace, key.Name).ResourceVersion != version {
-				t.Error("the Secret has changed")
-			}
+			expect.Equal(t, f.secret(f.source, key.Namespace, key.Name).ResourceVersion, version, "the Secret has changed")
 			f.count(0)
 			if events := f.events(); len(events) != 1 || events[0].Reason != "TokenRequestFailed" || !strings.Contains(events[0].Message, tc.want) {
 				t.Errorf("Events: got %+v", events)
@@ -437,9 +424,7 @@ func TestForced(t *testing.T) {
 	delete(secret.Annotations, token.AnnotationRenew)
 	must.Succeed(t, f.source.Update(t.Context(), secret))
 	f.after(12 * time.Hour / 5 * 4)
-	if got := string(f.secret(f.source, key.Namespace, key.Name).Data["token"]); got != "token-2" {
-		t.Errorf("TR-6: without the annotation the token stays %s", got)
-	}
+	expect.Equal(t, string(f.secret(f.source, key.Namespace, key.Name).Data["token"]), "token-2", "TR-6: without the annotation the token stays")
 	f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-2"})
 }
 
@@ -558,9 +543,7 @@ func TestFollowsCA(t *testing.T) {
 			time.Sleep(caPause)
 			synctest.Wait()
 			set(func() {
-				if calls != want {
-					t.Errorf("TR-23b: %s: %d calls, want %d", what, calls, want)
-				}
+				expect.Equal(t, calls, want, "TR-23b: %s: calls", what)
 			})
 		}
 		step("nothing", 0)
@@ -669,23 +652,17 @@ func TestLastingTroubleIsToldOnce(t *testing.T) {
 		}
 	}
 	repeat()
-	if got := reasons(); got != "IncompleteTarget" {
-		t.Errorf("half a target: %s", got)
-	}
+	expect.Equal(t, reasons(), "IncompleteTarget", "half a target")
 	f.CA = func() ([]byte, error) { return nil, errors.New("no such file") }
 	secret := f.secret(f.source, key.Namespace, key.Name)
 	secret.Annotations[token.AnnotationInjectCA] = "true"
 	must.Succeed(t, f.source.Update(t.Context(), secret))
 	repeat()
-	if got := reasons(); got != "IncompleteTarget TokenRequestFailed" {
-		t.Errorf("and no CA: %s", got)
-	}
+	expect.Equal(t, reasons(), "IncompleteTarget TokenRequestFailed", "and no CA")
 	// An error whose text is never the same is one Event, too.
 	for n := range 50 {
 		f.CA = func() ([]byte, error) { return nil, fmt.Errorf("attempt %d", n) }
 		repeat()
 	}
-	if got := reasons(); got != "IncompleteTarget TokenRequestFailed" {
-		t.Errorf("and errors of many texts: %s", got)
-	}
+	expect.Equal(t, reasons(), "IncompleteTarget TokenRequestFailed", "and errors of many texts")
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -178,9 +179,7 @@ func TestFloor(t *testing.T) {
 				}
 			}
 			f.count(1 + replacements)
-			if f.patches != 1+replacements {
-				t.Errorf("%d writes of the source", f.patches)
-			}
+			expect.Equal(t, f.patches, 1+replacements, "writes of the source")
 			result, err := f.run()
 			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > replacementPause {
 				t.Fatalf("the next look: %+v, %v", result, err)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -185,9 +186,7 @@ func TestNames(t *testing.T) {
 		"WB-24/nothing is said":      {"", pod("", ""), ""},
 		"WB-24/neither has metadata": {"", &thing{}, ""},
 	} {
-		if got := nameOf(&admissionv1.AdmissionRequest{Name: c.asked}, c.object); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, nameOf(&admissionv1.AdmissionRequest{Name: c.asked}, c.object), c.want, "%s", name)
 	}
 }
 
@@ -202,9 +201,7 @@ func TestStatuses(t *testing.T) {
 		"FM-4/a refusal":               {&Refusal{Code: 422, Reason: "Invalid", Message: "m"}, metav1.Status{Message: "m", Reason: "Invalid", Code: 422}},
 		"FM-4/another error":           {errors.New("m"), metav1.Status{Message: "m", Code: 500}},
 	} {
-		if diff := cmp.Diff(&c.want, statusOf(c.err)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, statusOf(c.err), &c.want, "%s", name)
 	}
 }
 
@@ -216,9 +213,7 @@ func TestAnnotate(t *testing.T) {
 		return nil
 	})
 	got := New(Options{Decide: decide, Log: logr.Discard()}).Respond(t.Context(), &admissionv1.AdmissionRequest{})
-	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, got.AuditAnnotations); diff != "" {
-		t.Errorf("SHD-5: %s", diff)
-	}
+	expect.DeepEqual(t, got.AuditAnnotations, map[string]string{"a": "1", "b": "2"}, "SHD-5")
 	Annotate(t.Context(), "a", "1")
 }
 
@@ -233,9 +228,7 @@ func TestCut(t *testing.T) {
 		"SHD-6/within the first of four":    {"ab😀😀😀", "ab…"},
 		"SHD-6/no beginning of a character": {strings.Repeat("\x80", 9), "…"},
 	} {
-		if got := cut(c.text, 8); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, cut(c.text, 8), c.want, "%s", name)
 	}
 }
 

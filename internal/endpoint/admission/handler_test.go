@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -193,17 +193,13 @@ func TestWaiting(t *testing.T) {
 		body, answers := strings.NewReader(large), make(chan int)
 		go func() { answers <- post(waiting, "application/json", body).Code }()
 		<-waits
-		if body.Len() != len(large) {
-			t.Errorf("%d bytes of a body are in memory that nobody can judge yet", len(large)-body.Len())
-		}
+		expect.Equal(t, body.Len(), len(large), "%d bytes of a body are in memory that nobody can judge yet", len(large)-body.Len())
 		begin := time.Now()
 		if answer := post(other, "application/json", strings.NewReader(large)); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"allowed":true`) || time.Since(begin) > time.Second {
 			t.Errorf("a large review of another webhook: %d %s after %v", answer.Code, answer.Body, time.Since(begin))
 		}
 		close(complete)
-		if code := <-answers; code != http.StatusOK {
-			t.Errorf("who has waited: %d", code)
-		}
+		expect.Equal(t, <-answers, http.StatusOK, "who has waited")
 		time.Sleep(time.Minute) // Until all places are given back.
 	})
 }
@@ -258,9 +254,7 @@ func TestTurnsEnd(t *testing.T) {
 func TestReviewsAtOnce(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	h := New(Options{Log: logr.Discard(), Decide: Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
-		if RequestFrom(ctx) != r {
-			t.Error("the context has another request")
-		}
+		expect.Equal(t, RequestFrom(ctx), r, "the context has another request")
 		if _, limited := ctx.Deadline(); !limited {
 			t.Error("there is no deadline")
 		}
@@ -278,9 +272,7 @@ func TestReviewsAtOnce(t *testing.T) {
 	}
 	close(end)
 	for range reviewsAtOnce {
-		if code := <-answers; code != http.StatusOK {
-			t.Errorf("one of them: %d", code)
-		}
+		expect.Equal(t, <-answers, http.StatusOK, "one of them")
 	}
 	if RequestFrom(context.Background()) != nil {
 		t.Error("there is a request where there is none")
@@ -312,9 +304,7 @@ func TestMetrics(t *testing.T) {
 		"controller_runtime_webhook_panics_total": 1, "espalier_admission_reviews_total 200 a": 1, "espalier_admission_reviews_total 400 a": 2,
 		"espalier_admission_reviews_total 500 b": 1, "espalier_admission_review_duration_seconds a": 3, "espalier_admission_review_duration_seconds b": 1,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("CW-6, CW-T9: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "CW-6, CW-T9")
 }
 
 // TestRejections: whoever invents namespaces makes the metric of refusals neither longer nor wider than a landscape does (OBS-20).

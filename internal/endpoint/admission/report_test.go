@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -54,9 +54,7 @@ func TestOnlyReport(t *testing.T) {
 			if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil || answer.Response.UID != "u" || !answer.Response.Allowed {
 				t.Fatalf("got %d %s, %v", recorder.Code, recorder.Body, err)
 			}
-			if got := answer.Response.AuditAnnotations[OnlyReported]; got != c.annotated {
-				t.Errorf("got the annotation %q, want %q", got, c.annotated)
-			}
+			expect.Equal(t, answer.Response.AuditAnnotations[OnlyReported], c.annotated, "got the annotation")
 			for _, warning := range answer.Response.Warnings {
 				if len(warning) > warningLength || !utf8.ValidString(warning) || c.warned != "" && warning != c.warned {
 					t.Errorf("got the warning %q, want %q", warning, c.warned)
@@ -64,13 +62,9 @@ func TestOnlyReport(t *testing.T) {
 			}
 			if want := map[string]float64{}; c.code != "" {
 				want["hook "+c.code] = 1
-				if diff := cmp.Diff(want, reportedSeries(t, registry)); diff != "" {
-					t.Error(diff)
-				}
+				expect.DeepEqual(t, reportedSeries(t, registry), want)
 			}
-			if logged := strings.Contains(strings.Join(lines, ""), `"msg"="Only reported"`); logged != (c.code != "" && !c.unready) {
-				t.Errorf("got the log %q", lines)
-			}
+			expect.Equal(t, strings.Contains(strings.Join(lines, ""), `"msg"="Only reported"`), (c.code != "" && !c.unready), "got the log %q", lines)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -236,8 +237,6 @@ func TestOutcomes(t *testing.T) {
 		if known != c.known || known && allowed != c.allowed {
 			t.Errorf("%s: allowed %v, known %v", name, allowed, known)
 		}
-		if got := c.event.Wrote("status"); got != c.wrote {
-			t.Errorf("RPL-3: %s: wrote %v", name, got)
-		}
+		expect.Equal(t, c.event.Wrote("status"), c.wrote, "RPL-3: %s: wrote", name)
 	}
 }

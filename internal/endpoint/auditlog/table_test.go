@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -65,9 +66,7 @@ func TestRequests(t *testing.T) {
 		"get nodes a":                     {Verb: "get", Resource: "nodes", Name: "a"},
 		"update deployments.apps/scale a": {Verb: "update", APIGroup: "apps", Resource: "deployments", Subresource: "scale", Name: "a"},
 	} {
-		if got := Request(&e); got != want {
-			t.Errorf("RPL-2: got %q, want %q", got, want)
-		}
+		expect.Equal(t, Request(&e), want, "RPL-2")
 	}
 }
 
@@ -96,9 +95,7 @@ func TestCells(t *testing.T) {
 		"13 SR-1 gardenlet pods Deny f line 1", "1  a  Deny f line 25", "1 SR-2 a pods Deny f line 24", "1 SR-2 a pods NoOpinion f line 23", "1 SR-2 a secrets Deny f line 22",
 		"1 SR-2 b pods Deny f line 21", "1 SR-3 a pods Deny f line 20",
 	}
-	if diff := cmp.Diff(want, order); diff != "" {
-		t.Errorf("RPL-2: %s", diff)
-	}
+	expect.DeepEqual(t, order, want, "RPL-2")
 	first := table.Cells()[0]
 	if verbs := first.Verbs; len(verbs) != 10 || !slices.IsSorted(verbs) || verbs[0] != "verb-02" || first.Example != "verb-11 pods" {
 		t.Errorf("RPL-2: the verbs are %v, the example is %s", verbs, first.Example)
@@ -159,9 +156,7 @@ func TestOther(t *testing.T) {
 			got[c.Rule+" "+c.Client+" "+c.Is] = c.Count
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"SR-1 0 Deny": 2, " <other> Deny": 2, " <other> NoOpinion": 1}, got); diff != "" {
-		t.Errorf("RPL-6: %s", diff)
-	}
+	expect.DeepEqual(t, got, map[string]int{"SR-1 0 Deny": 2, " <other> Deny": 2, " <other> NoOpinion": 1}, "RPL-6")
 	if len(described) != cellLimit || described[Other] {
 		t.Errorf("RPL-6: %d cells are described", len(described))
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestDryRuns: a dry run is found as the API server finds it.
@@ -83,9 +85,7 @@ func TestChanges(t *testing.T) {
 		if !known {
 			all = []string{"unknown"}
 		}
-		if got := strings.Join(all, ", "); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, strings.Join(all, ", "), c.want, "%s", name)
 	}
 }
 
@@ -133,9 +133,7 @@ func TestRequestsOnce(t *testing.T) {
 	for _, e := range []*Event{&start, &start, &other, &end, &end, &unknown} {
 		got = append(got, r.Counts(e))
 	}
-	if diff := cmp.Diff([]bool{true, false, true, false, true, false}, got); diff != "" {
-		t.Errorf("RPL-11: %s", diff)
-	}
+	expect.DeepEqual(t, got, []bool{true, false, true, false, true, false}, "RPL-11")
 	at := func(seconds int) string { return time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339Nano) }
 	r.Wrote(&Event{Received: at(9), Reached: at(10)})
 	r.Wrote(&Event{Received: at(1), Reached: at(2)})
@@ -145,9 +143,7 @@ func TestRequestsOnce(t *testing.T) {
 	}{
 		"RPL-11/overtaken": {9, 60, true}, "RPL-11/after it": {10, 60, false}, "RPL-11/short": {9, 9, false},
 	} {
-		if got := r.Overtaken(&Event{Received: at(c.from), Reached: at(c.to)}); got != c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.Equal(t, r.Overtaken(&Event{Received: at(c.from), Reached: at(c.to)}), c.want, "%s", name)
 	}
 }
 

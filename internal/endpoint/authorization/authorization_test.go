@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -176,9 +177,7 @@ func TestReviewAttributes(t *testing.T) {
 		`{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview","spec":{"groups":["x"],"resourceAttributes":{}}}`: "",
 		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"group":["x"],"resourceAttributes":{}}}`:       "",
 	} {
-		if got := strings.Join(attributesOf(t, body).GetUser().GetGroups(), " "); got != want {
-			t.Errorf("CT-AE-10, AE-8: %s: got the groups %q, want %q", body, got, want)
-		}
+		expect.Equal(t, strings.Join(attributesOf(t, body).GetUser().GetGroups(), " "), want, "CT-AE-10, AE-8: %s: got the groups", body)
 	}
 	if a := attributesOf(t, typed(`"spec":{"user":"u"}`)); a.GetUser() != nil || a.IsResourceRequest() {
 		t.Errorf("CT-AE-12, AE-10: got %+v", a)
@@ -213,9 +212,7 @@ func TestReviewSelectors(t *testing.T) {
 		} else {
 			got += err.Error()
 		}
-		if got != want {
-			t.Errorf("AE-11/CT-AE-14, fields: %s: got %q, want %q", selector, got, want)
-		}
+		expect.Equal(t, got, want, "AE-11/CT-AE-14, fields: %s", selector)
 	}
 	for selector, want := range map[string]string{
 		`{"rawSelector":"a=1,b"}`: "a=1,b <nil>",
@@ -234,9 +231,7 @@ func TestReviewSelectors(t *testing.T) {
 		} else {
 			got += err.Error()
 		}
-		if got != want {
-			t.Errorf("AE-11, labels: %s: got %q, want %q", selector, got, want)
-		}
+		expect.Equal(t, got, want, "AE-11, labels: %s", selector)
 	}
 	for _, kind := range []string{"labelSelector", "fieldSelector"} {
 		a := attributesOf(t, body(kind, `{"rawSelector":"a in ("}`))

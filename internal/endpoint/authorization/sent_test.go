@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -217,9 +218,7 @@ func TestSentForms(t *testing.T) {
 		// Texts that are not written as they are.
 		"{\"kind\":\"\x1f\"}": false, "{\"kind\":\"\u0080\"}": false, "{\"kind\":\"\x80\"}": false, `{"kind":"\n"}`: false, `{"kind":null}`: false,
 	} {
-		if got := agrees(t, []byte(body)); got != want {
-			t.Errorf("AE-9: %s is read without the library: %v", body, got)
-		}
+		expect.Equal(t, agrees(t, []byte(body)), want, "AE-9: %s is read without the library", body)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -123,15 +124,11 @@ func TestGuard(t *testing.T) {
 			if w.Code != c.want || (w.Body.String() == "served") != (c.want == 200) {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
-			if challenged := w.Header().Get("WWW-Authenticate") != ""; challenged != (c.want == 401) {
-				t.Errorf("challenged: %v", challenged)
-			}
+			expect.Equal(t, w.Header().Get("WWW-Authenticate") != "", (c.want == 401), "challenged")
 			if token := strings.TrimPrefix(c.authorization, "Bearer "); len(strings.TrimSpace(token)) > 3 && strings.Contains(w.Body.String(), token) {
 				t.Error("the token is in the answer")
 			}
-			if asks := c.want != 401 || name == "OPB-25/a token of nobody" || name == "OPB-25/the longest token of nobody"; asks != (asked.tokens.Load() == 1) {
-				t.Errorf("the API server was asked %d times", asked.tokens.Load())
-			}
+			expect.Equal(t, c.want != 401 || name == "OPB-25/a token of nobody" || name == "OPB-25/the longest token of nobody", (asked.tokens.Load() == 1), "the API server was asked %d times", asked.tokens.Load())
 		})
 	}
 }
@@ -141,32 +138,20 @@ func TestMemory(t *testing.T) {
 	handler, _, asked, clock := guarded(t)
 	get := func(token string) int { return ask(handler, "GET", "/metrics", "Bearer "+token).Code }
 	for range 3 {
-		if code := get("token-of-prometheus"); code != 200 {
-			t.Errorf("OPB-25: got %d", code)
-		}
-		if code := get("token-of-stranger"); code != 403 {
-			t.Errorf("OPB-25: got %d", code)
-		}
+		expect.Equal(t, get("token-of-prometheus"), 200, "OPB-25")
+		expect.Equal(t, get("token-of-stranger"), 403, "OPB-25")
 	}
 	if asked.tokens.Load() != 2 || asked.access.Load() != 2 {
 		t.Errorf("OPB-25: asked %d and %d times", asked.tokens.Load(), asked.access.Load())
 	}
 	asked.down.Store(true)
 	clock.SetTime(clock.Now().Add(refusedFor))
-	if code := get("token-of-prometheus"); code != 200 {
-		t.Errorf("OPB-25: while the API server is away, a known right is %d", code)
-	}
-	if code := get("token-of-stranger"); code != 503 {
-		t.Errorf("OPB-25: while the API server is away, a stranger gets %d", code)
-	}
+	expect.Equal(t, get("token-of-prometheus"), 200, "OPB-25: while the API server is away, a known right")
+	expect.Equal(t, get("token-of-stranger"), 503, "OPB-25: while the API server is away, a stranger gets")
 	clock.SetTime(clock.Now().Add(allowedFor))
-	if code := get("token-of-prometheus"); code != 503 {
-		t.Errorf("OPB-25: a right counts for ever: %d", code)
-	}
+	expect.Equal(t, get("token-of-prometheus"), 503, "OPB-25: a right counts for ever")
 	asked.down.Store(false)
-	if code := get("token-of-prometheus"); code != 200 {
-		t.Errorf("OPB-25: got %d", code)
-	}
+	expect.Equal(t, get("token-of-prometheus"), 200, "OPB-25")
 }
 
 // Guessed tokens fill no memory, and take none from tokens that were accepted.
@@ -190,9 +175,7 @@ func TestBounds(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(refusedFor))
 	g.remember(g.strangers, question{token: "another"}, http.StatusUnauthorized)
-	if len(g.strangers.known) != 1 {
-		t.Errorf("OPB-25: %d answers are kept that count no more", len(g.strangers.known)-1)
-	}
+	expect.Equal(t, len(g.strangers.known), 1, "OPB-25: %d answers are kept that count no more", len(g.strangers.known)-1)
 }
 
 // from asks as a client of a host.
@@ -235,9 +218,7 @@ func TestAcceptedTokensHaveTheirOwnTurns(t *testing.T) {
 				codes[from(handler, "10.0.0.1", "token-of-prometheus")]++
 			}
 			stop()
-			if codes[200] != 12 {
-				t.Errorf("LIM-4/%d strangers: answers to Prometheus are %v", guessers, codes)
-			}
+			expect.Equal(t, codes[200], 12, "LIM-4/%d strangers: answers to Prometheus are %v", guessers, codes)
 		})
 	}
 }
@@ -265,13 +246,9 @@ func TestStrangersBeyondTheQueueAreRefusedAtOnce(t *testing.T) {
 			go func() { codes <- from(handler, "10.0.0.66", fmt.Sprint("guess-", n)) }()
 		}
 		synctest.Wait()
-		if got, want := len(codes), 200-asking-waiting; got != want {
-			t.Errorf("LIM-4: %d strangers are refused at once, want %d", got, want)
-		}
+		expect.Equal(t, len(codes), 200-asking-waiting, "LIM-4: strangers are refused at once")
 		for range len(codes) {
-			if code := <-codes; code != 503 {
-				t.Errorf("LIM-4: got %d", code)
-			}
+			expect.Equal(t, <-codes, 503, "LIM-4")
 		}
 		close(asked.hang)
 		for range asking + waiting {
@@ -317,9 +294,7 @@ func TestUndecided(t *testing.T) {
 	}
 	asked.undecided.Store(false)
 	asked.denies.Store(true)
-	if code := get(); code != 403 {
-		t.Errorf("OPB-25: a right that is denied is %d", code)
-	}
+	expect.Equal(t, get(), 403, "OPB-25: a right that is denied")
 }
 
 // fleeting is an endpoint behind a guard that asks an API server without a network, with the clock of a test.

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -101,9 +102,7 @@ func TestDump(t *testing.T) {
 	}
 	secret := graph.Vertex{Kind: relation.Secret, Namespace: "garden-dev", Name: "aws"}
 	for seed, want := range map[string]bool{"a": true, "b": false} {
-		if got := of.Seeds.Graph.Check(secret, relation.SeedVertex(seed)).Reached; got != want {
-			t.Errorf("the Secret leads to Seed %s: %t", seed, got)
-		}
+		expect.Equal(t, of.Seeds.Graph.Check(secret, relation.SeedVertex(seed)).Reached, want, "the Secret leads to Seed %s", seed)
 	}
 	if code, _, errs := verb(t, "dump", dir, "--kubeconfig", file); code != 2 || !strings.Contains(errs, "is not empty") {
 		t.Errorf("CLI-9: a second dump: %d: %s", code, errs)

@@ -10,23 +10,20 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestPercent(t *testing.T) {
 	for inUse, want := range map[uint64]int{0: 100, 6 << 20: 100, 12 << 20: 100, 16 << 20: 75, 30 << 20: 40, 300 << 20: 25} {
-		if got := percentOf(inUse); got != want {
-			t.Errorf("%d bytes in use: got %d, want %d", inUse, got, want)
-		}
+		expect.Equal(t, percentOf(inUse), want, "%d bytes in use", inUse)
 	}
 }
 
 // TestPause: the graph grows while the process begins, and is looked at more often then.
 func TestPause(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{0: often, time.Minute: often, beginning: weighed, time.Hour: weighed} {
-		if got := pause(since); got != want {
-			t.Errorf("%v after the start: got %v, want %v", since, got, want)
-		}
+		expect.Equal(t, pause(since), want, "%v after the start", since)
 	}
 }
 

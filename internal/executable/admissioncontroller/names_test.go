@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestLogNames: webhooks have the names by which people look for their log lines (OBS-5); loggers are made of the rows' names.
@@ -22,7 +22,5 @@ func TestLogNames(t *testing.T) {
 		"resource_size_validator", "seedauthorizer", "seedrestriction", "shootauthorizer", "shootkubeconfigsecretref_validator", "shootrestriction",
 		"sync-provider-secret-labels", "update_restriction",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("OBS-5: -want, +got:\n%s", diff)
-	}
+	expect.DeepEqual(t, got, want, "OBS-5: -want, +got")
 }

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestJudging: the names that onlyReport takes are those of the webhooks that judge.
@@ -21,9 +20,7 @@ func TestJudging(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff(names, config.Judging()); diff != "" {
-		t.Errorf("SHD-6: %s", diff)
-	}
+	expect.DeepEqual(t, config.Judging(), names, "SHD-6")
 }
 
 // TestShadowOf is what the authorizers are told of the shadow policy: nothing where it is the policy that answers.
@@ -53,9 +50,7 @@ func TestShadowOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProcess(t, func(cfg *configuration) { c.change(&cfg.Server.SeedAuthorizer) })
-			if diff := cmp.Diff(c.want, p.seeds.Shadow); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, p.seeds.Shadow, c.want)
 			if shoots := p.shoots.Shadow; (shoots == nil) != (c.want == nil) || shoots != nil && (shoots.ReadAll != c.want.ReadAll || shoots.WriteOwned) {
 				t.Errorf("self-hosted shoots have %+v", shoots)
 			}

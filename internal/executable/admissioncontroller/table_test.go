@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -154,9 +155,7 @@ func TestUpdates(t *testing.T) {
 			restriction.SeedName:  "serviceaccounts backupbuckets,seeds backupbuckets/status,controllerinstallations,shoots backupentries clusterrolebindings gardenlets managedseeds ",
 			restriction.ShootName: "serviceaccounts backupbuckets,seeds backupbuckets/status,controllerinstallations,shoots/status backupentries,shoots clusterrolebindings gardenlets managedseeds ",
 		} {
-			if got := updates(name, references); got != want {
-				t.Errorf("%s, %s: got %s, want %s", name, references, got, want)
-			}
+			expect.Equal(t, updates(name, references), want, "%s, %s", name, references)
 		}
 	}
 }
@@ -184,9 +183,7 @@ func TestRights(t *testing.T) {
 		"core.gardener.cloud/quotas": nil,
 	} {
 		group, name, _ := strings.Cut(resource, "/")
-		if diff := cmp.Diff(want, may(before, group, name)); diff != "" {
-			t.Errorf("%s: %s", resource, diff)
-		}
+		expect.DeepEqual(t, may(before, group, name), want, "%s", resource)
 	}
 	for _, rule := range before {
 		for _, verb := range rule.Verbs {

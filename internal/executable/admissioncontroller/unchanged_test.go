@@ -50,11 +50,9 @@ var judgeUsers = []string{updaterestriction.Name, restriction.SeedName, restrict
 func user(t *testing.T) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}
-	if err := json.Unmarshal([]byte(`{"metadata":{"namespace":"garden","name":"web"},"spec":{"kubernetes":{"kubeAPIServer":{
+	must.Succeed(t, json.Unmarshal([]byte(`{"metadata":{"namespace":"garden","name":"web"},"spec":{"kubernetes":{"kubeAPIServer":{
 		"auditConfig":{"auditPolicy":{"configMapRef":{"name":"x"}}},"structuredAuthentication":{"configMapName":"x"},
-		"structuredAuthorization":{"configMapName":"x","kubeconfigs":[{"secretName":"x"}]}}}}}`), shoot); err != nil {
-		t.Fatal(err)
-	}
+		"structuredAuthorization":{"configMapName":"x","kubeconfigs":[{"secretName":"x"}]}}}}}`), shoot))
 	return shoot
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/authorizationconfig"
 	"github.com/espalier-project/espalier/internal/webhook/providersecretlabels"
 	"github.com/espalier-project/espalier/internal/webhook/shootkubeconfigsecretref"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // post asks a path of a process that was never started.
@@ -83,9 +84,7 @@ func TestPages(t *testing.T) {
 		for _, path := range []string{"/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot"} {
 			recorder := httptest.NewRecorder()
 			p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-			if recorder.Code != want {
-				t.Errorf("BH-GR-7/BH-GR-10: %s: %d, want %d", path, recorder.Code, want)
-			}
+			expect.Equal(t, recorder.Code, want, "BH-GR-7/BH-GR-10: %s", path)
 		}
 	}
 }

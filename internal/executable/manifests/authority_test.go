@@ -14,8 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -49,9 +48,7 @@ func TestAuthority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := authority(authorityFile(t, content))
 			must.Succeed(t, err)
-			if diff := cmp.Diff(string(joined(a, b)), string(got)); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, string(got), string(joined(a, b)))
 		})
 	}
 }
@@ -83,9 +80,7 @@ func TestNoAuthority(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "--ca-file: "+file+": ") || !strings.HasSuffix(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
-			if got != "" {
-				t.Errorf("printed %s", got)
-			}
+			expect.Equal(t, got, "", "printed")
 			for _, content := range []string{string(hidden), base64.StdEncoding.EncodeToString(hidden)} {
 				if err != nil && strings.Contains(err.Error(), content) {
 					t.Errorf("the error tells content: %v", err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -139,9 +140,7 @@ func TestWebhooks(t *testing.T) {
 	cfg.Webhooks.Names.Enabled = true
 	got, err = printed(t, executable(cfg, nil).Webhooks(), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot", "--name=x")
 	must.Succeed(t, err)
-	if diff := cmp.Diff(strings.ReplaceAll(wanted, "$CA", base64.StdEncoding.EncodeToString(certificate)), got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, strings.ReplaceAll(wanted, "$CA", base64.StdEncoding.EncodeToString(certificate)))
 	got, err = printed(t, executable(cfg, nil).Webhooks(), "--url=https://h:1/", "--name=other")
 	if err != nil || !strings.Contains(got, "url: https://h:1/webhooks/names\n") || !strings.Contains(got, "name: other\n") {
 		t.Errorf("got %s, %v", got, err)
@@ -251,8 +250,6 @@ func TestJSON(t *testing.T) {
 		must.Succeed(t, err)
 		got := map[string]any{}
 		must.Succeed(t, json.Unmarshal([]byte(text), &got))
-		if diff := cmp.Diff(map[string]any{"apiVersion": "v1", "kind": "List", "items": want}, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, got, map[string]any{"apiVersion": "v1", "kind": "List", "items": want}, "%s", name)
 	}
 }

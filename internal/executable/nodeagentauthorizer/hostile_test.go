@@ -27,6 +27,7 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/tenants"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // apiServer answers one of the requests of a view.
@@ -211,18 +212,14 @@ func (s *shoots) add(name string, api apiServer) {
 	config.SetDefaultsEntry(entry)
 	entry.TargetClientConnection.Kubeconfig = filepath.Join(s.process.Config.ShootsDirectory, name)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+	must.Succeed(s.t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server.URL, CertificateAuthorityData: authority}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
 		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "c",
-	}, entry.TargetClientConnection.Kubeconfig); err != nil {
-		s.t.Fatal(err)
-	}
+	}, entry.TargetClientConnection.Kubeconfig))
 	served, err := s.process.serveEntry(s.t.Context(), name, entry)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.served[name] = served
 }
 

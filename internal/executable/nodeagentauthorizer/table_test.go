@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestRights: what is read and asked follows from the configuration (NAA-5, NAA-6).
@@ -44,9 +44,7 @@ func TestRights(t *testing.T) {
 			cfg := &configuration{}
 			c.change(cfg)
 			config.SetDefaults(cfg)
-			if diff := cmp.Diff(c.want, feature.Rights(feature.Enabled(Table(), cfg), cfg, nil)); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, feature.Rights(feature.Enabled(Table(), cfg), cfg, nil), c.want)
 		})
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestLogNames: webhooks have the names by which people look for their log lines (OBS-5); loggers are made of the rows' names.
@@ -21,7 +21,5 @@ func TestLogNames(t *testing.T) {
 		"pod-kube-apiserver-load-balancing", "pod-scheduler-name", "pod-topology-spread-constraints", "pod-zone-affinity", "projected-token-mount", "seccomp-profile",
 		"system-components-config", "token-invalidator", "vpa-in-place-updates",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("OBS-5: -want, +got:\n%s", diff)
-	}
+	expect.DeepEqual(t, got, want, "OBS-5: -want, +got")
 }

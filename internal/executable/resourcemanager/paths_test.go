@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/webhook/deletionprotection"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestPaths: webhooks are where installed configurations look for them (PRC-42, WHC-1 to WHC-16).
@@ -24,9 +25,7 @@ func TestPaths(t *testing.T) {
 	}
 	for _, entry := range deletionprotection.Registrations() {
 		labelled := entry.ObjectSelector != nil && entry.ObjectSelector.MatchLabels["gardener.cloud/deletion-protected"] == "true"
-		if labelled != (entry.Name == "crd-deletion-protection.resources.gardener.cloud") {
-			t.Errorf("WHC-13/WHC-14: %s selects %v", entry.Name, entry.ObjectSelector)
-		}
+		expect.Equal(t, labelled, (entry.Name == "crd-deletion-protection.resources.gardener.cloud"), "WHC-13/WHC-14: %s selects %v", entry.Name, entry.ObjectSelector)
 	}
 	// WHC-15 and WHC-16 have a path for each kind.
 	for _, w := range extensionvalidation.Webhooks() {
@@ -34,8 +33,6 @@ func TestPaths(t *testing.T) {
 		if kind == "backupentrie" {
 			kind = "backupentry"
 		}
-		if path := "/validate-" + strings.ReplaceAll(w.Group, ".", "-") + "-v1alpha1-" + kind; w.Path != path {
-			t.Errorf("PRC-42, WHC-15: %s is served under %q, want %q", w.Resource, w.Path, path)
-		}
+		expect.Equal(t, w.Path, "/validate-"+strings.ReplaceAll(w.Group, ".", "-")+"-v1alpha1-"+kind, "PRC-42, WHC-15: %s is served under", w.Resource)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -98,9 +98,7 @@ func TestJudging(t *testing.T) {
 			names = append(names, row.Name)
 		}
 	}
-	if diff := cmp.Diff(names, config.Judging()); diff != "" {
-		t.Errorf("SHD-8: %s", diff)
-	}
+	expect.DeepEqual(t, config.Judging(), names, "SHD-8")
 }
 
 // TestOnlyReports: a webhook that only reports admits what it would refuse, and what it cannot judge, and says so; one that does not refuses.
@@ -172,9 +170,7 @@ func TestRegistrations(t *testing.T) {
 		"token-invalidator", "projected-token-mount", "high-availability-config", "pod-scheduler-name", "seccomp-profile", "kubernetes-service-host", "pod-kube-apiserver-load-balancing",
 		"pod-virtual-garden-kube-apiserver-load-balancing", "system-components-config", "endpoint-slice-hints", "pod-topology-spread-constraints", "vpa-in-place-updates", "pod-zone-affinity",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("DEP-2: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "DEP-2")
 }
 
 // DEP-6, DPL-49: webhooks that judge are registered in the cluster in which resource-manager runs only.
@@ -261,9 +257,7 @@ func TestSelectors(t *testing.T) {
 			differ[key] = true
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"target secrets metadata": true}, differ); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, differ, map[string]bool{"target secrets metadata": true})
 }
 
 // TestExamples: configurations with everything and with the least are ones that the executable takes.

@@ -14,6 +14,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -84,9 +85,7 @@ func TestHonestDocuments(t *testing.T) {
 		text, err := ToJSON([]byte(content))
 		var got, wanted any
 		must.Succeed(t, errors.Join(err, json.Unmarshal(text, &got), json.Unmarshal([]byte(want), &wanted)))
-		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Errorf("T3-6/JSON, %s: %s", content, diff)
-		}
+		expect.DeepEqual(t, got, wanted, "T3-6/JSON, %s", content)
 	}
 }
 

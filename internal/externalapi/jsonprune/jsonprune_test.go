@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var shape = ShapeOf(reflect.TypeFor[gardencorev1beta1.Shoot]())
@@ -49,9 +50,7 @@ func FuzzCut(f *testing.F) {
 		}
 		a, _ := json.Marshal(whole)
 		b, _ := json.Marshal(cut)
-		if string(a) != string(b) {
-			t.Errorf("%s became %s:\ngot  %s\nwant %s", in, out, b, a)
-		}
+		expect.Equal(t, string(a), string(b), "%s became %s:\ngot  %s\nwant %s", in, out, b, a)
 	})
 }
 
@@ -67,9 +66,7 @@ func TestEach(t *testing.T) {
 		if err := Each([]byte(text), func(name string, value []byte) error { got += name + "=" + string(value) + " "; return nil }); err != nil {
 			got += "malformed"
 		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
+		expect.Equal(t, got, want, "%s", text)
 	}
 	stop := errors.New("stop")
 	if err := Each([]byte(`[1,2]`), func(string, []byte) error { return stop }); !errors.Is(err, stop) {
@@ -82,9 +79,7 @@ func TestBroken(t *testing.T) {
 	const whole = `{"kind":"Sh\"oot","spec":{"seedName":"a","dns":{"providers":[{"secretName":"s"},null]}},"zzz":{"a":["]}",1]},"status":{}}`
 	for end := range len(whole) {
 		broken := whole[:end]
-		if got := string(shape.Cut([]byte("x"), []byte(broken))); got != "x"+broken {
-			t.Errorf("%s became %s", broken, got)
-		}
+		expect.Equal(t, string(shape.Cut([]byte("x"), []byte(broken))), "x"+broken, "%s became", broken)
 	}
 	deep := strings.Repeat(`{"items":`, maxDepth+2) + "1" + strings.Repeat("}", maxDepth+2)
 	for text, want := range map[string]string{
@@ -126,15 +121,9 @@ func TestShapes(t *testing.T) {
 	if got := string(s.Cut(nil, []byte(text))); strings.Contains(got, "Hidden") {
 		t.Errorf("the shape itself has one more: %s", got)
 	}
-	if got := string((*Shape)(nil).And("a").Cut(nil, []byte(text))); got != text {
-		t.Errorf("of a shape that wants all: %s", got)
-	}
+	expect.Equal(t, string((*Shape)(nil).And("a").Cut(nil, []byte(text))), text, "of a shape that wants all")
 	depth := maxDepth
 	deep := func(n int) string { return strings.Repeat(`{"inner":`, n) + `{"x":1}` + strings.Repeat("}", n) }
-	if got, want := string(ShapeOf(reflect.TypeFor[nested]()).Cut(nil, []byte(deep(depth)))), strings.Replace(deep(depth), `{"x":1}`, "{}", 1); got != want {
-		t.Errorf("as deep as may be: got %s", got)
-	}
-	if got := string(ShapeOf(reflect.TypeFor[nested]()).Cut(nil, []byte(deep(depth+1)))); got != deep(depth+1) {
-		t.Errorf("deeper: got %s", got)
-	}
+	expect.Equal(t, string(ShapeOf(reflect.TypeFor[nested]()).Cut(nil, []byte(deep(depth)))), strings.Replace(deep(depth), `{"x":1}`, "{}", 1), "as deep as may be")
+	expect.Equal(t, string(ShapeOf(reflect.TypeFor[nested]()).Cut(nil, []byte(deep(depth+1)))), deep(depth+1), "deeper")
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +16,7 @@ import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -50,9 +50,7 @@ func TestDecodeMetadata(t *testing.T) {
 	var got partialmeta.Object
 	must.Succeed(t, metadataShape.Decode(raw, &got))
 	want := sliceOf(t, &whole)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-JSON +Protocol Buffers)\n%s", diff)
-	}
+	expect.DeepEqual(t, got, want, "(-JSON +Protocol Buffers)")
 	if got.Annotations["bad"] != "a��b" {
 		t.Errorf("got %q for what is no UTF-8", got.Annotations["bad"])
 	}
@@ -77,9 +75,7 @@ func TestDecodeParts(t *testing.T) {
 	want := gardencorev1beta1.ShootSpec{
 		SeedName: ptr.To("new"), CloudProfile: &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "profile"}, SecretBindingName: ptr.To(""), ExposureClassName: ptr.To("internet"),
 	}
-	if diff := cmp.Diff(want, shoot.Spec); diff != "" {
-		t.Errorf("the last text counts, messages in parts are one, and an empty text is one (-want +got)\n%s", diff)
-	}
+	expect.DeepEqual(t, shoot.Spec, want, "the last text counts, messages in parts are one, and an empty text is one")
 }
 
 func TestDecodeErrors(t *testing.T) {
@@ -185,8 +181,6 @@ func FuzzDecode(f *testing.F) {
 				m.DeletionTimestamp = nil
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-Kubernetes +ours)\n%s", diff)
-		}
+		expect.DeepEqual(t, got, want, "(-Kubernetes +ours)")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -100,9 +101,7 @@ func TestRights(t *testing.T) {
 		"selected":     {When: []condition{{Path: "selector"}}, Rule: rule("selected", "patch")},
 		"$(resources)": {Each: &each{List: "limits", Has: "count"}, Rule: rule("$(resources)", "list")},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 }
 
 // TestHooks: entries of webhooks with the modes in which they are, and when; texts that installations decide about stand for themselves.
@@ -143,9 +142,7 @@ func TestHooks(t *testing.T) {
 		{Kind: "Mutating", Path: "/h", Modes: []string{"runtime-garden", "shoot-garden"}, Entry: entry("garden", nil)},
 		{Kind: "Mutating", Path: "/h", When: []condition{{Path: "mode", Is: []any{"all"}, Default: ""}}, Entry: entry("more", nil)},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 }
 
 // TestBring: a fact that comes in several ways comes in each of them once.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -54,9 +54,7 @@ func TestSchemaOf(t *testing.T) {
 		"names": object{"type": "array", "items": text}, "labels": object{"type": "object", "additionalProperties": text},
 		"below": object{"type": "object", "additionalProperties": false, "properties": object{"port": object{"type": "integer"}}},
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 	for name, bad := range map[string]struct {
 		comments comments
 		typed    reflect.Type
@@ -76,9 +74,7 @@ func TestSchemaOf(t *testing.T) {
 func TestDuration(t *testing.T) {
 	pattern := regexp.MustCompile(duration)
 	for text, want := range map[string]bool{"1h": true, "1h30m": true, "1.5s": true, "-1s": true, ".5s": true, "10µs": true, "": false, "1": false, "soon": false, "1d": false, "1h ": false} {
-		if pattern.MatchString(text) != want {
-			t.Errorf("%q: %v", text, !want)
-		}
+		expect.Equal(t, pattern.MatchString(text), want, "%q: %v", text, !want)
 	}
 }
 
@@ -111,9 +107,7 @@ func TestNeeded(t *testing.T) {
 		"resources": object{"requests": object{"cpu": "1"}}, "config": object{"level": "info"},
 	}
 	want := []string{"config", "image", "image.repository", "on", "podLabels", "replicaCount", "resources", "resources.requests", "resources.requests.cpu", "resources.requests.memory", "subject"}
-	if diff := cmp.Diff(want, needed(schema, defaults, "")); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, needed(schema, defaults, ""), want)
 }
 
 // TestComments: text and markers of the fields of the configurations, which are where they are looked for.

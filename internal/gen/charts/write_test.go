@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -41,12 +40,8 @@ func TestRun(t *testing.T) {
 		must.Succeed(t, os.Remove(filepath.Join(deploy, "charts", file)))
 	}
 	must.Succeed(t, run(deploy))
-	if diff := cmp.Diff(want, files(t, filepath.Join(deploy, "charts"))); diff != "" {
-		t.Errorf("make generate was forgotten: %s", diff)
-	}
-	if diff := cmp.Diff(recipes, files(t, filepath.Join(deploy, "monitoring"))); diff != "" {
-		t.Errorf("make generate was forgotten: %s", diff)
-	}
+	expect.DeepEqual(t, files(t, filepath.Join(deploy, "charts")), want, "make generate was forgotten")
+	expect.DeepEqual(t, files(t, filepath.Join(deploy, "monitoring")), recipes, "make generate was forgotten")
 	must.Succeed(t, os.Remove(filepath.Join(deploy, "charts/admission-controller/values.yaml")))
 	if err := run(deploy); err == nil || !strings.HasPrefix(err.Error(), "admission-controller: ") || !strings.Contains(err.Error(), "values.yaml") {
 		t.Errorf("got %v", err)
@@ -63,8 +58,6 @@ func TestValues(t *testing.T) {
 		if err := checkValues([]byte(c.values)); err != nil {
 			got = err.Error()
 		}
-		if got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, got, c.want, "%s", name)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -20,9 +19,7 @@ func TestCommandLines(t *testing.T) {
 		number++
 		content, err := os.ReadFile("../../../docs/reference/" + name + ".md")
 		must.Succeed(t, err)
-		if diff := cmp.Diff(string(content), page()); diff != "" {
-			t.Errorf("make generate was forgotten: %s", diff)
-		}
+		expect.DeepEqual(t, page(), string(content), "make generate was forgotten")
 	}
 	if number != 4 {
 		t.Errorf("there are %d pages, want one for each executable and the client", number)

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -16,9 +15,7 @@ import (
 func TestPicture(t *testing.T) {
 	written, err := os.ReadFile("../../seedauthorizer/relation/doc.go")
 	must.Succeed(t, err)
-	if diff := cmp.Diff(relationDoc(), string(written)); diff != "" {
-		t.Errorf("make generate would change doc.go: %s", diff)
-	}
+	expect.DeepEqual(t, string(written), relationDoc(), "make generate would change doc.go")
 	lines := strings.Join(picture(relation.Watches), "\n")
 	for _, w := range relation.Watches {
 		for _, r := range w.Rows {
@@ -46,7 +43,5 @@ func TestPictureOnce(t *testing.T) {
 └─ Shoot [A]
    ├─ ManagedSeed [D] …
    └─ Secret [B, C]`
-	if diff := cmp.Diff(want, strings.Join(picture(table), "\n")); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, strings.Join(picture(table), "\n"), want)
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestMetrics: name, type, labels and help come from what is registered, whoever registers it.
@@ -36,11 +36,7 @@ func TestMetrics(t *testing.T) {
 		{Name: "starts_total", Type: "counter", Help: "Starts."},
 		{Name: "took_seconds", Type: "histogram", Help: "Time."},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 	const listed = "- `reviews_total{code,webhook}`: Reviews, by \"code\".\n- `starts_total`: Starts.\n"
-	if diff := cmp.Diff(listed, list(got[2:4])); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, list(got[2:4]), listed)
 }

@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func refs(apiVersion, kind string, n int) (refs []resourcesv1alpha1.ObjectReference) {
@@ -94,9 +95,7 @@ func TestJudge(t *testing.T) {
 		"MRX-23/confirmed, nothing to wait": {d, 0, d.Checksum(), 0, Observed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.deletion.Judge(c.wait, c.confirmed, c.waited); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
+			expect.Equal(t, c.deletion.Judge(c.wait, c.confirmed, c.waited), c.want)
 		})
 	}
 }
@@ -106,22 +105,16 @@ func TestMessage(t *testing.T) {
 	turned := slices.Clone(d.Objects)
 	slices.Reverse(turned)
 	message := d.Message(10 * time.Minute)
-	if message != (Deletion{Had: 12, Objects: turned}).Message(10*time.Minute) {
-		t.Error("MRX-21: the message depends on the order")
-	}
+	expect.Equal(t, message, (Deletion{Had: 12, Objects: turned}).Message(10*time.Minute), "MRX-21: the message depends on the order")
 	const want = "The deletion of 12 of 12 objects that no manifest has any more waits, because they are half or more of the objects: v1/ConfigMap/n/o00, "
 	if !strings.HasPrefix(message, want) || !strings.Contains(message, "o09 and 2 more. It begins when this condition has been visible for 10m0s, or at once") || strings.Contains(message, "o10") {
 		t.Errorf("MRX-21: %s", message)
 	}
-	if got := ChecksumIn("2 errors occurred: [" + message + ": b]"); got != d.Checksum() {
-		t.Errorf("MRX-22: the checksum in the middle of a message is %q", got)
-	}
+	expect.Equal(t, ChecksumIn("2 errors occurred: ["+message+": b]"), d.Checksum(), "MRX-22: the checksum in the middle of a message")
 	if got := ChecksumIn(message); got != d.Checksum() || len(got) != 12 {
 		t.Errorf("MRX-22: the message has the checksum %q, want %q", got, d.Checksum())
 	}
 	for _, other := range []string{"", "All resources are applied.", confirmation + "x", confirmation + "abcd", message + "0"} {
-		if got := ChecksumIn(other); got != "" {
-			t.Errorf("MRX-22: %q has the checksum %q", other, got)
-		}
+		expect.Equal(t, ChecksumIn(other), "", "MRX-22: %q has the checksum", other)
 	}
 }

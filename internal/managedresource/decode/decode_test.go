@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -106,9 +106,7 @@ func TestDecode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := decode(t, source(tc.data))
-			if got := names(result); got != tc.names {
-				t.Errorf("objects: got %q, want %q", got, tc.names)
-			}
+			expect.Equal(t, names(result), tc.names, "objects")
 			if len(result.Errors) != len(tc.errors) {
 				t.Fatalf("errors: got %v, want %v", result.Errors, tc.errors)
 			}
@@ -182,9 +180,7 @@ func TestChecksum(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := decode(t, source(tc.data))
-			if got := result.Checksum(); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, result.Checksum(), tc.want)
 		})
 	}
 }
@@ -192,9 +188,7 @@ func TestChecksum(t *testing.T) {
 func TestNumbersAndBooleans(t *testing.T) {
 	result := decode(t, source(map[string]string{"MRB-7": "kind: X\nbig: 9007199254740993\nyes: on\nfraction: 1.5\n"}))
 	want := map[string]any{"kind": "X", "big": int64(9007199254740993), "true": true, "fraction": 1.5}
-	if diff := cmp.Diff(want, result.Objects[0].Object); diff != "" {
-		t.Errorf("MRB-7/MRV-21, MRD-2 (YAML 1.1): %s", diff)
-	}
+	expect.DeepEqual(t, result.Objects[0].Object, want, "MRB-7/MRV-21, MRD-2 (YAML 1.1)")
 }
 
 func FuzzDecode(f *testing.F) {

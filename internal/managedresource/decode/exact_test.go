@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -26,31 +27,23 @@ func TestLines(t *testing.T) {
 	for line, want := range map[string]bool{
 		"": true, "\n": true, " \t\r\n": true, "# x\n": true, "  # x\r\n": true, "# x": false, "# x\ry\n": false, "# x\u2028y\n": false, "a\n": false, "\"#\"\n": false, "$\n": false,
 	} {
-		if got := blank([]byte(line)); got != want {
-			t.Errorf("MRB-1: blank %q: %t", line, got)
-		}
+		expect.Equal(t, blank([]byte(line)), want, "MRB-1: blank %q", line)
 	}
 	for part, want := range map[string]bool{
 		"---": true, "a: b\n...\n": true, "a: b\n---": true, "a: b\r---\n": true, "a: b\u0085...\n": true, "a: ---\n": false, "a: b---\n...": true, "a: ---\n---": true,
 		"a: -- -\n": false, "a: ......\n": false, "": false,
 	} {
-		if got := hasMark([]byte(part)); got != want {
-			t.Errorf("MRB-1: a mark in %q: %t", part, got)
-		}
+		expect.Equal(t, hasMark([]byte(part)), want, "MRB-1: a mark in %q", part)
 	}
 	for part, want := range map[string]bool{
 		"a: b\n": false, "z: b\n": false, "A: b\n": false, "Z: b\n": false, "0: b\n": false, "9: b\n": false, "_: b\n": false, "\"a\": b\n": false, "'a': b\n": false,
 		"- a\n": true, "{a: b}\n": true, "/: b\n": true, ":\n": true, "@: b\n": true, "[: b\n": true, "`: b\n": true, "é: b\n": true, " a: b\n": true, "!: b\n": true, "#\n\n&: b\n": true,
 		"# x\n\na: b\n": false, "a: b\n---\n": true, "": false, "# x\n": false,
 	} {
-		if got := mayGoOn([]byte(part)); got != want {
-			t.Errorf("MRB-1: something may follow %q: %t", part, got)
-		}
+		expect.Equal(t, mayGoOn([]byte(part)), want, "MRB-1: something may follow %q", part)
 	}
 	for text, want := range map[string]int{"": 0, "{}": 2, "[]": 2, "[] {": 2, "{}{}": 4, "{]": 2, "{\"}\"": 0, "}": 0, "[\"a\\\"]\"]x": 8} {
-		if got := completeObjects([]byte(text)); got != want {
-			t.Errorf("MRD-2: objects in %q are complete up to %d, want %d", text, got, want)
-		}
+		expect.Equal(t, completeObjects([]byte(text)), want, "MRD-2: objects in %q are complete up to", text)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const docs = "../../../docs/internals"
@@ -19,9 +21,7 @@ var listed = regexp.MustCompile("(?m)^\\| `((?:controller|prune|steps|objects|ta
 // TestNamesInEngineDocument checks that each file, function and type that docs/internals/engine.md names exists.
 func TestNamesInEngineDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := named.FindAllStringSubmatch(string(page), -1)
 	if len(all) == 0 {
 		t.Fatal("the document names no function: its form has changed")
@@ -46,18 +46,14 @@ func TestNamesInEngineDocument(t *testing.T) {
 // TestFilesInArchitectureDocument checks that docs/internals/architecture.md has one row for each file of these packages.
 func TestFilesInArchitectureDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	rows := map[string]int{}
 	for _, row := range listed.FindAllStringSubmatch(string(page), -1) {
 		rows[row[1]]++
 	}
 	for _, folder := range []string{"controller", "prune", "steps", "objects", "target"} {
 		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
@@ -77,9 +73,7 @@ func TestFilesInArchitectureDocument(t *testing.T) {
 // TestMethodsInEngineDocument checks that docs/internals/engine.md names each method of the table of objects, and no other.
 func TestMethodsInEngineDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, section, found := strings.Cut(string(page), "## What the Tracker is asked\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
@@ -90,15 +84,11 @@ func TestMethodsInEngineDocument(t *testing.T) {
 		named[name[1]] = true
 	}
 	files, err := filepath.Glob("../objects/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	declared := map[string]bool{}
 	for _, file := range files {
 		code, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

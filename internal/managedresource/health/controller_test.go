@@ -25,6 +25,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var key = types.NamespacedName{Namespace: "ns", Name: "mr"}
@@ -59,9 +61,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
 	scheme := runtime.NewScheme()
-	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 	mr := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "u", Generation: 1},
 		Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "s"}}},
@@ -104,18 +104,14 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) run() reconcile.Result {
 	f.Helper()
 	result, err := f.Reconcile(f.Context(), reconcile.Request{NamespacedName: key})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	return result
 }
 
 func (f *fixture) get() *resourcesv1alpha1.ManagedResource {
 	f.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{}
-	if err := f.source.Get(f.Context(), key, mr); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.source.Get(f.Context(), key, mr))
 	return mr
 }
 
@@ -152,18 +148,12 @@ func TestMessagesAreWrittenLessOften(t *testing.T) {
 	}
 	f.clock.SetTime(f.clock.Now().Add(messagePause))
 	f.run()
-	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "True: 199 of 200 updated" {
-		t.Errorf("the last message is missing: %s", got)
-	}
+	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesProgressing), "True: 199 of 200 updated", "the last message is missing")
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
 	f.rolling, f.unhealthy = "", "sick"
 	f.run()
-	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." {
-		t.Errorf("the end is written at once, got %s", got)
-	}
-	if got := f.condition(resourcesv1alpha1.ResourcesHealthy); got != "False: sick" {
-		t.Errorf("and so is the other condition, got %s", got)
-	}
+	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesProgressing), "False: Fine.", "the end is written at once")
+	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesHealthy), "False: sick", "and so is the other condition")
 }
 
 // MRH-2: a judgement about an inventory that was exchanged meanwhile is not written.
@@ -172,14 +162,10 @@ func TestStaleJudgement(t *testing.T) {
 	f.before = func() {
 		mr := f.get()
 		mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "new"}}}
-		if err := f.source.Status().Update(f.Context(), mr); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.source.Status().Update(f.Context(), mr))
 	}
 	f.run()
-	if got := f.condition(resourcesv1alpha1.ResourcesHealthy); got != "" {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesHealthy), "")
 }
 
 // TestTimeOfAJudgement: a judgement has no more time than the sync period.
@@ -219,18 +205,12 @@ func TestNotJudged(t *testing.T) {
 			f := newFixture(t)
 			mr := f.get()
 			change(f, mr)
-			if err := f.source.Update(t.Context(), mr); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.source.Update(t.Context(), mr))
 			mr.ResourceVersion = f.get().ResourceVersion
 			change(f, mr)
-			if err := f.source.Status().Update(t.Context(), mr); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.source.Status().Update(t.Context(), mr))
 			f.run()
-			if f.writes != 0 {
-				t.Errorf("%d writes", f.writes)
-			}
+			expect.Equal(t, f.writes, 0, "writes")
 		})
 	}
 }
@@ -261,14 +241,10 @@ func TestJudgedAgainAfterAPeriod(t *testing.T) {
 			f := newFixture(t)
 			mr := f.get()
 			tc.change(f, mr)
-			if err := f.source.Update(t.Context(), mr); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.source.Update(t.Context(), mr))
 			mr.ResourceVersion = f.get().ResourceVersion
 			tc.change(f, mr)
-			if err := f.source.Status().Update(t.Context(), mr); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.source.Status().Update(t.Context(), mr))
 			least, most := period(tc.periods)
 			if got := f.run().RequeueAfter; got < least || got > most {
 				t.Errorf("MRT-14: looked at again after %s, want %s to %s", got, least, most)
@@ -288,23 +264,13 @@ func TestJudgedAgainAfterAPeriod(t *testing.T) {
 		f := newFixture(t)
 		mr := f.get()
 		mr.Finalizers = []string{"example.com/wait"}
-		if err := f.source.Update(t.Context(), mr); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.source.Delete(t.Context(), mr); err != nil {
-			t.Fatal(err)
-		}
-		if got := f.run(); got != (reconcile.Result{}) {
-			t.Errorf("MRT-14: being deleted: %v", got)
-		}
+		must.Succeed(t, f.source.Update(t.Context(), mr))
+		must.Succeed(t, f.source.Delete(t.Context(), mr))
+		expect.Equal(t, f.run(), (reconcile.Result{}), "MRT-14: being deleted")
 		mr = f.get()
 		mr.Finalizers = nil
-		if err := f.source.Update(t.Context(), mr); err != nil {
-			t.Fatal(err)
-		}
-		if got := f.run(); got != (reconcile.Result{}) {
-			t.Errorf("MRT-14: gone: %v", got)
-		}
+		must.Succeed(t, f.source.Update(t.Context(), mr))
+		expect.Equal(t, f.run(), (reconcile.Result{}), "MRT-14: gone")
 	})
 }
 
@@ -335,9 +301,7 @@ func TestPredicate(t *testing.T) {
 			tc.before(before)
 			tc.after(after)
 			r := New(Options{Class: meta.NewClass("")})
-			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
-				t.Errorf("got %t", got)
-			}
+			expect.Equal(t, r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), tc.want)
 		})
 	}
 }
@@ -373,18 +337,14 @@ func TestLastWordOfAFormerLeader(t *testing.T) {
 	}
 	f.clock.SetTime(f.clock.Now().Add(messagePause))
 	f.run()
-	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." {
-		t.Errorf("the condition is %s", got)
-	}
+	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesProgressing), "False: Fine.", "the condition")
 }
 
 func (f *fixture) waits() bool { return f.known[key] != nil && !f.known[key].unsettled.IsZero() }
 
 func (f *fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 }
 
 // MRH-1: what waits for an object to come back is forgotten when the ManagedResource is ignored, given away, deleted or gone.
@@ -418,12 +378,8 @@ func TestNothingIsRememberedOfOthers(t *testing.T) {
 				t.Fatal("it does not wait")
 			}
 			mr := &resourcesv1alpha1.ManagedResource{}
-			if err := f.source.Get(t.Context(), key, mr); err != nil {
-				t.Fatal(err)
-			}
-			if err := change(f, mr); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.source.Get(t.Context(), key, mr))
+			must.Succeed(t, change(f, mr))
 			f.run()
 			if f.waits() {
 				t.Error("it is remembered")

@@ -11,6 +11,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // A missing object is reported if it is not back after some three seconds, also if news of other objects wake the controller meanwhile.
@@ -44,9 +46,7 @@ func TestClockOfAFormerLeader(t *testing.T) {
 		result := f.run()
 		f.clock.SetTime(f.clock.Now().Add(result.RequeueAfter))
 	}
-	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "True: 199 of 200 updated" {
-		t.Errorf("after a minute and %d judgements: %s", judgements, got)
-	}
+	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesProgressing), "True: 199 of 200 updated", "after a minute and %d judgements", judgements)
 }
 
 // MRH-10: a judgement that is not written, because the content it is about was exchanged, is made again soon.
@@ -80,13 +80,9 @@ func TestHealthOfWhatIsLeftAlone(t *testing.T) {
 		f := newFixture(t)
 		mr := f.get()
 		mr.Status.Conditions[0].Status, mr.Status.Conditions[0].Reason = resourcesv1alpha1.ConditionFalse, reason
-		if err := f.source.Status().Update(t.Context(), mr); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.source.Status().Update(t.Context(), mr))
 		f.unhealthy = "no Pods"
 		f.run()
-		if got := meta.Conditions(f.get().Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy); got != want {
-			t.Errorf("MRX-21 %s: got %q, want %q", reason, got, want)
-		}
+		expect.Equal(t, meta.Conditions(f.get().Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy), want, "MRX-21 %s", reason)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -113,12 +114,8 @@ func TestAssess(t *testing.T) {
 			if verdict.Progressing != "" {
 				progressing[tc.kind] = true
 			}
-			if verdict.Unhealthy != tc.unhealthy {
-				t.Errorf("unhealthy: got %q, want %q", verdict.Unhealthy, tc.unhealthy)
-			}
-			if verdict.Progressing != tc.progressing {
-				t.Errorf("progressing: got %q, want %q", verdict.Progressing, tc.progressing)
-			}
+			expect.Equal(t, verdict.Unhealthy, tc.unhealthy, "unhealthy")
+			expect.Equal(t, verdict.Progressing, tc.progressing, "progressing")
 		})
 	}
 	for name, tc := range map[string]struct {
@@ -129,9 +126,7 @@ func TestAssess(t *testing.T) {
 		"BH-HL-4 kinds with a health": {unhealthy, "Alertmanager Certificate CustomResourceDefinition DaemonSet Deployment Issuer Job Pod Prometheus ReplicaSet " +
 			"ReplicationController Service StatefulSet VerticalPodAutoscaler"},
 	} {
-		if got := strings.Join(slices.Sorted(maps.Keys(tc.got)), " "); got != tc.want {
-			t.Errorf("%s: got %s, want %s", name, got, tc.want)
-		}
+		expect.Equal(t, strings.Join(slices.Sorted(maps.Keys(tc.got)), " "), tc.want, "%s", name)
 	}
 }
 
@@ -168,9 +163,7 @@ func TestCountsForDeployment(t *testing.T) {
 		"MRP-11 no disruption":                   {condition(corev1.DisruptionTarget, corev1.ConditionFalse, ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := CountsForDeployment(&tc.status); got != tc.want {
-				t.Errorf("got %t", got)
-			}
+			expect.Equal(t, CountsForDeployment(&tc.status), tc.want)
 		})
 	}
 }
@@ -190,16 +183,12 @@ func TestConventionOfCustomResources(t *testing.T) {
 			if got := on.Assess(object); got.Unhealthy != tc.unhealthy || got.Progressing != tc.progressing {
 				t.Errorf("got %+v", got)
 			}
-			if got := (Options{}).Assess(object); got != (Verdict{}) {
-				t.Errorf("switched off: got %+v", got)
-			}
+			expect.Equal(t, (Options{}).Assess(object), (Verdict{}), "switched off")
 		})
 	}
 	for group, want := range map[string]bool{"": false, "batch": false, "networking.k8s.io": false, "apiregistration.k8s.io": false,
 		"example.org": true, "gateway.networking.k8s.io": true, "snapshot.storage.k8s.io": true} {
-		if got := on.NeedsWholeObject(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Other"}); got != want {
-			t.Errorf("MRH-8: more than the metadata of group %q is needed: %t", group, got)
-		}
+		expect.Equal(t, on.NeedsWholeObject(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Other"}), want, "MRH-8: more than the metadata of group %q is needed", group)
 	}
 }
 
@@ -220,12 +209,8 @@ func TestKindsWithRules(t *testing.T) {
 		"MRH-20/a definition has a rule but no roll-out": {schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, Options{}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.options.NeedsWholeObject(tc.kind); got != tc.whole {
-				t.Errorf("more than the metadata is needed: %v", got)
-			}
-			if got := tc.options.Progresses(tc.kind); got != tc.progresses {
-				t.Errorf("a roll-out is told of: %v", got)
-			}
+			expect.Equal(t, tc.options.NeedsWholeObject(tc.kind), tc.whole, "more than the metadata is needed")
+			expect.Equal(t, tc.options.Progresses(tc.kind), tc.progresses, "a roll-out is told of")
 		})
 	}
 	outdated := fromYAML(t, "apps/v1", "Deployment", "metadata: {generation: 2}\nstatus: {observedGeneration: 1}")

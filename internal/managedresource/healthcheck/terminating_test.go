@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func TestHoldsDeletion(t *testing.T) {
@@ -18,9 +19,7 @@ func TestHoldsDeletion(t *testing.T) {
 		condition("NamespaceDeletionContentFailure", "False", "ContentDeleted", "all is gone"), condition("Ready", "True", "x", "y"),
 	}}}}
 	want := []string{"DiscoveryFailed: metrics.k8s.io/v1beta1 is stale", "SomeFinalizersRemain: " + strings.Repeat("ä", 300) + "…"}
-	if diff := cmp.Diff(want, HoldsDeletion(namespace)); diff != "" {
-		t.Errorf("MRX-12: %s", diff)
-	}
+	expect.DeepEqual(t, HoldsDeletion(namespace), want, "MRX-12")
 	namespace.SetKind("ConfigMap")
 	if got := HoldsDeletion(namespace); got != nil {
 		t.Errorf("MRX-12: another kind: %v", got)

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -235,9 +236,7 @@ func TestBranches(t *testing.T) {
 		"resources ignored fine ignored", "  gone problem missing",
 		"seed web fine applied, healthy", "  a fine there",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("CLI-13: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "CLI-13")
 }
 
 // TestTreeKnowsHolds: an object under a hold is shown as left alone, if the hold counts, and whether that is known.
@@ -263,8 +262,6 @@ func TestTreeKnowsHolds(t *testing.T) {
 			tree.Live[f.Key()] = f.Live
 		}
 		leaf := tree.Branches()[0].Leaves[0]
-		if string(leaf.Level)+" "+leaf.State != tc.want {
-			t.Errorf("%s: got %s %s, want %s", name, leaf.Level, leaf.State, tc.want)
-		}
+		expect.Equal(t, string(leaf.Level)+" "+leaf.State, tc.want, "%s: got %s %s", name, leaf.Level, leaf.State)
 	}
 }

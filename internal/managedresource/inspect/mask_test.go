@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestMask: what is printed of an object, alone or next to another form of it.
@@ -49,13 +51,9 @@ func TestMask(t *testing.T) {
 		before := runtime.DeepCopyJSON(object)
 		one, other := &unstructured.Unstructured{Object: object}, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
 		mask(one, nil)
-		if diff := cmp.Diff(want, one.Object); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, one.Object, want, "%s", name)
 		mask(nil, other)
-		if diff := cmp.Diff(want, other.Object); diff != "" {
-			t.Errorf("%s: the wanted form: %s", name, diff)
-		}
+		expect.DeepEqual(t, other.Object, want, "%s: the wanted form", name)
 		same := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(before)}
 		if mask(same, &unstructured.Unstructured{Object: before}); !cmp.Equal(want, same.Object) {
 			t.Errorf("%s: next to itself: %v", name, same.Object)
@@ -82,9 +80,7 @@ func TestMaskPairs(t *testing.T) {
 		}
 		live, wanted := &unstructured.Unstructured{Object: forms[0]}, &unstructured.Unstructured{Object: forms[1]}
 		mask(live, wanted)
-		if diff := cmp.Diff(forms[2:], []map[string]any{live.Object, wanted.Object}); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, []map[string]any{live.Object, wanted.Object}, forms[2:], "%s", name)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -289,9 +289,7 @@ func TestFindOwner(t *testing.T) {
 			if owner, proof := FindOwner(facts.Key(), false, facts.Live, tc.read); owner != nil {
 				got = owner.Name + " " + string(proof)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("CLI-10: %s", diff)
-			}
+			expect.DeepEqual(t, got, tc.want, "CLI-10")
 		})
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var inventory = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: "a"}}}
@@ -49,12 +49,8 @@ func TestReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mr := reported()
 			c.change(mr)
-			if got := ended.Reported(mr); got != c.reported {
-				t.Errorf("the status is what the run made of it: %v", got)
-			}
-			if got := waits.IsCurrent(mr, noon.Add(-1)); got != c.awaiting {
-				t.Errorf("the run that waits for deletions counts: %v", got)
-			}
+			expect.Equal(t, ended.Reported(mr), c.reported, "the status is what the run made of it")
+			expect.Equal(t, waits.IsCurrent(mr, noon.Add(-1)), c.awaiting, "the run that waits for deletions counts")
 			if waits.IsCurrent(mr, noon) {
 				t.Error("MRT-5: the run that waits for deletions counts after its time")
 			}
@@ -76,9 +72,7 @@ func TestHasRead(t *testing.T) {
 		"MRB-21/changes may be missed":  {Run{Last: &Completed{Generation: 2, Secrets: read}, Inbox: Inbox{SecretsMissed: true}}, false},
 		"MRB-21/no run ended well ever": {Run{}, false},
 	} {
-		if got := c.run.HasRead(2, maps.Clone(read)); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, c.run.HasRead(2, maps.Clone(read)), c.want, "%s", name)
 	}
 }
 
@@ -95,9 +89,7 @@ func TestNewer(t *testing.T) {
 		"MRT-4/one of two":            {Inbox{Secrets: map[string]string{"s": "1", "t": "1"}}, true},
 		"MRT-4/a deletion":            {Inbox{SecretDeleted: true}, true},
 	} {
-		if got := (State{Inbox: c.inbox}).Newer(map[string]string{"s": "1"}); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, (State{Inbox: c.inbox}).Newer(map[string]string{"s": "1"}), c.want, "%s", name)
 	}
 }
 
@@ -115,9 +107,7 @@ func TestAtRest(t *testing.T) {
 		"MRT-5/a run for nothing":       {State{Last: ended, Run: &Run{}}, true},
 		"MRT-5/no run ended":            {State{}, false},
 	} {
-		if got := c.state.AtRest(1); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, c.state.AtRest(1), c.want, "%s", name)
 	}
 }
 
@@ -132,13 +122,9 @@ func TestPutBack(t *testing.T) {
 		"MR-1/what the run took over":    {Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, Inbox{}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
 		"MR-1/what arrived":              {Inbox{}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
 	} {
-		if diff := cmp.Diff(c.want, c.taken.merged(c.arrived)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, c.taken.merged(c.arrived), c.want, "%s", name)
 	}
-	if taken.Secrets["s"] != "1" {
-		t.Error("MRT-4: the Inbox of a run changed")
-	}
+	expect.Equal(t, taken.Secrets["s"], "1", "MRT-4: the Inbox of a run changed")
 }
 
 // TestMeasureAfterFailure: a change is measured from its first news on, and after one that failed from the next.
@@ -180,14 +166,10 @@ func TestRun_ReadOutdated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := &Run{Inbox: Inbox{SecretsMissed: c.missed, Secrets: map[string]string{"s": c.reported}},
 				Last: &Completed{Secrets: map[string]string{"s": c.last}}}
-			if got := run.ReadOutdated(map[string]string{"s": c.read}); got != c.want {
-				t.Errorf("got %t, want %t", got, c.want)
-			}
+			expect.Equal(t, run.ReadOutdated(map[string]string{"s": c.read}), c.want)
 			if c.last == "" {
 				run.Last = nil
-				if got := run.ReadOutdated(map[string]string{"s": c.read}); got != c.want {
-					t.Errorf("without a successful run: got %t, want %t", got, c.want)
-				}
+				expect.Equal(t, run.ReadOutdated(map[string]string{"s": c.read}), c.want, "without a successful run")
 			}
 		})
 	}

@@ -3,10 +3,12 @@ package merge
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const definedWidget = `
@@ -37,13 +39,9 @@ spec:
 func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(raw, &o.Object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, utiljson.Unmarshal(raw, &o.Object))
 	return o
 }
 
@@ -64,15 +62,11 @@ func TestCustomDefaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			definition := parsed(t, definedWidget)
 			if tc.conversion != "" {
-				if err := unstructured.SetNestedField(definition.Object, tc.conversion, "spec", "conversion", "strategy"); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, unstructured.SetNestedField(definition.Object, tc.conversion, "spec", "conversion", "strategy"))
 			}
 			got := parsed(t, tc.object)
 			NewCustomDefaults(definition, tc.version).Fill(got)
-			if diff := cmp.Diff(parsed(t, tc.want).Object, got.Object); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, got.Object, parsed(t, tc.want).Object)
 		})
 	}
 }

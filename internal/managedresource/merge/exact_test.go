@@ -3,6 +3,8 @@ package merge
 import (
 	"fmt"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRM-10, MRB-26: each live node port serves one desired port, and one that the manifest asks for is given to no other.
@@ -23,9 +25,7 @@ func TestNodePorts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			merged := Merge(desiredFrom(t, fmt.Sprintf(service, tc.desired)), fromYAML(t, fmt.Sprintf(service, tc.live)), Options{})
-			if got := at(merged, "spec.ports"); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, at(merged, "spec.ports"), tc.want)
 		})
 	}
 }
@@ -39,9 +39,7 @@ func TestWorkloadsKeepWhatIsPreserved(t *testing.T) {
 			return "apiVersion: " + apiVersion + "\nkind: " + kind + "\n" + meta + "spec: {" + spec + "template: " + fmt.Sprintf(containers, cpu) + "}\n"
 		}
 		merged := Merge(desiredFrom(t, object(preserve, "", 1)), fromYAML(t, object("metadata: {name: w}\n", "replicas: 3, ", 7)), Options{})
-		if got := at(merged, "spec.template.spec.containers"); got != "[map[name:a resources:map[limits:map[cpu:7]]]]" {
-			t.Errorf("MRM-3/%s: got %s", kind, got)
-		}
+		expect.Equal(t, at(merged, "spec.template.spec.containers"), "[map[name:a resources:map[limits:map[cpu:7]]]]", "MRM-3/%s", kind)
 		if got := at(merged, "spec.replicas"); (kind == "Deployment" || kind == "StatefulSet") && got != "3" {
 			t.Errorf("MRM-1/%s: got %s replicas", kind, got)
 		}
@@ -57,8 +55,6 @@ func TestLabelsOfJobs(t *testing.T) {
 		"MRM-6/none is wanted": {"{}", "{job-name: j}", "map[job-name:j]"},
 	} {
 		merged := Merge(desiredFrom(t, fmt.Sprintf(job, tc.desired)), fromYAML(t, fmt.Sprintf(job, tc.live)), Options{})
-		if got := at(merged, "spec.template.metadata.labels"); got != tc.want {
-			t.Errorf("%s: got %s, want %s", name, got, tc.want)
-		}
+		expect.Equal(t, at(merged, "spec.template.metadata.labels"), tc.want, "%s", name)
 	}
 }

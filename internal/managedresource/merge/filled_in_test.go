@@ -3,6 +3,8 @@ package merge
 import (
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestFilledInIsNoChange holds manifests as people write them to what the API server makes of them (MRB-8, MR-26): nothing would be
@@ -65,9 +67,7 @@ func TestFilledInIsNoChange(t *testing.T) {
 			desired, live := desiredFrom(t, object+tc.manifest+"}"), fromYAML(t, object+tc.stored+"}")
 			merged := Merge(desired, live, Options{Origin: "o"})
 			live.SetAnnotations(merged.GetAnnotations())
-			if path := Difference(live, merged); path != "" {
-				t.Errorf("it would be written because of %s", path)
-			}
+			expect.Equal(t, Difference(live, merged), "", "it would be written because of")
 		})
 	}
 }

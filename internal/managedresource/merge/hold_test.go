@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const (
@@ -53,21 +52,13 @@ func TestMergeOfHeldObjects(t *testing.T) {
 			if _, described := merged.GetAnnotations()[resourcesv1alpha1.AnnotationDescription]; described {
 				want[resourcesv1alpha1.AnnotationDescription] = merged.GetAnnotations()[resourcesv1alpha1.AnnotationDescription]
 			}
-			if diff := cmp.Diff(want, merged.GetAnnotations()); diff != "" {
-				t.Errorf("annotations: %s", diff)
-			}
-			if diff := cmp.Diff(c.labels, merged.GetLabels()); diff != "" {
-				t.Errorf("labels: %s", diff)
-			}
-			if diff := cmp.Diff(fromYAML(t, "apiVersion: v1\nkind: ConfigMap\ndata: "+c.data).Object["data"], merged.Object["data"]); diff != "" {
-				t.Errorf("data: %s", diff)
-			}
+			expect.DeepEqual(t, merged.GetAnnotations(), want, "annotations")
+			expect.DeepEqual(t, merged.GetLabels(), c.labels, "labels")
+			expect.DeepEqual(t, merged.Object["data"], fromYAML(t, "apiVersion: v1\nkind: ConfigMap\ndata: "+c.data).Object["data"], "data")
 			if len(merged.GetManagedFields()) > 0 || merged.GetResourceVersion() != "1" {
 				t.Errorf("metadata: %v", merged.Object["metadata"])
 			}
-			if diff := cmp.Diff(fromYAML(t, c.live), before); diff != "" {
-				t.Errorf("the live object changed: %s", diff)
-			}
+			expect.DeepEqual(t, before, fromYAML(t, c.live), "the live object changed")
 		})
 	}
 }

@@ -5,14 +5,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(text), &object.Object))
 	return object
 }
 
@@ -32,9 +33,7 @@ func TestKeptField(t *testing.T) {
 		"MR-33/no field":                  {`{spec: {replicas: 3}}`, []string{""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := KeptField(parse(t, manifest), parse(t, c.merged), c.fields); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			expect.Equal(t, KeptField(parse(t, manifest), parse(t, c.merged), c.fields), c.want)
 		})
 	}
 }

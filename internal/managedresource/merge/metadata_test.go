@@ -3,6 +3,8 @@ package merge
 import (
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRL-13: the owners of an object are those of its manifest, and none if it names none. Its managed fields are the API server's.
@@ -10,12 +12,8 @@ func TestOwnersOfTheManifest(t *testing.T) {
 	const live = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, ownerReferences: [theirs], managedFields: [{manager: m}]}\n"
 	for desired, want := range map[string]string{"{name: c, ownerReferences: [ours]}": "[ours]", "{name: c}": "<nil>", "{name: c, ownerReferences: null}": "<nil>"} {
 		merged := Merge(desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: "+desired+"\n"), fromYAML(t, live), Options{})
-		if got := at(merged, "metadata.ownerReferences"); got != want {
-			t.Errorf("MRL-13: %s: got %s, want %s", desired, got, want)
-		}
-		if got := at(merged, "metadata.managedFields"); got != "<nil>" {
-			t.Errorf("MRL-13: %s: managed fields are sent: %s", desired, got)
-		}
+		expect.Equal(t, at(merged, "metadata.ownerReferences"), want, "MRL-13: %s", desired)
+		expect.Equal(t, at(merged, "metadata.managedFields"), "<nil>", "MRL-13: %s: managed fields are sent", desired)
 	}
 }
 
@@ -27,9 +25,7 @@ func TestTaintsOfNodes(t *testing.T) {
 		"[]":                                                        "<nil>",
 	} {
 		merged := Merge(desiredFrom(t, "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"), fromYAML(t, "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {taints: "+live+"}\n"), Options{})
-		if got := at(merged, "spec.taints"); got != want {
-			t.Errorf("MRM-15: %s: got %s, want %s", live, got, want)
-		}
+		expect.Equal(t, at(merged, "spec.taints"), want, "MRM-15: %s", live)
 	}
 }
 
@@ -44,9 +40,7 @@ func TestAnnotationsThatAreStatus(t *testing.T) {
 		"MR-27/another group":          {"x/v1", "HorizontalPodAutoscaler", false},
 		"MR-27/another one of neither": {"v1", "ConfigMap", false},
 	} {
-		if got := len(StatusAnnotations(fromYAML(t, object(tc.apiVersion, tc.kind, "a", "")).GroupVersionKind().GroupKind())) > 0; got != tc.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.Equal(t, len(StatusAnnotations(fromYAML(t, object(tc.apiVersion, tc.kind, "a", "")).GroupVersionKind().GroupKind())) > 0, tc.want, "%s", name)
 	}
 }
 
@@ -85,8 +79,6 @@ func TestAdditionsToPods(t *testing.T) {
 		"another node":         {"{nodeName: a}", "{nodeName: b}", true},
 	} {
 		err := CheckUpdate(fromYAML(t, strings.Replace(live, "%s", tc.live, 1)), fromYAML(t, strings.Replace(live, "%s", tc.desired, 1)))
-		if (err != nil) != tc.refused {
-			t.Errorf("%s: got %v", name, err)
-		}
+		expect.Equal(t, (err != nil), tc.refused, "%s: got %v", name, err)
 	}
 }

@@ -3,8 +3,9 @@ package merge
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestOverlay is what a manifest makes of the specification of a live Pod, field by field (MRM-15).
@@ -32,12 +33,8 @@ func TestOverlay(t *testing.T) {
 			before := live.DeepCopy()
 			merged := Merge(podManifest(t, c.desired), live, Options{Origin: "n/m"})
 			want := fromYAML(t, "apiVersion: v1\nkind: Pod\nspec: "+c.want+"\n")
-			if diff := cmp.Diff(want.Object["spec"], merged.Object["spec"]); diff != "" {
-				t.Errorf("%s: %s", name, diff)
-			}
-			if diff := cmp.Diff(before.Object, live.Object); diff != "" {
-				t.Errorf("the live Pod was changed: %s", diff)
-			}
+			expect.DeepEqual(t, merged.Object["spec"], want.Object["spec"], "%s", name)
+			expect.DeepEqual(t, live.Object, before.Object, "the live Pod was changed")
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestWorkloads: one table of kinds decides about replicas and resources.
@@ -49,16 +51,10 @@ func TestWorkloads(t *testing.T) {
 				}
 				return text
 			}
-			if got := merge("", false); got != want(false, false) {
-				t.Errorf("it becomes %s, want %s", got, want(false, false))
-			}
-			if got := merge("resources.gardener.cloud/preserve-resources: 'true'", false); got != want(false, c.pods) {
-				t.Errorf("preserving resources it becomes %s, want %s", got, want(false, c.pods))
-			}
+			expect.Equal(t, merge("", false), want(false, false), "it becomes")
+			expect.Equal(t, merge("resources.gardener.cloud/preserve-resources: 'true'", false), want(false, c.pods), "preserving resources it becomes")
 			for how, got := range map[string]string{"preserving": merge("resources.gardener.cloud/preserve-replicas: 'true'", false), "scaled": merge("", true)} {
-				if got != want(c.replicas, false) {
-					t.Errorf("%s it becomes %s, want %s", how, got, want(c.replicas, false))
-				}
+				expect.Equal(t, got, want(c.replicas, false), "%s it becomes", how)
 			}
 		})
 	}
@@ -109,9 +105,7 @@ func TestResize(t *testing.T) {
 					t.Errorf("the rest is refused: %v", err)
 				}
 			}
-			if got != c.want {
-				t.Errorf("it gets %s, want %s", got, c.want)
-			}
+			expect.Equal(t, got, c.want, "it gets")
 			if !unstructuredEqual(before, live) {
 				t.Error("the live Pod was changed")
 			}

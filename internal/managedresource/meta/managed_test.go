@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func mrWith(class string, finalizers ...string) *resourcesv1alpha1.ManagedResource {
@@ -42,15 +42,11 @@ func TestClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := NewClass(tc.class)
-			if got := fmt.Sprint(c.Responsible(tc.mr), c.Owns(tc.mr), c.MovedAway(tc.mr), c.WaitsForHandOver(tc.mr)); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprint(c.Responsible(tc.mr), c.Owns(tc.mr), c.MovedAway(tc.mr), c.WaitsForHandOver(tc.mr)), tc.want)
 		})
 	}
 	for class, want := range map[string]string{"": base, "resources": base, "*": base, "seed": seed} {
-		if got := NewClass(class).Finalizer(); got != want {
-			t.Errorf("MRK-3 %q: got %s", class, got)
-		}
+		expect.Equal(t, NewClass(class).Finalizer(), want, "MRK-3 %q", class)
 	}
 }
 
@@ -76,9 +72,7 @@ func TestInventoryDigest(t *testing.T) {
 		"nil":                   nil,
 		"two":                   append(entry(nil), entry(nil)...),
 	} {
-		if same := InventoryDigest(one) == InventoryDigest(other); same != SameInventory(one, other) {
-			t.Errorf("MR-13: %s: the same digest: %t", name, same)
-		}
+		expect.Equal(t, InventoryDigest(one) == InventoryDigest(other), SameInventory(one, other), "MR-13: %s: the same digest", name)
 	}
 }
 
@@ -99,9 +93,7 @@ func TestOrigin(t *testing.T) {
 
 func TestTruthy(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "t": true, "T": true, "true": true, "TRUE": true, "True": true, "yes": false, "": false, "0": false, "false": false} {
-		if got := Truthy(map[string]string{"a": value}, "a"); got != want {
-			t.Errorf("BH-MR-23/MRV-71 %q: got %t", value, got)
-		}
+		expect.Equal(t, Truthy(map[string]string{"a": value}, "a"), want, "BH-MR-23/MRV-71 %q", value)
 	}
 }
 
@@ -131,13 +123,9 @@ func TestConditions(t *testing.T) {
 	if got := first[0]; got.Type == "" || got.Status == "" || got.Reason == "" || got.LastTransitionTime.IsZero() || got.LastUpdateTime.IsZero() {
 		t.Errorf("BH-MR-22: a condition lacks a field: %+v", got)
 	}
-	if first[0].Message != MessageDeleting {
-		t.Error("the receiver was changed")
-	}
+	expect.Equal(t, first[0].Message, MessageDeleting, "the receiver was changed")
 	empty, _ := Conditions(nil).With(start, ConditionChange{Type: "Other", Status: "True"})
-	if got := empty[0].Reason + "/" + empty[0].Message; got != "Unspecified/No message given." {
-		t.Errorf("MRS-2: got %s", got)
-	}
+	expect.Equal(t, empty[0].Reason+"/"+empty[0].Message, "Unspecified/No message given.", "MRS-2")
 }
 
 func TestInvalidation(t *testing.T) {
@@ -155,9 +143,7 @@ func TestInvalidation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := tc.conditions.Invalidation(tc.same)
-			if diff := cmp.Diff(tc.want, changes[2]); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, changes[2], tc.want)
 			if changes[0].Reason != "ChecksPending" || changes[1].Reason != "ChecksPending" {
 				t.Errorf("got %v", changes)
 			}

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestSameDesiredState: what of a ManagedResource another form must have in common, for a plan to be good for both (MRB-3).
@@ -76,9 +76,7 @@ func TestHandles(t *testing.T) {
 		if c.finalizer {
 			mr.Finalizers = []string{Class(class).Finalizer()}
 		}
-		if got := Class(class).Handles(mr); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, Class(class).Handles(mr), c.want, "%s", name)
 	}
 }
 
@@ -86,9 +84,7 @@ func TestHandles(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for code, want := range map[int32]bool{200: false, 399: false, 400: true, 403: true, 407: true, 408: false, 409: true, 422: true, 499: true, 500: false, 503: false} {
 		err := fmt.Errorf("writing: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
-		if got := Refused(err); got != want {
-			t.Errorf("MRB-3: %d proves that nothing was done: %v", code, got)
-		}
+		expect.Equal(t, Refused(err), want, "MRB-3: %d proves that nothing was done", code)
 	}
 	if Refused(errors.New("broken pipe")) || Refused(nil) {
 		t.Error("MRB-3: an error without an answer proves nothing")
@@ -103,9 +99,7 @@ func TestTentativeEntries(t *testing.T) {
 		t.Errorf("MR-30: the record is planned: %v, the planned entry: %v", Tentative(&record), Tentative(&entry))
 	}
 	entry.FieldPath = ""
-	if diff := cmp.Diff(record, entry); diff != "" {
-		t.Errorf("MR-30: %s", diff)
-	}
+	expect.DeepEqual(t, entry, record, "MR-30")
 }
 
 // TestConditionChanges: a change reports whether it changed anything: the status is written only then (MRS-2, MRS-3).
@@ -129,9 +123,7 @@ func TestConditionChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, changed := c.before.With(now, c.change)
-			if changed != (c.transited || c.edited) {
-				t.Errorf("it is changed: %v", changed)
-			}
+			expect.Equal(t, changed, (c.transited || c.edited), "it is changed")
 			got := after.Get(same.Type)
 			if got.Status != c.change.Status || got.Reason != c.change.Reason || got.Message != c.change.Message || len(got.Codes) > 0 {
 				t.Errorf("got %+v", got)

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func mr(name string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: name} }
@@ -36,9 +38,7 @@ func TestIsKept(t *testing.T) {
 		"MRB-16/an object without origin":                             {[]Claim{claim("a", "k")}, Origin{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := IsKept(tc.claims, tc.origin); got != tc.want {
-				t.Errorf("kept by another one: %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, IsKept(tc.claims, tc.origin), tc.want, "kept by another one")
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -34,9 +35,7 @@ func TestEntriesOfOneObject(t *testing.T) {
 	if len(deleted) != 2 || keys(p.Delete) != "/ConfigMap/default/b /ConfigMap/default/c" {
 		t.Errorf("%v are deleted", deleted)
 	}
-	if got := fmt.Sprint(p.Keys()); got != "[/ConfigMap/default/a]" {
-		t.Errorf("the objects that are to be there are %s", got)
-	}
+	expect.Equal(t, fmt.Sprint(p.Keys()), "[/ConfigMap/default/a]", "the objects that are to be")
 }
 
 // MRB-3: until an object was applied its entry has the old labels and annotations beside the new ones, and the old value of those that change.
@@ -48,13 +47,9 @@ func TestPendingHasBothLabels(t *testing.T) {
 	p := plan(t, configMap("labels: {both: new, new: z}, annotations: {both: new, new: z}"), old)
 	pending := p.Pending(old)
 	want := map[string]string{"both": "old", "old": "x", "new": "z"}
-	if diff := cmp.Diff(want, pending[0].Annotations); diff != "" {
-		t.Errorf("MRB-3: annotations: %s", diff)
-	}
+	expect.DeepEqual(t, pending[0].Annotations, want, "MRB-3: annotations")
 	want[resourcesv1alpha1.LabelManagedBy] = "gardener"
-	if diff := cmp.Diff(want, pending[0].Labels); diff != "" {
-		t.Errorf("MRB-3: labels: %s", diff)
-	}
+	expect.DeepEqual(t, pending[0].Labels, want, "MRB-3: labels")
 	if meta.Tentative(&pending[0]) {
 		t.Error("MRB-3: an entry that was a record that the object is ours stays one")
 	}
@@ -92,9 +87,7 @@ func TestJoinedErrors(t *testing.T) {
 			t.Errorf("MRB-4: %d errors become %s", n, text)
 		}
 	}
-	if text := JoinErrors([]error{one, one}).Error(); text != "2 errors occurred: [x]" {
-		t.Errorf("MRB-4: the same error twice becomes %s", text)
-	}
+	expect.Equal(t, JoinErrors([]error{one, one}).Error(), "2 errors occurred: [x]", "MRB-4: the same error twice becomes")
 }
 
 // TestDefinedScopes: kinds that manifests define live where their definitions say; nothing else defines a kind (MRD-8).
@@ -108,9 +101,7 @@ func TestDefinedScopes(t *testing.T) {
 		definition("example.org/v1", "ConfigMap", "Namespaced2"), definition("apiextensions.k8s.io/v1", "ConfigMap", "Namespaced3"),
 	})
 	want := map[schema.GroupKind]Scope{{Group: "g", Kind: "Cluster"}: ScopeCluster, {Group: "g", Kind: "Namespaced"}: ScopeNamespaced}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("MRD-8: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "MRD-8")
 	for _, scope := range []string{"Cluster", "Namespaced"} {
 		others := []decode.Object{definition("example.org/v1", "CustomResourceDefinition", scope), definition("apiextensions.k8s.io/v1", "ConfigMap", scope)}
 		if got := definedScopes(slices.Clone(others)); len(got) > 0 {

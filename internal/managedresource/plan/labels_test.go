@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func at(object *unstructured.Unstructured, path string) string {
@@ -26,9 +27,7 @@ func at(object *unstructured.Unstructured, path string) string {
 
 func TestStringData(t *testing.T) {
 	p := plan(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: YQ==, b: YQ==, c: YQ==}\nstringData: {b: b, c: null}\n", nil)
-	if diff := cmp.Diff(map[string]any{"a": "YQ==", "b": "Yg==", "c": ""}, p.Apply[0].Object["data"]); diff != "" {
-		t.Errorf("MRB-8 stringData: %s", diff)
-	}
+	expect.DeepEqual(t, p.Apply[0].Object["data"], map[string]any{"a": "YQ==", "b": "Yg==", "c": ""}, "MRB-8 stringData")
 }
 
 func TestInjectLabelsIntoOddObjects(t *testing.T) {
@@ -37,15 +36,11 @@ func TestInjectLabelsIntoOddObjects(t *testing.T) {
 	} {
 		t.Run("MRB-13/MRL-4 "+name, func(t *testing.T) {
 			p := plan(t, "apiVersion: x/v1\nkind: X\nmetadata: {name: x}\n"+text+"\n", nil)
-			if got := p.Apply[0].GetLabels()[resourcesv1alpha1.LabelManagedBy]; got != "gardener" {
-				t.Errorf("managed-by is %q", got)
-			}
+			expect.Equal(t, p.Apply[0].GetLabels()[resourcesv1alpha1.LabelManagedBy], "gardener", "managed-by")
 		})
 	}
 	p := plan(t, "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {jobTemplate: {spec: {template: {metadata: {}}}}}\n", nil)
-	if got := at(p.Apply[0].Unstructured, "spec.jobTemplate"); got != "map[spec:map[template:map[metadata:map[]]]]" {
-		t.Errorf("MRL-3: got %s", got)
-	}
+	expect.Equal(t, at(p.Apply[0].Unstructured, "spec.jobTemplate"), "map[spec:map[template:map[metadata:map[]]]]", "MRL-3")
 }
 
 // MRL-2, MRB-13: labels are put on the object, its Pod template and each of its volume claim templates. Values that are no mapping stay as they are.
@@ -64,9 +59,7 @@ func TestLabelsAreInjectedEverywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(t, object("apps/v1", "StatefulSet", "s", "spec: "+tc.spec), nil, label)
-			if got := at(p.Apply[0].Unstructured, tc.path); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, at(p.Apply[0].Unstructured, tc.path), tc.want)
 		})
 	}
 }
@@ -77,9 +70,7 @@ func TestStringDataOfOtherKinds(t *testing.T) {
 		"MRB-8/a Secret": {"v1", "Secret", "<nil>"}, "MRB-8/another kind": {"v1", "ConfigMap", "map[a:b]"}, "MRB-8/another group": {"x/v1", "Secret", "map[a:b]"},
 	} {
 		p := plan(t, object(tc.apiVersion, tc.kind, "s", "stringData: {a: b}"), nil)
-		if got := at(p.Apply[0].Unstructured, "stringData"); got != tc.want {
-			t.Errorf("%s: got stringData %s, want %s", name, got, tc.want)
-		}
+		expect.Equal(t, at(p.Apply[0].Unstructured, "stringData"), tc.want, "%s: got stringData", name)
 	}
 }
 
@@ -95,12 +86,8 @@ func TestHoldsInManifests(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {a: b, " + resourcesv1alpha1.AnnotationLeaveAloneUntil + ": '2026-01-01T00:00:00Z'}}\n"
 	p := plan(t, manifest, nil)
 	want := map[string]string{"a": "b"}
-	if diff := cmp.Diff(want, p.Apply[0].GetAnnotations()); diff != "" {
-		t.Errorf("MRF-10: the object has %s", diff)
-	}
-	if diff := cmp.Diff(want, p.Inventory[0].Annotations); diff != "" {
-		t.Errorf("MRF-10: the record has %s", diff)
-	}
+	expect.DeepEqual(t, p.Apply[0].GetAnnotations(), want, "MRF-10: the object")
+	expect.DeepEqual(t, p.Inventory[0].Annotations, want, "MRF-10: the record")
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], resourcesv1alpha1.AnnotationLeaveAloneUntil) {
 		t.Errorf("MRF-10: warnings: %v", p.Warnings)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -100,9 +100,7 @@ func TestPlan(t *testing.T) {
 			for what, pair := range map[string][2]string{
 				"inventory": {keys(p.Inventory), tc.want}, "delete": {keys(p.Delete), tc.deletes}, "keep": {keys(p.Unmatched), tc.keeps}, "release": {keys(p.Release), tc.releases},
 			} {
-				if pair[0] != pair[1] {
-					t.Errorf("%s: got %q, want %q", what, pair[0], pair[1])
-				}
+				expect.Equal(t, pair[0], pair[1], "%s", what)
 			}
 			if err := JoinErrors(p.Errors); (err == nil) != (tc.errors == "") || err != nil && !strings.Contains(err.Error(), tc.errors) {
 				t.Errorf("errors: got %v, want %q", err, tc.errors)
@@ -127,9 +125,7 @@ func TestUnresolvedKind(t *testing.T) {
 	if len(p.Apply) != 1 || len(p.Errors) != 2 || len(p.Delete) != 0 || asked != 1 {
 		t.Errorf("apply %d, errors %v, delete %s, asked %d times", len(p.Apply), p.Errors, keys(p.Delete), asked)
 	}
-	if got := keys(p.Inventory); got != "/ConfigMap/default/a /ConfigMap/default/gone sick/Widget/default/w" {
-		t.Errorf("inventory: %s", got)
-	}
+	expect.Equal(t, keys(p.Inventory), "/ConfigMap/default/a /ConfigMap/default/gone sick/Widget/default/w", "inventory")
 }
 
 // MRD-9: an object is on record where its CustomResourceDefinition puts it, in the same manifests or as the target serves it.
@@ -203,9 +199,7 @@ func TestOrder(t *testing.T) {
 	want := []string{"Namespace/a", "Namespace/b", "ServiceAccount/a", "ServiceAccount/b", "ConfigMap/a", "ConfigMap/b", "CustomResourceDefinition/a", "CustomResourceDefinition/b",
 		"ClusterRole/a", "ClusterRole/b", "Service/a", "Service/b", "Deployment/a", "Deployment/b", "StatefulSet/a", "StatefulSet/b", "ValidatingWebhookConfiguration/a", "ValidatingWebhookConfiguration/b",
 		"Apple/a", "Apple/b", "Zebra/a", "Zebra/b"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("MR-22/MRV-23: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "MR-22/MRV-23")
 }
 
 func TestOrderOfKinds(t *testing.T) {
@@ -221,9 +215,7 @@ func TestOrderOfKinds(t *testing.T) {
 	for _, desired := range plan(t, manifests, nil).Apply {
 		got = append(got, desired.GetKind())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("MR-23: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "MR-23")
 }
 
 // MRA-4g: group/kinds that the ManagedResource calls equivalent name one object, over several groups too.
@@ -241,9 +233,7 @@ func TestEquivalences(t *testing.T) {
 		"MRD-16 other groups": {objects.ID{Group: "other", Kind: "Ingress", Namespace: "n", Name: "i"}, "[other/Ingress/n/i]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fmt.Sprint(e.Keys(tc.key)); got != tc.want {
-				t.Errorf("MRA-4g: got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprint(e.Keys(tc.key)), tc.want, "MRA-4g")
 		})
 	}
 }
@@ -286,9 +276,7 @@ func TestPendingOfReleased(t *testing.T) {
 func TestPendingIsSorted(t *testing.T) {
 	p := plan(t, object("v1", "ConfigMap", "c", "")+object("v1", "ConfigMap", "a", ""), nil)
 	before := plan(t, object("v1", "ConfigMap", "b", ""), nil).Inventory
-	if got := keys(p.Pending(before)); got != "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c" {
-		t.Errorf("MRB-3: got %s", got)
-	}
+	expect.Equal(t, keys(p.Pending(before)), "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c", "MRB-3")
 }
 
 // MR-22: objects of one kind are applied side by side, and kinds one after the other.
@@ -301,9 +289,7 @@ func TestTiers(t *testing.T) {
 		for _, tier := range Tiers(strings.Fields(tc.sorted), func(kind string) string { return kind }) {
 			got = append(got, strings.Join(tier, ""))
 		}
-		if strings.Join(got, " ") != tc.want {
-			t.Errorf("%s: got %q, want %q", name, got, tc.want)
-		}
+		expect.Equal(t, strings.Join(got, " "), tc.want, "%s: got %q", name, got)
 	}
 }
 
@@ -312,22 +298,14 @@ func TestReferences(t *testing.T) {
 		o.Spec.InjectLabels = map[string]string{"c": "injected", resourcesv1alpha1.LabelManagedBy: "x"}
 	})
 	want := map[string]string{"a": "b", "c": "injected", resourcesv1alpha1.LabelManagedBy: "gardener"}
-	if diff := cmp.Diff(want, p.Inventory[0].Labels); diff != "" {
-		t.Errorf("MRA-9/MRL-1 labels: %s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"e": "f"}, p.Inventory[0].Annotations); diff != "" {
-		t.Errorf("MRA-9 annotations: %s", diff)
-	}
-	if got := p.Apply[0].Name(); got != "v1/ConfigMap/default/a" {
-		t.Errorf("MR-28: got %s", got)
-	}
+	expect.DeepEqual(t, p.Inventory[0].Labels, want, "MRA-9/MRL-1 labels")
+	expect.DeepEqual(t, p.Inventory[0].Annotations, map[string]string{"e": "f"}, "MRA-9 annotations")
+	expect.Equal(t, p.Apply[0].Name(), "v1/ConfigMap/default/a", "MR-28")
 }
 
 func TestWarnsOfADeletionThatWouldHang(t *testing.T) {
 	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/finalize-deletion-after: abc}}\n", nil)
-	if len(p.Warnings) != 1 {
-		t.Errorf("MRB-36: got %v", p.Warnings)
-	}
+	expect.Equal(t, len(p.Warnings), 1, "MRB-36: got %v", p.Warnings)
 }
 
 func TestJoinErrors(t *testing.T) {

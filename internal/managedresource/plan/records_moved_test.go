@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const onceManifest = "---\napiVersion: %A\nkind: %K\nmetadata: {name: a, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
@@ -157,7 +158,5 @@ func TestEquivalencesOfTwoSets(t *testing.T) {
 	for _, key := range e.Keys(objects.ID{Group: "e", Kind: "e", Namespace: "n", Name: "i"}) {
 		got = append(got, key.Group)
 	}
-	if strings.Join(got, "") != "eabc" {
-		t.Errorf("MRD-15: e is equivalent to %v", got)
-	}
+	expect.Equal(t, strings.Join(got, ""), "eabc", "MRD-15: e is equivalent to %v", got)
 }

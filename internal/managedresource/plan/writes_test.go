@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestDeletionsIn: the names of deleted objects come back from the message of an Event, also from one that is shortened.
@@ -32,13 +31,9 @@ func TestDeletionsIn(t *testing.T) {
 			[]Deletion{{Reason: "x", Names: []string{"v1/ConfigMap/n/a"}, Cut: true}},
 		},
 	} {
-		if diff := cmp.Diff(c.want, DeletionsIn(c.message)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, DeletionsIn(c.message), c.want, "%s", name)
 	}
-	if got := Finalized.Sentence([]string{"a", "a"}); got != "Removed the finalizers (1): a" {
-		t.Errorf("MRB-51: an object that was written twice: %s", got)
-	}
+	expect.Equal(t, Finalized.Sentence([]string{"a", "a"}), "Removed the finalizers (1): a", "MRB-51: an object that was written twice")
 	for _, order := range [][2]Written{{Deleted("z"), Created}, {Deleted("a"), Deleted("b")}, {Created, Updated}, {Deleted("z"), HandedOver}} {
 		if CompareWritten(order[0], order[1]) >= 0 || CompareWritten(order[1], order[0]) <= 0 {
 			t.Errorf("MRB-51: %v are not in this order", order)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRB-8: what the API server packs anew is the same, and what it refuses is not.
@@ -28,9 +30,7 @@ func TestSameSubsets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			port, address := maps.Clone(tc.port), maps.Clone(tc.address)
-			if got := endpoints.Field("subsets").Same(live, subsets(tc.port, tc.address)); got != tc.want {
-				t.Errorf("the same: %t", got)
-			}
+			expect.Equal(t, endpoints.Field("subsets").Same(live, subsets(tc.port, tc.address)), tc.want, "the same")
 			if !maps.Equal(tc.port, port) || !maps.Equal(tc.address, address) {
 				t.Errorf("MRB-8: the comparison changed %v, %v", tc.port, tc.address)
 			}

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // typeOf is the type of an object.
@@ -131,12 +132,8 @@ func TestDefaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := object(t, strings.Replace(c.in, "%s", c.a, 1)), object(t, strings.Replace(c.in, "%s", c.b, 1))
 			kind := typeOf(a)
-			if got := strings.Join(kind.Differ(a, b), "."); got != c.want {
-				t.Errorf("a change differs at %q, want %q", got, c.want)
-			}
-			if got := strings.Join(kind.Differ(b, a), "."); got != c.want {
-				t.Errorf("drift differs at %q, want %q", got, c.want)
-			}
+			expect.Equal(t, strings.Join(kind.Differ(a, b), "."), c.want, "a change differs at")
+			expect.Equal(t, strings.Join(kind.Differ(b, a), "."), c.want, "drift differs at")
 		})
 	}
 }
@@ -148,9 +145,7 @@ func TestAt(t *testing.T) {
 		"metadata.labels": Map, "metadata.labels.a": String, "metadata.labels.a.b": Any, "spec.containers": List, "spec.containers.a": Any, "spec.unheardOf.a": Any,
 		"spec.securityContext.runAsUser": Number, "spec.nodeSelector.x": String, "spec.overhead.cpu": Quantity,
 	} {
-		if got := typeOf(fields).At(strings.Split(path, ".")...).Kind; got != want {
-			t.Errorf("MRB-8: %s is of type %v, want %v", path, got, want)
-		}
+		expect.Equal(t, typeOf(fields).At(strings.Split(path, ".")...).Kind, want, "MRB-8: %s is of type", path)
 	}
 }
 
@@ -174,9 +169,7 @@ func TestDropEmptyInSchemas(t *testing.T) {
 	for from, want := range map[string]string{"{required: []}": "{}", "[{required: []}, {type: a}]": "[{}, {type: a}]", "{default: null}": "{default: null}", "{properties: {a: {required: []}}}": "{properties: {a: {}}}"} {
 		got, expected := object(t, strings.Replace(in, "%s", from, 1)), object(t, strings.Replace(in, "%s", want, 1))
 		typeOf(got).DropEmpty(got)
-		if diff := cmp.Diff(expected, got); diff != "" {
-			t.Errorf("MRB-8: %s", diff)
-		}
+		expect.DeepEqual(t, got, expected, "MRB-8")
 	}
 }
 
@@ -195,9 +188,7 @@ func TestNumbers(t *testing.T) {
 	}
 	number := &Type{Kind: Number}
 	for value, want := range map[any]bool{float64(0): true, float64(1): false, int64(0): true, int64(1): false, "": false, false: false} {
-		if got := number.IsZero(value); got != want {
-			t.Errorf("MRB-8: %v means none: %t", value, got)
-		}
+		expect.Equal(t, number.IsZero(value), want, "MRB-8: %v means none", value)
 	}
 	if (&Type{Kind: String}).IsZero(float64(0)) || (&Type{Kind: IntOrString}).IsZero(float64(0)) || (&Type{Kind: String}).IsZero(struct{}{}) {
 		t.Error("MRB-8: another type means none")

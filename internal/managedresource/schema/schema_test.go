@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -111,9 +112,7 @@ func TestDiffer(t *testing.T) {
 				name         string
 				live, merged map[string]any
 			}{{"drift", b, a}, {"change", a, b}} {
-				if got := strings.Join(kind.Differ(way.live, way.merged), "."); got != tc.want {
-					t.Errorf("%s: differs at %q, want %q", way.name, got, tc.want)
-				}
+				expect.Equal(t, strings.Join(kind.Differ(way.live, way.merged), "."), tc.want, "%s: differs at", way.name)
 			}
 		})
 	}
@@ -226,9 +225,7 @@ func TestIsCustom(t *testing.T) {
 		"": false, "apps": false, "batch": false, "policy": false, "extensions": false, "autoscaling": false, "networking.k8s.io": false, "storage.k8s.io": false, "rbac.authorization.k8s.io": false,
 		"apiextensions.k8s.io": false, "apiregistration.k8s.io": false, "flowcontrol.apiserver.k8s.io": false, "internal.apiserver.k8s.io": false, "resource.k8s.io": false, "storagemigration.k8s.io": false,
 	} {
-		if got := IsCustom(group); got != want {
-			t.Errorf("%q is custom: %t", group, got)
-		}
+		expect.Equal(t, IsCustom(group), want, "%q is custom", group)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // KC-4 (a comparison shows what a write would change, and nothing else): what means the same is spelt as in the live object.
@@ -63,9 +65,7 @@ func TestSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live, merged := object(t, tc.live), object(t, tc.merged)
 			kind, _ := Of(kindOf(live))
-			if diff := cmp.Diff(object(t, tc.want), kind.Complete(live, merged)); diff != "" {
-				t.Errorf("KC-4: %s", diff)
-			}
+			expect.DeepEqual(t, kind.Complete(live, merged), object(t, tc.want), "KC-4")
 		})
 	}
 }

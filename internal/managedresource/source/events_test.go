@@ -16,6 +16,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestMessagesOfEventsAreBounded(t *testing.T) {
@@ -56,16 +58,12 @@ func TestFailuresEndWithTheManagedResource(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 			events := NewEvents(recorded.CoreV1(), clock)
 			scheme := runtime.NewScheme()
-			if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 			source := crfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).Build()
 			statuses := NewStatuses(source, source, source, clock, events)
 			create := func(uid types.UID) *resourcesv1alpha1.ManagedResource {
 				mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}
-				if err := source.Create(t.Context(), mr); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, source.Create(t.Context(), mr))
 				return mr
 			}
 			set := func(status resourcesv1alpha1.ConditionStatus, uid types.UID) {
@@ -78,9 +76,7 @@ func TestFailuresEndWithTheManagedResource(t *testing.T) {
 			}
 			former := create("1")
 			set(resourcesv1alpha1.ConditionFalse, "1")
-			if err := source.Delete(t.Context(), former); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, source.Delete(t.Context(), former))
 			if noticed {
 				if _, err := statuses.Get(t.Context(), key); err == nil || len(events.failed) != 0 {
 					t.Errorf("%v; %d are remembered, and none is there", err, len(events.failed))
@@ -95,9 +91,7 @@ func TestFailuresEndWithTheManagedResource(t *testing.T) {
 			if err != nil || len(list.Items) != 3 {
 				t.Errorf("%d Events, want a failure of the first, a failure and the recovery of the second; %v", len(list.Items), err)
 			}
-			if len(events.failed) != 0 {
-				t.Errorf("%d are remembered", len(events.failed))
-			}
+			expect.Equal(t, len(events.failed), 0, "are remembered")
 		})
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRC-9: that a condition begins to fail, and that it recovers, is told, also if the answer to the write of the former, or the latter, is lost.
@@ -27,9 +29,7 @@ func TestEventsAfterALostAnswer(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 			events := NewEvents(recorded.CoreV1(), clock)
 			scheme := runtime.NewScheme()
-			if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 			lose := false
 			source := crfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).WithInterceptorFuncs(interceptor.Funcs{
 				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -42,9 +42,7 @@ func TestEventsAfterALostAnswer(t *testing.T) {
 				},
 			}).Build()
 			statuses := NewStatuses(source, source, source, clock, events)
-			if err := source.Create(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, source.Create(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}))
 			set := func(status resourcesv1alpha1.ConditionStatus) {
 				for range 3 { // The run is tried again.
 					clock.SetTime(clock.Now().Add(time.Second))
@@ -62,16 +60,12 @@ func TestEventsAfterALostAnswer(t *testing.T) {
 			set(resourcesv1alpha1.ConditionTrue)
 			events.Flush(t.Context())
 			list, err := recorded.CoreV1().Events(key.Namespace).List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			var reasons []string
 			for _, event := range list.Items {
 				reasons = append(reasons, event.Reason)
 			}
-			if got := strings.Join(reasons, " "); got != "ReasonFalse ReasonTrue" {
-				t.Errorf("Events: %q", got)
-			}
+			expect.Equal(t, strings.Join(reasons, " "), "ReasonFalse ReasonTrue", "Events")
 		})
 	}
 }
@@ -92,22 +86,16 @@ func (s *slow) Get(ctx context.Context, key client.ObjectKey, into client.Object
 func TestLateReadIsOlderThanAWrite(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	scheme := runtime.NewScheme()
-	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 	source := crfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).Build()
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}
-	if err := source.Create(t.Context(), mr); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, source.Create(t.Context(), mr))
 	live := &slow{Reader: source}
 	statuses := NewStatuses(&laggingReader{source, mr.DeepCopy()}, live, source, clock, nil)
 	written := ""
 	live.before = func() {
 		next, err := statuses.PatchMetadata(t.Context(), mr, map[string]any{"finalizers": []string{"x/y"}}, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		written = next.ResourceVersion
 	}
 	if _, err := statuses.GetUncached(t.Context(), key); err != nil {
@@ -123,9 +111,7 @@ func TestLateReadIsOlderThanAWrite(t *testing.T) {
 // the other ManagedResources does not cost a request more.
 func TestLostWriteIsAskedAboutOnce(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 	source := crfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := c.SubResource(sub).Patch(ctx, object, patch, opts...); err != nil {
@@ -134,9 +120,7 @@ func TestLostWriteIsAskedAboutOnce(t *testing.T) {
 			return errors.New("connection reset by peer")
 		},
 	}).Build()
-	if err := source.Create(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, source.Create(t.Context(), &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}))
 	reads := 0
 	statuses := NewStatuses(source, &slow{source, func() { reads++ }}, source, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), nil)
 	if _, err := statuses.Update(t.Context(), key, "1", applied("Reason")); err == nil {
@@ -144,9 +128,7 @@ func TestLostWriteIsAskedAboutOnce(t *testing.T) {
 	}
 	reads = 0
 	for range 3 {
-		if err := statuses.All(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "other"}, func(*resourcesv1alpha1.ManagedResource) {}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, statuses.All(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "other"}, func(*resourcesv1alpha1.ManagedResource) {}))
 	}
 	if reads != 1 {
 		t.Errorf("MRC-9: the API server is asked %d times about one lost write, once is enough", reads)

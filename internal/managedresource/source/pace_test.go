@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 type changes = []meta.ConditionChange
@@ -90,9 +91,7 @@ func TestPace(t *testing.T) {
 					t.Fatal(err)
 				}
 				mr := &resourcesv1alpha1.ManagedResource{}
-				if err := live.Get(t.Context(), key, mr); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, live.Get(t.Context(), key, mr))
 				written := 0
 				for _, judgement := range w.judgements {
 					c := meta.Conditions(mr.Status.Conditions).Get(judgement.Type)

@@ -19,6 +19,9 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -122,16 +125,12 @@ func TestSecretsTellOfEveryWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &secretServer{version: "10"}
 		s, words := following(t, server)
-		if err := s.WaitUntilWatching(t.Context(), time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.WaitUntilWatching(t.Context(), time.Minute))
 		server.current().Add(secretAt("a", "u", 11))
 		server.current().Modify(secretAt("a", "u", 12))
 		server.current().Delete(secretAt("a", "u", 13))
 		server.current().Add(secretAt("a", "v", 14))
-		if got, want := words(), "a=u/11 a=u/12 a= a=v/14"; got != want {
-			t.Errorf("a deletion is an empty version, and what was created again another Secret: got %s, want %s", got, want)
-		}
+		expect.Equal(t, words(), "a=u/11 a=u/12 a= a=v/14", "a deletion is an empty version, and what was created again another Secret")
 	})
 }
 
@@ -174,12 +173,8 @@ func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 				words()
 				tc.end(server)
 				time.Sleep(2 * restartDelay)
-				if got := words(); got != tc.words {
-					t.Errorf("got %s, want %s", got, tc.words)
-				}
-				if got := server.from[len(server.from)-1]; got != tc.from {
-					t.Errorf("the watch went on from %s, want %s", got, tc.from)
-				}
+				expect.Equal(t, words(), tc.words)
+				expect.Equal(t, server.from[len(server.from)-1], tc.from, "the watch went on from")
 			})
 		})
 	}
@@ -209,9 +204,7 @@ func TestSecretWatchNamesWhatIsMissing(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				waited := s.WaitUntilWatching(ctx, time.Minute)
-				if took := time.Since(began); took != tc.ends {
-					t.Errorf("the wait ended after %s, want %s", took, tc.ends)
-				}
+				expect.Equal(t, time.Since(began), tc.ends, "the wait ended after")
 				for what, err := range map[string]error{"wait": waited, "state": s.Watching()} {
 					if err == nil || !strings.Contains(err.Error(), tc.want) {
 						t.Errorf("%s: got %v, want %q", what, err, tc.want)

@@ -15,6 +15,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // slowEvents takes a while to create an Event.
@@ -56,13 +58,9 @@ func TestNobodyWaitsForEvents(t *testing.T) {
 		failed, err := statuses.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
 			return &Change{Conditions: []meta.ConditionChange{meta.Applied(resourcesv1alpha1.ConditionFalse, "Reason", "message")}}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		events.Warn(t.Context(), failed, "Reason", "message")
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("it took %s", waited)
-		}
+		expect.Equal(t, time.Since(began), 0, "it took")
 		if events.Flush(t.Context()); client.tried.Load() != 2 || time.Since(began) != 2*sendWithin {
 			t.Errorf("%d were tried within %s", client.tried.Load(), time.Since(began))
 		}
@@ -83,9 +81,7 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 		events.Warn(t.Context(), aManagedResource, "Reason", "the last")
 		events.Flush(t.Context())
 		close(client.created)
-		if created := len(client.created); created != mostUnsent+2 {
-			t.Errorf("%d were created", created)
-		}
+		expect.Equal(t, len(client.created), mostUnsent+2, "were created")
 		n, want := 0, ""
 		for message := range client.created {
 			switch want = fmt.Sprint(n - 1); n {

@@ -16,6 +16,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // laggingReader is a cache that has one form, whatever is written.
@@ -39,15 +41,11 @@ var key = types.NamespacedName{Namespace: "ns", Name: "mr"}
 func newStatuses(t *testing.T) (*Statuses, client.Client, *laggingReader, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mr", UID: "u", Generation: 1}}
 	live := crfake.NewClientBuilder().WithScheme(scheme).WithObjects(mr).WithStatusSubresource(mr).Build()
 	cached := &resourcesv1alpha1.ManagedResource{}
-	if err := live.Get(t.Context(), key, cached); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, live.Get(t.Context(), key, cached))
 	cache := &laggingReader{mr: cached}
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	return NewStatuses(cache, live, live, clock, nil), live, cache, clock
@@ -63,13 +61,9 @@ func applied(reason string) func(*resourcesv1alpha1.ManagedResource) *Change {
 func TestWrittenFormsCount(t *testing.T) {
 	s, live, _, clock := newStatuses(t)
 	next, err := s.Update(t.Context(), key, "u", applied("One"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	there := &resourcesv1alpha1.ManagedResource{}
-	if err := live.Get(t.Context(), key, there); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, live.Get(t.Context(), key, there))
 	if there.ResourceVersion != next.ResourceVersion || meta.Conditions(there.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied).Reason != "One" ||
 		!there.Status.Conditions[0].LastUpdateTime.Equal(&next.Status.Conditions[0].LastUpdateTime) {
 		t.Errorf("computed %v, the API server has %v", next.Status, there.Status)
@@ -84,9 +78,7 @@ func TestWrittenFormsCount(t *testing.T) {
 	if again, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || again.ResourceVersion != next.ResourceVersion {
 		t.Errorf("the same was written again: %v", err)
 	}
-	if got := s.Lag(t.Context(), key); got != lag+time.Second {
-		t.Errorf("MRB-47: a cache that lags is read again after %s", got)
-	}
+	expect.Equal(t, s.Lag(t.Context(), key), lag+time.Second, "MRB-47: a cache that lags is read again after")
 	if s.Observed(next) || s.writtenOf(key).mr != nil || s.Lag(t.Context(), key) != 0 {
 		t.Error("what the cache has is held")
 	}
@@ -106,9 +98,7 @@ func TestWrittenFormsCount(t *testing.T) {
 func TestRestoredSource(t *testing.T) {
 	s, live, _, _ := newStatuses(t)
 	future := &resourcesv1alpha1.ManagedResource{}
-	if err := live.Get(t.Context(), key, future); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, live.Get(t.Context(), key, future))
 	version := future.ResourceVersion
 	future.ResourceVersion, future.Generation = "9999", 7
 	s.Written(future)
@@ -176,9 +166,7 @@ func TestReconciledIsSaidWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := &resourcesv1alpha1.ManagedResource{}
-	if err := live.Get(t.Context(), key, there); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, live.Get(t.Context(), key, there))
 	if there.Status.ObservedGeneration != 1 || there.Status.SecretsDataChecksum == nil || *there.Status.SecretsDataChecksum != "sum" {
 		t.Errorf("got %+v", there.Status)
 	}

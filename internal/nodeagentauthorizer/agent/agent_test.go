@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/externalapi/kubernetes"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func TestReferences(t *testing.T) {
@@ -46,9 +47,7 @@ func TestIsFor(t *testing.T) {
 		"9.6/the host": {ptr.To("h"), "h", true}, "9.6/another host": {ptr.To("i"), "h", false}, "9.6/the host is not known": {ptr.To("h"), "", false},
 		"9.6/no name": {ptr.To(""), "h", false}, "9.6/no name, the host is not known": {ptr.To(""), "", false},
 	} {
-		if got := (Reference{Secret: "s", HostName: c.of}).IsFor(c.host); got != c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.Equal(t, (Reference{Secret: "s", HostName: c.of}).IsFor(c.host), c.want, "%s", name)
 	}
 }
 
@@ -85,9 +84,7 @@ func TestPropertyOfTheFirstLabels(t *testing.T) {
 // TestUndecodable: a Node of which only the name could be decoded is still the one that was seen.
 func TestUndecodable(t *testing.T) {
 	before := Node{UID: "1", Hostname: "h", Pool: "p", Secret: "s", FirstSecret: "s"}
-	if diff := cmp.Diff(Node{UID: "1", Hostname: "h", Pool: "p", FirstSecret: "s"}, Node{}.After(before)); diff != "" {
-		t.Errorf("9.4: -want +got:\n%s", diff)
-	}
+	expect.DeepEqual(t, Node{}.After(before), Node{UID: "1", Hostname: "h", Pool: "p", FirstSecret: "s"}, "9.4")
 }
 
 // TestWithoutReads: a question in such a context sends no request (SHD-7).

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -277,18 +278,12 @@ func TestWhoIsAsked(t *testing.T) {
 		"BH-NA-2/NA-1, without the group": {&user.DefaultInfo{Name: UserPrefix + "foo-machine"}, "N()"},
 		"CT-NA-1/NA-2, an empty name":     {&user.DefaultInfo{Name: UserPrefix, Groups: []string{AgentsGroup}}, "D()"},
 	} {
-		if got := decided(a, authorizer.AttributesRecord{User: c.user, Verb: "list", Resource: "nodes", ResourceRequest: true}); got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
-		}
+		expect.Equal(t, decided(a, authorizer.AttributesRecord{User: c.user, Verb: "list", Resource: "nodes", ResourceRequest: true}), c.want, "%s", name)
 	}
-	if got := decided(a, authorizer.AttributesRecord{}); got != "N()" {
-		t.Errorf("AE-10: nobody: got %s", got)
-	}
+	expect.Equal(t, decided(a, authorizer.AttributesRecord{}), "N()", "AE-10: nobody")
 	question := ask(t, "foo-machine get nodes foo-node")
 	question.ResourceRequest = false
-	if got := decided(a, question); got != "D()" {
-		t.Errorf("CT-NA-2, NA-3: no resource: got %s", got)
-	}
+	expect.Equal(t, decided(a, question), "D()", "CT-NA-2, NA-3: no resource")
 }
 
 func TestPodSelectors(t *testing.T) {
@@ -310,15 +305,11 @@ func TestPodSelectors(t *testing.T) {
 		"foo-machine list pods default/foo-pod":                                   "A",
 		"foo-machine watch pods default/bar-pod":                                  `D(pod "default/bar-pod" does not belong to node "foo-node")`,
 	} {
-		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("BH-NA-9/CT-NA-10: %s: got %s, want %s", question, got, want)
-		}
+		expect.Equal(t, decided(a, ask(t, question)), want, "BH-NA-9/CT-NA-10: %s", question)
 	}
 	question := ask(t, "foo-machine list pods")
 	question.FieldSelectorParsingErr = errFake
-	if got := decided(a, question); got != "error(error parsing field selector: fake-err)" {
-		t.Errorf("NA-9: got %s", got)
-	}
+	expect.Equal(t, decided(a, question), "error(error parsing field selector: fake-err)", "NA-9")
 }
 
 // TestLeaseOfRollout: what an agent writes into the label of its own Node opens no Lease of others.
@@ -368,9 +359,7 @@ func TestUndecodableConfiguration(t *testing.T) {
 		"foo-machine get secrets kube-system/foo-machine-secret": "A",
 		"foo-machine get secrets kube-system/for-all":            `error(error reading secretRef names from OSC secret "foo-machine-secret": fake-err)`,
 	} {
-		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("CT-NA-9: %s: got %s, want %s", question, got, want)
-		}
+		expect.Equal(t, decided(a, ask(t, question)), want, "CT-NA-9: %s", question)
 	}
 }
 
@@ -379,9 +368,7 @@ func TestWatchAll(t *testing.T) {
 	for question, want := range map[string]string{
 		"foo-machine watch nodes": "A", "bar-machine watch nodes": "A", "none-machine watch nodes": `error(error getting machine "none-machine": not found)`,
 	} {
-		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("C9: %s: got %s, want %s", question, got, want)
-		}
+		expect.Equal(t, decided(a, ask(t, question)), want, "C9: %s", question)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // unread is a view that sees what clusters have, but for what it would have to read.
@@ -100,9 +101,7 @@ func TestShadowCounted(t *testing.T) {
 		View: fixture(), ByMachine: true, Shadow: &Policy{Selectors: ptr.To(true)}, Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
 		Differences: authorization.NewDifferences(registry, clocktesting.NewFakePassiveClock(time.Unix(0, 0))),
 	}
-	if got := decided(a, ask(t, "foo-machine list pods -")); got != "A" {
-		t.Errorf("SHD-7: got %s", got)
-	}
+	expect.Equal(t, decided(a, ask(t, "foo-machine list pods -")), "A", "SHD-7")
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetCounter().GetValue() != 1 {
 		t.Errorf("SHD-2: got %v, %v", families, err)

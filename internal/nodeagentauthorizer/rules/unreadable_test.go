@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -36,9 +37,7 @@ func TestUnreadableNodes(t *testing.T) {
 		"NA-7/Pods of a Node, unreadable":          {"broken list pods", `error(error getting node "/broken": fake-err)`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decided(a, ask(t, c.question)); got != c.want {
-				t.Errorf("%s: got %s, want %s", c.question, got, c.want)
-			}
+			expect.Equal(t, decided(a, ask(t, c.question)), c.want, "%s", c.question)
 		})
 	}
 }
@@ -96,7 +95,5 @@ func TestDecisionsAreCounted(t *testing.T) {
 			t.Errorf("OBS-7: %q is counted %v times, want once", key, got[key])
 		}
 	}
-	if len(got) != 5 {
-		t.Errorf("OBS-7: got %v", got)
-	}
+	expect.Equal(t, len(got), 5, "OBS-7: got %v", got)
 }

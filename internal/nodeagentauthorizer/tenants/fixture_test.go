@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -75,24 +76,18 @@ func entry(kubeconfig string) string {
 
 func (f *folder) write(file, content string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.Path, file), []byte(content), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, os.WriteFile(filepath.Join(f.Path, file), []byte(content), 0o600))
 }
 
 func (f *folder) remove(file string) {
 	f.t.Helper()
-	if err := os.Remove(filepath.Join(f.Path, file)); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, os.Remove(filepath.Join(f.Path, file)))
 }
 
 // looks has the folder looked at.
 func (f *folder) looks() {
 	f.t.Helper()
-	if err := f.look(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, f.look(f.t.Context()))
 }
 
 // ask asks under a path.
@@ -104,9 +99,7 @@ func (f *folder) ask(path string) string {
 
 func (f *folder) wantAnswer(when, name, want string) {
 	f.t.Helper()
-	if got := f.ask("/webhooks/auth/nodeagent/" + name); got != want {
-		f.t.Errorf("%s: %s answers %q, want %q", when, name, got, want)
-	}
+	expect.Equal(f.t, f.ask("/webhooks/auth/nodeagent/"+name), want, "%s: %s answers", when, name)
 }
 
 // wantBegun says how many began to serve so far, and which of them, counted from one, are to serve on.

@@ -1,6 +1,10 @@
 package tenants
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
+)
 
 // TestPaths: the last part of a path names the shoot, and nothing else of it matters.
 func TestPaths(t *testing.T) {
@@ -15,8 +19,6 @@ func TestPaths(t *testing.T) {
 		"/webhooks/auth/nodeagent/WEB":     "404 no WEB",
 		"/webhooks/auth/nodeagent/":        "404 no nodeagent",
 	} {
-		if got := f.ask(path); got != want {
-			t.Errorf("%s answers %q, want %q", path, got, want)
-		}
+		expect.Equal(t, f.ask(path), want, "%s answers", path)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -142,9 +143,7 @@ func TestFirstLabels(t *testing.T) {
 			got, _, _ = v.Node(t.Context(), "n")
 			return got.Secret == want.Secret
 		})
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", what, got, want)
-		}
+		expect.Equal(t, got, want, "%s", what)
 	}
 	send("ADDED", "1", "h", "a", "a-1")
 	becomes("9.4/seen", agent.Node{UID: "1", Hostname: "h", Pool: "a", Secret: "a-1", FirstSecret: "a-1"})
@@ -246,9 +245,7 @@ func TestNamesAreShared(t *testing.T) {
 	}
 	first, second := "kept", strings.Clone("kept")
 	v.same(first)
-	if unsafe.StringData(v.same(second)) != unsafe.StringData(first) {
-		t.Error("the second copy of a name is kept")
-	}
+	expect.Equal(t, unsafe.StringData(v.same(second)), unsafe.StringData(first), "the second copy of a name is kept")
 }
 
 // TestSelectorsMode: the configuration decides whether selectors are looked at, unless it leaves that to the API server.

@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -134,9 +135,7 @@ func TestBursts(t *testing.T) {
 		t.Errorf("T3-1: another agent's Pod: got %v, %v, %v", node, found, err)
 	}
 	asking.Wait()
-	if len(server.reads) != burst+1 {
-		t.Errorf("%d objects were read", len(server.reads))
-	}
+	expect.Equal(t, len(server.reads), burst+1, "objects were read")
 }
 
 // TestPoolOf: a Secret that no watch has brought yet is one if it has the label.
@@ -212,9 +211,7 @@ func TestAway(t *testing.T) {
 	if n, found, err := v.Node(ctx, "known"); err != nil || !found || n.Hostname != "h" {
 		t.Errorf("a known Node: got %v, %v, %v", n, found, err)
 	}
-	if got := samples(t, registry, "espalier_node_agent_authorizer_live_reads_total")["limited"]; got != 1 {
-		t.Errorf("%v reads are counted as limited", got)
-	}
+	expect.Equal(t, samples(t, registry, "espalier_node_agent_authorizer_live_reads_total")["limited"], 1, "reads are counted as limited")
 }
 
 // TestContactMetric: silence is told for each kind while a shoot is followed.
@@ -226,13 +223,9 @@ func TestContactMetric(t *testing.T) {
 		return len(samples(t, registry, "espalier_node_agent_authorizer_last_contact_seconds"))
 	}
 	end := v.metrics.begin(v)
-	if got := count(); got != 5 {
-		t.Errorf("section 3: %d kinds are told of", got)
-	}
+	expect.Equal(t, count(), 5, "section 3: kinds are told of")
 	end()
-	if got := count(); got != 0 {
-		t.Errorf("section 3: %d kinds of a shoot that is not followed any more", got)
-	}
+	expect.Equal(t, count(), 0, "section 3: kinds of a shoot that is not followed any more")
 }
 
 // TestFollows is NAA-7 in small: what is followed is known, and forgotten when it goes.

@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func newHandler() *Handler {
@@ -90,9 +91,7 @@ func TestListing(t *testing.T) {
 			order = append(order, line[len(`| # <a href="?kind=`):len(`| # <a href="?kind=`)+4])
 		}
 	}
-	if strings.Join(order, " ") != "Clou Secr Seed Shoo" {
-		t.Errorf("DBG-4: the order is %v", order)
-	}
+	expect.Equal(t, strings.Join(order, " "), "Clou Secr Seed Shoo", "DBG-4: the order is %v", order)
 }
 
 func TestEmptyAndLarge(t *testing.T) {
@@ -117,9 +116,7 @@ func TestEmptyAndLarge(t *testing.T) {
 		if _, page = h.get(t, query); strings.Count(page, "| # ") != count {
 			t.Errorf("DBG-3: %s shows %d, want %d", query, strings.Count(page, "| # "), count)
 		}
-		if told := strings.Contains(page, "2000 are shown, 1 more are found"); told != (query == "?all") {
-			t.Errorf("%s: that there are more is told: %v", query, told)
-		}
+		expect.Equal(t, strings.Contains(page, "2000 are shown, 1 more are found"), (query == "?all"), "%s: that there are more is told", query)
 	}
 }
 

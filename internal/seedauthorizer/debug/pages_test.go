@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // reader is a client that takes what is written only when it is let.
@@ -52,9 +54,7 @@ func TestTwoPagesAtOnce(t *testing.T) {
 		leave()
 		began := time.Now()
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, SeedPath, nil))
-		if time.Since(began) != 0 {
-			t.Error("DBG-1/a client that has gone waits")
-		}
+		expect.Equal(t, time.Since(began), 0, "DBG-1/a client that has gone waits")
 		time.Sleep(patience) // The clock is that of the bubble.
 		synctest.Wait()
 		close(let)
@@ -68,9 +68,7 @@ func TestTwoPagesAtOnce(t *testing.T) {
 		}
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, SeedPath, nil))
-		if recorder.Code != http.StatusOK {
-			t.Errorf("DBG-1/a turn is not given back: %d", recorder.Code)
-		}
+		expect.Equal(t, recorder.Code, http.StatusOK, "DBG-1/a turn is not given back")
 	})
 }
 

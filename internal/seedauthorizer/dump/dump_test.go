@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -166,9 +167,7 @@ func TestNothingSecret(t *testing.T) {
 // TestLeftOut: ServiceAccounts that no edge is about are not in a dump, and neither are objects of other kinds.
 func TestLeftOut(t *testing.T) {
 	written := contents(t, write(t, []item{{relation.ServiceAccount, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "default"}}}}))
-	if got := written["serviceaccounts.jsonl"]; got != "" {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, written["serviceaccounts.jsonl"], "")
 	w, err := Create(t.TempDir(), time.Unix(0, 0))
 	must.Succeed(t, err)
 	if err := w.Add(relation.Namespace, &corev1.Secret{}); err == nil {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
@@ -19,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 	"github.com/espalier-project/espalier/test/gen/gardenproto"
 	"github.com/espalier-project/espalier/test/must"
@@ -116,9 +116,7 @@ func TestProtobufProperty(t *testing.T) {
 		must.Succeed(t, err)
 		must.Succeed(t, protodecode.ShapeOf(reflect.TypeOf(fromProtobuf).Elem(), w.Message).Decode(message, fromProtobuf))
 		reflect.ValueOf(fromJSON).Elem().FieldByName("TypeMeta").SetZero() // A list of JSON has none either.
-		if diff := cmp.Diff(fromJSON, fromProtobuf); diff != "" {
-			t.Errorf("GR-8: %s (-JSON +Protocol Buffers)\n%s", raw, diff)
-		}
+		expect.DeepEqual(t, fromProtobuf, fromJSON, "GR-8: %s (-JSON +Protocol Buffers)", raw)
 		owner, edges, keep := w.Contribute(fromJSON, state.Facts())
 		owner2, edges2, keep2 := w.Contribute(fromProtobuf, state.Facts())
 		if owner != owner2 || keep != keep2 || !slices.Equal(edges, edges2) {
@@ -200,9 +198,7 @@ func TestForms(t *testing.T) {
 	if vertices, edges := one.Size(); vertices < 100 || edges < 200 {
 		t.Errorf("the graph has %d vertices and %d edges only", vertices, edges)
 	}
-	if diff := cmp.Diff(lines(one), lines(other)); diff != "" {
-		t.Errorf("GR-8: (-JSON +Protocol Buffers)\n%s", diff)
-	}
+	expect.DeepEqual(t, lines(other), lines(one), "GR-8: (-JSON +Protocol Buffers)")
 }
 
 // lines are all edges of a graph.

@@ -12,6 +12,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -99,8 +100,6 @@ func TestObjectNames(t *testing.T) {
 		"": false, strings.Repeat("a", 254): false, ".": false, "-": false, ".a": false, "-a": false, "a.": false, "a-": false, "a..b": false,
 		"a-.b": false, "a.-b": false, "A": false, "a_b": false, "a/b": false, "a:b": false, "a`": false, "a{": false, "ä": false,
 	} {
-		if got := isObjectName(name); got != want {
-			t.Errorf("B-4: %.20q: got %v", name, got)
-		}
+		expect.Equal(t, isObjectName(name), want, "B-4: %.20q", name)
 	}
 }

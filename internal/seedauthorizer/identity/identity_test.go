@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func TestOfSeed(t *testing.T) {
@@ -81,9 +82,7 @@ func TestNames(t *testing.T) {
 	for object, want := range map[[2]string]string{
 		{"managedseednamespace", "managedseed1"}: "78f9fc", {"gardenletnamespace", "seed1"}: "2a9d62", {"garden", "seed"}: "c3b902", {"garden", "my-seed"}: "88264c",
 	} {
-		if got := wellknown.BootstrapTokenID(object[0], object[1]); got != want {
-			t.Errorf("2.4: the token ID of %v is %q, want %q", object, got, want)
-		}
+		expect.Equal(t, wellknown.BootstrapTokenID(object[0], object[1]), want, "2.4: the token ID of %v", object)
 	}
 	for text, want := range map[string][3]string{
 		"A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/x.": {"ManagedSeed", "garden", "x"},
@@ -92,9 +91,7 @@ func TestNames(t *testing.T) {
 		"something else": {"", "", "something else"},
 	} {
 		kind, namespace, name := wellknown.ParseBootstrapDescription(text)
-		if got := [3]string{kind, namespace, name}; got != want {
-			t.Errorf("2.4: %q is %q, want %q", text, got, want)
-		}
+		expect.Equal(t, [3]string{kind, namespace, name}, want, "2.4: %q", text)
 	}
 	for name, want := range map[string][2]string{
 		wellknown.Bootstrapper("garden", "x"): {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:garden:x": {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:x": {"", "x"},

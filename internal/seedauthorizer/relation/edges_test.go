@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -218,9 +219,7 @@ func TestBootstrapping(t *testing.T) {
 	g := newGarden(t)
 	has := func(rule, name string, want bool) {
 		t.Helper()
-		if got := g.Graph.Has(vertex(t, name)); got != want {
-			t.Errorf("%s: %s is there: %v, want %v", rule, name, got, want)
-		}
+		expect.Equal(t, g.Graph.Has(vertex(t, name)), want, "%s: %s is there", rule, name)
 	}
 	g.set(managedSeeds, child("BootstrapToken"))
 	has("CT-G-10, no Seed", tokenOf, true)
@@ -271,9 +270,7 @@ func TestRetain(t *testing.T) {
 			g.set(w, o)
 		}
 		g.Retain(w, func(string, string) bool { return false })
-		if got := g.size(); got != "0 / 0" {
-			t.Errorf("CT-G-15: %s: %s are left", Schema.Names[w.Kind], got)
-		}
+		expect.Equal(t, g.size(), "0 / 0", "CT-G-15: %s: are left", Schema.Names[w.Kind])
 	}
 	for _, w := range Watches {
 		g.Delete(w, "n", "nobody")
@@ -285,7 +282,5 @@ func TestServiceAccountLosesItsName(t *testing.T) {
 	g := newGarden(t)
 	g.set(serviceAccounts, bootstrapping("x", "a"))
 	g.set(serviceAccounts, bootstrapping("x"))
-	if got := g.size(); got != "0 / 0" {
-		t.Errorf("B-10: without Secrets it needs no vertex, and there are %s", got)
-	}
+	expect.Equal(t, g.size(), "0 / 0", "B-10: without Secrets it needs no vertex, and")
 }

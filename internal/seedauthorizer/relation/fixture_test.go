@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -101,9 +102,7 @@ func (g *garden) wantPath(from, to string, want bool) {
 // wantPathBy names the rule that the path shows.
 func (g *garden) wantPathBy(rule, from, to string, want bool) {
 	g.t.Helper()
-	if got := g.leads(from, to); got != want {
-		g.t.Errorf("%s: %s leads to %s: got %v, want %v", rule, from, to, got, want)
-	}
+	expect.Equal(g.t, g.leads(from, to), want, "%s: %s leads to %s", rule, from, to)
 }
 
 // secret leads to a Secret in namespace garden.

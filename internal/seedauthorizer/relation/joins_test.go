@@ -5,6 +5,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestJoins: each part of a rule of names counts, as the names of objects tell what they belong to (GE-1).
@@ -49,13 +50,9 @@ func TestJoins(t *testing.T) {
 		"the namespace that an object lies in": {namespaceOf, at("", "garden-dev"), true},
 		"another namespace":                    {namespaceOf, at("", "garden"), false},
 	} {
-		if got := c.join(c.from, shoot); got != c.want {
-			t.Errorf("GE-1: %s: %v", name, got)
-		}
+		expect.Equal(t, c.join(c.from, shoot), c.want, "GE-1: %s", name)
 	}
 	for kind, want := range map[graph.Kind]bool{Seed: true, Namespace: true, Project: true, CloudProfile: true, Shoot: false, Secret: false, Lease: false} {
-		if got := ClusterScoped(kind); got != want {
-			t.Errorf("GE-1: objects of %s have no namespace: %v", Schema.Names[kind], got)
-		}
+		expect.Equal(t, ClusterScoped(kind), want, "GE-1: objects of %s have no namespace", Schema.Names[kind])
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/dump"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/auditgen"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/gen/landscape"
@@ -252,9 +253,7 @@ func TestDecisionsAboutLists(t *testing.T) {
 		must.Succeed(t, Print(&printed, &auditlog.Event{Line: 1 + min(item, 1), Item: item}, rules.Decision{Allowed: allowed, Rule: "SR-1"}))
 	}
 	// The line without a number is the one of releases that read no lists.
-	if want := "0 1 Allow \"SR-1\"\n0 2 NoOpinion \"SR-1\" 1\n0 2 Allow \"SR-1\" 2\n"; printed.String() != want {
-		t.Errorf("RPL-8: printed %q", printed.String())
-	}
+	expect.Equal(t, printed.String(), "0 1 Allow \"SR-1\"\n0 2 NoOpinion \"SR-1\" 1\n0 2 Allow \"SR-1\" 2\n", "RPL-8: printed")
 	against := NewAgainst(strings.NewReader(printed.String()))
 	var got []bool
 	for _, e := range []auditlog.Event{{Line: 1}, {Line: 2, Item: 1}, {Line: 2, Item: 2}, {Line: 2, Item: 3}} {
@@ -262,9 +261,7 @@ func TestDecisionsAboutLists(t *testing.T) {
 		must.Succeed(t, err)
 		got = append(got, d.Allowed)
 	}
-	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
-		t.Errorf("RPL-8: %s", diff)
-	}
+	expect.DeepEqual(t, got, []bool{true, false, true, false}, "RPL-8")
 }
 
 // TestSpeed replays a generated log as it would be on disk, prints the time, and fails if memory grows with the log (RPL-6).

@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -230,9 +231,7 @@ func decided(t *testing.T, g garden, question, object string) string {
 		t.Fatalf("RES-9: got %+v", response)
 	}
 	if response.Allowed {
-		if response.Result.Code != 200 {
-			t.Errorf("RES-8: allowed with code %d", response.Result.Code)
-		}
+		expect.Equal(t, response.Result.Code, 200, "RES-8: allowed with code")
 		neverAllowedUnread(t, reader.read, g, question, object, func(g garden) *Handler {
 			return &Handler{Reader: g, Graph: h.Graph, Clock: h.Clock, Log: h.Log}
 		}, func(h *Handler) decide { return h.Decide })
@@ -268,9 +267,7 @@ func TestFrame(t *testing.T) {
 		"CT-RES-17/RES-5, before the client's type": {nil, "extension UPDATE certificatesigningrequests x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decided(t, c.garden, c.question, c.object); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, decided(t, c.garden, c.question, c.object), c.want)
 		})
 	}
 	for resource, operations := range rules {
@@ -279,9 +276,7 @@ func TestFrame(t *testing.T) {
 				continue
 			}
 			want := fmt.Sprintf("400 unexpected operation: %q", operation)
-			if got := decided(t, nil, fmt.Sprintf("gardenlet %s %s n/x", operation, resource.Resource), "{}"); got != want {
-				t.Errorf("CT-RES-3: %s: got %s, want %s", resource, got, want)
-			}
+			expect.Equal(t, decided(t, nil, fmt.Sprintf("gardenlet %s %s n/x", operation, resource.Resource), "{}"), want, "CT-RES-3: %s", resource)
 		}
 	}
 	for _, question := range []string{
@@ -393,9 +388,7 @@ func TestSeedRestriction_DecidesByResource(t *testing.T) {
 		"CT-RES-21/RES-25, extension":          {nil, "extension CREATE serviceaccounts seed-seed/x", "{}", "403 extension client may not create ServiceAccounts"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decided(t, c.garden, c.question, c.object); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, decided(t, c.garden, c.question, c.object), c.want)
 		})
 	}
 }
@@ -509,9 +502,7 @@ func TestSeedRestriction_DecidesAboutSecrets(t *testing.T) {
 		"CT-RES-15/RES-33, the child's own":   {garden{"managedseeds garden/seed": backupOf("s"), "shoots garden/s": on("x")}, "gardenlet CREATE secrets ns/b", "{}", belongs},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decided(t, c.garden, c.question, c.object); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, decided(t, c.garden, c.question, c.object), c.want)
 		})
 	}
 }

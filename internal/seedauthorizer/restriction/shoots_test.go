@@ -8,6 +8,8 @@ import (
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func init() {
@@ -107,9 +109,7 @@ func TestShootRestriction_DecidesByResource(t *testing.T) {
 		"gardenadm, another operation":       {nil, "gardenadm UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
 		t.Run("CT-SH-8/"+name, func(t *testing.T) {
-			if got := shootDecided(t, c.garden, c.question, c.object); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, shootDecided(t, c.garden, c.question, c.object), c.want)
 		})
 	}
 	if got := shootDecided(t, nil, "shoot-gardenlet DELETE shootstates n/s", "null"); !strings.HasPrefix(got, "400 unexpected operation") {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -41,9 +42,7 @@ func TestUnreadableObjects(t *testing.T) {
 			if bySelfHostedShoot(question) {
 				decide = shootDecided
 			}
-			if got := decide(t, nil, question, "{]"); got != syntax {
-				t.Errorf("got %s, want %s", got, syntax)
-			}
+			expect.Equal(t, decide(t, nil, question, "{]"), syntax)
 		})
 	}
 }
@@ -64,9 +63,7 @@ func TestNamesInTheObject(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decided(t, there, c.question, c.object); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, decided(t, there, c.question, c.object), c.want)
 		})
 	}
 }
@@ -94,9 +91,7 @@ func TestMoreOfSelfHostedShoots(t *testing.T) {
 		"Secret of an unreadable BackupBucket":   {garden{"backupbuckets b": "error"}, "shoot-gardenlet CREATE secrets garden/generated-bucket-b", "{}", "500 fake-err"},
 	} {
 		t.Run("CT-SH-8/"+name, func(t *testing.T) {
-			if got := shootDecided(t, c.garden, c.question, c.object); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, shootDecided(t, c.garden, c.question, c.object), c.want)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // ruled has the paths that the cases below speak of.
@@ -360,15 +361,9 @@ CT-SA-24: extension delete serviceaccounts garden/gardenlet-bootstrap-seed => no
 
 func TestRequestsWithoutResource_GetNoOpinion(t *testing.T) {
 	a := ruled()
-	if got := decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}); got != "no opinion" {
-		t.Errorf("CT-SA-1: no resource: got %s", got)
-	}
-	if got := decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", ResourceRequest: true}); got != "no opinion" {
-		t.Errorf("CT-SA-1: an empty resource: got %s", got)
-	}
-	if got := decided(a, authorizer.AttributesRecord{}); got != "no opinion" {
-		t.Errorf("CT-AE-12, SA-1: no user: got %s", got)
-	}
+	expect.Equal(t, decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}), "no opinion", "CT-SA-1: no resource")
+	expect.Equal(t, decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", ResourceRequest: true}), "no opinion", "CT-SA-1: an empty resource")
+	expect.Equal(t, decided(a, authorizer.AttributesRecord{}), "no opinion", "CT-AE-12, SA-1: no user")
 }
 
 // TestSelectors is section 5: several requirements, API servers that send no selectors, and a question that cannot be answered.
@@ -376,9 +371,7 @@ func TestSelectors(t *testing.T) {
 	a := ruled()
 	several := ask(t, "gardenlet list shoots label:other=x,name.seed.gardener.cloud/seed=true,!foo")
 	several.LabelSelectorParsingErr = errFake
-	if got := decided(a, several); got != "allowed" {
-		t.Errorf("SEL-5, SEL-6: one requirement of several is enough, whatever else could not be parsed: got %s", got)
-	}
+	expect.Equal(t, decided(a, several), "allowed", "SEL-5, SEL-6: one requirement of several is enough, whatever else could not be parsed")
 	a.Selectors = selectors{}
 	for question, want := range map[string]string{
 		"gardenlet list cloudprofiles":       "no opinion: No Object name found", // Nothing selects CloudProfiles, so that a name is needed (CT-SA-3, SEL-8).
@@ -392,12 +385,8 @@ func TestSelectors(t *testing.T) {
 	}
 	a.Selectors = selectors{err: errFake}
 	want := "error: failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: fake-err"
-	if got := decided(a, ask(t, "gardenlet list shoots")); got != want {
-		t.Errorf("SEL-1: got %s, want %s", got, want)
-	}
-	if got := decided(a, ask(t, "gardenlet list cloudprofiles own")); got != "allowed" {
-		t.Errorf("SEL-9: a named list does not ask: got %s", got)
-	}
+	expect.Equal(t, decided(a, ask(t, "gardenlet list shoots")), want, "SEL-1")
+	expect.Equal(t, decided(a, ask(t, "gardenlet list cloudprofiles own")), "allowed", "SEL-9: a named list does not ask")
 }
 
 func TestLookups_DecideAboutUnseenObjects(t *testing.T) {
@@ -474,9 +463,7 @@ func TestWriteScope(t *testing.T) {
 		}
 	}
 	a.WriteOwned = false
-	if got := decided(a, ask(t, "gardenlet update secrets n/dns")); got != "allowed" {
-		t.Errorf("B-6: as today: got %s", got)
-	}
+	expect.Equal(t, decided(a, ask(t, "gardenlet update secrets n/dns")), "allowed", "B-6: as today")
 }
 
 func TestExplain_NamesRuleStepAndLinks(t *testing.T) {

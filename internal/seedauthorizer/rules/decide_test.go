@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -72,9 +73,7 @@ func TestStepOf(t *testing.T) {
 		{"other get shoots n/own", "SA-1"}, {"gardenlet get quotas n/x", "SA-3"}, {"gardenlet get gardenlets other/seed", "SA-5"}, {"gardenlet get shoots/binding n/own", "SA-6"}, {"gardenlet create secrets n/", "SA-7"},
 		{"gardenlet delete shoots n/own", "SA-8"}, {"gardenlet get shoots n/", "SA-10"}, {"gardenlet get shoots n/own", "SA-13"}, {"gardenlet get shoots n/foreign", "SA-14"},
 	} {
-		if got := a.Explain(t.Context(), ask(t, c.question)).Step; got != c.step {
-			t.Errorf("%s ended at %s, want %s", c.question, got, c.step)
-		}
+		expect.Equal(t, a.Explain(t.Context(), ask(t, c.question)).Step, c.step, "%s ended at", c.question)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
@@ -166,9 +167,7 @@ func TestSmallWorlds(t *testing.T) {
 	for _, base := range (small{t}).bases() {
 		w := newSmallWorld(smallGarden{objects: base})
 		for _, vertex := range sample(smallVertices(), 7) {
-			if difference := e.ask(w, vertex, 8); difference != "" {
-				t.Errorf("SA-4: %v: %s", textsOf(base), difference)
-			}
+			expect.Equal(t, e.ask(w, vertex, 8), "", "SA-4: %v", textsOf(base))
 		}
 	}
 	t.Logf("%d gardens, %d requests, %d allowed", len(all), e.requests.Load(), e.allowed.Load())

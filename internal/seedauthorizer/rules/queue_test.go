@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/ratelimit/ratelimittest"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -54,12 +55,8 @@ func TestLookups_WaitByClient(t *testing.T) {
 			if got := decided(asks, question); !matches(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
-			if got := strings.Join(seeds.Seen, ", "); got != c.seeds {
-				t.Errorf("look-ups for seeds: %q", got)
-			}
-			if got := strings.Join(shoots.Seen, ", "); got != c.shoots {
-				t.Errorf("look-ups for shoots: %q", got)
-			}
+			expect.Equal(t, strings.Join(seeds.Seen, ", "), c.seeds, "look-ups for seeds")
+			expect.Equal(t, strings.Join(shoots.Seen, ", "), c.shoots, "look-ups for shoots")
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -17,9 +18,7 @@ func TestOwnSeed_IsLookedUp(t *testing.T) {
 	}
 	w.live.objects["seeds:/seed"] = objectOf(t, relation.Seed, builders.Seed("seed"))
 	for _, question := range []string{"gardenlet get seeds seed", "extension watch seeds seed"} {
-		if got := decided(w.seeds, ask(t, question)); got != "allowed" {
-			t.Errorf("BH-SA-27, T3-2: %s: got %s", question, got)
-		}
+		expect.Equal(t, decided(w.seeds, ask(t, question)), "allowed", "BH-SA-27, T3-2: %s", question)
 	}
 	if got := decided(w.seeds, ask(t, "gardenlet get seeds other")); got == "allowed" {
 		t.Error("BH-SA-27, D-1: another Seed is read")
@@ -73,9 +72,7 @@ func TestReadScope_DecidesAboutTheGardensObjects(t *testing.T) {
 		}
 		w.seeds.ReadAll = false
 		for _, question := range []string{"gardenlet create seeds", "gardenlet list seeds label:name.seed.gardener.cloud/seed=true", "extension watch seeds label:name.seed.gardener.cloud/seed=true"} {
-			if got := decided(w.seeds, ask(t, question)); got != "allowed" {
-				t.Errorf("SR-24/%s: %s: got %s", stage.name, question, got)
-			}
+			expect.Equal(t, decided(w.seeds, ask(t, question)), "allowed", "SR-24/%s: %s", stage.name, question)
 		}
 		for _, question := range []string{"gardenlet patch seeds other", "gardenlet get namespaces seed-other/seed-other", "gardenlet get seeds other", "extension get namespaces kube-system/kube-system"} {
 			if got := decided(w.seeds, ask(t, question)); got == "allowed" {

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 	"github.com/espalier-project/espalier/test/must"
@@ -148,9 +148,7 @@ func TestShadowCounted(t *testing.T) {
 	decided(a, ask(t, "gardenlet get shoots n/own"))
 	a.Explain(t.Context(), ask(t, "gardenlet get shoots n/foreign"))
 	want := map[string]float64{"seedauthorizer SR-26 extension would_refuse": 1, "seedauthorizer SR-26 gardenlet undecided": 1, "seedauthorizer SR-26 gardenlet would_refuse": 3}
-	if diff := cmp.Diff(want, shadowSeries(t, registry)); diff != "" {
-		t.Errorf("SHD-2: %s", diff)
-	}
+	expect.DeepEqual(t, shadowSeries(t, registry), want, "SHD-2")
 	if len(lines) != 2 {
 		t.Errorf("SHD-3: got %d lines: %q", len(lines), lines)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -245,16 +246,10 @@ func TestExtensionsInGarden_AreDelegated(t *testing.T) {
 		t.Errorf("SH-23: the Seed is another Shoot: got %s", got)
 	}
 	managed("s", "s")
-	if got := decided(a, ask(t, question)); got != "allowed" {
-		t.Errorf("CT-SH-2: got %s", got)
-	}
-	if got := decided(a, ask(t, "garden-extension get controllerregistrations x")); got != "allowed" {
-		t.Errorf("CT-SH-2: what the seed is refused falls through: got %s", got)
-	}
+	expect.Equal(t, decided(a, ask(t, question)), "allowed", "CT-SH-2")
+	expect.Equal(t, decided(a, ask(t, "garden-extension get controllerregistrations x")), "allowed", "CT-SH-2: what the seed is refused falls through")
 	for _, question := range []string{"shoot-extension get cloudprofiles of-the-seed", "shoot-gardenlet get cloudprofiles of-the-seed"} {
-		if got := decided(a, ask(t, question)); got != "no opinion" {
-			t.Errorf("CT-SH-2: %s: got %s", question, got)
-		}
+		expect.Equal(t, decided(a, ask(t, question)), "no opinion", "CT-SH-2: %s", question)
 	}
 	a.Graph.Remove(m)
 	if got := decided(a, ask(t, "garden-extension list secrets seed-s/")); got == "allowed" {
@@ -326,15 +321,9 @@ func TestClientsOfShoot_CountWhileItIsSelfHosted(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
 	w.has(t, relation.Shoot, ordinary)
 	w.has(t, relation.Shoot, selfHosted)
-	if got := decided(w.shoots, ask(t, "shoot-extension create events garden-n/")); got != "no opinion" {
-		t.Errorf("SHI-3/it has become self-hosted, without the extension: got %s", got)
-	}
+	expect.Equal(t, decided(w.shoots, ask(t, "shoot-extension create events garden-n/")), "no opinion", "SHI-3/it has become self-hosted, without the extension")
 	w.has(t, relation.ControllerInstallation, installed)
-	if got := decided(w.shoots, ask(t, "shoot-extension create events garden-n/")); got != "allowed" {
-		t.Errorf("SHI-3/it has become self-hosted: got %s", got)
-	}
+	expect.Equal(t, decided(w.shoots, ask(t, "shoot-extension create events garden-n/")), "allowed", "SHI-3/it has become self-hosted")
 	w.has(t, relation.Shoot, ordinary)
-	if got := decided(w.shoots, ask(t, "shoot-extension create events garden-n/")); got != "no opinion" {
-		t.Errorf("SHI-3/it is no longer self-hosted: got %s", got)
-	}
+	expect.Equal(t, decided(w.shoots, ask(t, "shoot-extension create events garden-n/")), "no opinion", "SHI-3/it is no longer self-hosted")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -80,8 +81,6 @@ func TestReference(t *testing.T) {
 	} {
 		server := &gardencorev1beta1.KubeAPIServer{}
 		must.Succeed(t, json.Unmarshal([]byte(text), server))
-		if got := reference(server); got != want {
-			t.Errorf("CV-4: %s names %q", text, got)
-		}
+		expect.Equal(t, reference(server), want, "CV-4: %s names", text)
 	}
 }

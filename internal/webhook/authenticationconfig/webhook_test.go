@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -210,9 +210,7 @@ func TestDisallowedIssuersAreShown(t *testing.T) {
 	for i := range 1000 {
 		disallowed = append(disallowed, fmt.Sprint("https://", i))
 	}
-	if diff := cmp.Diff([]string{"https://7"}, shown(disallowed, has)); diff != "" {
-		t.Errorf("AUT-3/many: %s", diff)
-	}
+	expect.DeepEqual(t, shown(disallowed, has), []string{"https://7"}, "AUT-3/many")
 	if got := shown(disallowed[:100], has); len(got) != 100 {
 		t.Errorf("AUT-3/some: %d are told", len(got))
 	}
@@ -229,9 +227,7 @@ func TestExpressionsOf(t *testing.T) {
 		UserValidationRules: []apiserver.UserValidationRule{{Expression: "user"}},
 	}
 	want := []string{"rule", "username", "groups", "uid", "extra", "user"}
-	if diff := cmp.Diff(append(want, want...), expressionsOf(&apiserver.AuthenticationConfiguration{JWT: []apiserver.JWTAuthenticator{jwt, jwt}})); diff != "" {
-		t.Errorf("AUT-3: %s", diff)
-	}
+	expect.DeepEqual(t, expressionsOf(&apiserver.AuthenticationConfiguration{JWT: []apiserver.JWTAuthenticator{jwt, jwt}}), append(want, want...), "AUT-3")
 }
 
 // TestInOlderWay: the names of Shoots are told in their order (AUT-4).
@@ -243,7 +239,5 @@ func TestInOlderWay(t *testing.T) {
 		s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServer{EnableAnonymousAuthentication: anonymous}
 		return s
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, inOlderWay([]*gardencorev1beta1.Shoot{named("b", &no), named("c", nil), {}, named("a", &no)})); diff != "" {
-		t.Errorf("AUT-4: %s", diff)
-	}
+	expect.DeepEqual(t, inOlderWay([]*gardencorev1beta1.Shoot{named("b", &no), named("c", nil), {}, named("a", &no)}), []string{"a", "b"}, "AUT-4")
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -141,9 +141,7 @@ func TestFlow(t *testing.T) {
 			if got := fmt.Sprintf("%d %s", response.Result.Code, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
-			if diff := cmp.Diff(c.judged, judged); diff != "" {
-				t.Errorf("judged for: %s", diff)
-			}
+			expect.DeepEqual(t, judged, c.judged, "judged for")
 		})
 	}
 }
@@ -186,9 +184,7 @@ func TestSince(t *testing.T) {
 		"no kind":       {nil, nil, "<nil>"},
 		"not a version": {v1, []*gardencorev1beta1.Shoot{of("x")}, "<nil>"},
 	} {
-		if got := fmt.Sprint(Since(version.MajorMinor(1, 34), c.kind, "thing", c.users)); got != c.want {
-			t.Errorf("WB-32: %s: %s, want %s", name, got, c.want)
-		}
+		expect.Equal(t, fmt.Sprint(Since(version.MajorMinor(1, 34), c.kind, "thing", c.users)), c.want, "WB-32: %s", name)
 	}
 }
 

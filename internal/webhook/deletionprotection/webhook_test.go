@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -232,9 +233,7 @@ func TestCollections(t *testing.T) {
 		t.Errorf("DP-12: listed %s with %+v", s.kind, s.asked)
 	}
 	admissiontest.Respond(Decide(s, clock.RealClock{}), deletion(crd, "", "-"))
-	if s.asked.LabelSelector.String() != "gardener.cloud/deletion-protected=true" {
-		t.Errorf("DP-12: definitions are listed with %+v", s.asked)
-	}
+	expect.Equal(t, s.asked.LabelSelector.String(), "gardener.cloud/deletion-protected=true", "DP-12: definitions are listed with %+v", s.asked)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r := deletion(dnsRecord, "", "-")
@@ -263,12 +262,8 @@ func TestProperty(t *testing.T) {
 			must.Succeed(rt, err)
 			alone = admissiontest.Respond(Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", string(raw))).Allowed && alone
 		}
-		if got := admissiontest.Respond(Decide(&source{pages: pages}, clock.RealClock{}), deletion(dnsRecord, "", "-")).Allowed; got != alone {
-			rt.Errorf("a list of %q is admitted: %v", values, got)
-		}
-		if want := !slices.ContainsFunc(values, func(v string) bool { return v != "true" && v != "1" && v != "T" }); alone != want {
-			rt.Errorf("%q are admitted: %v", values, alone)
-		}
+		expect.Equal(rt, admissiontest.Respond(Decide(&source{pages: pages}, clock.RealClock{}), deletion(dnsRecord, "", "-")).Allowed, alone, "a list of %q is admitted", values)
+		expect.Equal(rt, alone, !slices.ContainsFunc(values, func(v string) bool { return v != "true" && v != "1" && v != "T" }), "%q are admitted", values)
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestVersions: hints are for targets before 1.32 (R7, BH-ESH-2), and what is not known is as the switch says.
@@ -15,9 +17,7 @@ func TestVersions(t *testing.T) {
 		"v1.31.9": false, "v1.32.0": true, "v1.32.0-alpha.1": true, "v1.33.1-eks-1": true, "v2.0.0": true, "v1.28.4+k3s1": false, "": false, "x": false,
 	} {
 		v := &Versions{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Ask: func(context.Context) (string, error) { return text, nil }}
-		if got := v.Superseded(t.Context()); got != want {
-			t.Errorf("R7/BH-ESH-2: %q: got %v", text, got)
-		}
+		expect.Equal(t, v.Superseded(t.Context()), want, "R7/BH-ESH-2: %q", text)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestWorkIsLinear: four times as many files or families take four times the work (WB-20, EV-21).
@@ -51,9 +52,7 @@ func TestPropertyOfPlaces(t *testing.T) {
 			}
 			want := slices.ContainsFunc(hosts[path], func(other *string) bool { return other == nil || host == nil || *other == *host })
 			hosts[path] = append(hosts[path], host)
-			if got := seen.add(path, host); got != want {
-				rt.Errorf("WB-20/%s: got %v, want %v", path, got, want)
-			}
+			expect.Equal(rt, seen.add(path, host), want, "WB-20/%s", path)
 		}
 	})
 }

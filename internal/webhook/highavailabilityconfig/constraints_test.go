@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -39,9 +39,7 @@ func TestKeptConstraints(t *testing.T) {
 			if err != nil || !admitted {
 				rt.Fatalf("admitted %t, %v", admitted, err)
 			}
-			if diff := cmp.Diff(constraintsOf(rt, []byte(`{"spec":{"template":{"spec":{"topologySpreadConstraints":[`+strings.Join(want, ",")+`]}}}}`)), constraintsOf(rt, result)); diff != "" {
-				rt.Errorf("FM-8, HA-T23: -want, +got:\n%s", diff)
-			}
+			expect.DeepEqual(rt, constraintsOf(rt, result), constraintsOf(rt, []byte(`{"spec":{"template":{"spec":{"topologySpreadConstraints":[`+strings.Join(want, ",")+`]}}}}`)), "FM-8, HA-T23: -want, +got")
 			object = result
 		}
 	})
@@ -89,9 +87,7 @@ func TestDroppedConstraints(t *testing.T) {
 				var want []map[string]any
 				must.Succeed(t, json.Unmarshal(result, &got))
 				must.Succeed(t, json.Unmarshal([]byte("["+c.want+"]"), &want))
-				if diff := cmp.Diff(want, got.Spec.Template.Spec.TopologySpreadConstraints); diff != "" {
-					t.Errorf("-want, +got:\n%s", diff)
-				}
+				expect.DeepEqual(t, got.Spec.Template.Spec.TopologySpreadConstraints, want, "-want, +got")
 				object = result
 			}
 		})

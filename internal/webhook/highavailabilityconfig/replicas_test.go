@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -52,9 +53,7 @@ func TestReplicas(t *testing.T) {
 			if got.Replicas != nil {
 				text = fmt.Sprint(*got.Replicas)
 			}
-			if text != c.want {
-				t.Errorf("got %s, want %s", text, c.want)
-			}
+			expect.Equal(t, text, c.want)
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -39,9 +39,7 @@ func TestZones(t *testing.T) {
 			requirement := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
 			got = strings.Join(requirement.Values, " ")
 		}
-		if got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, got, c.want, "%s", name)
 	}
 	const affinity = `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["z"]}]}]}}}`
 	spec := specOf(t, in("zones", "a,b"), plain, workloadOf(deployments, nil, nil, `{"replicas":0,"template":{"spec":{"affinity":`+affinity+`,"containers":[]}}}`))
@@ -103,17 +101,13 @@ func TestTruthTable(t *testing.T) {
 					annotations["host-spread"] = "true"
 				}
 				spec := specOf(t, c, plain, workloadOf(kind, nil, annotations, fmt.Sprintf(`{"replicas":%d,"selector":{"matchLabels":{"app":"foo"}},"template":{"metadata":{"labels":{"app":"foo","foo":"bar"}},"spec":{"containers":[]}}}`, r.replicas)))
-				if diff := cmp.Diff(r.constraints(kind == deployments), spec.Template.Spec.TopologySpreadConstraints); diff != "" {
-					t.Errorf("-want, +got:\n%s", diff)
-				}
+				expect.DeepEqual(t, spec.Template.Spec.TopologySpreadConstraints, r.constraints(kind == deployments), "-want, +got")
 				for _, constraint := range spec.Template.Spec.TopologySpreadConstraints {
 					want := map[string]string{"app": "foo"}
 					if kind == deployments {
 						want["foo"] = "bar"
 					}
-					if diff := cmp.Diff(want, constraint.LabelSelector.MatchLabels); diff != "" {
-						t.Errorf("HA-43/HA-T15: %s", diff)
-					}
+					expect.DeepEqual(t, constraint.LabelSelector.MatchLabels, want, "HA-43/HA-T15")
 					if selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector); err != nil || !selector.Matches(labels.Set{"app": "foo", "foo": "bar"}) {
 						t.Errorf("BH-HA-14: the selector %v does not match the Pods: %v", selector, err)
 					}
@@ -175,9 +169,7 @@ func TestConstraints(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%s%v", constraint.TopologyKey, constraint.MatchLabelKeys))
 			}
-			if strings.Join(got, " ") != c.want {
-				t.Errorf("got %v, want %s", got, c.want)
-			}
+			expect.Equal(t, strings.Join(got, " "), c.want, "got %v", got)
 		})
 	}
 }
@@ -234,9 +226,7 @@ func TestTolerations(t *testing.T) {
 				if len(got)+len(want) == 0 {
 					continue
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("HA-63/BH-HA-13: %s replicas: -want, +got:\n%s", replicas, diff)
-				}
+				expect.DeepEqual(t, got, want, "HA-63/BH-HA-13: %s replicas: -want, +got", replicas)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -209,9 +210,7 @@ func TestDocument(t *testing.T) {
 	admissiontest.Read(t, blocks[0], &cfg)
 	namespace := corev1.Namespace{}
 	admissiontest.Read(t, blocks[1], &namespace)
-	if namespace.Labels[Consider] != "true" {
-		t.Error("the second block is a Namespace")
-	}
+	expect.Equal(t, namespace.Labels[Consider], "true", "the second block is a Namespace")
 	c := cluster{annotations: namespace.Annotations, nodes: 3}
 	admissiontest.Example(t, Decide(&cfg.Webhooks.HighAvailabilityConfig, c, c), blocks[2])
 	admissiontest.Registered(t, Name, Registration(feature.Installation{}))

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 type rejections struct{ reasons []string }
@@ -65,9 +66,7 @@ func TestKubeconfigs(t *testing.T) {
 				if response.Result.Code == 422 {
 					want = string(operation) + " Secret ns Rejected Kubeconfig"
 				}
-				if got := strings.Join(counted.reasons, ","); got != want {
-					t.Errorf("KCS-3, OBS-20: counted %q, want %q", got, want)
-				}
+				expect.Equal(t, strings.Join(counted.reasons, ","), want, "KCS-3, OBS-20: counted")
 			}
 		})
 	}

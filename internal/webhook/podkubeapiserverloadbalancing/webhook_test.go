@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // cluster has ConfigMaps by namespace and the gateway's addresses by namespace; err is what each read ends with, if it is set.
@@ -115,9 +116,7 @@ func TestBalance(t *testing.T) {
 			if !response.Allowed {
 				got = strings.TrimSpace(strings.Join([]string{map[int32]string{403: "403", 404: "404"}[response.Result.Code], response.Result.Message}, " "))
 			}
-			if sorted(got) != sorted(c.want) {
-				t.Errorf("got\n%s, want\n%s", got, c.want)
-			}
+			expect.Equal(t, sorted(got), sorted(c.want), "got\n%s, want\n%s", got, c.want)
 		})
 	}
 }
@@ -134,9 +133,7 @@ func sorted(text string) string {
 func TestNothingIsRead(t *testing.T) {
 	reads := 0
 	admissiontest.Ask(Decide(cluster{reads: &reads}), admissionv1.Create, []byte(`{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`))
-	if reads != 0 {
-		t.Errorf("%d reads", reads)
-	}
+	expect.Equal(t, reads, 0, "reads")
 }
 
 // TestLabel: keys of labels are bounded (KLB-T8, KLB-7).
@@ -146,9 +143,7 @@ func TestLabel(t *testing.T) {
 		strings.Repeat("x", 21): "networking.resources.gardener.cloud/to-" + strings.Repeat("x", 21) + "-istio-ingressgateway-internal-tcp-9443",
 		strings.Repeat("x", 22): "networking.resources.gardener.cloud/to-" + strings.Repeat("x", 22) + "-istio-ingressgateway-internal-t-5db4e",
 	} {
-		if got := LabelTo(istio); got != want {
-			t.Errorf("KLB-T8/KLB-7: got %s, want %s", got, want)
-		}
+		expect.Equal(t, LabelTo(istio), want, "KLB-T8/KLB-7")
 	}
 }
 

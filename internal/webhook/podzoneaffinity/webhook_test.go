@@ -6,7 +6,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -92,17 +92,13 @@ func TestAffinity(t *testing.T) {
 			}
 			var got, want struct{ Spec corev1.PodSpec }
 			must.Succeed(t, errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":{"affinity":`+c.want+`}}`), &want)))
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("-want, +got:\n%s", diff)
-			}
+			expect.DeepEqual(t, got, want, "-want, +got")
 			if again := admissiontest.Ask(Decide(c.namespace), admissionv1.Create, result); again.Patch != nil {
 				t.Errorf("PZA-T5/PZA-9: again %s", again.Patch)
 			}
 		})
 	}
-	if got := string(admissiontest.Ask(Decide(labelled("")), admissionv1.Create, []byte(`{"spec":{}}`)).Patch); got != `[{"op":"add","path":"/spec/affinity","value":{`+`"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`+term+`]}}}]` {
-		t.Errorf("PZA-5, the empty selector is there: %s", got)
-	}
+	expect.Equal(t, string(admissiontest.Ask(Decide(labelled("")), admissionv1.Create, []byte(`{"spec":{}}`)).Patch), `[{"op":"add","path":"/spec/affinity","value":{`+`"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`+term+`]}}}]`, "PZA-5, the empty selector is there")
 }
 
 func TestOthers(t *testing.T) {

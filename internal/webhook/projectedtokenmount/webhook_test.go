@@ -19,6 +19,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -103,9 +104,7 @@ func TestPods(t *testing.T) {
 				_, after, _ := strings.Cut(string(response.Patch), `"expirationSeconds":`)
 				got, _, _ = strings.Cut(after, ",")
 			}
-			if got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, got, c.want)
 		})
 	}
 }
@@ -135,9 +134,7 @@ func TestMount(t *testing.T) {
 		t.Errorf("PTM-7/BH-PTM-5: the volume is %s, want %s, error %v", volume, want, err)
 	}
 	for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
-		if last := container.VolumeMounts[len(container.VolumeMounts)-1].MountPath; last != "/var/run/secrets/kubernetes.io/serviceaccount" {
-			t.Errorf("BH-PTM-7: container %s has its last mount at %s", container.Name, last)
-		}
+		expect.Equal(t, container.VolumeMounts[len(container.VolumeMounts)-1].MountPath, "/var/run/secrets/kubernetes.io/serviceaccount", "BH-PTM-7: container %s has its last mount at", container.Name)
 	}
 	if token := pod.Spec.Volumes[len(pod.Spec.Volumes)-1].Projected.Sources[0].ServiceAccountToken; token.Audience != "" || pod.Spec.SecurityContext.FSGroup != nil {
 		t.Errorf("PTM-8: audience %q, security context %v", token.Audience, pod.Spec.SecurityContext)

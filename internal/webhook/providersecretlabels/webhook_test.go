@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -124,9 +124,7 @@ func TestProperties(t *testing.T) {
 		if response := admissiontest.Respond(decide, r); !response.Allowed || response.Patch != nil {
 			rt.Errorf("twice: %+v %s", response.Result, response.Patch)
 		}
-		if diff := cmp.Diff(others(rt, raw), others(rt, once)); diff != "" {
-			rt.Errorf("something else changed: %s", diff)
-		}
+		expect.DeepEqual(rt, others(rt, once), others(rt, raw), "something else changed")
 	})
 }
 
@@ -183,9 +181,7 @@ func TestDocument(t *testing.T) {
 	var got, want any
 	must.Succeed(t, yaml.Unmarshal(after, &got))
 	must.Succeed(t, yaml.Unmarshal([]byte(changed), &want))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-document, +webhook:\n%s", diff)
-	}
+	expect.DeepEqual(t, got, want, "-document, +webhook")
 	admissiontest.Entry(t, Name, Registration())
 }
 

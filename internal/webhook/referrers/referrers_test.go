@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
@@ -13,6 +12,7 @@ import (
 	securityv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/security/v1alpha1"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -47,9 +47,7 @@ func TestShoots(t *testing.T) {
 		want := &gardencorev1beta1.Shoot{}
 		want.Namespace, want.Name, want.UID, want.Annotations = "n", "web", "u", map[string]string{"authentication.gardener.cloud/issuer": "managed"}
 		want.Spec.Kubernetes, want.Status.AdvertisedAddresses = whole.Spec.Kubernetes, whole.Status.AdvertisedAddresses
-		if diff := cmp.Diff([]*gardencorev1beta1.Shoot{want}, x.Shoots(c.kind, "n", "x")); diff != "" {
-			t.Errorf("%s: -want, +got:\n%s", name, diff)
-		}
+		expect.DeepEqual(t, x.Shoots(c.kind, "n", "x"), []*gardencorev1beta1.Shoot{want}, "%s: -want, +got", name)
 		other := relation.Secret + relation.ConfigMap - c.kind
 		if len(x.Shoots(other, "n", "x")) > 0 || len(x.Shoots(c.kind, "m", "x")) > 0 || len(x.Shoots(c.kind, "n", "")) > 0 {
 			t.Errorf("%s: the Shoot is found by what it does not name", name)

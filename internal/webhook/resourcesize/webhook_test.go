@@ -23,6 +23,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -122,9 +123,7 @@ func TestDecisions(t *testing.T) {
 			if got := fmt.Sprintf("%d %s %s", response.Result.Code, response.Result.Reason, response.Result.Message); got != c.want || response.Allowed != (response.Result.Code == 200) {
 				t.Errorf("allowed %v: %s, want %s", response.Allowed, got, c.want)
 			}
-			if counted.reason != c.counted {
-				t.Errorf("RSZ-6, OBS-20: counted %q, want %q", counted.reason, c.counted)
-			}
+			expect.Equal(t, counted.reason, c.counted, "RSZ-6, OBS-20: counted")
 		})
 	}
 	if response := admissiontest.Respond(Decide(Options{}), request("shoots", large, wide)); !response.Allowed {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func request(operation admissionv1.Operation, user string, groups ...string) admissionv1.AdmissionRequest {
@@ -52,9 +53,7 @@ func TestProperty(t *testing.T) {
 		for _, group := range r.UserInfo.Groups {
 			want = want || group == "gardener.cloud:system:seeds" || group == "gardener.cloud:system:shoots"
 		}
-		if got := admissiontest.Respond(Decide(), r).Allowed; got != want {
-			rt.Errorf("%s by %+v is admitted: %v", r.Operation, r.UserInfo, got)
-		}
+		expect.Equal(rt, admissiontest.Respond(Decide(), r).Allowed, want, "%s by %+v is admitted", r.Operation, r.UserInfo)
 	})
 }
 

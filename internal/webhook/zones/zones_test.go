@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestRequire: whatever an affinity allows is in the zones afterwards (HA-31, HA-34, PZA-8).
@@ -25,13 +27,9 @@ func TestRequire(t *testing.T) {
 	} {
 		var got, want corev1.Affinity
 		for _, step := range []error{json.Unmarshal([]byte(c.before), &got), json.Unmarshal([]byte(c.after), &want)} {
-			if step != nil {
-				t.Fatal(step)
-			}
+			must.Succeed(t, step)
 		}
 		Require(&got, "a", "b")
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: -want, +got:\n%s", name, diff)
-		}
+		expect.DeepEqual(t, got, want, "%s: -want, +got", name)
 	}
 }

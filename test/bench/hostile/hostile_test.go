@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestHostileClients plays each scenario for a moment: honest clients are not refused, hostile input is, and memory stays bounded. Times are for
@@ -21,9 +22,7 @@ func TestHostileClients(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.rule+"/"+s.name, func(t *testing.T) {
 			stage := newStage(t.Context(), s, bin, filepath.Join(t.TempDir(), s.name), true)
-			if err := stage.play(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, stage.play())
 			for _, g := range stage.goals {
 				if !g.met && !g.timed {
 					t.Errorf("beside %s: %s", s.hostile, g)

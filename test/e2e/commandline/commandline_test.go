@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -102,9 +103,7 @@ func TestAnswers(t *testing.T) {
 		} {
 			t.Run(name+"/"+rule, func(t *testing.T) {
 				got := run(t, name, nil, tc.arguments...)
-				if got.code != tc.code {
-					t.Errorf("exit code %d, want %d", got.code, tc.code)
-				}
+				expect.Equal(t, got.code, tc.code, "exit code")
 				switch rule {
 				case "CLI-1 help":
 					tc.stdout = got.stdout // Looked at below.
@@ -177,9 +176,7 @@ func TestResourceManager(t *testing.T) {
 func TestNamespaceOfThePod(t *testing.T) {
 	file := write(t, "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nleaderElection:\n  leaderElect: true\n")
 	want := result{stdout: file + ": warning: leaderElection.resourceNamespace is not set: a Pod takes its own namespace, elsewhere nothing starts\n"}
-	if got := run(t, "resource-manager", nil, "validate-config", file); got != want {
-		t.Errorf("got %+v", got)
-	}
+	expect.Equal(t, run(t, "resource-manager", nil, "validate-config", file), want)
 	if got := run(t, "resource-manager", nil, "--config="+file); got.code != 1 || !strings.Contains(got.stderr, "leaderElection.resourceNamespace: Required value") {
 		t.Errorf("CT-1: got %+v", got)
 	}
@@ -228,9 +225,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s: %q is missing in\n%s", name, part, help)
 			}
 		}
-		if got := run(t, name, nil, "validate-config", write(t, section(help, "Smallest configuration"))); got != (result{}) {
-			t.Errorf("%s: the smallest configuration: %+v", name, got)
-		}
+		expect.Equal(t, run(t, name, nil, "validate-config", write(t, section(help, "Smallest configuration"))), (result{}), "%s: the smallest configuration", name)
 		for _, document := range strings.Fields(section(help, "Documents")) {
 			if _, err := os.Stat(filepath.Join(root, document)); err != nil {
 				t.Errorf("%s: %v", name, err)

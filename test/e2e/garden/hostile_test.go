@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -45,9 +46,7 @@ func TestSentSelectors(t *testing.T) {
 				return forbidden(err, "must specify field or label selector for name garden-sel/mine")
 			}
 			for _, secret := range list.Items {
-				if role := secret.Labels["gardener.cloud/role"]; role != "shoot-service-account-issuer" {
-					t.Errorf("SH-16a: %s shows a Secret of role %q", selector, role)
-				}
+				expect.Equal(t, secret.Labels["gardener.cloud/role"], "shoot-service-account-issuer", "SH-16a: %s shows a Secret of role", selector)
 			}
 			return err
 		})

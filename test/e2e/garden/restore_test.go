@@ -43,9 +43,7 @@ func TestRestored(t *testing.T) {
 	moved := object(t, "Shoot "+ns+"/moved", "")
 	patch := harness.MergePatch(map[string]any{"spec": map[string]any{"seedName": b}})
 	for _, step := range []error{suite.Client.Patch(t.Context(), moved, patch), suite.Client.Delete(t.Context(), object(t, "Shoot "+ns+"/deleted", ""))} {
-		if step != nil {
-			t.Fatal(step)
-		}
+		must.Succeed(t, step)
 	}
 	shoot("created", a)
 	eventually(t, "after the backup", decided(map[string]bool{a + " moved.ca-cluster": false, b + " moved.ca-cluster": true, a + " deleted.ca-cluster": false, a + " created.ca-cluster": true}))

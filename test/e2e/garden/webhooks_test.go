@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -121,9 +122,7 @@ func TestWebhooksOfUsers(t *testing.T) {
 	}
 	t.Run("PSL-3", func(t *testing.T) {
 		secret := create(t, "Secret garden-hooks/labelled", "metadata: {labels: {a: b, provider.shoot.gardener.cloud/old: 'true'}}")
-		if got := fmt.Sprint(secret.GetLabels()); got != "map[a:b provider.shoot.gardener.cloud/aws:true]" {
-			t.Errorf("PSL-2, PSL-3: labels %s", got)
-		}
+		expect.Equal(t, fmt.Sprint(secret.GetLabels()), "map[a:b provider.shoot.gardener.cloud/aws:true]", "PSL-2, PSL-3: labels")
 	})
 	t.Run("OBS-20", func(t *testing.T) {
 		_, text := suite.Process.Get(suite.Process.Metrics, "/metrics")

@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -54,9 +55,7 @@ func TestDiff(t *testing.T) {
 			t.Errorf("CLI-12: exit code %d, no %q in\n%s%s", got.code, part, got.stdout, got.stderr)
 		}
 	}
-	if strings.Count(got.stdout, "diff -u -N") != 2 {
-		t.Errorf("CLI-12: more than two objects differ:\n%s", got.stdout)
-	}
+	expect.Equal(t, strings.Count(got.stdout, "diff -u -N"), 2, "CLI-12: more than two objects differ:\n%s", got.stdout)
 
 	fine := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fine, namespace: " + ns + "}\ndata: {a: b}\n---\n"
 	changed := strings.Replace(all, "data: {a: b}", "data: {a: new}", 1)
@@ -91,9 +90,7 @@ func TestDiff(t *testing.T) {
 
 	live := &corev1.ConfigMap{}
 	must.Succeed(t, landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "edited"}, live))
-	if live.Data["a"] != "x" {
-		t.Errorf("CLI-11: the object was written: %v", live.Data)
-	}
+	expect.Equal(t, live.Data["a"], "x", "CLI-11: the object was written: %v", live.Data)
 	if err := landscape.ShootClient.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "found"}, harness.Object("v1", "ConfigMap", ns, "found")); !isNotFound(err) {
 		t.Errorf("CLI-11: an object was created: %v", err)
 	}
@@ -111,9 +108,7 @@ func TestDiffComesTrue(t *testing.T) {
 			t.Errorf("CLI-12: exit code %d, no %q in\n%s%s", got.code, line, got.stdout, got.stderr)
 		}
 	}
-	if strings.Count(got.stdout, "\n") != len(want) {
-		t.Errorf("CLI-12: more than that changes:\n%s", got.stdout)
-	}
+	expect.Equal(t, strings.Count(got.stdout, "\n"), len(want), "CLI-12: more than that changes:\n%s", got.stdout)
 	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "few", map[string][]byte{"all.yaml": []byte(next)})))
 	eventually(t, func() error {
 		if got := ask(t, "diff", "few", "-n", ns); got.code != 0 {
@@ -129,9 +124,7 @@ func TestDiffComesTrue(t *testing.T) {
 			names = append(names, object.Name)
 		}
 	}
-	if strings.Join(names, " ") != "cm-1 cm-2 cm-3 cm-new" {
-		t.Errorf("CLI-12: %v are there", names)
-	}
+	expect.Equal(t, strings.Join(names, " "), "cm-1 cm-2 cm-3 cm-new", "CLI-12: %v are there", names)
 }
 
 // CLI-12, CLI-13: an object under a hold has no change in diff, and its hold in tree, also where only the configuration allows holds.

@@ -10,6 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -135,9 +136,7 @@ func TestWhy(t *testing.T) {
 			for _, d := range report.Differences {
 				paths = append(paths, d.Path)
 				if d.By == nil || d.By.Manager != "kubectl-edit" {
-					if d.Live != "" {
-						t.Errorf("CLI-10: %s was written by %+v", d.Path, d.By)
-					}
+					expect.Equal(t, d.Live, "", "CLI-10: %s was written by %+v", d.Path, d.By)
 				}
 			}
 			proof := inspect.Proof("")

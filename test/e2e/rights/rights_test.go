@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -54,9 +55,7 @@ func TestAllows(t *testing.T) {
 			if right, allowed := c.rule.allows(c.request); allowed {
 				got = right.String()
 			}
-			if got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			expect.Equal(t, got, c.want)
 		})
 	}
 }

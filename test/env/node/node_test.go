@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func TestTail(t *testing.T) {
@@ -14,9 +16,7 @@ func TestTail(t *testing.T) {
 		lines int
 		want  string
 	}{{"", 3, ""}, {"a\nb\nc\n", 2, "b\nc\n"}, {"a\nb\nc", 1, "c"}, {"a\n", 5, "a\n"}, {"a\nb\n", 0, ""}} {
-		if got := string(tail([]byte(c.text), c.lines)); got != c.want {
-			t.Errorf("the last %d of %q: %q, want %q", c.lines, c.text, got, c.want)
-		}
+		expect.Equal(t, string(tail([]byte(c.text), c.lines)), c.want, "the last %d of %q", c.lines, c.text)
 	}
 }
 
@@ -26,9 +26,7 @@ func TestIsCalled(t *testing.T) {
 		"10.0.0.9": true, "grm": true, "grm.garden": true, "grm.garden.svc": true, "grm.garden.svc.cluster.local": true,
 		"10.0.0.8": false, "grm.other": false, "other.garden.svc": false, "": false,
 	} {
-		if got := isCalled(service, host); got != want {
-			t.Errorf("%q: %v", host, got)
-		}
+		expect.Equal(t, isCalled(service, host), want, "%q", host)
 	}
 }
 

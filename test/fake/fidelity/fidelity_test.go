@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/test/env/cluster"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/fake"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -307,9 +308,7 @@ func TestFidelity(t *testing.T) {
 		must.Succeed(t, err)
 		got, err := simulated.ask(r)
 		must.Succeed(t, err)
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Errorf("%s %s %s (-real +simulated):\n%s", r.method, r.path, r.body, diff)
-		}
+		expect.Equal(t, gocmp.Diff(want, got), "", "%s %s %s (-real +simulated)", r.method, r.path, r.body)
 	}
 	for name, w := range map[string]struct {
 		query  string

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -35,9 +35,7 @@ func TestFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := map[string]any{}
 			must.Succeed(t, yaml.Unmarshal([]byte(c.want), &want))
-			if diff := cmp.Diff(want, c.object.Obj().Object); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, c.object.Obj().Object, want)
 		})
 	}
 }

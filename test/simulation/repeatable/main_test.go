@@ -3,14 +3,14 @@ package main
 import (
 	"os/exec"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // The files of the present Go are still what they are taken for, and what becomes of them is accepted by the compiler.
 func TestOverlay(t *testing.T) {
 	overlay, err := writeOverlay(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	vet := exec.Command("go", "build", "-overlay", overlay, "runtime")
 	if output, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, output)

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -29,9 +30,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("CT-18: %v", err)
 	}
 	c = parse(t, "server: {resourceAdmissionConfiguration: {unrestrictedSubjects: [{kind: User, name: u}]}}")
-	if got := c.Server.ResourceAdmissionConfiguration.UnrestrictedSubjects[0].APIGroup; got != "rbac.authorization.k8s.io" {
-		t.Errorf("CT-20: got the apiGroup %q", got)
-	}
+	expect.Equal(t, c.Server.ResourceAdmissionConfiguration.UnrestrictedSubjects[0].APIGroup, "rbac.authorization.k8s.io", "CT-20: got the apiGroup")
 }
 
 func TestValidate(t *testing.T) {

@@ -20,19 +20,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
 // 1.1: the test vectors of the contract, and REF-5 of an empty name.
 func TestAnnotationKey(t *testing.T) {
 	for name, want := range map[string]string{"name": "82a3537f", "test-1234": "6559bc9d", "test-5678": "4ed34879", "cm1": "51cc57e4", "secret1": "5b11618c", "": "e3b0c442"} {
-		if got := (Reference{ConfigMap, name}).AnnotationKey(); got != "reference.resources.gardener.cloud/configmap-"+want {
-			t.Errorf("REF-5/%q: got %s", name, got)
-		}
+		expect.Equal(t, (Reference{ConfigMap, name}).AnnotationKey(), "reference.resources.gardener.cloud/configmap-"+want, "REF-5/%q", name)
 	}
-	if got := (Reference{Secret, "secret1"}).AnnotationKey(); got != "reference.resources.gardener.cloud/secret-5b11618c" {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, (Reference{Secret, "secret1"}).AnnotationKey(), "reference.resources.gardener.cloud/secret-5b11618c")
 }
 
 func TestFromAnnotations(t *testing.T) {
@@ -45,9 +42,7 @@ func TestFromAnnotations(t *testing.T) {
 		for _, r := range FromAnnotations(map[string]string{key: "s1"}) {
 			got += string(r.Kind) + " " + r.Name
 		}
-		if got != want {
-			t.Errorf("GC-7/BH-GC-5, %s: got %q, want %q", key, got, want)
-		}
+		expect.Equal(t, got, want, "GC-7/BH-GC-5, %s", key)
 	}
 	if got := FromAnnotations(map[string]string{prefix + "secret-foo": ""}); got != nil {
 		t.Errorf("GC-7/an empty value: got %v", got)
@@ -77,9 +72,7 @@ func TestWalkerKnowsAllFields(t *testing.T) {
 			t.Errorf("OPB-32: %s (%s) is not found: a new field?", path, want.Kind)
 		}
 	}
-	if len(found) != len(wanted) {
-		t.Errorf("%d references are found, want %d", len(found), len(wanted))
-	}
+	expect.Equal(t, len(found), len(wanted), "references are found")
 }
 
 var nameOfSecret = regexp.MustCompile(`(?i)(secret|configmap).*name$`)
@@ -207,9 +200,7 @@ func TestInjectAnnotations(t *testing.T) {
 				if value, found := annotations["extra"]; !found || value != "" {
 					t.Errorf("REF-3: %T: the additional key has the value %q: %t", object, value, found)
 				}
-				if annotations[Reference{Secret, "secret6"}.AnnotationKey()] != "secret6" {
-					t.Errorf("REF-4: %T: what an init container names is read here", object)
-				}
+				expect.Equal(t, annotations[Reference{Secret, "secret6"}.AnnotationKey()], "secret6", "REF-4: %T: what an init container names is read here", object)
 			}
 		}
 	}
@@ -221,9 +212,7 @@ func TestInjectAnnotations(t *testing.T) {
 func TestInjectAnnotationsElsewhere(t *testing.T) {
 	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: stale(), Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "secret1"}, {}}}}
 	must.Succeed(t, InjectAnnotations(mr))
-	if diff := cmp.Diff(map[string]string{"own": "x", "reference.resources.gardener.cloud/secret-5b11618c": "secret1"}, mr.Annotations); diff != "" {
-		t.Errorf("ManagedResource: %s", diff)
-	}
+	expect.DeepEqual(t, mr.Annotations, map[string]string{"own": "x", "reference.resources.gardener.cloud/secret-5b11618c": "secret1"}, "ManagedResource")
 
 	bare := &corev1.Pod{}
 	if err := InjectAnnotations(bare); err != nil || bare.Annotations != nil {
@@ -260,9 +249,7 @@ func TestInjectAnnotationsElsewhere(t *testing.T) {
 		if err := InjectAnnotations(object); err == nil || err.Error() != fmt.Sprintf("unhandled object type %T", object) {
 			t.Errorf("got %v", err)
 		}
-		if diff := cmp.Diff(before, object); diff != "" {
-			t.Errorf("it has changed: %s", diff)
-		}
+		expect.DeepEqual(t, object, before, "it has changed")
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -368,9 +368,7 @@ func TestParse(t *testing.T) {
 	must.Succeed(t, err)
 	want := &Request{Signer: "s", Username: "u", Groups: []string{"g"}, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageAny}, Subject: "cn", Organization: []string{"o"},
 		DNSNames: []string{"d"}, IPAddresses: []string{"10.0.0.1", "2080:1000:1000:8ff0::"}, Others: 2}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, got, want)
 	for name, request := range map[string]string{
 		"CSR-3/no PEM":          "x",
 		"CSR-3/another block":   "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
@@ -402,9 +400,7 @@ func TestFinal(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
 			Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeletServingSignerName, Extra: map[string]certificatesv1.ExtraValue{"x": {"y"}}, Request: []byte("r")}, Status: tc.status,
 		}
-		if got := Final(object); got != tc.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.Equal(t, Final(object), tc.want, "%s", name)
 		Strip(object)
 		if object.ManagedFields != nil || object.Spec.Extra != nil || tc.want && len(object.Status.Conditions) > 0 {
 			t.Errorf("%s: keeps %+v in memory", name, object)
@@ -437,8 +433,6 @@ func TestConcerned(t *testing.T) {
 // CSR-14, CSR-32: a name as long as that of any object may have one; a longer one is nobody's and is not asked for.
 func TestLengthOfNames(t *testing.T) {
 	for length, want := range map[int]bool{0: false, 1: true, 253: true, 254: false} {
-		if got := validName(strings.Repeat("a", length)); got != want {
-			t.Errorf("CSR-14: a name of %d characters: got %v", length, got)
-		}
+		expect.Equal(t, validName(strings.Repeat("a", length)), want, "CSR-14: a name of %d characters", length)
 	}
 }

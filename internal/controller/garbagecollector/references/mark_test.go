@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestStandingOf: only a whole mark that was made of the object as it is marks the object, and it is due after the grace (GC-18, GC-19).
@@ -54,12 +55,8 @@ func TestStandingOf(t *testing.T) {
 			maps.Copy(object.Labels, labels)
 			maps.Copy(object.Annotations, annotations)
 			c.change(object)
-			if got := StandingOf(object, grace, marked.Add(c.after)); got != c.want {
-				t.Errorf("got standing %d, want %d", got, c.want)
-			}
-			if Marked(object) != c.isMarked {
-				t.Errorf("GC-19: there is something of a mark: %v", Marked(object))
-			}
+			expect.Equal(t, StandingOf(object, grace, marked.Add(c.after)), c.want, "got standing")
+			expect.Equal(t, Marked(object), c.isMarked, "GC-19: there is something of a mark")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // GC-5, R11: exactly the minimum age is old enough; what is being deleted is left alone.
@@ -15,9 +16,7 @@ func TestOld(t *testing.T) {
 	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	object := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}
 	for after, want := range map[time.Duration]bool{5 * time.Minute: false, 10*time.Minute - 1: false, 10 * time.Minute: true, time.Hour: true} {
-		if got := Old(object, 10*time.Minute, created.Add(after)); got != want {
-			t.Errorf("after %s: got %v", after, got)
-		}
+		expect.Equal(t, Old(object, 10*time.Minute, created.Add(after)), want, "after %s", after)
 	}
 	if !Old(object, 0, created) {
 		t.Error("R11: no minimum age")
@@ -37,9 +36,7 @@ func TestInUse(t *testing.T) {
 		namespace string
 		want      bool
 	}{{references.ConfigMap, "default", true}, {references.Secret, "default", false}, {references.ConfigMap, "kube-system", false}} {
-		if got := g.InUse(tc.kind, tc.namespace, "a"); got != tc.want {
-			t.Errorf("%s in %s: got %v", tc.kind, tc.namespace, got)
-		}
+		expect.Equal(t, g.InUse(tc.kind, tc.namespace, "a"), tc.want, "%s in %s", tc.kind, tc.namespace)
 	}
 }
 
@@ -52,9 +49,7 @@ func TestHoldNamespace(t *testing.T) {
 		want      bool
 	}{"T3-8/its own namespace": {"default", true}, "T3-8/another namespace": {"kube-system", false}} {
 		for _, kind := range []references.Kind{references.ConfigMap, references.Secret} {
-			if got := g.InUse(kind, tc.namespace, "a"); got != tc.want {
-				t.Errorf("%s: %s: got %v", name, kind, got)
-			}
+			expect.Equal(t, g.InUse(kind, tc.namespace, "a"), tc.want, "%s: %s", name, kind)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -104,7 +104,7 @@ func TestFilter(t *testing.T) {
 		t.Fatalf("got %v", d)
 	}
 	want := map[string]any{}
-	if err := yaml.Unmarshal([]byte(`
+	must.Succeed(t, yaml.Unmarshal([]byte(`
 apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
 metadata:
@@ -130,12 +130,8 @@ spec:
             common_http_protocol_options: {max_connection_duration: 86400s}
             explicit_http_config:
               http2_protocol_options: {initial_stream_window_size: 65536, initial_connection_window_size: 1048576}
-`), &want); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, jsonOf(d.Write[0])); diff != "" {
-		t.Errorf("ICC-9/ICC-10: %s", diff)
-	}
+`), &want))
+	expect.DeepEqual(t, jsonOf(d.Write[0]), want, "ICC-9/ICC-10")
 }
 
 // ICC-8: how gateways speak to a port.
@@ -173,9 +169,7 @@ func TestModes(t *testing.T) {
 			if len(d.Write) != 2 {
 				t.Fatalf("ICC-2: got %v", d)
 			}
-			if diff := cmp.Diff([]string{"outbound|443||web.a.svc.cluster.local " + tc.want}, modes(d.Write[0])); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, modes(d.Write[0]), []string{"outbound|443||web.a.svc.cluster.local " + tc.want})
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // spaces has two source namespaces, with a Service, a rule and filters each.
@@ -143,9 +145,7 @@ func TestSourceOf(t *testing.T) {
 	} {
 		o := stored(filter("a", "u", "in1", nil))
 		o.Name, o.Labels, o.OwnerReferences = c.name, c.labels, c.owners
-		if got := sourceOf(o); got != c.want {
-			t.Errorf("%s: got %q", name, got)
-		}
+		expect.Equal(t, sourceOf(o), c.want, "%s", name)
 	}
 }
 

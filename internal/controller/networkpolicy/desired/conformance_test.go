@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -66,12 +67,8 @@ spec:
 		must.Succeed(t, yaml.UnmarshalStrict([]byte(want), wanted))
 		got := w.policy("a", name).DeepCopy()
 		wanted.Namespace, wanted.Name, wanted.UID, wanted.ResourceVersion = got.Namespace, got.Name, got.UID, got.ResourceVersion
-		if diff := cmp.Diff(wanted.Annotations, got.Annotations); diff != "" {
-			t.Errorf("SW-2: %s: %s", name, diff)
-		}
-		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Errorf("%s/NP-24: %s: %s", map[bool]string{true: "BH-NP-2", false: "BH-NP-3"}[strings.HasPrefix(name, "ingress")], name, diff)
-		}
+		expect.DeepEqual(t, got.Annotations, wanted.Annotations, "SW-2: %s", name)
+		expect.DeepEqual(t, got, wanted, "%s/NP-24: %s", map[bool]string{true: "BH-NP-2", false: "BH-NP-3"}[strings.HasPrefix(name, "ingress")], name)
 	}
 }
 
@@ -88,18 +85,12 @@ func TestOtherNamespace(t *testing.T) {
 		PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{label: "allowed"}},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "b"}},
 	}
-	if diff := cmp.Diff([]networkingv1.NetworkPolicyPeer{peer}, ingress.Spec.Ingress[0].From); diff != "" {
-		t.Errorf("BH-NP-7/NP-24: namespace and Pods in one element: %s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{label: "allowed"}, egress.Spec.PodSelector.MatchLabels); diff != "" {
-		t.Errorf("BH-NP-9/NP-19: %s", diff)
-	}
+	expect.DeepEqual(t, ingress.Spec.Ingress[0].From, []networkingv1.NetworkPolicyPeer{peer}, "BH-NP-7/NP-24: namespace and Pods in one element")
+	expect.DeepEqual(t, egress.Spec.PodSelector.MatchLabels, map[string]string{label: "allowed"}, "BH-NP-9/NP-19")
 	if to := egress.Spec.Egress[0].To[0]; to.NamespaceSelector.MatchLabels[corev1.LabelMetadataName] != "a" || to.PodSelector.MatchLabels["app"] != "s" {
 		t.Errorf("BH-NP-8: %v", to)
 	}
-	if got, want := egress.Annotations[AnnotationDescription], "Allows egress TCP traffic to port https from pods running in namespace b labeled with map["+label+":allowed] to pods selected by the a/s service selector."; got != want {
-		t.Errorf("BH-NP-5: got %s", got)
-	}
+	expect.Equal(t, egress.Annotations[AnnotationDescription], "Allows egress TCP traffic to port https from pods running in namespace b labeled with map["+label+":allowed] to pods selected by the a/s service selector.", "BH-NP-5")
 	for name := range w.policies {
 		if p := w.policies[name]; p.Labels[LabelServiceName] != "s" || p.Labels[LabelServiceNamespace] != "a" {
 			t.Errorf("NP-9: %s has the labels %v", name, p.Labels)
@@ -219,9 +210,7 @@ func TestCleanup(t *testing.T) {
 			o := service("a", "s", []string{"1:1"}, "namespace-selectors", `[{}]`, "from-world-to-ports", `[]`)
 			o.Spec.ClusterIP, o.Spec.Type = corev1.ClusterIPNone, corev1.ServiceTypeLoadBalancer // NP-4: the type does not matter.
 			w.service(o)
-			if len(w.policies) != 5 {
-				t.Errorf("NP-4: got %v", w.names())
-			}
+			expect.Equal(t, len(w.policies), 5, "NP-4: got %v", w.names())
 			end(w)
 			w.want(name)
 		})
@@ -237,9 +226,7 @@ func TestChanges(t *testing.T) {
 	w.writes = nil
 	w.service(service("a", "s", []string{"https=443:10250", "metrics=80:8081"}))
 	w.want("NP-8/old pair gone, new pair there", "a/ingress-to-s-tcp-10250", "a/egress-to-s-tcp-10250", "a/ingress-to-s-tcp-8081", "a/egress-to-s-tcp-8081")
-	if len(w.writes) != 4 {
-		t.Errorf("NP-8: got %v", w.writes)
-	}
+	expect.Equal(t, len(w.writes), 4, "NP-8: got %v", w.writes)
 	w.writes = nil
 	o := service("a", "s", []string{"https=443:10250", "metrics=80:8081"})
 	o.Spec.Selector["version"] = "2"
@@ -276,9 +263,7 @@ func TestPoliciesByHand(t *testing.T) {
 			delete(w.policies, key(namespace, name))
 			w.settle(w.Remove(Policies, namespace, name))
 			w.want("NP-42", all...)
-			if len(w.writes) != 1 {
-				t.Errorf("got %v", w.writes)
-			}
+			expect.Equal(t, len(w.writes), 1, "got %v", w.writes)
 		})
 		t.Run("NP-42/edited "+name, func(t *testing.T) {
 			w := start(t)
@@ -288,9 +273,7 @@ func TestPoliciesByHand(t *testing.T) {
 			p.Spec.PodSelector.MatchLabels, p.Spec.Ingress = map[string]string{"other": "pods"}, nil
 			w.settle(w.store(p))
 			now := w.policy(namespace, name)
-			if diff := cmp.Diff(before, now.Spec); diff != "" {
-				t.Errorf("NP-42: %s", diff)
-			}
+			expect.DeepEqual(t, now.Spec, before, "NP-42")
 			if now.Labels["foreign"] != "stays" || now.Annotations["foreign"] != "stays" || len(w.writes) != 1 {
 				t.Errorf("NP-9: foreign labels and annotations stay: %v, %v", now.Labels, w.writes)
 			}
@@ -326,9 +309,7 @@ func TestPoliciesByHand(t *testing.T) {
 		w.settle(w.store(p))
 		// The other one does not exist, so it is an orphan, and the name is free again.
 		w.want("NP-42", all...)
-		if got := w.policy("a", all[0][2:]).Labels[LabelServiceName]; got != "s" {
-			t.Errorf("got label %s", got)
-		}
+		expect.Equal(t, w.policy("a", all[0][2:]).Labels[LabelServiceName], "s", "got label")
 	})
 }
 
@@ -339,31 +320,23 @@ func TestAliases(t *testing.T) {
 	w.service(service("a", "s", []string{"1:1"}, "from-all-bars-allowed-ports", `[{"port":8080,"protocol":"TCP"}]`))
 	own := []string{"a/ingress-to-s-tcp-1", "a/egress-to-s-tcp-1"}
 	w.want("NP-13", append(own, "a/ingress-to-s-tcp-8080-via-all-bars", "a/egress-to-s-tcp-8080-via-all-bars")...)
-	if got := clients(w.policy("a", "ingress-to-s-tcp-8080-via-all-bars")); got != prefix+"to-all-bars=allowed" {
-		t.Errorf("NP-19/BH-NP-12: got %s", got)
-	}
+	expect.Equal(t, clients(w.policy("a", "ingress-to-s-tcp-8080-via-all-bars")), prefix+"to-all-bars=allowed", "NP-19/BH-NP-12")
 	w.namespace("b", "x=1")
 	selectors := []string{"namespace-selectors", `[{"matchLabels":{"x":"1"}}]`}
 	w.service(service("a", "s", []string{"1:1"}, append(selectors, "from-all-bars-allowed-ports", `[{"port":8080,"protocol":"TCP"}]`)...))
 	w.want("NP-14", append(own, "a/ingress-to-s-tcp-8080-via-all-bars", "a/egress-to-s-tcp-8080-via-all-bars", "a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1",
 		"a/ingress-to-s-tcp-8080-via-all-bars-from-b", "b/egress-to-a-s-tcp-8080-via-all-bars")...)
-	if got := clients(w.policy("a", "ingress-to-s-tcp-8080-via-all-bars-from-b")); got != prefix+"to-a-all-bars=allowed in b" {
-		t.Errorf("NP-19/alias and other namespace: got %s", got)
-	}
+	expect.Equal(t, clients(w.policy("a", "ingress-to-s-tcp-8080-via-all-bars-from-b")), prefix+"to-a-all-bars=allowed in b", "NP-19/alias and other namespace")
 	two := `[{"port":1,"protocol":"TCP"},{"port":"dns","protocol":"UDP"}]`
 	w.service(service("a", "s", nil, "from-x-allowed-ports", two, "from-y-allowed-ports", two))
-	if len(w.policies) != 8 {
-		t.Errorf("NP-26/two aliases with two ports each: got %v", w.names())
-	}
+	expect.Equal(t, len(w.policies), 8, "NP-26/two aliases with two ports each: got %v", w.names())
 	w.service(service("a", "s", nil, "from-x-allowed-ports", `[{"port":1,"protocol":"TCP"}]`))
 	w.want("NP-40/annotation changed", "a/ingress-to-s-tcp-1-via-x", "a/egress-to-s-tcp-1-via-x")
 	w.service(service("a", "s", nil, "from-x-allowed-ports", `[]`))
 	w.want("NP-27/an empty list")
 	w.service(service("a", "s", nil, "from-x-allowed-ports", `[{"port":"8080"}]`))
 	w.want("NP-27/C6/without protocol it is TCP, and digits are a number", "a/ingress-to-s-tcp-8080-via-x", "a/egress-to-s-tcp-8080-via-x")
-	if got := ports(w.policy("a", "ingress-to-s-tcp-8080-via-x")); got != "TCP/8080 number" {
-		t.Errorf("C6: got %s", got)
-	}
+	expect.Equal(t, ports(w.policy("a", "ingress-to-s-tcp-8080-via-x")), "TCP/8080 number", "C6")
 	w.service(service("a", "s", nil, "from-x-allowed-ports-y", `[{"port":1}]`, "x-from-y-allowed-ports", `[{"port":1}]`))
 	w.want("NP-27/the annotation's key is anchored")
 }
@@ -375,17 +348,11 @@ func TestNamespaceAlias(t *testing.T) {
 	w.namespace("b")
 	w.service(service("a", "s", []string{"1:1"}, "namespace-selectors", `[{}]`, "pod-label-selector-namespace-alias", "all-foos"))
 	w.want("NP-20", "a/ingress-to-s-tcp-1", "a/egress-to-s-tcp-1", "a/ingress-to-s-tcp-1-from-b", "b/egress-to-a-s-tcp-1")
-	if got := clients(w.policy("a", "ingress-to-s-tcp-1-from-b")); got != prefix+"to-all-foos-s-tcp-1=allowed in b" {
-		t.Errorf("BH-NP-11: got %s", got)
-	}
-	if got := clients(w.policy("a", "ingress-to-s-tcp-1")); got != prefix+"to-s-tcp-1=allowed" {
-		t.Errorf("NP-19/in the own namespace: got %s", got)
-	}
+	expect.Equal(t, clients(w.policy("a", "ingress-to-s-tcp-1-from-b")), prefix+"to-all-foos-s-tcp-1=allowed in b", "BH-NP-11")
+	expect.Equal(t, clients(w.policy("a", "ingress-to-s-tcp-1")), prefix+"to-s-tcp-1=allowed", "NP-19/in the own namespace")
 	w.service(service("a", "s", []string{"1:1"}, "namespace-selectors", `[{}]`, "pod-label-selector-namespace-alias", "not a label"))
 	w.told("NP-7", AnnotationNamespaceAlias)
-	if got := clients(w.policy("a", "ingress-to-s-tcp-1-from-b")); got != prefix+"to-all-foos-s-tcp-1=allowed in b" {
-		t.Errorf("NP-7/what cannot be read changes nothing: got %s", got)
-	}
+	expect.Equal(t, clients(w.policy("a", "ingress-to-s-tcp-1-from-b")), prefix+"to-all-foos-s-tcp-1=allowed in b", "NP-7/what cannot be read changes nothing")
 }
 
 // TestWorld: everybody. The body with peers (BH-NP-14) is that of an older document and is not made (SW-3).
@@ -409,9 +376,7 @@ func TestWorld(t *testing.T) {
 			if diff := cmp.Diff([]networkingv1.NetworkPolicyIngressRule{rule}, p.Spec.Ingress, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("BH-NP-15/SW-3: one rule, without from: %s", diff)
 			}
-			if want := "Allows ingress traffic from everywhere to ports " + tc.description + " for pods selected by the a/s service selector."; p.Annotations[AnnotationDescription] != want {
-				t.Errorf("got %s", p.Annotations[AnnotationDescription])
-			}
+			expect.Equal(t, p.Annotations[AnnotationDescription], "Allows ingress traffic from everywhere to ports "+tc.description+" for pods selected by the a/s service selector.")
 			// The API server adds the protocol; that is no difference.
 			stored := p.DeepCopy()
 			for i := range stored.Spec.Ingress[0].Ports {
@@ -486,16 +451,12 @@ func TestLongKeys(t *testing.T) {
 		"to-shoot--my-project--my-long-cluster-name-kube-apiserver-tcp-443":     "to-shoot--my-project--my-long-cluster-name-kube-apiserver-16753",
 		"to-" + strings.Repeat("a", 60):                                         "to-" + strings.Repeat("a", 60),
 	} {
-		if got := ShortKey(prefix + in); got != prefix+want {
-			t.Errorf("NP-22, HLP-10: got %s", got)
-		}
+		expect.Equal(t, ShortKey(prefix+in), prefix+want, "NP-22, HLP-10")
 	}
 	if foreign := "example.com/" + strings.Repeat("a", 70); ShortKey(foreign) != foreign {
 		t.Error("NP-21: only keys with our prefix are shortened")
 	}
-	if got := len(ShortKey(prefix + "to-" + strings.Repeat("a", 61))); got != len(prefix)+63 {
-		t.Errorf("NP-21: got %d", got)
-	}
+	expect.Equal(t, len(ShortKey(prefix+"to-"+strings.Repeat("a", 61))), len(prefix)+63, "NP-21")
 
 	w := newWorld(t, Options{})
 	long := "this-is-a-very-long-svc-name-which-will-exceed-max-length"
@@ -517,9 +478,7 @@ func TestLongKeys(t *testing.T) {
 	if d := w.Decide(Request{Service: key("shoot--my-project--my-long-cluster-name", "kube-apiserver")}); !strings.HasSuffix(d.Short, "-16753") {
 		t.Errorf("NP-23/in other namespaces: got %q", d.Short)
 	}
-	if got := clients(w.policy("shoot--my-project--my-long-cluster-name", "ingress-to-kube-apiserver-tcp-443-from-b")); got != prefix+"to-shoot--my-project--my-long-cluster-name-kube-apiserver-16753=allowed in b" {
-		t.Errorf("NP-22: got %s", got)
-	}
+	expect.Equal(t, clients(w.policy("shoot--my-project--my-long-cluster-name", "ingress-to-kube-apiserver-tcp-443-from-b")), prefix+"to-shoot--my-project--my-long-cluster-name-kube-apiserver-16753=allowed in b", "NP-22")
 }
 
 // NP-26: ports, and what is the same twice.
@@ -528,9 +487,7 @@ func TestPorts(t *testing.T) {
 	w.namespace("a")
 	w.service(service("a", "s", []string{"one=53:testport/UDP", "two=80:9", "three=81:9", "four=82:9/SCTP"}))
 	w.want("NP-26/two ports with one target are one pair", "a/ingress-to-s-udp-testport", "a/egress-to-s-udp-testport", "a/ingress-to-s-tcp-9", "a/egress-to-s-tcp-9", "a/ingress-to-s-sctp-9", "a/egress-to-s-sctp-9")
-	if got := ports(w.policy("a", "ingress-to-s-udp-testport")); got != "UDP/testport name" {
-		t.Errorf("NP-11/a named target port stays a name: got %s", got)
-	}
+	expect.Equal(t, ports(w.policy("a", "ingress-to-s-udp-testport")), "UDP/testport name", "NP-11/a named target port stays a name")
 	o := service("a", "s", []string{"80:1"})
 	o.Spec.Ports[0].TargetPort, o.Spec.Ports[0].Protocol = intstr.IntOrString{}, ""
 	w.service(o)

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // describedWorld has a policy of each kind: for clients with a label in the own and in another namespace, by an alias in both, for all the
@@ -81,9 +82,7 @@ func TestDescriptionsAsGardenerWritesThem(t *testing.T) {
 	for name, p := range w.policies {
 		got[name.String()] = p.Annotations[AnnotationDescription]
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("T3-12: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "T3-12")
 	takenOver(t, w, want, nil)
 
 	// Under the contract's words the text of whatever is not for everybody differs.
@@ -106,9 +105,7 @@ func takenOver(t *testing.T, w *world, texts map[string]string, updates []string
 		w.settle(w.store(p))
 	}
 	slices.Sort(w.writes)
-	if diff := cmp.Diff(updates, w.writes); diff != "" {
-		t.Errorf("T3-12/what a take-over writes: %s", diff)
-	}
+	expect.DeepEqual(t, w.writes, updates, "T3-12/what a take-over writes")
 }
 
 // A selector is shown as Go prints the structure, whatever is in it.
@@ -127,7 +124,5 @@ func TestSelectorsInDescriptions(t *testing.T) {
 			t.Fatalf("T3-12: got %s, want %s", got, want)
 		}
 	})
-	if got := wholeSelector(metav1.LabelSelector{}); got != "{map[] []}" {
-		t.Errorf("T3-12/an empty selector: got %s", got)
-	}
+	expect.Equal(t, wholeSelector(metav1.LabelSelector{}), "{map[] []}", "T3-12/an empty selector")
 }

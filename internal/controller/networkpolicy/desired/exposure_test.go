@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // ingress returns an Ingress that leads to ports of Services, by number or name ("web:80", "web:http").
@@ -93,25 +94,15 @@ func TestIngresses(t *testing.T) {
 	nobody.settle(nobody.SetIngress(ingress("a", "i", "web:80")))
 	nobody.want("BH-NP-17, no ingress controller is configured", own...)
 	in, out := w.policy("a", exposed[0][2:]), w.policy("c", exposed[1][2:])
-	if got, want := in.Annotations[AnnotationDescription], "Allows ingress TCP traffic to port 8080 for pods selected by the a/web service selector from ingress controller pods running in the c namespace labeled with map[foo:bar]."; got != want {
-		t.Errorf("BH-NP-21: got %s", got)
-	}
-	if got, want := out.Annotations[AnnotationDescription], "Allows egress TCP traffic to port 8080 from pods running in the c namespace labeled with map[foo:bar] to pods selected by the a/web service selector."; got != want {
-		t.Errorf("BH-NP-21: got %s", got)
-	}
-	if got := clients(in); got != "foo=bar in c" {
-		t.Errorf("NP-24/NP-48: got %s", got)
-	}
-	if diff := cmp.Diff(controller.PodSelector, out.Spec.PodSelector); diff != "" {
-		t.Errorf("NP-24: %s", diff)
-	}
+	expect.Equal(t, in.Annotations[AnnotationDescription], "Allows ingress TCP traffic to port 8080 for pods selected by the a/web service selector from ingress controller pods running in the c namespace labeled with map[foo:bar].", "BH-NP-21")
+	expect.Equal(t, out.Annotations[AnnotationDescription], "Allows egress TCP traffic to port 8080 from pods running in the c namespace labeled with map[foo:bar] to pods selected by the a/web service selector.", "BH-NP-21")
+	expect.Equal(t, clients(in), "foo=bar in c", "NP-24/NP-48")
+	expect.DeepEqual(t, out.Spec.PodSelector, controller.PodSelector, "NP-24")
 	w.namespace("i", "x=y")
 	w.service(service("i", "web", []string{"80:80"}, "namespace-selectors", `[{"matchLabels":{"kubernetes.io/metadata.name":"ingress-controller"}}]`))
 	w.namespace("ingress-controller")
 	w.settle(w.SetIngress(ingress("i", "i", "web:80")))
-	if got := clients(w.policy("i", "ingress-to-web-tcp-80-from-ingress-controller")); got != "foo=bar in c; "+prefix+"to-i-web-tcp-80=allowed in ingress-controller" {
-		t.Errorf("NP-12/NP-16/a namespace of that name: both may come: %s", got)
-	}
+	expect.Equal(t, clients(w.policy("i", "ingress-to-web-tcp-80-from-ingress-controller")), "foo=bar in c; "+prefix+"to-i-web-tcp-80=allowed in ingress-controller", "NP-12/NP-16/a namespace of that name: both may come")
 
 	same := newWorld(t, Options{IngressController: &IngressController{"a", metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"x", "y"}}}}}})
 	same.namespace("a")
@@ -158,12 +149,8 @@ var (
 func TestIstio(t *testing.T) {
 	w := istioWorld(t)
 	w.want("NP-17", slices.Concat(ownPair, istioPair)...)
-	if got := clients(w.policy("a", "ingress-to-web-tcp-8080-from-istio-ingress")); got != "istio=ingress in istio-ingress" {
-		t.Errorf("NP-24: got %s", got)
-	}
-	if got, want := w.policy("istio-ingress", "egress-to-a-web-tcp-8080-from-istio").Annotations[AnnotationDescription], "Allows egress TCP traffic to port 8080 from pods running in namespace istio-ingress labeled with map[istio:ingress] to pods selected by the a/web service selector."; got != want {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, clients(w.policy("a", "ingress-to-web-tcp-8080-from-istio-ingress")), "istio=ingress in istio-ingress", "NP-24")
+	expect.Equal(t, w.policy("istio-ingress", "egress-to-a-web-tcp-8080-from-istio").Annotations[AnnotationDescription], "Allows egress TCP traffic to port 8080 from pods running in namespace istio-ingress labeled with map[istio:ingress] to pods selected by the a/web service selector.")
 	for name, step := range map[string]struct {
 		change func(*world) []Request
 		want   []string
@@ -221,16 +208,10 @@ func TestTwoGateways(t *testing.T) {
 	w.settle(w.SetGatewayPod("istio=other", key("istio-ingress", "pod2"), true))
 	w.settle(w.SetVirtualService(virtual("gw", "other")))
 	w.want("NP-17", slices.Concat(ownPair, istioPair, []string{"istio-ingress/egress-to-a-web-tcp-8080-from-istio-" + selectorDigest("istio=other")})...)
-	if got := clients(w.policy("a", "ingress-to-web-tcp-8080-from-istio-ingress")); got != "istio=ingress in istio-ingress; istio=other in istio-ingress" {
-		t.Errorf("got %s", got)
-	}
-	if got := w.policy("istio-ingress", "egress-to-a-web-tcp-8080-from-istio-"+selectorDigest("istio=other")).Spec.PodSelector.MatchLabels["istio"]; got != "other" {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, clients(w.policy("a", "ingress-to-web-tcp-8080-from-istio-ingress")), "istio=ingress in istio-ingress; istio=other in istio-ingress")
+	expect.Equal(t, w.policy("istio-ingress", "egress-to-a-web-tcp-8080-from-istio-"+selectorDigest("istio=other")).Spec.PodSelector.MatchLabels["istio"], "other")
 	w.service(service("a", "web", []string{"http=80:8080"}, "namespace-selectors", `[{"matchLabels":{"kubernetes.io/metadata.name":"istio-ingress"}}]`))
-	if got := clients(w.policy("a", "ingress-to-web-tcp-8080-from-istio-ingress")); got != "istio=ingress in istio-ingress; istio=other in istio-ingress; "+prefix+"to-a-web-tcp-8080=allowed in istio-ingress" {
-		t.Errorf("NP-12/NP-17 have the same name; both may come: %s", got)
-	}
+	expect.Equal(t, clients(w.policy("a", "ingress-to-web-tcp-8080-from-istio-ingress")), "istio=ingress in istio-ingress; istio=other in istio-ingress; "+prefix+"to-a-web-tcp-8080=allowed in istio-ingress", "NP-12/NP-17 have the same name; both may come")
 	w.writes = nil
 	w.settle([]Request{{Service: key("a", "web")}, {Service: key("a", "web"), Peer: "istio-ingress"}, {Service: key("a", "web"), Peer: "a"}})
 	if len(w.writes) > 0 {
@@ -303,13 +284,9 @@ func TestSharedWayInWhileIstioIsUnknown(t *testing.T) {
 			for _, kind := range []Kind{Services, Policies, Namespaces} {
 				after.settle(after.Complete(kind))
 			}
-			if got := clients(after.policy("a", shared)); got != both {
-				t.Errorf("not known yet: got %s", got)
-			}
+			expect.Equal(t, clients(after.policy("a", shared)), both, "not known yet")
 			after.settle(known.tell(after.Index))
-			if got := clients(after.policy("a", shared)); got != known.want {
-				t.Errorf("known: got %s, want %s", got, known.want)
-			}
+			expect.Equal(t, clients(after.policy("a", shared)), known.want, "known")
 		})
 	}
 }

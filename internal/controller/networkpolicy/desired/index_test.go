@@ -4,10 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // Nothing is decided before the first lists of each kind that the options ask for.
@@ -67,9 +68,7 @@ func TestGatewaysOfAVirtualService(t *testing.T) {
 		"NP-51/in another namespace":  {[]string{"b/gw", "gw"}, []types.NamespacedName{key("b", "gw"), key("a", "gw")}},
 		"NP-51/a Gateway called mesh": {[]string{"b/mesh"}, []types.NamespacedName{key("b", "mesh")}},
 	} {
-		if diff := cmp.Diff(tc.want, NewVirtualService(key("a", "v"), tc.gateways, nil).Gateways); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, NewVirtualService(key("a", "v"), tc.gateways, nil).Gateways, tc.want, "%s", name)
 	}
 }
 
@@ -113,7 +112,5 @@ func TestCompleteRequestsEachService(t *testing.T) {
 			t.Errorf("NP-1: without the list of policies got %v, want no request", got)
 		}
 	}
-	if diff := cmp.Diff([]string{"a/gone", "a/web"}, asked(x.Complete(Policies))); diff != "" {
-		t.Errorf("NP-1: %s", diff)
-	}
+	expect.DeepEqual(t, asked(x.Complete(Policies)), []string{"a/gone", "a/web"}, "NP-1")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // "Where to be better": a/b-c and a-b/c come to the same name in a third namespace. The first one has it, and the second waits.
@@ -18,9 +20,7 @@ func TestSameNameOfTwoServices(t *testing.T) {
 	w.service(service("a", "b-c", []string{"1:1"}, selectors...))
 	w.service(service("a-b", "c", []string{"1:1"}, selectors...))
 	shared := w.policy("x", "egress-to-a-b-c-tcp-1")
-	if shared.Labels[LabelServiceName] != "b-c" {
-		t.Errorf("NP-12: it went over to %v", shared.Labels)
-	}
+	expect.Equal(t, shared.Labels[LabelServiceName], "b-c", "NP-12: it went over to %v", shared.Labels)
 	w.told("NP-12", "NetworkPolicy x/egress-to-a-b-c-tcp-1: it already exists for Service a/b-c and is not changed")
 	w.writes = nil
 	w.settle([]Request{{Service: key("a", "b-c")}, {Service: key("a-b", "c")}})
@@ -28,9 +28,7 @@ func TestSameNameOfTwoServices(t *testing.T) {
 		t.Errorf("they flip-flop: %v", w.writes)
 	}
 	w.settle(w.Remove(Services, "a-b", "c"))
-	if w.policy("x", "egress-to-a-b-c-tcp-1").Labels[LabelServiceName] != "b-c" {
-		t.Error("NP-3: the policy of another Service is deleted")
-	}
+	expect.Equal(t, w.policy("x", "egress-to-a-b-c-tcp-1").Labels[LabelServiceName], "b-c", "NP-3: the policy of another Service is deleted")
 	w.service(service("a-b", "c", []string{"1:1"}, selectors...))
 	w.settle(w.Remove(Services, "a", "b-c"))
 	if got := w.policy("x", "egress-to-a-b-c-tcp-1").Labels; got[LabelServiceName] != "c" {

@@ -11,6 +11,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // asked returns requests as text, sorted: <Service>, and what narrows them.
@@ -125,9 +127,7 @@ func TestRequestsOfEvents(t *testing.T) {
 		"NP-41/the ingress controller's is gone":    {func(w *world) []Request { return w.Remove(Namespaces, "", "nginx") }, []string{"a/web", "b/web"}},
 		"NP-41/that of Gateways is gone":            {func(w *world) []Request { return w.Remove(Namespaces, "", "g") }, []string{"a/web", "b/web"}},
 	} {
-		if diff := cmp.Diff(append([]string{}, c.want...), asked(c.event(begin()))); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, asked(c.event(begin())), append([]string{}, c.want...), "%s", name)
 	}
 	if w := begin(); len(w.Retain(Ingresses, "", none)) != 2 || len(w.Retain(Pods, "", none)) != 2 || w.Sizes()[Ingresses] != 0 || w.Sizes()[Pods] != 0 || len(w.ingresses) != 0 || len(w.pods.count) != 0 {
 		t.Errorf("NP-43: what is gone is kept: %v, %v", w.ingresses, w.pods)
@@ -160,9 +160,7 @@ func TestRequestsOfPolicies(t *testing.T) {
 		x := NewIndex(Options{})
 		x.SetPolicy(policy("a", "p", "web"))
 		x.SetPolicy(policy("b", "p", "web"))
-		if diff := cmp.Diff(append([]string{}, c.want...), asked(c.event(x))); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, asked(c.event(x)), append([]string{}, c.want...), "%s", name)
 	}
 }
 
@@ -284,8 +282,6 @@ func TestOwnClients(t *testing.T) {
 	for name, want := range map[string]bool{
 		"ingress-to-web-tcp-12345-from-bbbbb": false, "ingress-to-web-tcp-1234-from-bbbbb": true, "ingress-to-web-tcp-1-from-bbbbbbbb": true, "ingress-to-web-tcp-1-from-bbbbbbbbb": false,
 	} {
-		if got := mayBeOwn("web", name); got != want {
-			t.Errorf("NP-13: %s may be for own clients: %v", name, got)
-		}
+		expect.Equal(t, mayBeOwn("web", name), want, "NP-13: %s may be for own clients", name)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -26,6 +25,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -116,9 +116,7 @@ func (f *fixture) waits(events ...string) {
 	if err != nil || result.RequeueAfter != 7*time.Second {
 		f.Errorf("NCC-9/BH-ND-3: got %+v, %v", result, err)
 	}
-	if got := f.taints(); got != "a "+node.TaintCritical+" b" {
-		f.Errorf("taints: %s", got)
-	}
+	expect.Equal(f, f.taints(), "a "+node.TaintCritical+" b", "taints")
 	f.told(events...)
 }
 
@@ -133,9 +131,7 @@ func (f *fixture) told(want ...string) {
 		}
 		got = append(got, e.Type+" "+e.Reason+" "+e.Message)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		f.Errorf("Events: %s", diff)
-	}
+	expect.DeepEqual(f, got, want, "Events")
 }
 
 func (f *fixture) free() {
@@ -143,9 +139,7 @@ func (f *fixture) free() {
 	if result, err := f.run(); err != nil || result != (reconcile.Result{}) {
 		f.Errorf("got %+v, %v", result, err)
 	}
-	if got := f.taints(); got != "a b" {
-		f.Errorf("NCC-10: taints: %s", got)
-	}
+	expect.Equal(f, f.taints(), "a b", "NCC-10: taints")
 }
 
 func (f *fixture) daemonSet() {
@@ -179,9 +173,7 @@ const (
 func TestNothingToWaitFor(t *testing.T) {
 	f := newFixture(t)
 	f.free()
-	if got := f.taints(); got != "a b" {
-		t.Errorf("NCC-12: taints: %s", got)
-	}
+	expect.Equal(t, f.taints(), "a b", "NCC-12: taints")
 	f.told(allReady)
 	f.free()
 	list := &corev1.EventList{}
@@ -210,9 +202,7 @@ func TestChecksInOrder(t *testing.T) {
 	csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "foo.driver.example.com", NodeID: "n"}}
 	must.Succeed(t, f.target.Update(t.Context(), csi))
 	f.free()
-	if got := f.taints(); got != "a b" {
-		t.Errorf("BH-ND-1: all is ready, and the taints are %s", got)
-	}
+	expect.Equal(t, f.taints(), "a b", "BH-ND-1: all is ready, and the taints")
 	f.told(unscheduled, unready, drivers, allReady)
 	events := &corev1.EventList{}
 	must.Succeed(t, f.target.List(t.Context(), events))

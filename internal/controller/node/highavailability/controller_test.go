@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -223,13 +224,9 @@ func TestSingle(t *testing.T) {
 	defer queue.ShutDown()
 	h, n := single(), &corev1.Node{}
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: n, ObjectNew: n}, queue)
-	if queue.Len() != 0 {
-		t.Error("an update")
-	}
+	expect.Equal(t, queue.Len(), 0, "an update")
 	h.Create(t.Context(), event.CreateEvent{Object: n}, queue)
 	h.Create(t.Context(), event.CreateEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}}, queue)
 	h.Delete(t.Context(), event.DeleteEvent{Object: n}, queue)
-	if queue.Len() != 1 {
-		t.Errorf("NHA-1: %d requests", queue.Len())
-	}
+	expect.Equal(t, queue.Len(), 1, "NHA-1: requests")
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -21,6 +20,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -79,9 +79,7 @@ func (f *fixture) delays() map[string]string {
 	must.Succeed(f, f.target.List(f.Context(), list))
 	delays := map[string]string{}
 	for _, n := range list.Items {
-		if n.Annotations["own"] != "x" {
-			f.Errorf("%s: other annotations are lost", n.Name)
-		}
+		expect.Equal(f, n.Annotations["own"], "x", "%s: other annotations are lost", n.Name)
 		delays[n.Name] = n.Annotations[node.AnnotationDelay]
 	}
 	return delays
@@ -93,12 +91,8 @@ func (f *fixture) wants(what string, patches int, want map[string]string) {
 	got := f.patches
 	f.patches = 0
 	f.mu.Unlock()
-	if got != patches {
-		f.Errorf("%s: %d patches, want %d", what, got, patches)
-	}
-	if diff := cmp.Diff(want, f.delays()); diff != "" {
-		f.Errorf("%s: %s", what, diff)
-	}
+	expect.Equal(f, got, patches, "%s: patches", what)
+	expect.DeepEqual(f, f.delays(), want, "%s", what)
 }
 
 func newNode(name, secret string) *corev1.Node {

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func account(automount *bool, labels ...string) *corev1.ServiceAccount {
@@ -25,9 +27,7 @@ func TestWanted(t *testing.T) {
 		"TI-6/nil": {account(nil), false}, "TI-6/true": {account(ptr.To(true)), false}, "TI-6/BH-TI-1, false": {account(ptr.To(false)), true},
 		"TI-6/BH-TI-5, skipped, whatever the value": {account(ptr.To(false), LabelSkip), false}, "TI-6/true, skipped": {account(ptr.To(true), LabelSkip), false},
 	} {
-		if got := Wanted(tc.account); got != tc.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.Equal(t, Wanted(tc.account), tc.want, "%s", name)
 		tc.account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}}
 		Strip(tc.account)
 		if tc.account.ImagePullSecrets != nil {
@@ -43,9 +43,7 @@ func TestChanged(t *testing.T) {
 	all := []*corev1.ServiceAccount{account(nil), account(ptr.To(true)), account(ptr.To(false)), account(nil, LabelSkip), account(ptr.To(false), LabelSkip)}
 	for i, before := range all {
 		for j, after := range all {
-			if got := Changed(before, after); got != (i != j) {
-				t.Errorf("TI-2: from %d to %d: got %v", i, j, got)
-			}
+			expect.Equal(t, Changed(before, after), (i != j), "TI-2: from %d to %d", i, j)
 		}
 	}
 	other := account(nil)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestFaultsOfKubeconfigs: whoever reads, writes, hands over or looks for leftovers is told of a fault that concerns them, and of no other (TR-23a).
@@ -108,9 +110,7 @@ func TestEarly(t *testing.T) {
 		"TR-24/time is up":     {Stamp(now), false},
 		"TR-24/nobody can say": {"x", true},
 	} {
-		if got := ask(t, AnnotationRenew, c.renew).Early(now); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		expect.Equal(t, ask(t, AnnotationRenew, c.renew).Early(now), c.want, "%s", name)
 	}
 }
 
@@ -121,8 +121,6 @@ func TestPauses(t *testing.T) {
 		Stamp(now.Add(-time.Second)): false, Stamp(now): false, Stamp(now.Add(time.Second)): true,
 		Stamp(now.Add(shortest)): true, Stamp(now.Add(shortest + time.Second)): false, "x": false,
 	} {
-		if got := ask(t, AnnotationRenew, renew).pauses(now); got != want {
-			t.Errorf("2.8: renewed at %s, waits: %t", renew, got)
-		}
+		expect.Equal(t, ask(t, AnnotationRenew, renew).pauses(now), want, "2.8: renewed at %s, waits", renew)
 	}
 }

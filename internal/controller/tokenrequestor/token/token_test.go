@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -32,9 +33,7 @@ func TestRelevant(t *testing.T) {
 		"TR-2/another purpose":                                  {"", map[string]string{LabelPurpose: "x"}, false},
 		"TR-2/nothing":                                          {"", nil, false},
 	} {
-		if got := Relevant(tc.labels, tc.class); got != tc.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.Equal(t, Relevant(tc.labels, tc.class), tc.want, "%s", name)
 	}
 }
 
@@ -60,9 +59,7 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]bool{"1": true, "t": true, "T": true, "true": true, "TRUE": true, "True": true, "yes": false, "": false, "false": false} {
-		if got := ask(t, AnnotationInjectCA, value).InjectCA; got != want {
-			t.Errorf("2.1/%q: got %v", value, got)
-		}
+		expect.Equal(t, ask(t, AnnotationInjectCA, value).InjectCA, want, "2.1/%q", value)
 	}
 	if a := ask(t, AnnotationTargetName, "n"); a.Target != nil || !a.HalfTarget {
 		t.Errorf("TR-8/half a target: got %+v", a)
@@ -98,9 +95,7 @@ func TestDelay(t *testing.T) {
 		12 * time.Hour: 9*time.Hour + 36*time.Minute, 10 * time.Minute: 8 * time.Minute, 30 * time.Hour: 24 * time.Hour, 100 * time.Hour: 24 * time.Hour,
 		0: 30 * time.Second, -time.Hour: 30 * time.Second,
 	} {
-		if got := Delay(lifetime, 0); got != want {
-			t.Errorf("TR-17/BH-TR-11: %s: got %s, want %s", lifetime, got, want)
-		}
+		expect.Equal(t, Delay(lifetime, 0), want, "TR-17/BH-TR-11: %s", lifetime)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		lifetime := time.Duration(rapid.Int64Range(int64(time.Minute), int64(1000*time.Hour)).Draw(rt, "lifetime"))
@@ -110,9 +105,7 @@ func TestDelay(t *testing.T) {
 			rt.Errorf("C13: %s is not within 5%% below %s", got, latest)
 		}
 	})
-	if got := Stamp(time.Date(2026, 1, 1, 12, 0, 0, 999, time.FixedZone("x", 3600))); got != "2026-01-01T11:00:00Z" {
-		t.Errorf("TR-18/BH-TR-9: got %s", got)
-	}
+	expect.Equal(t, Stamp(time.Date(2026, 1, 1, 12, 0, 0, 999, time.FixedZone("x", 3600))), "2026-01-01T11:00:00Z", "TR-18/BH-TR-9")
 }
 
 // web returns a token of the usual form.
@@ -176,9 +169,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for _, token := range []string{"", "a.b", "a.!.c", "a." + base64.RawURLEncoding.EncodeToString([]byte(`{}`)) + ".c", "a." + base64.RawURLEncoding.EncodeToString([]byte(`x`)) + ".c"} {
-		if got := ClaimsOf(token); got != (Claims{}) {
-			t.Errorf("%q: got %+v", token, got)
-		}
+		expect.Equal(t, ClaimsOf(token), (Claims{}), "%q", token)
 	}
 }
 
@@ -240,12 +231,8 @@ func TestWriteBare(t *testing.T) {
 		"TR-21/empty values are also kept": {map[string][]byte{"x": {}}, false, "", map[string][]byte{"token": []byte("new"), "x": {}}},
 	} {
 		before := fmt.Sprint(tc.data)
-		if diff := cmp.Diff(tc.want, write(t, tc.data, tc.wantCA, tc.ca)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-		if fmt.Sprint(tc.data) != before {
-			t.Errorf("%s: what was given has changed", name)
-		}
+		expect.DeepEqual(t, write(t, tc.data, tc.wantCA, tc.ca), tc.want, "%s", name)
+		expect.Equal(t, fmt.Sprint(tc.data), before, "%s: what was given has changed", name)
 	}
 }
 
@@ -253,9 +240,7 @@ func TestWriteBare(t *testing.T) {
 func TestWriteKubeconfig(t *testing.T) {
 	got := string(write(t, map[string][]byte{KeyKubeconfig: []byte(twoUsers), KeyToken: []byte("stays")}, true, "ca")[KeyKubeconfig])
 	want := strings.NewReplacer("token: "+secretToken, "token: new", "certificate-authority-data: b2xk", "certificate-authority-data: Y2E=").Replace(twoUsers)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("BH-TR-6, BH-TR-7/YAML: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "BH-TR-6, BH-TR-7/YAML")
 	data := write(t, map[string][]byte{KeyKubeconfig: []byte(twoUsers), KeyToken: []byte("stays"), KeyBundle: []byte("stays")}, false, "ca")
 	if string(data[KeyToken]) != "stays" || string(data[KeyBundle]) != "stays" || !strings.Contains(string(data[KeyKubeconfig]), "b2xk") {
 		t.Error("TR-23: token, bundle.crt or a CA have changed")
@@ -270,9 +255,7 @@ func TestWriteKubeconfig(t *testing.T) {
 	if strings.ContainsAny(got, "{[") || !strings.HasPrefix(got, "\"apiVersion\": \"v1\"\n") {
 		t.Errorf("TR-23/JSON is written as YAML: got %s", got)
 	}
-	if diff := cmp.Diff(withToken(t, string(asJSON), "u1", "new"), decode(t, got)); diff != "" {
-		t.Errorf("BH-TR-6/JSON: %s", diff)
-	}
+	expect.DeepEqual(t, decode(t, got), withToken(t, string(asJSON), "u1", "new"), "BH-TR-6/JSON")
 }
 
 func decode(t testing.TB, content string) map[string]any {
@@ -382,9 +365,7 @@ func TestPropertyKubeconfig(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if diff := cmp.Diff(withToken(t, string(content), user, "new"), decode(t, string(written[KeyKubeconfig]))); diff != "" {
-			rt.Errorf("%s", diff)
-		}
+		expect.DeepEqual(rt, decode(t, string(written[KeyKubeconfig])), withToken(t, string(content), user, "new"))
 	})
 }
 
@@ -419,12 +400,8 @@ func TestHanded(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(tc.wantSource, source); diff != "" {
-			t.Errorf("%s, source: %s", name, diff)
-		}
-		if diff := cmp.Diff(tc.wantTarget, target); diff != "" {
-			t.Errorf("%s, target: %s", name, diff)
-		}
+		expect.DeepEqual(t, source, tc.wantSource, "%s, source", name)
+		expect.DeepEqual(t, target, tc.wantTarget, "%s, target", name)
 		if leftover, err := Leftover(source); leftover || err != nil {
 			t.Errorf("%s: the source still holds a token: %v, %v", name, leftover, err)
 		}
