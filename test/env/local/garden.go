@@ -36,7 +36,7 @@ func (g *gardenTour) play(ctx context.Context, bin, dir string) (err error) {
 		return err
 	}
 	g.size = landscape.Options{Seeds: 3, Projects: 2, Shoots: 6}
-	for _, part := range []func(context.Context) error{g.prepare, g.run, g.showWebhooks} {
+	for _, part := range []func(context.Context) error{g.prepare, g.run} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -26,13 +26,10 @@ type tour struct {
 	*harness.Landscape
 	*script
 	manager *harness.Process
-	// littered is when the garbage was left.
-	littered time.Time
-	stops    []func()
+	stops   []func()
 }
 
-// play starts a seed and a shoot with the executables, and shows what they do. The garbage of the beginning is looked at last, so that
-// nothing waits for the garbage collector.
+// play starts a seed and a shoot with the executables, and shows what they do.
 func (t *tour) play(ctx context.Context, bin, dir string, times *times) (err error) {
 	started := times.measure("seed and shoot")
 	t.heading("Starting a seed and a shoot")
@@ -46,9 +43,6 @@ func (t *tour) play(ctx context.Context, bin, dir string, times *times) (err err
 	kubelet, stopKubelet := context.WithCancel(context.WithoutCancel(ctx)) // It goes on after the tour.
 	t.stops = append(t.stops, stopKubelet)
 	go harness.PlayKubelet(kubelet, t.ShootClient)
-	if err := t.leaveGarbage(ctx); err != nil { // The first run of the garbage collector marks it, and the second deletes it.
-		return err
-	}
 	if err := t.startManager(ctx, bin, dir); err != nil {
 		return err
 	}
@@ -58,8 +52,8 @@ func (t *tour) play(ctx context.Context, bin, dir string, times *times) (err err
 	}
 	t.stops = append(t.stops, func() { authorizer.Stop() })
 	for _, part := range []func(context.Context) error{
-		t.applyExamples, t.showDrift, t.showAutoscaler, t.showBroken, t.showWebhooks, t.showRenewal, t.showCertificates, t.showPolicies,
-		func(ctx context.Context) error { return showAgents(ctx, t.script, authorizer, t.Landscape, agents) }, t.showGarbage, t.showRequests,
+		t.applyExamples, t.showDrift,
+		func(ctx context.Context) error { return showAgents(ctx, t.script, authorizer, t.Landscape, agents) }, t.showRequests,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -75,8 +69,7 @@ func (t *tour) startManager(ctx context.Context, bin, dir string) (err error) {
 		Config: map[string]any{
 			"logFormat":      "text",
 			"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": "kube-system"},
-			"controllers":    controllers(),
-			"webhooks":       webhooks,
+			"controllers":    map[string]any{"clusterID": "local-seed", "managedResource": map[string]any{"syncPeriod": "1h"}},
 		},
 	}); err != nil {
 		return err
@@ -86,7 +79,7 @@ func (t *tour) startManager(ctx context.Context, bin, dir string) (err error) {
 		return err
 	}
 	t.step("ready; it logs to %s", relative(t.manager.Log))
-	return t.register(ctx, filepath.Join(bin, "resource-manager"), filepath.Join(dir, "resource-manager"))
+	return nil
 }
 
 // stop ends everything, what started last first.
@@ -202,74 +195,6 @@ func (t *tour) showDrift(ctx context.Context) error {
 	return nil
 }
 
-func (t *tour) showAutoscaler(ctx context.Context) error {
-	t.heading("The HorizontalPodAutoscaler's replicas are left to it")
-	deployment := harness.Object("apps/v1", "Deployment", namespace, "web")
-	if err := t.ShootClient.Patch(ctx, deployment, harness.MergePatch(map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{"resources.gardener.cloud/managed-by": nil}}, "spec": map[string]any{"replicas": 3}})); err != nil {
-		return err
-	}
-	if err := t.await(ctx, deployment, func() error {
-		if deployment.GetLabels()["resources.gardener.cloud/managed-by"] == "" {
-			return fmt.Errorf("the label of Deployment web is not back")
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	replicas, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
-	if err != nil || replicas != 3 {
-		return fmt.Errorf("the Deployment has %d replicas, want 3 (%w)", replicas, err)
-	}
-	t.step("scaled to 3 and stripped of a label: the label is back, the replicas stay (the manifest says 1)")
-	return nil
-}
-
-func (t *tour) showBroken(ctx context.Context) error {
-	t.heading("A broken manifest is reported, its neighbours are applied")
-	manifests, err := os.ReadFile(filepath.Join("docs", "examples", "broken", "broken.yaml"))
-	if err != nil {
-		return err
-	}
-	if err := t.SeedClient.Create(ctx, harness.Secret(namespace, "broken", map[string][]byte{"objects.yaml": manifests})); err != nil {
-		return err
-	}
-	if err := t.SeedClient.Create(ctx, harness.ManagedResource(namespace, "broken", "broken")); err != nil {
-		return err
-	}
-	var message string
-	if err := harness.Poll(ctx, patience, func() error {
-		mr, err := t.mr(ctx, "broken")
-		if err != nil {
-			return err
-		}
-		status, text := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
-		if message = text; status != "False/ApplyFailed" {
-			return fmt.Errorf("ResourcesApplied is %s", status)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	t.step("ResourcesApplied=False/ApplyFailed: %s", message)
-	neighbour := harness.Object("v1", "ConfigMap", namespace, "neighbour")
-	if err := t.await(ctx, neighbour, func() error { return nil }); err != nil {
-		return fmt.Errorf("its neighbour: %w", err)
-	}
-	t.step("ConfigMap default/neighbour of the same ManagedResource is there")
-	for _, name := range []string{"coredns", "widgets"} {
-		mr, err := t.mr(ctx, name)
-		if err != nil {
-			return err
-		}
-		if err := harness.Settled(mr); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	t.step("the other ManagedResources are as they were")
-	return nil
-}
-
 func (t *tour) showRequests(context.Context) error {
 	_, metrics := t.manager.Get(t.manager.Metrics, "/metrics")
 	t.heading("Requests to the shoot so far, and drift corrected")
@@ -288,8 +213,6 @@ func (t *tour) explain() {
 	t.step("kubectl --kubeconfig %s apply -f docs/examples/managedresource.yaml", seed)
 	t.step("kubectl --kubeconfig %s -n kube-system delete configmap coredns", shoot)
 	t.step("kubectl --kubeconfig %s -n kube-system get configmap coredns -o yaml", shoot)
-	t.step("kubectl --kubeconfig %s get networkpolicies -A -l networking.resources.gardener.cloud/service-name=echo", shoot)
-	t.step("kubectl --kubeconfig %s get csr", shoot)
 	t.step("curl -s http://127.0.0.1:%d/metrics | grep espalier", t.manager.Metrics)
 	t.step("curl -s http://127.0.0.1:%d/readyz?verbose", t.manager.Health)
 }
