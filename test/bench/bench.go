@@ -76,7 +76,7 @@ func (b *bench) startReady(ctx context.Context, config map[string]any) (*harness
 	return p, nil
 }
 
-// readyLimit is how long a process may take to be ready: the slowest one on record takes 14 s with the largest garden, on two cores.
+// readyLimit is the longest time that a process may take to be ready: the slowest one on record takes 14 s with the largest garden, on two cores.
 const readyLimit = 3 * time.Minute
 
 func awaitReady(ctx context.Context, p *harness.Process) error {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// drifting is how many ConfigMaps there are, ten for each ManagedResource.
+	// drifting counts the ConfigMaps, ten for each ManagedResource.
 	drifting = 500
-	// drifts is how many of them are changed one after the other.
+	// drifts is the number of them that are changed one after the other.
 	drifts = 40
 	// syncPeriod is the shortest time in which the reference compares all objects; its default.
 	syncPeriod = time.Minute

@@ -118,7 +118,7 @@ type gate struct {
 	process      *harness.Process
 	// admin lets the process do everything, for a garden that knows no rights.
 	admin bool
-	// ready is how many seconds the last start took, starting what the process had used then, settled what it uses when it rests.
+	// ready counts the seconds that the last start took, starting what the process had used then, settled what it uses when it rests.
 	ready             float64
 	starting, settled harness.Usage
 }
@@ -163,7 +163,7 @@ func (g *gate) report(title string, targets [4]string) {
 	g.add(title+"memory, peak of the start", g.settled.Peak, "MiB", targets[3])
 }
 
-// decisionTime is how long decisions of one kind are measured.
+// decisionTime is the time that decisions of one kind are measured.
 const decisionTime = 2 * time.Second
 
 const seedsGroup = "gardener.cloud:system:seeds"

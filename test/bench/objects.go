@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-// writer is how many clients write the ManagedResources of a scenario.
+// writer is the number of clients that write the ManagedResources of a scenario.
 const writer = 16
 
 func configMaps(n int, prefix string) string {

@@ -22,7 +22,7 @@ import (
 )
 
 // asImages is what images have as their defaults (internal/tools/images). With grown, what was created just now is as good as old, so that the
-// garbage collector looks at it.
+// garbage collector checks it.
 const (
 	asImages = "profile: gardener\n"
 	grown    = asImages + "controllers: {garbageCollector: {minimumAge: 0s}}\n"
@@ -76,7 +76,7 @@ func (d *deployer) begin() {
 	d.accepted = d.requests
 }
 
-// count is how many requests the API servers have written down, by user.
+// count counts the requests that the API servers have written down, by user.
 func (d *deployer) count() map[string]int {
 	return map[string]int{d.user: len(d.on.requests(d.t, d.user, all)), inTarget: len(d.in.requests(d.t, inTarget, all))}
 }

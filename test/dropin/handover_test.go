@@ -37,7 +37,7 @@ var (
 const (
 	inTurns   = "shoot--dev--turns"
 	stableMRs = 3
-	// restEvery is how many turns there are until one lasts until everything has settled.
+	// restEvery counts the turns until one lasts until everything has settled.
 	restEvery = 5
 )
 

@@ -26,7 +26,7 @@ import (
 
 const (
 	patience = 60 * time.Second
-	// bootstrapLimit is how long gardenlet waits for a bootstrap (DPL-3).
+	// bootstrapLimit is the time that gardenlet waits for a bootstrap (DPL-3).
 	bootstrapLimit = 2 * time.Minute
 )
 

@@ -21,7 +21,7 @@ import (
 
 const many = 60
 
-// TestKillAtAnyWrite kills the process after ever more writes, starts it again, and looks at the end state: everything that
+// TestKillAtAnyWrite kills the process after ever more writes, starts it again, and checks the end state: everything that
 // is wanted is there, nothing that is not, and what stayed was never deleted (MRB-3).
 func TestKillAtAnyWrite(t *testing.T) {
 	ns := namespace(t)

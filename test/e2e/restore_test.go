@@ -21,7 +21,7 @@ const (
 	restoredResources, restoredObjects = 6, 20
 	// laterRevisions are those between the backup and the restore, in addition to the changes.
 	laterRevisions = 300
-	// restoredWithin is how long it may take until all is right after the API server answers again (MRB-47).
+	// restoredWithin is the longest time until all is right after the API server answers again (MRB-47).
 	restoredWithin = time.Minute
 )
 
@@ -95,7 +95,7 @@ func (w restoredWorld) await(when string, from, to int, value string) {
 	w.t.Logf("%s: all is right after %s", when, time.Since(began).Round(time.Second))
 }
 
-// later makes revisions that nobody looks at.
+// later makes revisions that nobody checks.
 func (w restoredWorld) later(cl client.Client) {
 	w.t.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "later"}}

@@ -97,7 +97,7 @@ func (s *Server) seen(r *Request) int64 {
 }
 
 // New returns a server that serves the kinds and has the namespaces. Servers of one world share a lock, so that an observer of
-// one may look at the other.
+// one may read the other.
 func New(mu *sync.Mutex, kinds []*Kind, observe func(Change), namespaces ...string) *Server {
 	s := &Server{
 		mu: mu, kinds: map[string]*Kind{}, objects: map[Key]Object{}, revision: 100, compacted: 100,

@@ -34,7 +34,7 @@ import (
 //     kinds unequal means that it does not; writes that change nothing all the same are counted and told. For custom resources
 //     the same holds of what is equal once their definition has filled it in.
 //
-// It runs in the seed, where no controller changes what the test looks at. -rapid.checks makes it longer.
+// It runs in the seed, where no controller changes what the test checks. -rapid.checks makes it longer.
 func TestEqualMeansNoChange(t *testing.T) {
 	t.Parallel()
 	e := &equality{fixture: newFixture(t)}

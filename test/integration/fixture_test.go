@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// patience is how long an expectation may take to come true; it is never waited for in full unless a test fails.
+// patience is the longest time that an expectation may take to come true; it is never waited for in full unless a test fails.
 const patience = 30 * time.Second
 
 // fixture is a namespace of its own in both clusters.

@@ -142,7 +142,7 @@ func TestMissingObjectWithoutTheLabel(t *testing.T) {
 		return nil
 	})
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
-	// Three seconds, and two for a busy machine: without a look at the object it takes a sync period, of 15 s.
+	// Three seconds, and two for a busy machine: without a check of the object it takes a sync period, of 15 s.
 	f.must(harness.Poll(f.ctx, 5*time.Second, func() error {
 		if got, _ := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesHealthy); got != "False/ConfigMapMissing" {
 			return fmt.Errorf("MRB-40: the object is missing, and ResourcesHealthy is %s", got)

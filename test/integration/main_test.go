@@ -1,4 +1,4 @@
-// Package integration runs resource-manager as a process between two real clusters and looks at what anybody could see.
+// Package integration runs resource-manager as a process between two real clusters and checks what anybody could see.
 package integration
 
 import (

@@ -49,7 +49,7 @@ type act interface {
 	settled()
 }
 
-// settleControllers is how long a world of controllers is given: the longest wait between two tries, and some more (COM-4).
+// settleControllers is the time that a world of controllers is given: the longest wait between two tries, and some more (COM-4).
 const settleControllers = 25 * time.Minute
 
 // stage is a world with controllers in the place of the engine.

@@ -159,7 +159,7 @@ func (w *world) lately(at fake.Key) (parts spared) {
 	return parts
 }
 
-// heardWithin is how long it may take until every instance goes by what manifests and ManagedResources say: it has heard of that, and has ended what it
+// heardWithin is the longest time until every instance goes by what manifests and ManagedResources say: it has heard of that, and has ended what it
 // began before.
 func (w *world) heardWithin() time.Duration {
 	if w.isDisturbed() {
@@ -268,7 +268,7 @@ func (w *world) noteHeldManagedResource(c fake.Change) {
 	w.awaitEnd(c, all)
 }
 
-// awaitEnd looks at objects when a hold on them ends, by its time or because somebody ends it (MRF-13).
+// awaitEnd checks objects when a hold on them ends, by its time or because somebody ends it (MRF-13).
 func (w *world) awaitEnd(c fake.Change, all []fake.Key) {
 	now := time.Now()
 	was, ends := holdOf(c.Before, now), holdOf(c.After, now)
@@ -345,7 +345,7 @@ func (w *world) checkHolds() {
 			continue
 		}
 		if w.sparing[at].sinceOf(holdable).After(w.touched[at]) {
-			continue // It did not count when it was set, and nobody need look at the object since.
+			continue // It did not count when it was set, and nobody need check the object since.
 		}
 		if slices.ContainsFunc(wishes, func(wish wish) bool {
 			_, ok := w.wishesLocked(wish.mr, w.source.GetLocked(wish.mr))

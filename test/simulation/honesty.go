@@ -154,7 +154,7 @@ func (w *world) lastHad(key fake.Key, value string, anyLabel bool) time.Time {
 	return last
 }
 
-// slowestRepair is how long an object may be left as it is that was fought over, and quietAfter how long after that has ended (MRB-34).
+// slowestRepair is the longest time that an object may be left as it is that was fought over, and quietAfter how long after that has ended (MRB-34).
 const slowestRepair, quietAfter = 30 * time.Second, 10 * time.Minute
 
 // mayBeHeld reports whether what was as it should be until a moment may be left so: repairs are delayed, somebody fought over it, or a restore of the

@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-project/espalier/test/fake"
 )
 
-// mostMissing is how long an object may be missing while its ManagedResource says that it is healthy (MRB-40).
+// mostMissing is the longest time that an object may be missing while its ManagedResource says that it is healthy (MRB-40).
 const mostMissing = 3 * time.Second
 
 // disturbs are the steps after which instances do not hear of what happens, or cannot say so.
@@ -16,7 +16,7 @@ var disturbs = map[string]bool{
 	"compact": true, "crd": true, "crd-delete": true, "class": true, "take-finalizer": true,
 }
 
-// noteMissing looks at what ManagedResources say of an object that was deleted, once that must have been told.
+// noteMissing checks what ManagedResources say of an object that was deleted, once that must have been told.
 func (w *world) noteMissing(c fake.Change) {
 	if c.After != nil {
 		delete(w.missingSince, c.Key)
@@ -35,7 +35,7 @@ func (w *world) noteMissing(c fake.Change) {
 	})
 }
 
-// toldWithin is how long it may take until a missing object is told: the watch reports it, a request reads it once
+// toldWithin is the longest time until a missing object is told: the watch reports it, a request reads it once
 // more, and the status is written after the write before.
 func (w *world) toldWithin() time.Duration {
 	const requests = 4

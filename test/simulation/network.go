@@ -199,7 +199,7 @@ func (w *world) delays(chance uint64) (time.Duration, time.Duration) {
 // late and veryLate are by how much what takes longer than usual takes longer.
 const late, veryLate = 40, 1000
 
-// newsWithin is how long it may take until a watch reports a change.
+// newsWithin is the longest time until a watch reports a change.
 func (w *world) newsWithin() time.Duration {
 	return w.lag + 2203*time.Microsecond*[]time.Duration{1, late, veryLate}[w.scenario.Pace]
 }

@@ -35,7 +35,7 @@ const (
 	fewRequests = "requests are bounded"
 )
 
-// patience is how long it may take, without any disturbance, until everybody has heard of a change and is done with it.
+// patience is the longest time, without any disturbance, until everybody has heard of a change and is done with it.
 const patience = 40 * time.Second
 
 // wish is what one ManagedResource wants of one object.

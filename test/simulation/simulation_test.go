@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	// A run leaves some megabytes of garbage behind and nothing else.
 	debug.SetGCPercent(800)
 	if repeatable {
-		runtime.MemProfileRate = 0 // Each collection would look at all that was ever noted.
+		runtime.MemProfileRate = 0 // Each collection would scan all notes.
 		debug.SetGCPercent(-1)
 		debug.SetMemoryLimit(3 << 30)
 	}

@@ -163,7 +163,7 @@ func definition(kind, plural, scope string) object {
 	return o
 }
 
-// mostValues is how many values there are; they begin with 0.
+// mostValues counts the values; they begin with 0.
 const mostValues = 5
 
 // Modes are what annotations say may be done with an object. A Secret has value + mostValues * mode.

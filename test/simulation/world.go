@@ -23,15 +23,15 @@ import (
 
 const (
 	sourceNamespace = "garden"
-	// settle is how long the world is given to come to rest after the last fault: some sync periods and the longest back-off.
+	// settle is the time that the world is given to come to rest after the last fault: some sync periods and the longest back-off.
 	settle = 6 * time.Minute
 	// mostRequests is ten times what the busiest run needs that ends well.
 	mostRequests = 8000
-	// idle is how long it is watched afterwards.
+	// idle is the time that it is watched afterwards.
 	idle = 3 * time.Minute
 	// arrival is longer than any request is on its way.
 	arrival = time.Minute
-	// stuck is how long a run may take in real time. It is a thousand times what it takes.
+	// stuck is the longest time that a run may take in real time. It is a thousand times what it takes.
 	stuck = 2 * time.Minute
 )
 

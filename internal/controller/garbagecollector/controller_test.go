@@ -260,7 +260,7 @@ func ruleOf(holder client.Object) string {
 	return "BH-GC-3"
 }
 
-// TestHolders: each kind of holder keeps what it refers to by annotation, with and without a look at specs.
+// TestHolders: each kind of holder keeps what it refers to by annotation, with and without a check of specs.
 func TestHolders(t *testing.T) {
 	m := metav1.ObjectMeta{Namespace: "default", Name: "h", Annotations: annotated(references.ConfigMap, "kept")}
 	withPrometheus := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus"}}
@@ -451,7 +451,7 @@ func TestPropertyCollector(t *testing.T) {
 			rt.Fatal(err)
 		}
 		f.onList = nil
-		// An object that is created during the first look may be listed too late to begin the second one, if there is nothing left to look at.
+		// An object that is created during the first look may be listed too late to begin the second one, if there is nothing left to check.
 		left := f.left()
 		for _, name := range names {
 			if is := slices.Contains(left, "ns/"+name); is == want[name] {

@@ -132,7 +132,7 @@ func TestPropertyForeignHolders(t *testing.T) {
 	})
 }
 
-// GC-10: a deletion that is refused again and again has a back-off of its own: what it costs to look at all holders is not repeated for it at
+// GC-10: a deletion that is refused again and again has a back-off of its own: what it costs to check all holders is not repeated for it at
 // the pace of other failures, and it stops no other.
 func TestRefusedDeletion(t *testing.T) {
 	f := newFixture(t, garbage(references.ConfigMap, "tenant", "refused", time.Hour))

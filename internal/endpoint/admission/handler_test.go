@@ -159,7 +159,7 @@ func TestExplain(t *testing.T) {
 	Explain(context.Background(), "outside of a request")
 }
 
-// TestUnable: what the endpoint is not able to look at has an HTTP status, so that the failure policy decides.
+// TestUnable: what the endpoint is not able to check has an HTTP status, so that the failure policy decides.
 func TestUnable(t *testing.T) {
 	synced := false
 	h := New(Options{Decide: labelled, Ready: func() bool { return synced }, Log: logr.Discard()})

@@ -240,7 +240,7 @@ func TestNotSynced(t *testing.T) {
 	}
 }
 
-// TestSelectors: where features select a kind in one form differently, all of it is kept, and each looks at what it gets. These do; whoever
+// TestSelectors: where features select a kind in one form differently, all of it is kept, and each checks what it gets. These do; whoever
 // adds one checks that its feature does, too, and that the memory is worth it.
 func TestSelectors(t *testing.T) {
 	cfg := everything()

@@ -58,7 +58,6 @@ var own = map[string]string{
 	"internal/process.decodeMap":                                       "the process's configuration",
 	"internal/process.decodeOver":                                      "the process's configuration",
 	"internal/process.documents":                                       "the process's configuration",
-	"internal/process.newConfigLines":                                  "the process's configuration",
 	"internal/process.notEmpty":                                        "the process's configuration",
 	"internal/process.printEffective":                                  "what the process has printed itself",
 	"internal/process.readDefaults":                                    "the process's configuration",

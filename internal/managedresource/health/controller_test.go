@@ -215,7 +215,7 @@ func TestNotJudged(t *testing.T) {
 	}
 }
 
-// MRT-14: every look at a ManagedResource that has a health is followed by one a period later, and so is one that came before it is applied.
+// MRT-14: every check of a ManagedResource that has a health is followed by one a period later, and so is one that came before it is applied.
 // A later event brings back a ManagedResource that is ignored, of another class, being deleted or gone.
 func TestJudgedAgainAfterAPeriod(t *testing.T) {
 	period := func(factor int64) (least, most time.Duration) {

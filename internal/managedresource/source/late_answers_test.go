@@ -107,7 +107,7 @@ func TestLateReadIsOlderThanAWrite(t *testing.T) {
 	}
 }
 
-// MRC-9: a write whose answer is lost is asked about once. An answer of the API server settles what became of the write, so that each look at
+// MRC-9: a write whose answer is lost is asked about once. An answer of the API server settles what became of the write, so that each check of
 // the other ManagedResources does not cost a request more.
 func TestLostWriteIsAskedAboutOnce(t *testing.T) {
 	scheme := runtime.NewScheme()

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
-// TestUnreadableObjects: a rule that looks at the object refuses an object that cannot be read.
+// TestUnreadableObjects: a rule that checks the object refuses an object that cannot be read.
 func TestUnreadableObjects(t *testing.T) {
 	const syntax = "400 couldn't get version/kind; json parse error: invalid character ']' looking for beginning of object key string"
 	for name, question := range map[string]string{

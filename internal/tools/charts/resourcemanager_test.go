@@ -94,7 +94,7 @@ func TestResourceManagerRights(t *testing.T) {
 // reviews asks each registered webhook about an object of each of its kinds.
 func (p *process) reviews(t *testing.T, r *rendered) {
 	t.Helper()
-	asks := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}} // Whose certificate it is, other tests look at.
+	asks := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}} // Whose certificate it is, other tests check.
 	asked := 0
 	for _, registration := range r.Objects {
 		if !strings.HasSuffix(registration.GetKind(), "WebhookConfiguration") {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHeadless is which sentences have a clause in place of a subject.
+// TestHeadless finds sentences that have a clause in place of a subject.
 func TestHeadless(t *testing.T) {
 	for text, want := range map[string]bool{
 		"What others have is left alone.":            true,

@@ -55,7 +55,7 @@ func check(root string) error {
 		}
 	}
 	problems = append(problems, checkWords(pages, mostWords)...)
-	problems = append(problems, checkClauses(root, mostClauses)...)
+	problems = append(problems, checkClauses(root, mostClauses, mostTestClauses)...)
 	problems = append(problems, checkVersions(root)...)
 	problems = append(problems, checkShared(root)...)
 	problems = append(problems, checkHeadless(root, pages)...)

@@ -26,7 +26,7 @@ type test struct {
 	hits  map[int]bool
 }
 
-// quick is how long a test may take to be run together with others in one process.
+// quick is the longest time that a test may take to be run together with others in one process.
 const quick = 300 * time.Millisecond
 
 // noFailFile keeps pgregory.net/rapid from writing each draw that a defect fails into the folder of the package.

@@ -29,7 +29,7 @@ func Clamp(n, most int) (int, error) {
 // Both is tested with equal arguments only.
 func Both(a, b bool) bool { return a && b }
 
-// Even is tested as callers use it: nobody looks at the first result of a failure.
+// Even is tested as callers use it: nobody checks the first result of a failure.
 func Even(n int) (bool, error) {
 	if _, err := Clamp(n, 9); err != nil {
 		return false, err

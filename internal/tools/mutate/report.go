@@ -19,7 +19,7 @@ func (t *tally) add(o tally) {
 	}
 }
 
-// all is how many defects were decided.
+// all counts the defects that were decided.
 func (t tally) all() int { return t[killed] + t[survived] + t[unreached] + t[acceptedVerdict] }
 
 // rate is how many percent survive without an explanation, whether or not a test reaches them.

@@ -47,7 +47,7 @@ type rewriter struct {
 	skip    map[string]bool
 	mutants []mutant
 	edits   []edit
-	// failing are the returns that surely return an error: nobody looks at their other results.
+	// failing are the returns that surely return an error: nobody checks their other results.
 	failing map[*ast.ReturnStmt]bool
 
 	function string

@@ -271,7 +271,7 @@ func FuzzWebhook(f *testing.F) {
 	admissiontest.FuzzReviews(f, Decide(&source{}, clock.RealClock{}), deletion(dnsRecord, "x", "-"), `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (A12.1).
+// TestDocument compares the document with what the webhook does and with its registration (A12.1).
 func TestDocument(t *testing.T) {
 	admissiontest.Refuses(t, Decide(nil, clock.RealClock{}), deletion(dnsRecord, "x", "-"), Name)
 	admissiontest.Registered(t, Name, Registrations()...)

@@ -27,7 +27,7 @@ var (
 	autoscalers  = schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
 )
 
-// drawWorkload draws one with and without everything that the webhook looks at.
+// drawWorkload draws one with and without everything that the webhook checks.
 func drawWorkload(rt *rapid.T) map[string]any {
 	metadata, spec, pod := map[string]any{"name": "x"}, map[string]any{}, map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i", "resources": map[string]any{"limits": map[string]any{"cpu": "1000m"}}}}}
 	template := map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "x", "y": "z"}}, "spec": pod}
@@ -199,7 +199,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-2, BH-HA-1, DEP-5).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-2, BH-HA-1, DEP-5).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 3)
 	cfg := struct {

@@ -49,7 +49,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-5, DEP-4, DEP-5).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-5, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
 	admissiontest.Example(t, properties.Decide, blocks[0])

@@ -147,7 +147,7 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-6, DEP-4, DEP-5, DEP-7).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-6, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 2)
 	admissiontest.Example(t, Decide(landscape), blocks[1])

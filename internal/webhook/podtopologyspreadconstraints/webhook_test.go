@@ -58,7 +58,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-8, BH-TSC-2, BH-TSC-3, DEP-4, DEP-5, DEP-7).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-8, BH-TSC-2, BH-TSC-3, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
 	admissiontest.Example(t, Decide(), blocks[0])

@@ -129,7 +129,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-12, PZA-1, DEP-4, DEP-5).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-12, PZA-1, DEP-4, DEP-5).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 2)
 	object := corev1.Namespace{}

@@ -153,7 +153,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-1, BH-PTM-1, BH-PTM-8, DEP-4, DEP-5, DEP-7).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-1, BH-PTM-1, BH-PTM-8, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
 	admissiontest.Example(t, Decide(accounts{"n/web": ptr.To(false)}, 43200), blocks[0])

@@ -168,7 +168,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-7, BH-SC-4, BH-SC-5, DEP-4, DEP-5, DEP-7).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-7, BH-SC-4, BH-SC-5, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 3)
 	if !strings.Contains(blocks[0], "systemComponentsConfig") {

@@ -67,7 +67,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-10, TI-11, DEP-5).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-10, TI-11, DEP-5).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
 	admissiontest.Example(t, Decide(), blocks[0])

@@ -59,7 +59,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestDocument: what the document shows is what the webhook does and how it is registered (WHC-9, DEP-5).
+// TestDocument compares the document with what the webhook does and with its registration (WHC-9, DEP-5).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
 	admissiontest.Example(t, Decide(), blocks[0])

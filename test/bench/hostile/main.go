@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// longest is how long a run may take.
+// longest is the longest time that a run may take.
 const longest = 4 * time.Minute
 
 func main() {

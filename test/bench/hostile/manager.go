@@ -105,7 +105,7 @@ func (c *control) issue(account, _ fake.Object) (fake.Object, error) {
 	}, nil
 }
 
-// tokensOf is how many tokens were issued for a ServiceAccount.
+// tokensOf counts the tokens that were issued for a ServiceAccount.
 func (c *control) tokensOf(account string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

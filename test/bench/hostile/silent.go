@@ -57,7 +57,7 @@ func (s *silent) follow() {
 	}
 }
 
-// waiting is how many streams the server still keeps open.
+// waiting counts the streams that the server still keeps open.
 func (s *silent) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,7 @@ func (s *stage) play() error {
 	return context.Cause(ctx)
 }
 
-// lasts is how long a phase takes that is so long in a full run.
+// lasts is the time that a phase takes that is so long in a full run.
 func (s *stage) lasts(full time.Duration) time.Duration {
 	if s.short {
 		return full / 10

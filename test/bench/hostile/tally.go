@@ -16,7 +16,7 @@ type ask func(ctx context.Context, i int) error
 
 var errHungUp = errors.New("the client hung up")
 
-// patience is how long kube-apiserver waits for a webhook by default.
+// patience is the time that kube-apiserver waits for a webhook by default.
 const patience = 10 * time.Second
 
 // tally counts what became of the questions of some clients.

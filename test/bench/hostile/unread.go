@@ -22,10 +22,10 @@ func podOf(containers int) []byte {
 		object{apiVersion: "v1", kind: "Pod", resource: "pods", namespace: "default", name: "x", content: fields{"spec": fields{"containers": all}}}, nil)
 }
 
-// streams is how many answers one connection waits for.
+// streams counts the answers that one connection waits for.
 const streams = 200
 
-// answered is how long an answer may wait for its reader, and some more.
+// answered is the longest time that an answer may wait for its reader, and some more.
 const answered = 25 * time.Second
 
 // unread: answers that nobody reads do not stay.

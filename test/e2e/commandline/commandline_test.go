@@ -1,4 +1,4 @@
-// Package commandline runs the executables as processes and looks at what their command lines answer, without any cluster.
+// Package commandline runs the executables as processes and checks what their command lines answer, without any cluster.
 package commandline
 
 import (

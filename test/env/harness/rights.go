@@ -21,7 +21,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/cluster"
 )
 
-// grantLimit is how long it may take to give rights: API servers answer at once, or are away on purpose.
+// grantLimit is the time that it may take to give rights: API servers answer at once, or are away on purpose.
 const grantLimit = 20 * time.Second
 
 // Grant gives a user of a cluster exactly the rights that an executable prints for its configuration, and returns a kubeconfig of that user.

@@ -30,7 +30,7 @@ type Simulated struct {
 	*cluster.Cluster
 	// API is what is stored.
 	API *fake.Server
-	// Latency is how long a request waits before it is carried out; nil means not at all. It is set before the first request.
+	// Latency is the time that a request waits before it is carried out; nil means not at all. It is set before the first request.
 	Latency func(*fake.Request) time.Duration
 	// Late is how late the events of a watch arrive; nil means at once. It is set before the first request.
 	Late func(*fake.Request) time.Duration

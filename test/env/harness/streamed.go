@@ -24,7 +24,7 @@ type Streamed struct {
 	protobuf *gardenproto.Encoder
 	events   map[string][][]byte
 	versions map[string]string
-	// Objects is how many there are.
+	// Objects is their number.
 	Objects int
 }
 

@@ -178,7 +178,7 @@ func (x *Index) removeLocked(kind Kind, key types.NamespacedName) []string {
 	if delete(x.namespaces, key.Name); old != nil && old.ingress {
 		return x.reachingLocked(key.Name)
 	}
-	return nil // ICC-4: what a source namespace had is collected with it.
+	return nil // ICC-4: filters of a source namespace are collected with it.
 }
 
 // keysLocked returns the names of all objects of a kind.

@@ -37,7 +37,7 @@ func TestRetain(t *testing.T) {
 	for name, c := range map[string]struct {
 		retain  func(*Index) []string
 		changed []string
-		// a and b are where filters of a and b are known after a look at both; "-" if nothing is known that could be decided.
+		// a and b are where filters of a and b are known after a check of both; "-" if nothing is known that could be decided.
 		a, b []string
 	}{
 		"ICC-3/all rules are there":       {func(x *Index) []string { return x.Retain(Rules, "", all) }, nil, []string{"in1", "in2"}, []string{"in1", "in2"}},

@@ -34,7 +34,7 @@ func TestFromInNames(t *testing.T) {
 	}
 }
 
-// NP-14: a look at clients of one namespace finds each policy that may be for them, and no more where the name is clear.
+// NP-14: a check of clients of one namespace finds each policy that may be for them, and no more where the name is clear.
 func TestPeersOf(t *testing.T) {
 	of := key("a", "logs")
 	for name, tc := range map[string]struct {

@@ -170,7 +170,7 @@ func TestPropertyPoliciesAreAFunctionOfTheInputs(t *testing.T) {
 			}
 		}
 		w.agrees(rt, in)
-		// Nothing is left to do, and a look at one namespace comes to the same as a look at all.
+		// Nothing is left to do, and a check of one namespace comes to the same as a check of all.
 		for service := range in.services {
 			for _, peer := range append([]string{""}, propertyNamespaces...) {
 				d := w.Decide(Request{Service: service, Peer: peer})

@@ -164,7 +164,7 @@ func TestRequestsOfPolicies(t *testing.T) {
 	}
 }
 
-// TestShelves: a look at one namespace finds the same policies, however many there are.
+// TestShelves: a check of one namespace finds the same policies, however many there are.
 func TestShelves(t *testing.T) {
 	for _, count := range []int{1, shelfLimit, shelfLimit + 1, 2 * shelfLimit} {
 		s, of := &shelf{}, key("a", "logs")

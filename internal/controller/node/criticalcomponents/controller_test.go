@@ -251,7 +251,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// NCC-1, BH-ND-2: which events lead to a look at a Node.
+// NCC-1, BH-ND-2: which events lead to a check of a Node.
 func TestPredicates(t *testing.T) {
 	n := func(key string) *corev1.Node {
 		return &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key}}}}

@@ -120,7 +120,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// NHA-2: looks at a webhook that is late count for the number of Nodes that they were for.
+// NHA-2: checks on account of a webhook that is late count for the number of Nodes that they were for.
 func TestLooksOfAnotherNumber(t *testing.T) {
 	f := newFixture(t)
 	f.node()
