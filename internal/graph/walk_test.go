@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestWalks: a walk begins with any edge, or a managed one, and goes on over transitive ones; it ends at its bound.
@@ -29,19 +29,13 @@ func TestWalks(t *testing.T) {
 		"[a-1 b0]":          g.Onward([]Vertex{a}, false, false, 2),
 		"[new-1 new-1 b-1]": append(g.Onward([]Vertex{unknown}, false, false, 100), g.Onward([]Vertex{unknown, b}, false, false, 2)...),
 	} {
-		if fmt.Sprint(names(got)) != name {
-			t.Errorf("got %v, want %s", names(got), name)
-		}
+		expect.Equal(t, fmt.Sprint(names(got)), name, "got %v", names(got))
 	}
-	if diff := cmp.Diff([]Vertex{sink, b, a}, g.Leading(sink, 100)); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, g.Leading(sink, 100), []Vertex{sink, b, a})
 	if got := g.Leading(sink, 2); len(got) != 2 {
 		t.Errorf("got %v", got)
 	}
-	if diff := cmp.Diff([]Vertex{unknown}, g.Leading(unknown, 2)); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, g.Leading(unknown, 2), []Vertex{unknown})
 	if got := g.Find(func(v Vertex) bool { return v.Kind == 1 }, 1); len(got) != 1 {
 		t.Errorf("got %v", got)
 	}

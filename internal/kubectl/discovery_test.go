@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -59,9 +60,7 @@ func TestResolve(t *testing.T) {
 		if k, err := found.target.resolve(t.Context(), argument); err == nil {
 			got = k.GroupVersionKind.String() + " " + k.Resource.Resource + " " + string(k.Scope.Name())
 		}
-		if got != want {
-			t.Errorf("CLI-51/%s: got %q, want %q", argument, got, want)
-		}
+		expect.Equal(t, got, want, "CLI-51/%s", argument)
 	}
 	for group, fails := range map[string]bool{"stale.example": true, "unknown.example": false} {
 		k, err := found.target.served(t.Context(), schema.GroupVersionKind{Group: group, Version: "v1", Kind: "X"})

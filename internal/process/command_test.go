@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -119,9 +119,7 @@ Environment:
 		t.Errorf("exit code %d, stderr %q", code, errOut)
 	}
 	head, _, _ := strings.Cut(out, "  THING")
-	if diff := cmp.Diff(strings.Split(want, "  THING")[0], head); diff != "" {
-		t.Error(diff)
-	}
+	expect.DeepEqual(t, head, strings.Split(want, "  THING")[0])
 	for _, part := range []string{"THING ", "KUBERNETES_SERVICE_HOST", "Exit codes:\n  0  ", "Smallest configuration:\n  kind: Thing\n", "Documents:\n  docs/thing.md\n"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("%q is missing in\n%s", part, out)
@@ -224,9 +222,7 @@ func TestValidateConfig(t *testing.T) {
 			if name == "no YAML" && strings.HasPrefix(errOut, tc.stderr) && strings.Count(errOut, "\n") == 1 {
 				return // The rest is the parser's.
 			}
-			if diff := cmp.Diff(tc.stderr, errOut); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, errOut, tc.stderr)
 		})
 	}
 	if code, _, errOut := run(t, command, "validate-config"); code != 2 || errOut != "Error: want at least one FILE\nSee 'thing validate-config --help'\n" {
@@ -248,9 +244,7 @@ func TestValidateConfig(t *testing.T) {
 		t.Errorf("CLI-9: exit code %d: %v", code, err)
 	}
 	want := []remark{{bad, "error", "naem: Forbidden: unknown key"}, {good, "warning", "waits is an older name of wait"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("CLI-9: %s", diff)
-	}
+	expect.DeepEqual(t, got, want, "CLI-9")
 	if code, out, _ := run(t, command, "validate-config", "-o", "json", "--strict-config=false", bad); code != 0 || !strings.Contains(out, `"warning"`) {
 		t.Errorf("CLI-9: exit code %d: %s", code, out)
 	}

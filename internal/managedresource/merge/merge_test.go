@@ -12,18 +12,16 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func fromYAML(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	result := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := result.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, result.UnmarshalJSON(raw))
 	return result
 }
 
@@ -47,9 +45,7 @@ func TestMergeStrings(t *testing.T) {
 		"MRL-6 an empty value is no other than": {live: m{}, desired: m{}, old: m{"foo": ""}, want: m{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, mergeStrings(tc.live, tc.desired, tc.old, tc.force)); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, mergeStrings(tc.live, tc.desired, tc.old, tc.force), tc.want)
 		})
 	}
 }
@@ -155,13 +151,9 @@ func TestMerge(t *testing.T) {
 			desiredBefore, liveBefore := desired.DeepCopy(), live.DeepCopy()
 			merged := Merge(desired, live, tc.options)
 			for path, want := range tc.want {
-				if got := at(merged, path); got != want {
-					t.Errorf("%s: got %s, want %s", path, got, want)
-				}
+				expect.Equal(t, at(merged, path), want, "%s", path)
 			}
-			if diff := cmp.Diff(desiredBefore.Object, desired.Object) + cmp.Diff(liveBefore.Object, live.Object); diff != "" {
-				t.Errorf("arguments were changed: %s", diff)
-			}
+			expect.Equal(t, cmp.Diff(desiredBefore.Object, desired.Object)+cmp.Diff(liveBefore.Object, live.Object), "", "arguments were changed")
 			if again := Merge(desired, merged, tc.options); !Equal(merged, again) {
 				t.Errorf("not idempotent: %s", cmp.Diff(merged.Object, again.Object))
 			}
@@ -187,21 +179,13 @@ func TestForCreation(t *testing.T) {
 	desired := desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, uid: u, resourceVersion: '1', managedFields: [], creationTimestamp: x, annotations: {resources.gardener.cloud/description: mine}}\n")
 	created := ForCreation(desired, Options{Origin: "ns/mr"})
 	want := map[string]any{"name": "c", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "ns/mr", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}}
-	if diff := cmp.Diff(want, created.Object["metadata"]); diff != "" {
-		t.Errorf("MRM-16/MRB-32: %s", diff)
-	}
-	if got := created.GetAnnotations()[resourcesv1alpha1.AnnotationDescription]; got != resourcesv1alpha1.DescriptionValue {
-		t.Errorf("MRL-10: the description of the manifest stays: %q", got)
-	}
+	expect.DeepEqual(t, created.Object["metadata"], want, "MRM-16/MRB-32")
+	expect.Equal(t, created.GetAnnotations()[resourcesv1alpha1.AnnotationDescription], resourcesv1alpha1.DescriptionValue, "MRL-10: the description of the manifest stays")
 	desired.CreateOnly = true
 	want = map[string]any{"name": "c", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "ns/mr"}}
-	if diff := cmp.Diff(want, ForCreation(desired, Options{Origin: "ns/mr"}).Object["metadata"]); diff != "" {
-		t.Errorf("MR-30: %s", diff)
-	}
+	expect.DeepEqual(t, ForCreation(desired, Options{Origin: "ns/mr"}).Object["metadata"], want, "MR-30")
 	live := fromYAML(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {a: b}, annotations: {resources.gardener.cloud/description: x, resources.gardener.cloud/origin: z}}\ndata: {theirs: yes}\n")
-	if diff := cmp.Diff(live, Merge(desired, live, Options{})); diff != "" {
-		t.Errorf("MR-30 present: %s", diff)
-	}
+	expect.DeepEqual(t, Merge(desired, live, Options{}), live, "MR-30 present")
 }
 
 func TestEqual(t *testing.T) {
@@ -224,9 +208,7 @@ func TestEqual(t *testing.T) {
 		"MRV-22 disruption budget":             {"apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {minAvailable: 1}\n", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nspec: {minAvailable: 1}\n", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Equal(fromYAML(t, tc.live), fromYAML(t, tc.merged)); got != tc.want {
-				t.Errorf("got %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, Equal(fromYAML(t, tc.live), fromYAML(t, tc.merged)), tc.want)
 		})
 	}
 }

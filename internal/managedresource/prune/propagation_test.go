@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRX-8: workloads are deleted in the foreground, so that their Pods are gone with them; the API server chooses for all others.
@@ -22,9 +24,7 @@ func TestPropagation(t *testing.T) {
 		"MRX-8/a group with more behind":   {"batch.volcano.sh", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := propagation(tc.group); got != tc.want {
-				t.Errorf("MRX-8: group %q: got %q, want %q", tc.group, got, tc.want)
-			}
+			expect.Equal(t, propagation(tc.group), tc.want, "MRX-8: group %q", tc.group)
 		})
 	}
 }

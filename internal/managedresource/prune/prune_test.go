@@ -28,6 +28,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // managed returns a ManagedResource of a name, without objects.
@@ -45,9 +47,7 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 			clock, c := clocktesting.NewFakePassiveClock(time.Now()), crfake.NewClientBuilder().WithScheme(scheme).WithObjects(heirs...).Build()
 			statuses, tracker := source.NewStatuses(c, c, c, clock, nil), objects.New()
 			r := New(Options{Tracker: tracker, Owners: steps.Owners{
@@ -107,9 +107,7 @@ func TestHolds(t *testing.T) {
 		"MRX-12/a Namespace":  {object("v1", "Namespace", nil, remaining), "SomeResourcesRemain: pods. has 3 resource instances"},
 		"MRX-12/a definition": {object("apiextensions.k8s.io/v1", "CustomResourceDefinition", []any{"f"}, map[string]any{"type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress", "message": "x"}), "it waits for the finalizers f; InstanceDeletionInProgress: x"},
 	} {
-		if got := holdsOf(c.live); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, holdsOf(c.live), c.want, "%s", name)
 	}
 }
 
@@ -127,9 +125,7 @@ func TestEventsBesideAnError(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tracker := objects.New()
 	watches := target.NewWatches(to, tracker, target.WatchOptions{Log: logr.Discard(), Disabled: true})
 	p := New(Options{Target: to, Tracker: tracker, Watches: watches,

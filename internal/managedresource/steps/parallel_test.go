@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // A run gets on while requests of other runs hang, and waiting ends with the context.
@@ -40,11 +42,7 @@ func TestHangingRunsDoNotStopOthers(t *testing.T) {
 		}
 		panicked := 0
 		l.Parallel(t.Context(), 1, func(int) { panic("x") }, func(int, error) { panicked++ })
-		if panicked != 1 {
-			t.Errorf("%d reports of a panic", panicked)
-		}
-		if len(l.slots) != 0 {
-			t.Errorf("%d slots are still taken", len(l.slots))
-		}
+		expect.Equal(t, panicked, 1, "reports of a panic")
+		expect.Equal(t, len(l.slots), 0, "slots are still taken")
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +16,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -121,9 +121,7 @@ func TestPlaces(t *testing.T) {
 			}
 			var got, want struct{ Spec corev1.PodSpec }
 			must.Succeed(t, errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":`+c.want+`}`), &want)))
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("-want, +got:\n%s", diff)
-			}
+			expect.DeepEqual(t, got, want, "-want, +got")
 		})
 	}
 }
@@ -131,9 +129,7 @@ func TestPlaces(t *testing.T) {
 // TestNothingConfigured: without selectors all Nodes count, and a Pod's selector stays away (SEC-2, SEC-3).
 func TestNothingConfigured(t *testing.T) {
 	response := admissiontest.Ask(Decide(&config.SystemComponentsConfigWebhookConfig{}, nodes{{stranger: true, taints: []corev1.Taint{k3}}}), admissionv1.Create, []byte(`{"spec":{}}`))
-	if got := string(response.Patch); got != `[{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoSchedule","key":"k3","operator":"Exists"}]}]` {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, string(response.Patch), `[{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoSchedule","key":"k3","operator":"Exists"}]}]`)
 }
 
 // TestSame: equal requests get the same bytes (SEC-T12, WB-12), and a Pod that has all of it already gets none (SEC-9).
@@ -182,9 +178,7 @@ func TestDocument(t *testing.T) {
 	admissiontest.Read(t, blocks[0], &cfg)
 	object := corev1.Node{}
 	admissiontest.Read(t, blocks[1], &object)
-	if object.Labels["worker.gardener.cloud/system-components"] != "true" {
-		t.Error("the second block is a Node")
-	}
+	expect.Equal(t, object.Labels["worker.gardener.cloud/system-components"], "true", "the second block is a Node")
 	admissiontest.Example(t, Decide(&cfg.Webhooks.SystemComponentsConfig, one{object}), blocks[2])
 	t.Run("BH-SC-4/BH-SC-5 registration", func(t *testing.T) { admissiontest.Registered(t, Name, Registration(feature.Installation{})) })
 	shoot := Registration(feature.Installation{Shoot: true})

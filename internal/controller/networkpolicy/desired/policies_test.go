@@ -98,13 +98,9 @@ func TestPolicyEvents(t *testing.T) {
 		{"NP-42/a list lacks it", func() []Request { return w.Retain(Policies, "", none) }, 1, 1},
 	} {
 		requests := event.deliver()
-		if len(requests) != event.asks {
-			t.Errorf("%s: it asks for %v", event.name, requests)
-		}
+		expect.Equal(t, len(requests), event.asks, "%s: it asks for %v", event.name, requests)
 		for _, r := range requests {
-			if want := (Request{Service: key("a", "s"), Policy: p.NamespacedName}); r != want {
-				t.Errorf("%s: it asks for %v", event.name, r)
-			}
+			expect.Equal(t, r, (Request{Service: key("a", "s"), Policy: p.NamespacedName}), "%s: it asks for", event.name)
 		}
 		if d := w.Decide(request); len(d.Write) != event.left || len(d.Delete) > 0 {
 			t.Errorf("%s: got %v, %v", event.name, d.Write, d.Delete)
