@@ -187,7 +187,7 @@ images: ## Build an OCI image of each executable for ARCHITECTURES (default amd6
 	@$(RELEASE) images $(STAMP) $(CONTENT) -binaries $(CURDIR)/bin -out $(CURDIR)/bin/images $(COMMANDS)
 
 .PHONY: client
-client: ## Pack kubectl-espalier for PLATFORMS (default linux, darwin and windows on amd64 and arm64) with completions into bin/client, with checksums; BASE_URL=https://… of the archives, in which {version} stands for the version, adds a manifest for krew.
+client: ## Pack kubectl-espalier for PLATFORMS (default linux, darwin and windows on amd64 and arm64) with man pages and completions into bin/client, with checksums; BASE_URL=https://… of the archives, in which {version} stands for the version, adds a manifest for krew.
 	@rm -rf bin/clients && go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/clients/here/ ./$(CLIENT)
 	@for p in $(PLATFORMS); do echo "building bin/clients/$${p/\//-}/kubectl-espalier"; GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/clients/$${p/\//-}/ ./$(CLIENT); done
 	@$(RELEASE) client $(STAMP) -platforms '$(PLATFORMS)' -binaries $(CURDIR)/bin/clients -runs $(CURDIR)/bin/clients/here/kubectl-espalier -license $(CURDIR)/LICENSE -base-url '$(BASE_URL)' -out $(CURDIR)/bin/client

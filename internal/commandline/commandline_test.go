@@ -22,9 +22,9 @@ func TestVerbs(t *testing.T) {
 		command process.Command
 		want    string
 	}{
-		{resourcemanager.Command(), "completion rights takeover validate-config version webhooks"},
-		{admissioncontroller.Command(), "completion dump replay rights takeover validate-config version webhooks"},
-		{nodeagentauthorizer.Command(), "completion rights validate-config version"},
+		{resourcemanager.Command(), "completion man rights takeover validate-config version webhooks"},
+		{admissioncontroller.Command(), "completion dump man replay rights takeover validate-config version webhooks"},
+		{nodeagentauthorizer.Command(), "completion man rights validate-config version"},
 		{kubectl.Command(), "check completion confirm diff hold manifests release tree version why"},
 	} {
 		var got []string

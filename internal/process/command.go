@@ -175,8 +175,10 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 	for _, s := range c.Subcommands {
 		root.AddCommand(s.command(stdout))
 	}
-	versionOf := c.versionVerb()
-	root.AddCommand(versionOf.command(stdout))
+	man, versionOf := c.manPages(root), c.versionVerb()
+	ofMan := man.command(stdout)
+	ofMan.Hidden = c.Prepare == nil
+	root.AddCommand(ofMan, versionOf.command(stdout))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return commandLineError{err} })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(stdout, c.page(cmd).text()) })
 	return root

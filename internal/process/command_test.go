@@ -101,6 +101,7 @@ Usage:
 
 Commands:
   completion  Generate the autocompletion script for the specified shell
+  man         Write the man pages into a folder
   show        Show it
   version     Print the version
 
@@ -127,6 +128,30 @@ Environment:
 	}
 	if _, out, _ = run(t, executable(nil, nil, io.Discard), "show", "--help"); !strings.HasPrefix(out, "Show it\n\nUsage:\n  thing show [flags]\n") {
 		t.Errorf("of a verb: %s", out)
+	}
+}
+
+func TestManPagesAndReference(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man")
+	if code, _, errOut := run(t, executable(nil, nil, io.Discard), "man", "--dir="+dir); code != 0 {
+		t.Fatal(errOut)
+	}
+	for file, parts := range map[string][]string{
+		"thing.1":            {".TH THING 1 ", ".SH NAME\nthing \\- Do a thing\n", "It runs here.\n.PP\nAnd there.\n", ".SH FLAGS\n.TP\n.B \\-\\-config file\nthe file\n", ".SH DEPRECATED FLAGS\n.TP\n.B \\-\\-old int\nuse things.new\n"},
+		"thing-show.1":       {".SH NAME\nthing\\-show \\- Show it\n"},
+		"thing-man.1":        {".TH THING\\-MAN 1"},
+		"thing-completion.1": {"bash"},
+	} {
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		must.Succeed(t, err)
+		for _, part := range parts {
+			if !strings.Contains(string(content), part) {
+				t.Errorf("%s: %q is missing in\n%s", file, part, content)
+			}
+		}
+	}
+	if got := roff("-a\n.b\\c\n'd"); got != "\\-a\n\\&.b\\ec\n\\&'d" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -2,16 +2,14 @@ package process
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// Page describes a command: its help and its part of the reference are made from it.
+// Page describes a command: its help, its man page and its part of the reference are made from it.
 type Page struct {
 	// Name of the command, with its executable.
 	Name, Short, Use string
@@ -101,22 +99,6 @@ var (
 	// ExitCodesOfVerbs are those of a verb that has none of its own.
 	ExitCodesOfVerbs = []Term{{"0", "success"}, {"1", "failure; stderr has the reason"}}
 )
-
-// Pages returns the pages of an executable and its verbs.
-func (c *Command) Pages() []*Page {
-	root := c.root(io.Discard, func(logr.Logger) {})
-	root.InitDefaultCompletionCmd()
-	all := []*Page{c.page(root)}
-	for _, verb := range root.Commands() {
-		if documented(verb) {
-			all = append(all, c.page(verb))
-		}
-	}
-	return all
-}
-
-// documented reports whether a verb is shown; help says nothing of its own.
-func documented(verb *cobra.Command) bool { return verb.IsAvailableCommand() && verb.Name() != "help" }
 
 // page describes a command of the executable: itself or one of its verbs.
 func (c *Command) page(cmd *cobra.Command) *Page {

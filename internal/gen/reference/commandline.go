@@ -16,7 +16,7 @@ const (
 )
 
 // commonVerbs are verbs of every executable.
-var commonVerbs = []string{"validate-config", "version"}
+var commonVerbs = []string{"man", "validate-config", "version"}
 
 // CommandLine is the page about a command: a flag or a paragraph of several commands stands there once.
 func CommandLine(c process.Command) string {
@@ -25,7 +25,7 @@ func CommandLine(c process.Command) string {
 	if c.CommonIn == "" {
 		b.WriteString(headOfAll)
 	} else {
-		fmt.Fprintf(&b, "Exit codes, common flags, more of the environment, `completion`, `validate-config` and `version` are those of [%s](%[1]s-command-line.md).\n", c.CommonIn)
+		fmt.Fprintf(&b, "Exit codes, common flags, more of the environment, `completion`, `man`, `validate-config` and `version` are those of [%s](%[1]s-command-line.md).\n", c.CommonIn)
 	}
 	all := slices.DeleteFunc(c.Pages(), func(p *process.Page) bool {
 		verb := verbOf(p, c.Name)

@@ -36,7 +36,7 @@ type clientOptions struct {
 func clientFlags(set *flag.FlagSet, o *options, _ *given) {
 	set.StringVar(&o.binaries, "binaries", "bin/client", "folder with <os>-<architecture>/"+client)
 	set.StringVar(&o.client.platforms, "platforms", "", "<os>/<architecture> of each archive, with spaces between")
-	set.StringVar(&o.client.runs, "runs", "bin/"+client, "client that runs on this machine, which writes completions")
+	set.StringVar(&o.client.runs, "runs", "bin/"+client, "client that runs on this machine, which writes man pages and completions")
 	set.StringVar(&o.client.license, "license", "LICENSE", "file with the licence")
 	set.StringVar(&o.client.baseURL, "base-url", "", "URL of the folder with the archives, {version} stands for the version; without it there is no krew manifest")
 }
@@ -110,10 +110,20 @@ func (o *options) writeClient([]string) error {
 	return os.WriteFile(filepath.Join(o.out, krewManifest), content, 0o644)
 }
 
-// sharedFiles are those that the archives of all platforms have: the licence and completions.
+// sharedFiles are those that the archives of all platforms have: the licence, completions and man pages.
 func (o *options) sharedFiles() ([]file, error) {
-	contents := map[string][]byte{}
-	var err error
+	dir, err := os.MkdirTemp("", "client-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if out, err := exec.Command(o.client.runs, "man", "--dir", filepath.Join(dir, "man")).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("man pages: %w: %s", err, out)
+	}
+	contents, err := filesBelow(dir)
+	if err != nil {
+		return nil, err
+	}
 	for shell, name := range completions {
 		if contents["completions/"+name], err = exec.Command(o.client.runs, "completion", shell).Output(); err != nil {
 			return nil, fmt.Errorf("completion of %s: %w", shell, err)

@@ -65,7 +65,7 @@ func TestClient(t *testing.T) {
 	}
 	contents := unpacked(t, first[name])
 	for path, begins := range map[string]string{
-		client: "\x7fELF", "LICENSE": "", completer: "#!/bin/sh\n",
+		client: "\x7fELF", "LICENSE": "", completer: "#!/bin/sh\n", "man/" + client + ".1": ".TH ", "man/" + client + "-why.1": ".TH ", "man/" + client + "-diff.1": ".TH ",
 		"completions/" + client + ".bash": "# bash completion", "completions/_" + client: "#compdef " + client, "completions/" + client + ".fish": "# fish completion",
 		"completions/" + client + ".ps1": "# powershell completion",
 	} {

@@ -237,6 +237,54 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// roffMacros are all that a man page of ours needs.
+var roffMacros = []string{".TH ", ".SH ", ".PP", ".TP", ".B ", ".nf", ".fi"}
+
+// rendered fails if a man page has a line that no macro explains, or if groff, where it is installed, complains about it.
+func rendered(t *testing.T, page string) {
+	t.Helper()
+	content, err := os.ReadFile(page)
+	must.Succeed(t, err)
+	for i, line := range strings.Split(string(content), "\n") {
+		if strings.HasPrefix(line, ".") && !slices.ContainsFunc(roffMacros, func(macro string) bool { return strings.HasPrefix(line, macro) }) {
+			t.Errorf("CLI-61: %s:%d: no macro is %q", filepath.Base(page), i+1, line)
+		}
+	}
+	for _, part := range []string{".TH ", "\n.SH NAME\n", "\n.SH SYNOPSIS\n"} {
+		if !strings.Contains(string(content), part) {
+			t.Errorf("CLI-61: %s has no %q", filepath.Base(page), part)
+		}
+	}
+	if groff, err := exec.LookPath("groff"); err == nil {
+		if out, err := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z", page).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("CLI-61: %s: %v: %s", filepath.Base(page), err, out)
+		}
+	}
+}
+
+// Each command of the executables and the client has a man page.
+func TestManPages(t *testing.T) {
+	for _, name := range append(slices.Collect(maps.Keys(kinds)), harness.Client) {
+		dir := t.TempDir()
+		if got := run(t, name, nil, "man", "--dir="+dir); got != (result{}) {
+			t.Fatalf("%+v", got)
+		}
+		pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+		if err != nil || len(pages) < 4 {
+			t.Fatalf("%s: %v %v", name, pages, err)
+		}
+		for _, page := range pages {
+			rendered(t, page)
+		}
+		for command := range strings.Lines(section(run(t, name, nil, "--help").stdout, "Commands")) {
+			verb, _, _ := strings.Cut(command, " ")
+			if page := filepath.Join(dir, name+"-"+verb+".1"); !slices.Contains(pages, page) {
+				t.Errorf("CLI-61: no page %s", filepath.Base(page))
+			}
+		}
+	}
+}
+
 // TestKubectlEspalier: the client has the verbs about live objects, and completes arguments by the name that kubectl uses.
 func TestKubectlEspalier(t *testing.T) {
 	const completer = "kubectl_complete-espalier"
