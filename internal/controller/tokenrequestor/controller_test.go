@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
@@ -165,7 +166,15 @@ func (f *fixture) data(c client.Client, namespace, name string) map[string]strin
 
 func (f *fixture) wants(c client.Client, namespace, name string, want map[string]string) {
 	f.Helper()
-	expect.DeepEqual(f, f.data(c, namespace, name), want, "%s/%s", namespace, name)
+	got := f.data(c, namespace, name)
+	for _, data := range []map[string]string{want, got} { // The order of the fields does not matter.
+		if content, found := data["kubeconfig"]; found {
+			json, err := yaml.YAMLToJSON([]byte(content))
+			must.Succeed(f, err)
+			data["kubeconfig"] = string(json)
+		}
+	}
+	expect.DeepEqual(f, got, want, "%s/%s", namespace, name)
 }
 
 func (f *fixture) failsWith(want string) {

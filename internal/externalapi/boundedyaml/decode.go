@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"unicode/utf8"
 
 	yaml2 "go.yaml.in/yaml/v2"
-	"go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 )
@@ -60,13 +58,7 @@ func IsLimit(err error) bool {
 func ToJSON(content []byte) ([]byte, error) { return toJSON(content, MaxNodes) }
 
 // Unmarshal decodes a YAML document as if it were JSON: names are case-sensitive, and a key that no field has is ignored.
-func Unmarshal(content []byte, into any) error {
-	text, err := ToJSON(content)
-	if err != nil {
-		return err
-	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
-}
+func Unmarshal(content []byte, into any) error { return UnmarshalWithin(content, MaxNodes, into) }
 
 // UnmarshalStrict decodes a YAML document as Unmarshal does, and refuses keys that no field has or that stand twice.
 func UnmarshalStrict(content []byte, into any) error {
@@ -100,49 +92,13 @@ func toJSONBy(convert func([]byte) ([]byte, error), content []byte, nodes int) (
 	return text, nil
 }
 
-// ErrEmpty and ErrSeveral report that Tree found no document, or more than one.
-var (
-	ErrEmpty   = errors.New("there is no document")
-	ErrSeveral = errors.New("there is more than one document")
-)
-
-// Tree returns the tree of the only document, for those who change some of it and keep the rest: the order of keys, and comments. In a
-// document with aliases each of them has become a copy, and comments are gone. A document may have fewer nodes than MaxNodes.
-func Tree(content []byte, nodes int) (*yaml.Node, error) {
-	if err := check(content, nodes); err != nil {
-		return nil, err
-	}
-	document := &yaml.Node{}
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	if err := decoder.Decode(document); errors.Is(err, io.EOF) {
-		return nil, ErrEmpty
-	} else if err != nil {
-		return nil, err
-	}
-	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, ErrSeveral
-	}
-	if !shares(document) {
-		return document, nil
-	}
-	plain, err := toJSON(content, nodes)
+// UnmarshalWithin decodes a YAML document as Unmarshal does. It may have fewer nodes than MaxNodes.
+func UnmarshalWithin(content []byte, nodes int, into any) error {
+	text, err := toJSON(content, nodes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return document, yaml.Unmarshal(plain, document)
-}
-
-// shares reports whether a part of the tree is used at more than one place, or merged into another one.
-func shares(node *yaml.Node) bool {
-	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Tag == "!!merge" {
-		return true
-	}
-	for _, child := range node.Content {
-		if shares(child) {
-			return true
-		}
-	}
-	return false
+	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
 }
 
 // CheckSize returns an error for a size that exceeds the limit, so that a text need not be copied to be refused.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -22,7 +21,6 @@ import (
 func TestRefusedInputNeedsLittleMemory(t *testing.T) {
 	sizes := []int{20 << 10, 80 << 10, 1 << 20}
 	yamltest.RefusesCheaply(t, "T3-6/as JSON", sizes, func(content []byte) error { _, err := ToJSON(content); return err })
-	yamltest.RefusesCheaply(t, "T3-6/as a tree", sizes, func(content []byte) error { _, err := Tree(content, MaxNodes); return err })
 }
 
 func TestLimits(t *testing.T) {
@@ -102,30 +100,13 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-func TestTree(t *testing.T) {
-	for name, c := range map[string]struct {
-		content, want string
-		err           error
-	}{
-		"T3-6/order and comments stay":   {"b: 1 # one\na: 2\n", "b: 1 # one\na: 2\n", nil},
-		"T3-6/aliases become copies":     {"a: &a {b: c}\nd: *a\n", `{"a": {"b": "c"}, "d": {"b": "c"}}` + "\n", nil},
-		"T3-6/no document":               {"", "", ErrEmpty},
-		"T3-6/two documents":             {"a: b\n---\nc: d\n", "", ErrSeveral},
-		"T3-6/fewer nodes than usual":    {strings.Repeat("- a\n", 100), "", tooDense(200)},
-		"T3-6/too many by their aliases": {yamltest.Nested(3), "", tooDense(200)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tree, err := Tree([]byte(c.content), 200)
-			got := ""
-			if err == nil {
-				text, err := yaml.Marshal(tree)
-				must.Succeed(t, err)
-				got = string(text)
-			}
-			if !errors.Is(err, c.err) || got != c.want {
-				t.Errorf("got %v, %q, want %v, %q", err, got, c.err, c.want)
-			}
-		})
+// T3-6: a caller may allow fewer nodes.
+func TestFewerNodes(t *testing.T) {
+	for name, content := range map[string]string{"as written": strings.Repeat("- a\n", 100), "by aliases": yamltest.Nested(3)} {
+		var got any
+		if err := UnmarshalWithin([]byte(content), 200, &got); !errors.Is(err, tooDense(200)) || got != nil {
+			t.Errorf("T3-6/too many %s: got %v, %v", name, got, err)
+		}
 	}
 }
 
@@ -188,9 +169,6 @@ func FuzzToJSON(f *testing.F) {
 		yamltest.Bounded(t, len(content), func() {
 			if text, err := ToJSON(content); err == nil && !json.Valid(text) {
 				t.Errorf("%q becomes %q", content, text)
-			}
-			if tree, err := Tree(content, MaxNodes); err == nil && shares(tree) {
-				t.Errorf("the tree of %q has aliases", content)
 			}
 		})
 	})

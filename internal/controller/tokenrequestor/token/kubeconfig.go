@@ -1,49 +1,36 @@
 package token
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
 
-	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// kubeconfig is a kubeconfig as the tree that was written, so that a change of the token leaves the rest as it is: order, comments, fields of later
-// versions and of plug-ins.
-type kubeconfig struct {
-	document yaml.Node
-}
+// kubeconfig is a decoded kubeconfig. A change of the token leaves all other fields as they are, also those of later versions and of plug-ins.
+type kubeconfig map[string]any
 
 // maxNodes limits the nodes of a kubeconfig, as they are counted before it is parsed: some five hundred contexts with their users and clusters.
-// The tree of a tenant's kubeconfig then takes 12 MiB at most.
 const maxNodes = 20_000
 
 // parseKubeconfig parses YAML or JSON, within limits: a tenant may have written it. The error repeats nothing of the content.
-func parseKubeconfig(content []byte) (*kubeconfig, error) {
-	document, err := boundedyaml.Tree(content, maxNodes)
-	switch {
-	case errors.Is(err, boundedyaml.ErrEmpty):
-		return nil, errNoContext // Nothing in it.
-	case errors.Is(err, boundedyaml.ErrSeveral):
-		return nil, errors.New("kubeconfig has more than one document")
+func parseKubeconfig(content []byte) (kubeconfig, error) {
+	var decoded any
+	switch err := boundedyaml.UnmarshalWithin(content, maxNodes, &decoded); {
 	case boundedyaml.IsLimit(err):
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	case err != nil:
 		return nil, syntax(err)
+	case decoded == nil:
+		return nil, errNoContext // Nothing in it.
 	}
-	k := &kubeconfig{*document}
-	if len(k.document.Content) == 0 || isNull(k.root()) {
-		return nil, errNoContext
-	}
-	if k.root().Style&yaml.FlowStyle != 0 {
-		unfold(&k.document) // JSON; what is written is YAML (TR-23).
-	}
-	if root := k.root(); root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("cannot unmarshal %s into Go value of type v1.Config", kindOf(root))
+	k, is := decoded.(map[string]any)
+	if !is {
+		return nil, fmt.Errorf("cannot unmarshal %s into Go value of type v1.Config", kindOf(decoded))
 	}
 	return k, nil
 }
@@ -60,11 +47,9 @@ func syntax(err error) error {
 // errNoContext and the two others have the words of the contract (TR-23a).
 var errNoContext = errors.New("did not find context defined in current context")
 
-func (k *kubeconfig) root() *yaml.Node { return k.document.Content[0] }
-
 // context returns the value of a key of the current context.
-func (k *kubeconfig) context(key string) (string, error) {
-	current, err := text(k.root(), "current-context")
+func (k kubeconfig) context(key string) (string, error) {
+	current, err := text(k, "current-context")
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +64,7 @@ func (k *kubeconfig) context(key string) (string, error) {
 }
 
 // user returns the user of the current context.
-func (k *kubeconfig) user() (*yaml.Node, error) {
+func (k kubeconfig) user() (map[string]any, error) {
 	name, err := k.context("user")
 	if err != nil {
 		return nil, err
@@ -92,7 +77,7 @@ func (k *kubeconfig) user() (*yaml.Node, error) {
 }
 
 // cluster returns the cluster of the current context.
-func (k *kubeconfig) cluster() (*yaml.Node, error) {
+func (k kubeconfig) cluster() (map[string]any, error) {
 	name, err := k.context("cluster")
 	if err != nil {
 		return nil, err
@@ -104,7 +89,7 @@ func (k *kubeconfig) cluster() (*yaml.Node, error) {
 	return cluster, err
 }
 
-func (k *kubeconfig) token() (string, error) {
+func (k kubeconfig) token() (string, error) {
 	user, err := k.user()
 	if err != nil {
 		return "", err
@@ -112,7 +97,7 @@ func (k *kubeconfig) token() (string, error) {
 	return text(user, "token")
 }
 
-func (k *kubeconfig) setToken(token string) error {
+func (k kubeconfig) setToken(token string) error {
 	user, err := k.user()
 	if err != nil {
 		return err
@@ -120,7 +105,7 @@ func (k *kubeconfig) setToken(token string) error {
 	return set(user, "token", token)
 }
 
-func (k *kubeconfig) removeToken() error {
+func (k kubeconfig) removeToken() error {
 	user, err := k.user()
 	if err != nil {
 		return err
@@ -128,7 +113,7 @@ func (k *kubeconfig) removeToken() error {
 	return set(user, "token", "")
 }
 
-func (k *kubeconfig) ca() ([]byte, error) {
+func (k kubeconfig) ca() ([]byte, error) {
 	cluster, err := k.cluster()
 	if err != nil {
 		return nil, err
@@ -144,7 +129,7 @@ func (k *kubeconfig) ca() ([]byte, error) {
 	return ca, nil
 }
 
-func (k *kubeconfig) setCA(ca []byte) error {
+func (k kubeconfig) setCA(ca []byte) error {
 	cluster, err := k.cluster()
 	if err != nil {
 		return err
@@ -152,133 +137,81 @@ func (k *kubeconfig) setCA(ca []byte) error {
 	return set(cluster, "certificate-authority-data", base64.StdEncoding.EncodeToString(ca))
 }
 
-func (k *kubeconfig) encode() ([]byte, error) {
-	var buffer bytes.Buffer
-	encoder := yaml.NewEncoder(&buffer)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(&k.document); err != nil {
+func (k kubeconfig) encode() ([]byte, error) {
+	content, err := sigsyaml.Marshal(k)
+	if err != nil {
 		return nil, errors.New("kubeconfig cannot be written as YAML")
 	}
-	err := encoder.Close()
-	return buffer.Bytes(), err
+	return content, nil
 }
 
 // named returns the content of the entry with a name in a list of contexts, clusters or users; nil if there is none. An entry without
 // content gets some, so that it can be changed.
-func (k *kubeconfig) named(list, content, name string) (*yaml.Node, error) {
-	entries, err := value(k.root(), list)
-	if err != nil || entries == nil || isNull(entries) {
-		return nil, err
+func (k kubeconfig) named(list, content, name string) (map[string]any, error) {
+	entries, is := k[list].([]any)
+	if !is && k[list] != nil {
+		return nil, fmt.Errorf("cannot unmarshal %s into Go struct field Config.%s", kindOf(k[list]), list)
 	}
-	if entries.Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("cannot unmarshal %s into Go struct field Config.%s", kindOf(entries), list)
-	}
-	for _, entry := range entries.Content {
-		if entry.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("cannot unmarshal %s into Go struct field Config.%s", kindOf(entry), list)
+	for _, one := range entries {
+		entry, is := one.(map[string]any)
+		if !is {
+			return nil, fmt.Errorf("cannot unmarshal %s into Go struct field Config.%s", kindOf(one), list)
 		}
-		if is, err := text(entry, "name"); err != nil || is != name {
-			if err != nil {
-				return nil, err
-			}
+		if called, err := text(entry, "name"); err != nil {
+			return nil, err
+		} else if called != name {
 			continue
 		}
-		found, err := value(entry, content)
-		switch {
-		case err != nil:
-			return nil, err
-		case found == nil:
-			found = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-			entry.Content = append(entry.Content, scalar(content), found)
-		case isNull(found):
-			*found = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-		case found.Kind != yaml.MappingNode:
+		switch found := entry[content].(type) {
+		case nil:
+			empty := map[string]any{}
+			entry[content] = empty
+			return empty, nil
+		case map[string]any:
+			return found, nil
+		default:
 			return nil, fmt.Errorf("cannot unmarshal %s into Go struct field Config.%s.%s", kindOf(found), list, content)
 		}
-		return found, nil
 	}
 	return nil, nil
 }
 
-// value returns the value of a key of a mapping; nil if there is none. A key that is there twice is an error: readers differ in which counts.
-func value(mapping *yaml.Node, key string) (*yaml.Node, error) {
-	var found *yaml.Node
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value != key {
-			continue
-		}
-		if found != nil {
-			return nil, fmt.Errorf("key %q occurs twice, the second time in line %d", key, mapping.Content[i].Line)
-		}
-		found = mapping.Content[i+1]
-	}
-	return found, nil
-}
-
 // text returns the value of a key that is a string; empty if there is none.
-func text(mapping *yaml.Node, key string) (string, error) {
-	node, err := value(mapping, key)
-	if err != nil || node == nil || isNull(node) {
-		return "", err
+func text(of map[string]any, key string) (string, error) {
+	switch value := of[key].(type) {
+	case nil:
+		return "", nil
+	case string:
+		return value, nil
+	default:
+		return "", fmt.Errorf("cannot unmarshal %s into Go struct field of type string: %s", kindOf(value), key)
 	}
-	if node.Kind != yaml.ScalarNode {
-		return "", fmt.Errorf("cannot unmarshal %s into Go struct field of type string: %s", kindOf(node), key)
-	}
-	return node.Value, nil
 }
 
 // set sets the value of a key that is a string; an empty one removes the key.
-func set(mapping *yaml.Node, key, to string) error {
-	if _, err := text(mapping, key); err != nil {
+func set(of map[string]any, key, to string) error {
+	if _, err := text(of, key); err != nil {
 		return err
 	}
-	node, err := value(mapping, key)
-	switch {
-	case err != nil:
-		return err
-	case to == "" && node != nil:
-		for i := 0; i+1 < len(mapping.Content); i += 2 {
-			if mapping.Content[i+1] == node {
-				mapping.Content = append(mapping.Content[:i], mapping.Content[i+2:]...)
-			}
-		}
-	case to == "":
-	case node == nil:
-		mapping.Style &^= yaml.FlowStyle // An empty one is written as {}.
-		mapping.Content = append(mapping.Content, scalar(key), scalar(to))
-	default:
-		node.Kind, node.Tag, node.Style, node.Value, node.Content = yaml.ScalarNode, "!!str", 0, to, nil
+	if to == "" {
+		delete(of, key)
+		return nil
 	}
+	of[key] = to
 	return nil
 }
 
-func scalar(value string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-}
-
-func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
-
-// kindOf names the kind of a node, as decoders do.
-func kindOf(node *yaml.Node) string {
-	switch {
-	case node.Kind == yaml.SequenceNode:
+// kindOf names the kind of a decoded value, as decoders do.
+func kindOf(value any) string {
+	switch value.(type) {
+	case []any:
 		return "array"
-	case node.Kind == yaml.MappingNode:
+	case map[string]any:
 		return "object"
-	case node.Tag == "!!int" || node.Tag == "!!float":
-		return "number"
-	case node.Tag == "!!bool":
+	case bool:
 		return "bool"
+	case string:
+		return "string"
 	}
-	return "string"
-}
-
-// unfold writes lists and mappings in lines.
-func unfold(node *yaml.Node) {
-	if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode {
-		node.Style &^= yaml.FlowStyle
-	}
-	for _, child := range node.Content {
-		unfold(child)
-	}
+	return "number"
 }
