@@ -52,7 +52,6 @@ type live struct {
 	// expected has the scopes whose next list must have whole objects, with the time of the last progress of that
 	// list: its start, or a page; zero before.
 	expected map[scope]time.Time
-	packers  map[scope]*packer
 	cached   map[types.UID]packed
 	size     int
 	expiry   *time.Timer
@@ -70,7 +69,7 @@ type packed struct {
 func (p packed) size() int { return len(p.bytes) + entryBytes }
 
 func newLive() *live {
-	return &live{expected: map[scope]time.Time{}, packers: map[scope]*packer{}, cached: map[types.UID]packed{},
+	return &live{expected: map[scope]time.Time{}, cached: map[types.UID]packed{},
 		lists: make(chan struct{}, wholeLists)}
 }
 
@@ -137,7 +136,6 @@ func (l *live) begin(ctx context.Context, s scope, whole pageFunc) (page pageFun
 func (l *live) listed(s scope, complete bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.packers, s)
 	if !complete {
 		return
 	}
@@ -155,9 +153,9 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// keep caches an object of the list of a scope that is under way, with the count of its record (Revision.Requested). It
-// drops the managed fields.
-func (l *live) keep(s scope, object *unstructured.Unstructured, requested uint16) {
+// keep caches an object of the list of a packer, with the count of its record (Revision.Requested). It drops the managed
+// fields.
+func (l *live) keep(p *packer, object *unstructured.Unstructured, requested uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	content, err := object.MarshalJSON()
@@ -167,7 +165,6 @@ func (l *live) keep(s scope, object *unstructured.Unstructured, requested uint16
 	if err != nil {
 		return // It is read instead.
 	}
-	p := l.packerOf(s, content)
 	bytes := p.pack(content)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,17 +179,6 @@ func (l *live) keep(s scope, object *unstructured.Unstructured, requested uint16
 	}
 	l.size += entry.size()
 	l.cached[uid] = entry
-}
-
-func (l *live) packerOf(s scope, first []byte) *packer {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.packers[s]
-	if p == nil {
-		p = newPacker(first)
-		l.packers[s] = p
-	}
-	return p
 }
 
 // take hands out the object with a UID, nil if it is not cached, or a check was requested since.
@@ -237,27 +223,23 @@ func (p packed) unpack() ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
-// packer packs objects of a kind. They resemble each other, so that the first one is the dictionary of all.
+// packer packs the objects of one list, one after the other. They resemble each other, so that the first one is the
+// dictionary of all.
 type packer struct {
-	mu         sync.Mutex
 	dictionary []byte
 	writer     *flate.Writer
 	buffer     bytes.Buffer
 }
 
-func newPacker(dictionary []byte) *packer {
+func (p *packer) pack(content []byte) []byte {
 	const (
 		window = 32 << 10 // The format can refer back that far.
 		level  = 2        // The fastest that uses a dictionary.
 	)
-	p := &packer{dictionary: bytes.Clone(dictionary[max(0, len(dictionary)-window):])}
-	p.writer, _ = flate.NewWriterDict(&p.buffer, level, p.dictionary) // The level is valid.
-	return p
-}
-
-func (p *packer) pack(content []byte) []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if p.writer == nil {
+		p.dictionary = bytes.Clone(content[max(0, len(content)-window):])
+		p.writer, _ = flate.NewWriterDict(&p.buffer, level, p.dictionary) // The level is valid.
+	}
 	p.buffer.Reset()
 	p.writer.Reset(&p.buffer)
 	_, _ = p.writer.Write(content) // A buffer takes everything.

@@ -17,23 +17,23 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// TestHeldTwiceCountsOnce holds that a list that begins anew, as one does after 410, does not use up the room for objects.
-func TestHeldTwiceCountsOnce(t *testing.T) {
+// TestKeptTwiceCountsOnce holds that a list that begins anew, as one does after 410, does not use up the room for objects.
+func TestKeptTwiceCountsOnce(t *testing.T) {
 	l := newLive()
 	object := func(name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name, "uid": "u"}}}
 		o.SetGroupVersionKind(configMaps)
 		return o
 	}
-	s := scope{gvk: configMaps}
+	p := &packer{}
 	for _, name := range []string{"a", "a", "b"} {
-		l.keep(s, object(name), 1)
+		l.keep(p, object(name), 1)
 	}
-	if held := l.take(types.UID("u"), 1); held == nil || held.GetName() != "b" {
-		t.Errorf("held is %v, want the latest", held)
+	if kept := l.take(types.UID("u"), 1); kept == nil || kept.GetName() != "b" {
+		t.Errorf("kept is %v, want the latest", kept)
 	}
 	if len(l.cached) != 0 || l.size != 0 {
-		t.Errorf("%d objects are held, and %d bytes count", len(l.cached), l.size)
+		t.Errorf("%d objects are kept, and %d bytes count", len(l.cached), l.size)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	w.Track(owner, []objects.Ref{after})
 	run(t, w)
 	eventually(t, "both lists were read", func() bool { return l.Progress(owner).AllKnown && w.Covered(before) && w.Covered(after) })
-	w.live.keep(w.scopeOf(before), &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Requested)
+	w.live.keep(&packer{}, &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Requested)
 	object, err := readFrom(t.Context(), w, after)
 	if err != nil {
 		t.Fatal(err)

@@ -142,12 +142,14 @@ type scopeList struct {
 	*store
 	whole   bool
 	session *objects.ListSession
+	packer  *packer
 	// autoscalers are the targets of listed autoscalers.
 	autoscalers map[types.UID]objects.ID
 }
 
 func (l *scopeList) start() {
 	clear(l.autoscalers)
+	l.packer = &packer{}
 	l.session = l.watches.tracker.StartListSession(objects.Report, l.scope.gvk.GroupKind(), l.active.version(), l.covers)
 }
 
@@ -173,7 +175,7 @@ func (l *scopeList) each(object runtime.Object) error {
 	}
 	recorded := l.session.Observe(observation)
 	if u, ok := object.(*unstructured.Unstructured); ok && l.whole && recorded.Tracked && !recorded.InSync {
-		l.watches.live.keep(l.scope, u, recorded.Revision.Requested)
+		l.watches.live.keep(l.packer, u, recorded.Revision.Requested)
 	}
 	return nil
 }
