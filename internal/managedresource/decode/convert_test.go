@@ -38,7 +38,7 @@ func checkAsKubernetes(t rapid.TB, text string) {
 	}
 }
 
-// MRD-2: a document is what Kubernetes' own tools take it for.
+// MRD-2: a document is decoded as by Kubernetes' own tools.
 func TestPropertyDocumentsAreThoseOfKubernetes(t *testing.T) {
 	scalars := []string{
 		"a", "'1'", "1", "-0", "1.0", "1e3", "0x1f", "0b11", "017", "1_000", "9007199254740993", "18446744073709551615", "123456789012345678901234567890", "1.5", "0.1", "1e300", "-0.0", "3.14159265358979",
@@ -62,7 +62,7 @@ func TestPropertyDocumentsAreThoseOfKubernetes(t *testing.T) {
 
 // MRD-2: of a key that is there twice the last counts. Which is the last of two that only JSON takes for the same is not known,
 // and a guess would have the object written again and again.
-func TestKeysThatAreTheSame(t *testing.T) {
+func TestDecode_LastOfEqualKeysCounts(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: 1\na: 2\n":                "",
 		"8080: a\n\"8080\": b\n":      errSameKeys.Error(),
@@ -82,8 +82,8 @@ func TestKeysThatAreTheSame(t *testing.T) {
 	}
 }
 
-// MRB-1: what cannot be a text is an error, not another text.
-func TestBinaryThatIsNoText(t *testing.T) {
+// MRB-1: bytes that are no text are an error, not another text.
+func TestDecode_RefusesBinary(t *testing.T) {
 	for _, text := range []string{"a: !!binary /+8=\n", "!!binary /+8=: a\n", "a: [{b: &x !!binary /+8=}, *x]\n"} {
 		result := decode(t, source(map[string]string{"a": text, "b": foo}))
 		if len(result.Errors) != 1 || !errors.Is(result.Errors[0], errBinary) || names(result) != "foo" {

@@ -119,9 +119,9 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// MRB-1, MRB-2: whatever stands between documents, and however they begin, each of them is read or there is an error; else
+// MRB-1, MRB-2: with any separator and any beginning, each document is read or there is an error; else
 // its object would be deleted, as no manifest has it any more.
-func TestNothingIsLeftOut(t *testing.T) {
+func TestDecode_ReadsEachDocument(t *testing.T) {
 	forms := []string{
 		"kind: X\nmetadata: {name: %}", "  kind: X\n  metadata: {name: %}", `{"kind": "X", "metadata": {"name": "%"}}`, "{kind: X, metadata: {name: %}}",
 		"!!map\nkind: X\nmetadata: {name: %}", "!!map {kind: X, metadata: {name: %}}", "&a {kind: X, metadata: {name: %}}", "# c\n{kind: X, metadata: {name: %}}",
@@ -185,7 +185,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-func TestNumbersAndBooleans(t *testing.T) {
+func TestDecode_KeepsNumbersAndBooleans(t *testing.T) {
 	result := decode(t, source(map[string]string{"MRB-7": "kind: X\nbig: 9007199254740993\nyes: on\nfraction: 1.5\n"}))
 	want := map[string]any{"kind": "X", "big": int64(9007199254740993), "true": true, "fraction": 1.5}
 	expect.DeepEqual(t, result.Objects[0].Object, want, "MRB-7/MRV-21, MRD-2 (YAML 1.1)")

@@ -11,8 +11,8 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// TestLines is what separates documents, what is blank, and after what something may follow (MRB-1).
-func TestLines(t *testing.T) {
+// TestDecode_SeparatesDocuments lists separators, blank lines, and the ends after which a document may follow (MRB-1).
+func TestDecode_SeparatesDocuments(t *testing.T) {
 	for line, want := range map[string]struct {
 		rest string
 		is   bool
@@ -47,8 +47,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestExactBudgets: what is as much as a ManagedResource may have is accepted, and one more is not (T3-6).
-func TestExactBudgets(t *testing.T) {
+// TestDecode_AcceptsExactBudgets: the most that a ManagedResource may have is accepted, and one more is not (T3-6).
+func TestDecode_AcceptsExactBudgets(t *testing.T) {
 	value := []byte("a: b\n---\nc: d\n")
 	spent := newBudget()
 	must.Succeed(t, spent.spend(t.Context(), "x", value))
@@ -81,8 +81,8 @@ func TestExactBudgets(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfOneManagedResource: documents are counted as they are decoded, and the one that is too many is told of (T3-6).
-func TestDocumentsOfOneManagedResource(t *testing.T) {
+// TestDecode_CountsDocuments: documents are counted as they are decoded, and the first one beyond the limit is reported (T3-6).
+func TestDecode_CountsDocuments(t *testing.T) {
 	value := []byte("{\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}\n{\"kind\":\"A\",\"metadata\":{\"name\":\"b\"}}\n")
 	for allowed, want := range map[int]int{3: 2, 2: 2, 1: 1, 0: 0} {
 		left := newBudget()
@@ -94,8 +94,8 @@ func TestDocumentsOfOneManagedResource(t *testing.T) {
 	}
 }
 
-// TestShownErrors: a message names twenty errors, and says how many there are beside them (MRS-10).
-func TestShownErrors(t *testing.T) {
+// TestErrors_NameTwenty: a message names twenty errors, and says how many there are beside them (MRS-10).
+func TestErrors_NameTwenty(t *testing.T) {
 	for n, want := range map[int]string{1: "e0.]", shownErrors: "e19.]", shownErrors + 1: "e19. And 1 more.]", shownErrors + 2: "e19. And 2 more.]"} {
 		var errs []*Error
 		for i := range n {

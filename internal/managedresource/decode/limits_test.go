@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxRefused is what input that is refused may need in memory, at its peak.
+// maxRefused limits the memory that refused input may need at its peak.
 const maxRefused = 64 << 20
 
 // aliases expand each other ten times over.
@@ -194,7 +194,7 @@ func TestHonestManifestsAreNotRefused(t *testing.T) {
 }
 
 // MR-7: a Secret that is named twice may have changed between the two reads.
-func TestASecretInTwoForms(t *testing.T) {
+func TestDecode_SecretInTwoVersions(t *testing.T) {
 	large := source(map[string]string{"a": "x: &x " + strings.Repeat("a", 100<<10) + "\nlist: [" + strings.Repeat("*x,", 50) + "*x]\n"})
 	small := source(map[string]string{"a": foo + "x: &x a\nlist: [*x]\n"})
 	for _, sources := range [][]Source{append(large, small...), append(small, large...)} {
@@ -206,7 +206,7 @@ func TestASecretInTwoForms(t *testing.T) {
 
 // MRD-2, MRB-1: the limit of a document is for each of the JSON objects in a row. Objects after an error are not read, as nobody
 // knows where the next object begins.
-func TestJSONObjectsInARow(t *testing.T) {
+func TestDecode_LimitsEachJSONObject(t *testing.T) {
 	text := strings.Repeat("}{\\\"", 20<<10)
 	var list []string
 	for i := range 30 {
@@ -262,7 +262,7 @@ func TestMessageOfErrorsIsBounded(t *testing.T) {
 	}
 }
 
-// marker is what must not be seen in any error; the number is no line of any document here.
+// marker must not be seen in any error; the number is no line of any document here.
 var markers = []string{"hunter2", "424242424"}
 
 // broken are documents that fail in many ways; the marker goes to every place of each.

@@ -8,7 +8,7 @@ import (
 )
 
 // MRB-14: a string that is none is refused by name, before it would count as empty.
-func TestMetadataOfOtherTypes(t *testing.T) {
+func TestDecode_RefusesMetadataOfOtherTypes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object map[string]any
 		want   string
@@ -32,7 +32,7 @@ func TestMetadataOfOtherTypes(t *testing.T) {
 }
 
 // The bounds of what is read are exact.
-func TestExactBounds(t *testing.T) {
+func TestDecode_BoundsAreExact(t *testing.T) {
 	for left, bad := range map[int]bool{6: false, 5: false, 4: true, 0: true} {
 		rest := left
 		if _, err := io.ReadAll(&countingReader{strings.NewReader("12345"), &rest}); errors.Is(err, errPlainBytes) != bad {

@@ -2,8 +2,8 @@ package lifecycle
 
 import "testing"
 
-// TestEventsOfAFormerRun: events of a run of a former ManagedResource by this name change nothing.
-func TestEventsOfAFormerRun(t *testing.T) {
+// TestInbox_IgnoresFormerRuns: events of a run of a former ManagedResource by this name change nothing.
+func TestInbox_IgnoresFormerRuns(t *testing.T) {
 	previous, present := Facts{UID: "former"}, Facts{UID: "present"}
 	for _, event := range []Event{ObjectsVisited{}, RunSucceeded{}, DeletionsPending{}, RunFailed{}, RunStopped{}} {
 		s, _ := Step(State{}, TakenUp{}, present)

@@ -197,7 +197,7 @@ var (
 		"", resourcesv1alpha1.OperationReconcile, resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationWaitForState})
 )
 
-// elsewhere are conditions that random events seldom meet: TestAnotherUID and TestInbox do.
+// elsewhere are conditions that random events seldom meet: TestInbox_ForgetsFormerManagedResource and TestInbox do.
 var elsewhere = []*condition{replaced, stillHeld}
 
 // draw draws an event.
@@ -258,7 +258,7 @@ func (w *world) draw(t *rapid.T) Event {
 	return Gone{}
 }
 
-// MRT-4, MRB-21: whatever happens, and however runs end, everything that was told is in the Inbox, or in what the present run took over, or settled by a
+// MRT-4, MRB-21: after any events and any end of runs, each event is in the Inbox, or in what the present run took over, or settled by a
 // run that began after it and ended well; nothing else is there; and every phase is left for Synced by runs that end well.
 func TestPropertyOfTheInbox(t *testing.T) {
 	rows := map[*transition]bool{}
@@ -321,8 +321,8 @@ func (w *world) comesToRest(t *rapid.T) {
 	}
 }
 
-// TestAnotherUID: events about a run of a former ManagedResource change nothing of the present one, and the former one's objects are forgotten once.
-func TestAnotherUID(t *testing.T) {
+// TestInbox_ForgetsFormerManagedResource: events about a run of a former ManagedResource change nothing of the present one, and the former one's objects are forgotten once.
+func TestInbox_ForgetsFormerManagedResource(t *testing.T) {
 	previous, present := Facts{UID: "former"}, Facts{UID: "present"}
 	s, _ := Step(State{}, TakenUp{}, previous)
 	s, _ = Step(s, RunBegins{}, previous)

@@ -25,8 +25,8 @@ func reported() *resourcesv1alpha1.ManagedResource {
 	return mr
 }
 
-// TestReported tells when a status is what a run made of it, and when a run that waits for deletions need not be repeated.
-func TestReported(t *testing.T) {
+// TestReported_RecognizesOwnStatus recognizes the status that a run wrote, and a run that waits for deletions and need not be repeated.
+func TestReported_RecognizesOwnStatus(t *testing.T) {
 	applied := meta.ConditionChange{Type: resourcesv1alpha1.ResourcesApplied, Status: "True", Reason: "ApplySucceeded"}
 	ended := &Completed{Generation: 2, Checksum: "sum", Applied: applied, Inventory: meta.InventoryDigest(inventory)}
 	noon := time.Unix(1000, 0)
@@ -58,8 +58,8 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// TestHasRead tells when a run need not decode what it read.
-func TestHasRead(t *testing.T) {
+// TestHasRead_SkipsDecoding: a run with known versions need not decode Secrets again.
+func TestHasRead_SkipsDecoding(t *testing.T) {
 	read := map[string]string{"s": "1", "t": "1"}
 	for name, c := range map[string]struct {
 		run  Run
@@ -76,8 +76,8 @@ func TestHasRead(t *testing.T) {
 	}
 }
 
-// TestNewer tells when what a run read is not what the watch of Secrets told since.
-func TestNewer(t *testing.T) {
+// TestNewer_ComparesWithTheWatch compares the versions that a run read with those of later events.
+func TestNewer_ComparesWithTheWatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		inbox Inbox
 		want  bool
@@ -93,8 +93,8 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// TestAtRest tells when no run is due.
-func TestAtRest(t *testing.T) {
+// TestAtRest_NeedsNoRun lists the states in which no run is due.
+func TestAtRest_NeedsNoRun(t *testing.T) {
 	ended := &Completed{Generation: 1}
 	for name, c := range map[string]struct {
 		state State
@@ -111,8 +111,8 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// TestPutBack: what a run took over is open again with what arrived meanwhile, and a wish for a full run begins with no object visited.
-func TestPutBack(t *testing.T) {
+// TestPutBack_RestoresPendingEvents: events that a run took over are pending again beside later ones, and a wish for a full run begins with no object visited.
+func TestPutBack_RestoresPendingEvents(t *testing.T) {
 	a := map[objects.ID]struct{}{{Name: "a"}: {}}
 	taken := Inbox{Full: true, Visited: a, Secrets: map[string]string{"s": "1", "t": "1"}}
 	for name, c := range map[string]struct{ taken, arrived, want Inbox }{
@@ -127,8 +127,8 @@ func TestPutBack(t *testing.T) {
 	expect.Equal(t, taken.Secrets["s"], "1", "MRT-4: the Inbox of a run changed")
 }
 
-// TestMeasureAfterFailure: a change is measured from its first news on, and after one that failed from the next.
-func TestMeasureAfterFailure(t *testing.T) {
+// TestMeasure_BeginsAnewAfterFailure: a change is measured from its first news on, and after one that failed from the next.
+func TestMeasure_BeginsAnewAfterFailure(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
 	c := Change{}.comes(3, at(1)).comes(2, at(2))
 	if c.Since != at(1) || c.Generation != 3 {
@@ -143,7 +143,7 @@ func TestMeasureAfterFailure(t *testing.T) {
 	}
 }
 
-// MRT-4: an answer that is older than what is known of a Secret is not applied.
+// MRT-4: an answer that is older than the known version of a Secret is not applied.
 func TestRun_ReadOutdated(t *testing.T) {
 	for name, c := range map[string]struct {
 		reported, last string

@@ -112,7 +112,7 @@ func rowOf(s State, e Event, f Facts) *transition {
 			return row
 		}
 	}
-	// TestTable holds that each event has one in each phase.
+	// TestTable_IsComplete holds that each event has one in each phase.
 	panic("no row for " + e.kind().String() + " in phase " + s.Phase.String())
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// TestTable: each event has a row without a condition in each phase, and each phase is left by some event.
-func TestTable(t *testing.T) {
+// TestTable_IsComplete: each event has a row without a condition in each phase, and each phase is left by some event.
+func TestTable_IsComplete(t *testing.T) {
 	for _, phase := range phases {
 		for k := takenUp; k <= gone; k++ {
 			if !slices.ContainsFunc(table, func(row transition) bool { return slices.Contains(row.on, k) && row.covers(phase) && row.when == nil }) {
@@ -28,8 +28,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestMarkdown: docs/internals/engine.md shows the table. UPDATE=1 writes it anew.
-func TestMarkdown(t *testing.T) {
+// TestTable_IsInTheDocuments: docs/internals/engine.md shows the table. UPDATE=1 writes it anew.
+func TestTable_IsInTheDocuments(t *testing.T) {
 	const file, begin, end = "../../../docs/internals/engine.md", "<!-- begin: the table of internal/managedresource/lifecycle -->\n", "<!-- end -->"
 	text, err := os.ReadFile(file)
 	must.Succeed(t, err)
@@ -68,7 +68,7 @@ func read(version string) RunSucceeded {
 	return RunSucceeded{Completed{Generation: 1, Secrets: map[string]string{"s": version}}}
 }
 
-// TestInbox tells what becomes of single events.
+// TestInbox shows the effect of single events.
 func TestInbox(t *testing.T) {
 	reconcile := OperationFound{resourcesv1alpha1.OperationReconcile}
 	visited := ObjectsVisited{map[objects.ID]struct{}{{Name: "a"}: {}}}
@@ -125,8 +125,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestBackOff: runs that are superseded one after the other begin later and later, and at once after one that ended well.
-func TestBackOff(t *testing.T) {
+// TestBackOff_GrowsWithSupersededRuns: runs that are superseded one after the other begin later and later, and at once after one that ended well.
+func TestBackOff_GrowsWithSupersededRuns(t *testing.T) {
 	l := &life{T: t}
 	var pauses []time.Duration
 	for range 14 {
@@ -141,8 +141,8 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestMeasure: a change is measured once, when a run that ended well has read all that was told.
-func TestMeasure(t *testing.T) {
+// TestMeasure_EndsOnce: a change is measured once, when a run that ended well has read all that was told.
+func TestMeasure_EndsOnce(t *testing.T) {
 	l := &life{T: t}
 	l.takes(RunBegins{}, read("1"), SecretChanged{"s", "2"}, RunBegins{}, SecretChanged{"s", "3"})
 	if commands := l.takes(read("2")); commands.Has(Measure) {

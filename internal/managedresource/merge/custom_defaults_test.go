@@ -45,8 +45,8 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// MRB-8: what a CustomResourceDefinition fills in is what the API server fills in, and nothing else.
-func TestCustomDefaults(t *testing.T) {
+// MRB-8: the defaults of a CustomResourceDefinition are those that the API server fills in, and no others.
+func TestEqual_FillsInDefaultsOfCustomResources(t *testing.T) {
 	for name, tc := range map[string]struct{ version, conversion, object, want string }{
 		"all is left out":               {"v1", "", "{}", "{spec: {replicas: 1, strategy: {kind: Rolling, surge: 2}}}"},
 		"what is there stays":           {"v1", "", "{spec: {replicas: 0, strategy: {}}}", "{spec: {replicas: 0, strategy: {surge: 2}}}"},

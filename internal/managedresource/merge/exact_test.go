@@ -8,7 +8,7 @@ import (
 )
 
 // MRM-10, MRB-26: each live node port serves one desired port, and one that the manifest asks for is given to no other.
-func TestNodePorts(t *testing.T) {
+func TestMerge_KeepsNodePorts(t *testing.T) {
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {type: NodePort, ports: %s}\n"
 	for name, tc := range map[string]struct{ desired, live, want string }{
 		"MRM-10/two ports, one live": {"[{name: a, port: 80}, {name: b, port: 80}]", "[{name: a, port: 80, nodePort: 333}]", "[map[name:a nodePort:333 port:80] map[name:b port:80]]"},
@@ -30,8 +30,8 @@ func TestNodePorts(t *testing.T) {
 	}
 }
 
-// MRM-1, MRM-3: what holds for Deployments holds for all workloads: replicas that are unset, and resources that are to be preserved, are the live ones.
-func TestWorkloadsKeepWhatIsPreserved(t *testing.T) {
+// MRM-1, MRM-3: all workloads are merged like Deployments: replicas that are unset, and resources that are to be preserved, are the live ones.
+func TestMerge_PreservesReplicasAndResources(t *testing.T) {
 	const preserve = "metadata: {name: w, annotations: {resources.gardener.cloud/preserve-resources: 'true'}}\n"
 	const containers = "{spec: {containers: [{name: a, resources: {limits: {cpu: %d}}}]}}"
 	for kind, apiVersion := range map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1"} {
@@ -47,7 +47,7 @@ func TestWorkloadsKeepWhatIsPreserved(t *testing.T) {
 }
 
 // MRM-6: a Job that never got labels of its own keeps those of the manifest, and one label is enough to be kept.
-func TestLabelsOfJobs(t *testing.T) {
+func TestMerge_KeepsLabelsOfJobs(t *testing.T) {
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {metadata: {labels: %s}}}\n"
 	for name, tc := range map[string]struct{ desired, live, want string }{
 		"MRM-6/none are live":  {"{a: b}", "{}", "map[a:b]"},

@@ -7,9 +7,9 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-// TestFilledInIsNoChange holds manifests as people write them to what the API server makes of them (MRB-8, MR-26): nothing would be
+// TestMerge_FindsNoChangeInDefaults holds manifests as people write them to what the API server makes of them (MRB-8, MR-26): nothing would be
 // written. The integration tests hold the same to a real API server, with many more.
-func TestFilledInIsNoChange(t *testing.T) {
+func TestMerge_FindsNoChangeInDefaults(t *testing.T) {
 	const (
 		pod       = "metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: 'web:1'}]}"
 		filledPod = "metadata: {creationTimestamp: null, labels: {app: web}}, spec: {containers: [{name: web, image: 'web:1', imagePullPolicy: IfNotPresent, resources: {}, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}]," +

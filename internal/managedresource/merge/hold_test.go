@@ -14,8 +14,8 @@ const (
 	heldReason = resourcesv1alpha1.AnnotationLeaveAloneReason
 )
 
-// TestMergeOfHeldObjects: what a hold leaves of an object, and what becomes of its annotations (MRF-10 … MRF-13).
-func TestMergeOfHeldObjects(t *testing.T) {
+// TestMerge_LeavesHeldObjects asserts the fields and annotations of an object that is held (MRF-10 … MRF-13).
+func TestMerge_LeavesHeldObjects(t *testing.T) {
 	until := time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
 	const desired = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {ours: new, " + resourcesv1alpha1.LabelManagedBy + ": gardener}, annotations: {ours: new}}\ndata: {a: new, b: new}\n"
 	live := func(metadata string) string {
@@ -63,8 +63,8 @@ func TestMergeOfHeldObjects(t *testing.T) {
 	}
 }
 
-// TestHeldWithoutLabel: an object whose manifest has no label of ManagedResources gets none while it is held (MRF-12).
-func TestHeldWithoutLabel(t *testing.T) {
+// TestMerge_AddsNoLabelToHeldObjects: an object whose manifest has no label of ManagedResources gets none while it is held (MRF-12).
+func TestMerge_AddsNoLabelToHeldObjects(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
 	desired := desiredFrom(t, manifest)
 	desired.SetLabels(nil)

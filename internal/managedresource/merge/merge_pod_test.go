@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// livePod is what became of a Pod after admission, the scheduler and a webhook that adds containers.
+// livePod is a Pod after admission, the scheduler and a webhook that adds containers.
 const livePod = `
 apiVersion: v1
 kind: Pod
@@ -45,7 +45,7 @@ func podManifest(t *testing.T, spec string) *plan.Desired {
 }
 
 // Issue: each change of a Pod's status led to an update that was refused.
-func TestPods(t *testing.T) {
+func TestMerge_ChangesOfPods(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec    string
 		differs string // The first difference, or none.
@@ -93,7 +93,7 @@ func TestPods(t *testing.T) {
 }
 
 // A manifest that says all of a live Pod's spec, as one that was exported does, takes nothing away from it, nor from what is at hand.
-func TestExportedPod(t *testing.T) {
+func TestMerge_KeepsExportedPod(t *testing.T) {
 	gated := strings.Replace(livePod, "spec:\n", "spec:\n  schedulingGates: [{name: example.org/wait}]\n  ephemeralContainers: [{name: debug, image: d}]\n", 1)
 	live, before, desired := fromYAML(t, gated), fromYAML(t, gated), desiredFrom(t, gated)
 	desired.SetLabels(map[string]string{"new": "label"})

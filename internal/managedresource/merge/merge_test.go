@@ -50,7 +50,7 @@ func TestMergeStrings(t *testing.T) {
 	}
 }
 
-// BH-MR-28, MRM-5: what of a live object stays, by kind and annotation.
+// BH-MR-28, MRM-5: kind and annotation decide which live fields stay.
 func TestMerge(t *testing.T) {
 	const deploy = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: n%s}\nspec: %s\n"
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: n}\nspec: %s\n"
@@ -174,8 +174,8 @@ func at(object *unstructured.Unstructured, path string) string {
 	return fmt.Sprint(value)
 }
 
-// MRM-16: what is created has nothing that only the API server writes.
-func TestForCreation(t *testing.T) {
+// MRM-16: a new object has no field that only the API server writes.
+func TestForCreation_DropsFieldsOfTheAPIServer(t *testing.T) {
 	desired := desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, uid: u, resourceVersion: '1', managedFields: [], creationTimestamp: x, annotations: {resources.gardener.cloud/description: mine}}\n")
 	created := ForCreation(desired, Options{Origin: "ns/mr"})
 	want := map[string]any{"name": "c", "annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: "ns/mr", resourcesv1alpha1.AnnotationDescription: resourcesv1alpha1.DescriptionValue}}

@@ -8,7 +8,7 @@ import (
 )
 
 // MRL-13: the owners of an object are those of its manifest, and none if it names none. Its managed fields are the API server's.
-func TestOwnersOfTheManifest(t *testing.T) {
+func TestMerge_TakesOwnersOfTheManifest(t *testing.T) {
 	const live = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, ownerReferences: [theirs], managedFields: [{manager: m}]}\n"
 	for desired, want := range map[string]string{"{name: c, ownerReferences: [ours]}": "[ours]", "{name: c}": "<nil>", "{name: c, ownerReferences: null}": "<nil>"} {
 		merged := Merge(desiredFrom(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: "+desired+"\n"), fromYAML(t, live), Options{})
@@ -18,7 +18,7 @@ func TestOwnersOfTheManifest(t *testing.T) {
 }
 
 // MRM-15: an empty list of taints is left to the manifest, and one taint of a Node's state is enough to be kept.
-func TestTaintsOfNodes(t *testing.T) {
+func TestMerge_KeepsTaintsOfNodes(t *testing.T) {
 	for live, want := range map[string]string{
 		"[{key: node.kubernetes.io/not-ready, effect: NoSchedule}]": "[map[effect:NoSchedule key:node.kubernetes.io/not-ready]]",
 		"[{key: theirs, effect: NoSchedule}]":                       "<nil>",
@@ -30,7 +30,7 @@ func TestTaintsOfNodes(t *testing.T) {
 }
 
 // MR-27: a controller of autoscaling/v1 writes its conditions into annotations of HorizontalPodAutoscalers, and of no other kind.
-func TestAnnotationsThatAreStatus(t *testing.T) {
+func TestMerge_KeepsAnnotationsWithStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		apiVersion, kind string
 		want             bool
@@ -44,8 +44,8 @@ func TestAnnotationsThatAreStatus(t *testing.T) {
 	}
 }
 
-// MRM-15: what controllers write into annotations stays, also where the annotations of the manifest are to be all there are.
-func TestControllersAnnotationsStayWhenForced(t *testing.T) {
+// MRM-15: annotations of controllers stay, also where the annotations of the manifest are to be all there are.
+func TestMerge_KeepsAnnotationsOfControllers(t *testing.T) {
 	for name, tc := range map[string]struct{ apiVersion, kind, more, annotation string }{
 		"MRM-15/a volume":                  {"v1", "PersistentVolume", "", "pv.kubernetes.io/provisioned-by"},
 		"MRM-15/a claim, bound":            {"v1", "PersistentVolumeClaim", "", "pv.kubernetes.io/bind-completed"},
@@ -66,7 +66,7 @@ func TestControllersAnnotationsStayWhenForced(t *testing.T) {
 }
 
 // A Pod whose tolerations and deadline were not set may get both, and a deadline that stays is no change.
-func TestAdditionsToPods(t *testing.T) {
+func TestCheckUpdate_AcceptsAdditionsToPods(t *testing.T) {
 	const live = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: %s\n"
 	for name, tc := range map[string]struct {
 		live, desired string

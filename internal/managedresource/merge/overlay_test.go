@@ -8,8 +8,8 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-// TestOverlay is what a manifest makes of the specification of a live Pod, field by field (MRM-15).
-func TestOverlay(t *testing.T) {
+// TestMerge_OverlaysPods lays a manifest over the specification of a live Pod, field by field (MRM-15).
+func TestMerge_OverlaysPods(t *testing.T) {
 	for name, c := range map[string]struct{ live, desired, want string }{
 		"MRM-15/a field of a structure":          {"{securityContext: {runAsUser: 1, runAsGroup: 2}}", "{securityContext: {runAsUser: 3}}", "{securityContext: {runAsUser: 3, runAsGroup: 2}}"},
 		"MRM-15/a structure that is not there":   {"{hostname: h}", "{securityContext: {runAsUser: 3}}", "{hostname: h, securityContext: {runAsUser: 3}}"},
@@ -39,8 +39,8 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestRefusedPods is what a Pod may get and what it may not, besides images and tolerations (MRM-15).
-func TestRefusedPods(t *testing.T) {
+// TestCheckUpdate_RefusesChangesOfPods lists the additions that a Pod accepts and refuses, besides images and tolerations (MRM-15).
+func TestCheckUpdate_RefusesChangesOfPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		live, merged string
 		refused      bool

@@ -9,8 +9,8 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-// TestWorkloads: one table of kinds decides about replicas and resources.
-func TestWorkloads(t *testing.T) {
+// TestMerge_FollowsTheTableOfWorkloads: one table of kinds decides about replicas and resources.
+func TestMerge_FollowsTheTableOfWorkloads(t *testing.T) {
 	const template = "spec: {resources: {limits: {cpu: '%[1]s'}}, containers: [{name: c, image: i, resources: {requests: {cpu: '%[1]s'}}}], initContainers: [{name: c, image: i, resources: {requests: {cpu: '%[1]s'}}}]}"
 	of := func(apiVersion, kind, replicas, cpu, annotation string) string {
 		text := fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x, namespace: n, annotations: {%s}}\n", apiVersion, kind, annotation)
@@ -82,8 +82,8 @@ func seen(object *unstructured.Unstructured, kind string) string {
 	return fmt.Sprint(replicas, ", ", cpus)
 }
 
-// TestResize: a Pod that others resized gets the resources of its manifest, in a form that the API server accepts.
-func TestResize(t *testing.T) {
+// TestResize_RestoresResourcesOfPods: a Pod that others resized gets the resources of its manifest, in a form that the API server accepts.
+func TestResize_RestoresResourcesOfPods(t *testing.T) {
 	for name, c := range map[string]struct{ live, manifest, want string }{
 		"MRM-18/limits and requests":        {"{limits: {cpu: '2'}, requests: {cpu: '2'}}", "{limits: {cpu: '1'}, requests: {cpu: '1'}}", "map[limits:map[cpu:1] requests:map[cpu:1]]"},
 		"MRM-18/requests that follow":       {"{limits: {cpu: '2'}, requests: {cpu: '2'}}", "{limits: {cpu: '1'}}", "map[limits:map[cpu:1] requests:map[cpu:1]]"},

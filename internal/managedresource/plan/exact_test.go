@@ -21,7 +21,7 @@ import (
 )
 
 // Of two entries for one object that can exist one speaks for the object; the other one must not have it deleted. Entries are sorted.
-func TestEntriesOfOneObject(t *testing.T) {
+func TestPlan_OneEntrySpeaksForAnObject(t *testing.T) {
 	entry := func(apiVersion, name string) resourcesv1alpha1.ObjectReference {
 		return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: apiVersion, Kind: "ConfigMap", Namespace: "default", Name: name}}
 	}
@@ -38,7 +38,7 @@ func TestEntriesOfOneObject(t *testing.T) {
 }
 
 // MRB-3: until an object was applied its entry has the old labels and annotations beside the new ones, and the old value of those that change.
-func TestPendingHasBothLabels(t *testing.T) {
+func TestPending_HasOldAndNewLabels(t *testing.T) {
 	configMap := func(metadata string) string {
 		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, " + metadata + "}\n"
 	}
@@ -55,7 +55,7 @@ func TestPendingHasBothLabels(t *testing.T) {
 }
 
 // A cluster-scoped object is the same whatever namespace an entry names, and a namespaced one is not.
-func TestSameKey(t *testing.T) {
+func TestSameKey_IgnoresNamespaceOfClusterScoped(t *testing.T) {
 	a, b := objects.ID{Kind: "X", Namespace: "n", Name: "x"}, objects.ID{Kind: "X", Namespace: "m", Name: "x"}
 	if !a.Same(a, false) || a.Same(b, false) || !a.Same(b, true) || !a.Same(a, true) || a.Same(objects.ID{Kind: "X", Namespace: "n", Name: "y"}, true) {
 		t.Error("objects that are the same are not, or the other way round")
@@ -65,8 +65,8 @@ func TestSameKey(t *testing.T) {
 	}
 }
 
-// TestJoinedErrors: many errors are one that names as many as can be read, each once (MRB-4).
-func TestJoinedErrors(t *testing.T) {
+// TestJoinErrors_NamesEachOnce: many errors are one that names as many as can be read, each once (MRB-4).
+func TestJoinErrors_NamesEachOnce(t *testing.T) {
 	numbered := func(n int) (errs []error) {
 		for i := range n {
 			errs = append(errs, fmt.Errorf("e%02d", i))
@@ -89,8 +89,8 @@ func TestJoinedErrors(t *testing.T) {
 	expect.Equal(t, JoinErrors([]error{one, one}).Error(), "2 errors occurred: [x]", "MRB-4: the same error twice becomes")
 }
 
-// TestDefinedScopes: kinds that manifests define live where their definitions say; nothing else defines a kind (MRD-8).
-func TestDefinedScopes(t *testing.T) {
+// TestPlan_TakesScopesOfDefinitions: kinds that manifests define live where their definitions say; nothing else defines a kind (MRD-8).
+func TestPlan_TakesScopesOfDefinitions(t *testing.T) {
 	definition := func(apiVersion, kind, scope string) decode.Object {
 		return decode.Object{Unstructured: fromYAML(t, fmt.Sprintf("apiVersion: %s\nkind: %s\nspec: {group: g, scope: %s, names: {kind: %s}}\n", apiVersion, kind, scope, scope))}
 	}

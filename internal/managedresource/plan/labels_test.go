@@ -30,7 +30,7 @@ func TestStringData(t *testing.T) {
 	expect.DeepEqual(t, p.Apply[0].Object["data"], map[string]any{"a": "YQ==", "b": "Yg==", "c": ""}, "MRB-8 stringData")
 }
 
-func TestInjectLabelsIntoOddObjects(t *testing.T) {
+func TestInjectLabels_SkipsOtherTypes(t *testing.T) {
 	for name, text := range map[string]string{
 		"text": "spec: {template: text}", "null": "spec: {template: null, volumeClaimTemplates: null}", "list": "spec: {template: [], volumeClaimTemplates: [1, x]}", "no mapping": "spec: 7",
 	} {
@@ -44,7 +44,7 @@ func TestInjectLabelsIntoOddObjects(t *testing.T) {
 }
 
 // MRL-2, MRB-13: labels are put on the object, its Pod template and each of its volume claim templates. Values that are no mapping stay as they are.
-func TestLabelsAreInjectedEverywhere(t *testing.T) {
+func TestInjectLabels_ReachesTemplates(t *testing.T) {
 	label := func(o *Options) { o.Spec.InjectLabels = map[string]string{"i": "x"} }
 	for name, tc := range map[string]struct{ spec, path, want string }{
 		"MRL-2/the template":                {"{template: {metadata: {labels: {a: b}}}}", "spec.template.metadata.labels", "map[a:b i:x resources.gardener.cloud/managed-by:gardener]"},
@@ -65,7 +65,7 @@ func TestLabelsAreInjectedEverywhere(t *testing.T) {
 }
 
 // MRB-8: stringData is folded into the data of Secrets, and of no other kind.
-func TestStringDataOfOtherKinds(t *testing.T) {
+func TestStringData_StaysInOtherKinds(t *testing.T) {
 	for name, tc := range map[string]struct{ apiVersion, kind, want string }{
 		"MRB-8/a Secret": {"v1", "Secret", "<nil>"}, "MRB-8/another kind": {"v1", "ConfigMap", "map[a:b]"}, "MRB-8/another group": {"x/v1", "Secret", "map[a:b]"},
 	} {
@@ -75,14 +75,14 @@ func TestStringDataOfOtherKinds(t *testing.T) {
 }
 
 // MRB-8: a value of null in the data of a ConfigMap is stored as "" by the API server, so that desired and live compare.
-func TestNullInData(t *testing.T) {
+func TestPlan_NullInDataIsEmpty(t *testing.T) {
 	if got := plan(t, object("v1", "ConfigMap", "c", "data: {a: null}"), nil).Apply[0].Object["data"]; !cmp.Equal(got, map[string]any{"a": ""}) {
 		t.Errorf("MRB-8: got %#v", got)
 	}
 }
 
 // MRF-10: annotations of a hold in a manifest are not written and not on record, and the plan warns of them.
-func TestHoldsInManifests(t *testing.T) {
+func TestPlan_IgnoresHoldsInManifests(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {a: b, " + resourcesv1alpha1.AnnotationLeaveAloneUntil + ": '2026-01-01T00:00:00Z'}}\n"
 	p := plan(t, manifest, nil)
 	want := map[string]string{"a": "b"}

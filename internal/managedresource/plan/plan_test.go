@@ -110,7 +110,7 @@ func TestPlan(t *testing.T) {
 }
 
 // MRB-4: a kind that can't be resolved holds up no other, and nothing is deleted meanwhile, and nothing forgotten.
-func TestUnresolvedKind(t *testing.T) {
+func TestPlan_UnresolvedKindDeletesNothing(t *testing.T) {
 	asked := 0
 	inventory := plan(t, object("v1", "ConfigMap", "gone", "")+object("sick/v1", "Widget", "w", ""), nil).Inventory
 	p := plan(t, object("v1", "ConfigMap", "a", "")+object("sick/v1", "Widget", "w", "")+object("sick/v1", "Widget", "v", ""), inventory, func(o *Options) {
@@ -129,7 +129,7 @@ func TestUnresolvedKind(t *testing.T) {
 }
 
 // MRD-9: an object is on record where its CustomResourceDefinition puts it, in the same manifests or as the target serves it.
-func TestScopeOfOwnKinds(t *testing.T) {
+func TestPlan_RecordsObjectsInTheirScope(t *testing.T) {
 	definition := func(scope string) string {
 		return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "unknowns.v1", "spec: {group: x, scope: "+scope+", names: {kind: Unknown}}")
 	}
@@ -148,8 +148,8 @@ func TestScopeOfOwnKinds(t *testing.T) {
 	}
 }
 
-// MRX-18: what can't exist is refused in a manifest, and not asked for when it is in an inventory.
-func TestWhatCannotExist(t *testing.T) {
+// MRX-18: an impossible object is refused in a manifest, and not requested when it is in an inventory.
+func TestPlan_RefusesImpossibleObjects(t *testing.T) {
 	for _, name := range []string{"a/b", "..", "50%"} {
 		p := plan(t, object("v1", "ConfigMap", "'"+name+"'", ""), nil)
 		if len(p.Errors) != 1 || len(p.Inventory) != 0 || !strings.Contains(p.Errors[0].Error(), "metadata.name") {
@@ -170,7 +170,7 @@ func TestWhatCannotExist(t *testing.T) {
 }
 
 // MRX, ownership: an entry is planned until its object was written, and an object that is created once stays on record as it was.
-func TestPlannedEntries(t *testing.T) {
+func TestPlan_EntriesArePlannedUntilWritten(t *testing.T) {
 	once := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: o, annotations: {resources.gardener.cloud/ignore: 'true'}}\n"
 	p := plan(t, object("v1", "ConfigMap", "a", "")+once, nil)
 	pending := p.Pending(nil)
@@ -202,7 +202,7 @@ func TestOrder(t *testing.T) {
 	expect.DeepEqual(t, got, want, "MR-22/MRV-23")
 }
 
-func TestOrderOfKinds(t *testing.T) {
+func TestOrder_OfKindsIsStable(t *testing.T) {
 	want := strings.Fields("PriorityClass Namespace NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget ServiceAccount Secret SecretList ConfigMap " +
 		"StorageClass PersistentVolume PersistentVolumeClaim CustomResourceDefinition ClusterRole ClusterRoleList ClusterRoleBinding ClusterRoleBindingList Role RoleList " +
 		"RoleBinding RoleBindingList Service DaemonSet Pod ReplicationController ReplicaSet Deployment HorizontalPodAutoscaler StatefulSet Job CronJob IngressClass Ingress " +
@@ -219,7 +219,7 @@ func TestOrderOfKinds(t *testing.T) {
 }
 
 // MRA-4g: group/kinds that the ManagedResource calls equivalent name one object, over several groups too.
-func TestEquivalences(t *testing.T) {
+func TestPlan_EquivalentKindsNameOneObject(t *testing.T) {
 	gk := func(group, kind string) metav1.GroupKind { return metav1.GroupKind{Group: group, Kind: kind} }
 	e := NewEquivalences([][]metav1.GroupKind{{gk("a", "A"), gk("b", "B")}, {gk("b", "B"), gk("c", "C")}, {gk("apps", "Deployment"), gk("x", "D")}})
 	for name, tc := range map[string]struct {
@@ -251,7 +251,7 @@ func TestPending(t *testing.T) {
 }
 
 // MRB-3, MRO-2: the entry of an object that is let go of is no proof any more that the object is ours, and the entry of another object stays one.
-func TestPendingOfReleased(t *testing.T) {
+func TestPending_ReleasedEntriesProveNothing(t *testing.T) {
 	configMap := func(name, annotations string) string {
 		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\n"
 	}
@@ -280,7 +280,7 @@ func TestPendingIsSorted(t *testing.T) {
 }
 
 // MR-22: objects of one kind are applied side by side, and kinds one after the other.
-func TestTiers(t *testing.T) {
+func TestTiers_SeparateKinds(t *testing.T) {
 	for name, tc := range map[string]struct{ sorted, want string }{
 		"MR-22/nothing": {"", ""}, "MR-22/one": {"a", "a"}, "MR-22/one kind": {"a a a", "aaa"}, "MR-22/two kinds": {"a a b", "aa b"},
 		"MR-22/each its own": {"a b c", "a b c"}, "MR-22/a kind comes again": {"a b b a", "a bb a"},

@@ -31,8 +31,8 @@ func entry(apiVersion, kind, namespace, uid string, createdOnce bool) resourcesv
 	return ref
 }
 
-// TestRecordsThatMoved: a record without an instance is about the place that it names, so that it proves nothing where the kind lives now.
-func TestRecordsThatMoved(t *testing.T) {
+// TestPlan_MovedRecordsProveNothing: a record without an instance is about the place that it names, so that it proves nothing where the kind lives now.
+func TestPlan_MovedRecordsProveNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string
 		inventory resourcesv1alpha1.ObjectReference
@@ -60,8 +60,8 @@ func TestRecordsThatMoved(t *testing.T) {
 	}
 }
 
-// TestRecordsOfEquivalentKinds: of the entries of an object the one counts that says that the object was created, before one that is planned.
-func TestRecordsOfEquivalentKinds(t *testing.T) {
+// TestPlan_CreatedRecordWinsOverPlanned: of the entries of an object the one counts that says that the object was created, before one that is planned.
+func TestPlan_CreatedRecordWinsOverPlanned(t *testing.T) {
 	apps := func(uid string) resourcesv1alpha1.ObjectReference {
 		return entry("apps/v1", "Deployment", "default", uid, true)
 	}
@@ -115,8 +115,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestReleasedPlaces: an object is let go of in its namespace only, or wherever an entry has it if its kind has no namespaces.
-func TestReleasedPlaces(t *testing.T) {
+// TestRelease_ReachesItsNamespaceOnly: an object is let go of in its namespace only, or wherever an entry has it if its kind has no namespaces.
+func TestRelease_ReachesItsNamespaceOnly(t *testing.T) {
 	released := func(apiVersion, kind string) string {
 		return "---\napiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: a, annotations: {resources.gardener.cloud/mode: Ignore}}\n"
 	}
@@ -137,8 +137,8 @@ func TestReleasedPlaces(t *testing.T) {
 	}
 }
 
-// TestEntriesThatCannotBe: an entry that names no object is deleted like others, and speaks for none that there is.
-func TestEntriesThatCannotBe(t *testing.T) {
+// TestPlan_DeletesImpossibleEntries: an entry that names no object is deleted like others, and speaks for none that there is.
+func TestPlan_DeletesImpossibleEntries(t *testing.T) {
 	sound, broken := entry("v1", "ConfigMap", "default", "", false), entry("", "ConfigMap", "default", "", false)
 	sound.Labels = map[string]string{"former": "x"}
 	p := plan(t, object("v1", "ConfigMap", "a", ""), []resourcesv1alpha1.ObjectReference{sound, broken})
@@ -150,8 +150,8 @@ func TestEntriesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestEquivalencesOfTwoSets: a list whose kinds are in two sets joins the set of the first of them.
-func TestEquivalencesOfTwoSets(t *testing.T) {
+// TestPlan_JoinsTheFirstOfTwoSets: a list whose kinds are in two sets joins the set of the first of them.
+func TestPlan_JoinsTheFirstOfTwoSets(t *testing.T) {
 	gk := func(name string) metav1.GroupKind { return metav1.GroupKind{Group: name, Kind: name} }
 	e := NewEquivalences([][]metav1.GroupKind{{gk("a"), gk("b")}, {gk("c"), gk("d")}, {gk("b"), gk("c"), gk("e")}})
 	var got []string

@@ -15,7 +15,7 @@ import (
 
 // MRD-9: the record that a cluster-scoped object was created counts whatever namespace it names, if it names the instance. An object
 // that was created once is not created again, and a record without an instance is no proof in another place.
-func TestRecordsOfClusterScopedObjects(t *testing.T) {
+func TestPlan_RecordOfClusterScopedObjectCounts(t *testing.T) {
 	once := map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 	entry := func(namespace, uid string, annotations map[string]string) resourcesv1alpha1.ObjectReference {
 		return resourcesv1alpha1.ObjectReference{Annotations: annotations, ObjectReference: corev1.ObjectReference{
@@ -46,7 +46,7 @@ func TestRecordsOfClusterScopedObjects(t *testing.T) {
 }
 
 // MRB-4: a single error stays as it is, equal ones are told once, and many are told by number.
-func TestManyErrors(t *testing.T) {
+func TestJoinErrors_CountsMany(t *testing.T) {
 	several := func(n int) []error {
 		var all []error
 		for i := range n {
@@ -71,7 +71,7 @@ func TestManyErrors(t *testing.T) {
 }
 
 // An object without an identity, or with one that no API server takes, is an error that says which field is wrong.
-func TestObjectsWithoutIdentity(t *testing.T) {
+func TestPlan_RefusesObjectsWithoutIdentity(t *testing.T) {
 	for text, want := range map[string]string{
 		"kind: X\nmetadata: {name: a}\n":                         "Object 'apiVersion' is missing",
 		"apiVersion: v1\nmetadata: {name: a}\n":                  "Object 'Kind' is missing",

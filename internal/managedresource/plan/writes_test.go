@@ -9,8 +9,8 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-// TestDeletionsIn: the names of deleted objects come back from the message of an Event, also from one that is shortened.
-func TestDeletionsIn(t *testing.T) {
+// TestDeletionsIn_ReadsShortenedMessages: the names of deleted objects come back from the message of an Event, also from one that is shortened.
+func TestDeletionsIn_ReadsShortenedMessages(t *testing.T) {
 	t.Parallel()
 	many := make([]string, NamedErrors+4)
 	for i := range many {
