@@ -68,7 +68,7 @@ func TestForbidden(t *testing.T) {
 	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "mr")))
 }
 
-// PRC-1, PRC-2, CCH-1, CCH-3, OBS-8: the environment comes before the file. CT-50, OBS-1: every line of the log is JSON.
+// CLI-20, CCH-1, CCH-3, OBS-8: the environment comes before the file. CT-50, OBS-1: every line of the log is JSON.
 func TestEnvironmentAndLog(t *testing.T) {
 	p := start(t, map[string]any{"logLevel": "debug", "sourceClientConnection": map[string]any{"kubeconfig": "/none"}, "targetClientConnection": map[string]any{"kubeconfig": "/none"}},
 		func(o *harness.ProcessOptions) {

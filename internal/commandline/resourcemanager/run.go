@@ -16,7 +16,7 @@ import (
 // a budget that a busy machine uses up before the cache is asked says that it has not synced.
 const probeBudget = 200 * time.Millisecond
 
-// run starts what the table has and is switched on, and runs until a signal (PRC-2 … PRC-11).
+// run starts what the table has and is switched on, and runs until a signal (PRC-10 … PRC-11).
 func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
