@@ -155,3 +155,27 @@ func TestEmptyItems(t *testing.T) {
 		t.Errorf("RPL-4: %d events, error %v", seen, err)
 	}
 }
+
+// TestEvent_Stages: a request is answered at its end, or when a long one has begun (RPL-4, RPL-11).
+func TestEvent_Stages(t *testing.T) {
+	for stage, want := range map[string]struct{ answered, over bool }{
+		"RequestReceived": {}, "ResponseStarted": {answered: true}, "ResponseComplete": {answered: true, over: true}, "Panic": {answered: true, over: true},
+	} {
+		if e := (Event{Stage: stage}); e.Answered() != want.answered || e.Over() != want.over {
+			t.Errorf("RPL-4: %s: answered %v, over %v, want %+v", stage, e.Answered(), e.Over(), want)
+		}
+	}
+}
+
+// TestFollowed_Count: a write that changed nothing is counted by the reason why.
+func TestFollowed_Count(t *testing.T) {
+	var f Followed
+	f.Count(&Event{Verb: "create"}, true)
+	f.Count(&Event{Verb: "patch"}, false)
+	f.Count(&Event{Verb: "update"}, false)
+	f.Count(&Event{Verb: "deletecollection"}, true)
+	f.Count(&Event{Verb: "deletecollection"}, false)
+	if diff := cmp.Diff(Followed{Writes: 2, Bodiless: 2, Unlisted: 1}, f); diff != "" {
+		t.Errorf("RPL-10: %s", diff)
+	}
+}
