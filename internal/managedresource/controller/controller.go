@@ -21,6 +21,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -77,12 +78,13 @@ type Reconciler struct {
 	// Triggers put ManagedResources into its queue.
 	Triggers *Triggers
 
-	states states
-	holds  *holds
-	limits steps.Limits
-	source steps.Source
-	owners steps.Owners
-	pruner *prune.Pruner
+	states  states
+	holds   *apply.Holds
+	limits  steps.Limits
+	source  steps.Source
+	owners  steps.Owners
+	pruner  *prune.Pruner
+	applier *apply.Applier
 }
 
 // New returns a reconciler with its triggers.
@@ -90,7 +92,8 @@ func New(o Options) *Reconciler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
 	}
-	r := &Reconciler{Options: o, limits: steps.NewLimits(), states: states{clock: o.Clock}, holds: newHolds(o.Metrics)}
+	r := &Reconciler{Options: o, limits: steps.NewLimits(), states: states{clock: o.Clock},
+		holds: apply.NewHolds(o.Events, o.Metrics.held, o.Metrics.heldUntil)}
 	r.assemble()
 	r.Triggers = &Triggers{reconciler: r}
 	r.Tracker.RepairDelay = o.Config.DriftRepairDelay.Duration
@@ -106,6 +109,11 @@ func (r *Reconciler) assemble() {
 		Target: r.Target, Watches: r.Watches, Tracker: r.Tracker, Assessor: r.Assessor, Owners: r.owners, Limits: r.limits,
 		Clock: r.Clock, Deleted: r.Metrics.deleted, GarbageCollector: r.GarbageCollector,
 		DeleteForeign: *r.Config.DeleteForeignObjects,
+	})
+	r.applier = apply.New(apply.Options{
+		Target: r.Target, Watches: r.Watches, Tracker: r.Tracker, Statuses: r.Statuses, Source: r.source, Events: r.Events,
+		Owners: r.owners, Limits: r.limits, Holds: r.holds, Metrics: r.Metrics.apply, Clock: r.Clock, Marked: r.Marked,
+		AlwaysUpdate: r.alwaysUpdate(), MassDeletionWait: r.massDeletionWait(), AllowHolds: r.AllowHolds,
 	})
 }
 
@@ -264,7 +272,7 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
-	r.holds.forget(owner)
+	r.holds.Forget(owner)
 	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
 }
 

@@ -622,13 +622,13 @@ func TestOwnWritesAreNoDrift(t *testing.T) {
 	if value, _ := f.target.value("a"); value != "2" {
 		t.Fatalf("a has %q", value)
 	}
-	if corrected, noticed := total(t, f.Metrics.drift), total(t, f.Metrics.driftNoticed); corrected != 0 || noticed != 0 || f.events() != "" {
+	if corrected, noticed := total(t, f.Metrics.apply.Drift), total(t, f.Metrics.driftNoticed); corrected != 0 || noticed != 0 || f.events() != "" {
 		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
 	}
 	f.target.put("a", "theirs", nil)
 	f.target.after(http.MethodPut, "a")
 	f.complete("m")
-	if corrected, noticed := total(t, f.Metrics.drift), total(t, f.Metrics.driftNoticed); corrected != 1 || noticed != 1 || !strings.Contains(f.events(), "v1/ConfigMap/n/a was changed") {
+	if corrected, noticed := total(t, f.Metrics.apply.Drift), total(t, f.Metrics.driftNoticed); corrected != 1 || noticed != 1 || !strings.Contains(f.events(), "v1/ConfigMap/n/a was changed") {
 		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
@@ -34,7 +35,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 	if err := r.source.Report(ctx, mr, meta.DeletingChanges()...); err != nil {
 		return reconcile.Result{}, err
 	}
-	if !isTrue(mr.Spec.KeepObjects) && len(mr.Status.Resources) > 0 {
+	if !ptr.Deref(mr.Spec.KeepObjects, false) && len(mr.Status.Resources) > 0 {
 		if err := r.source.Report(ctx, mr, deletionStarts(mr)); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -47,7 +48,7 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.source.Report(ctx, mr, pendingChange(pruned.Pending, mr))
 		}
 	}
-	if isTrue(mr.Spec.KeepObjects) {
+	if ptr.Deref(mr.Spec.KeepObjects, false) {
 		r.disownKept(mr)
 	}
 	mr, err := r.voidRecords(ctx, mr)

@@ -12,6 +12,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
@@ -113,7 +114,7 @@ func TestDelayWhileSomethingElseFails(t *testing.T) {
 // MRB-34: drift is told of though the read that says what happened has failed.
 func TestDriftIsToldThoughAReadFails(t *testing.T) {
 	t.Parallel()
-	for name, later := range map[string]time.Duration{"while it is held": lookAgain, "when it is put right": 11 * time.Minute} {
+	for name, later := range map[string]time.Duration{"while it is held": apply.LookAgain, "when it is put right": 11 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, delayed)
 			f.managed("m", "a=1")
@@ -121,7 +122,7 @@ func TestDriftIsToldThoughAReadFails(t *testing.T) {
 			f.edited("a", setValue("by hand"))
 			f.refuse(http.MethodGet, "a", http.StatusInternalServerError)
 			result, err := f.run("m")
-			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > lookAgain {
+			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > apply.LookAgain {
 				t.Errorf("looked at again in %s, %v", result.RequeueAfter, err)
 			}
 			f.refuse("", "", 0)

@@ -17,7 +17,6 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
@@ -307,25 +306,5 @@ func TestRecordEndsWithAnotherOrigin(t *testing.T) {
 	other.complete("m")
 	if _, found := f.target.value("a"); !found {
 		t.Error("MR-30: the object was deleted though another source had it since it was created")
-	}
-}
-
-// MRB-3: a run that ends as its ManagedResource is another one by now puts those objects on record that carry its origin since it wrote them, whether it
-// created them or took them over; an object that stays another one's is not on record.
-func TestTakenOverIsOnRecord(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		done outcome
-		want bool
-	}{
-		"MRB-3/created":                          {outcome{result: "created"}, true},
-		"MRB-3/taken over":                       {outcome{result: "updated", anothers: true}, true},
-		"MRB-3/updated, and another one owns it": {outcome{result: "updated", anothers: true, keptBy: objects.Owner{Name: "x"}}, false},
-		"MRB-3/its own before":                   {outcome{result: "updated"}, false},
-		"MRB-3/left as it was":                   {outcome{result: "unchanged", anothers: true}, false},
-	} {
-		if got := tc.done.gainedOrigin(); got != tc.want {
-			t.Errorf("%s: on record: %t, want %t", name, got, tc.want)
-		}
 	}
 }

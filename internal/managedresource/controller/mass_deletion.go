@@ -11,15 +11,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
-
-// reasonMassDeletion is the reason of the Event about a deletion that would have waited (MRX-23).
-const reasonMassDeletion = "MassDeletion"
 
 // holdDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until
 // that was confirmed or has waited long enough (MRX-20 … MRX-23). The wait is over only if this process has seen the
@@ -51,23 +50,23 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	case brake.Observed:
 		known := r.states.get(r.mr).Held.Message == deletion.String() // By an earlier run that did not succeed.
 		if r.states.seesHeld(r.mr, deletion.String(), 0); !known {
-			r.Metrics.massDeletions.WithLabelValues("observed").Inc()
-			r.Events.Warn(ctx, r.mr, reasonMassDeletion, "Deleting "+deletion.String())
+			r.Metrics.apply.MassDeletions.WithLabelValues("observed").Inc()
+			r.Events.Warn(ctx, r.mr, apply.ReasonMassDeletion, "Deleting "+deletion.String())
 		}
 		return nil
 	case brake.Confirmed:
 		if isHeld {
-			r.Metrics.massDeletions.WithLabelValues("confirmed").Inc()
+			r.Metrics.apply.MassDeletions.WithLabelValues("confirmed").Inc()
 		}
 		return nil
 	case brake.Elapsed: // The annotation outlives the condition, which changes with the first deletion.
-		r.Metrics.massDeletions.WithLabelValues("elapsed").Inc()
+		r.Metrics.apply.MassDeletions.WithLabelValues("elapsed").Inc()
 		return r.setConfirmation(ctx, deletion.Checksum())
 	case brake.Waits:
 	}
 	if !isHeld {
 		r.states.seesHeld(r.mr, "", 0)
-		r.Metrics.massDeletions.WithLabelValues("held").Inc()
+		r.Metrics.apply.MassDeletions.WithLabelValues("held").Inc()
 		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
 	}
 	r.result.RequeueAfter = min(wait-waited, seeEvery(wait))
@@ -171,4 +170,11 @@ func confirmsDeletion(before, after *resourcesv1alpha1.ManagedResource) bool {
 	was := before.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
 	is := after.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
 	return is != "" && is != was
+}
+
+// confirmsReplacement reports whether a confirmation is about an object of the plan that is to be recreated.
+func (r *normalRun) confirmsReplacement(confirmed string) bool {
+	return slices.ContainsFunc(r.planned.Apply, func(desired *plan.Desired) bool {
+		return brake.IsPrecious(desired.Ref.GroupKind()) && brake.Replacement(desired.Reference).Checksum() == confirmed
+	})
 }

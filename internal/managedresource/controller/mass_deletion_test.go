@@ -67,7 +67,7 @@ func (f *fixture) asked() string {
 func (f *fixture) massDeletions(result string) float64 {
 	f.Helper()
 	metric := &dto.Metric{}
-	f.must(f.Metrics.massDeletions.WithLabelValues(result).Write(metric))
+	f.must(f.Metrics.apply.MassDeletions.WithLabelValues(result).Write(metric))
 	return metric.GetCounter().GetValue()
 }
 

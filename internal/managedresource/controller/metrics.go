@@ -1,6 +1,10 @@
 package controller
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
+)
 
 // labelNamespace is the label for the namespace of a ManagedResource. Prometheus sets a label namespace of its own for
 // the scraped Pod, and renames one that a metric has.
@@ -8,19 +12,14 @@ const labelNamespace = "managedresource_namespace"
 
 // Metrics are the metrics of the controller.
 type Metrics struct {
-	objects           *prometheus.CounterVec
+	apply             apply.Metrics
 	sourceRunsDelayed prometheus.Counter
-	drift             *prometheus.CounterVec
-	objectsHeld       prometheus.Counter
 	driftNoticed      *prometheus.CounterVec
 	failures          *prometheus.CounterVec
 	deleted           *prometheus.CounterVec
-	massDeletions     *prometheus.CounterVec
-	takeovers         prometheus.Counter
 	orphans           *prometheus.CounterVec
 	lastSuccess       *prometheus.GaugeVec
 	unhealthy         *prometheus.GaugeVec
-	repairs           prometheus.Histogram
 	changes           prometheus.Histogram
 	ignored           *prometheus.GaugeVec
 	ignoredObjects    ignoredObjects
@@ -31,25 +30,30 @@ type Metrics struct {
 // NewMetrics returns metrics that are registered with registry.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		objects: counters("espalier_managedresource_objects_total",
-			"Processed objects: created, updated, unchanged, failed; skipped without a request.", "kind", "result"),
+		apply: apply.Metrics{
+			Objects: counters("espalier_managedresource_objects_total",
+				"Processed objects: created, updated, unchanged, failed; skipped without a request.", "kind", "result"),
+			Delayed: counter("espalier_managedresource_repairs_delayed_total",
+				"Changes by other writers whose repair waits: driftRepairDelay, fights, many changes that needed none."),
+			Drift: counters("espalier_managedresource_drift_corrected_total",
+				"Repairs of objects that another writer changed or deleted.", "kind"),
+			MassDeletions: counters("espalier_managedresource_mass_deletions_total",
+				"Deletions of many or precious objects without manifests: held, confirmed, elapsed after the wait; "+
+					"observed where nothing waits.", "result"),
+			Takeovers: counter("espalier_managedresource_takeovers_total",
+				"Objects taken over from another ManagedResource."),
+			Repairs: histogram("espalier_managedresource_drift_repair_duration_seconds",
+				"Time from the detection of another writer's change, or the end of a delay, to the repair.",
+				0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+		},
 		sourceRunsDelayed: counter("espalier_managedresource_source_runs_delayed_total",
 			"Runs delayed because a Secret or specification changes too often."),
-		drift: counters("espalier_managedresource_drift_corrected_total",
-			"Repairs of objects that another writer changed or deleted.", "kind"),
-		objectsHeld: counter("espalier_managedresource_repairs_delayed_total",
-			"Changes by other writers whose repair waits: driftRepairDelay, fights, many changes that needed none."),
 		driftNoticed: counters("espalier_managedresource_drift_noticed_total",
 			"Detected changes and deletions by other writers, repaired at once or later.", "kind"),
 		failures: counters("espalier_managedresource_failures_total",
 			"Runs that ended with ResourcesApplied=False.", "reason"),
 		deleted: counters("espalier_managedresource_deletions_total", "Deletions sent to the target cluster.",
 			"kind"),
-		massDeletions: counters("espalier_managedresource_mass_deletions_total",
-			"Deletions of many or precious objects without manifests: held, confirmed, elapsed after the wait; "+
-				"observed where nothing waits.", "result"),
-		takeovers: counter("espalier_managedresource_takeovers_total",
-			"Objects taken over from another ManagedResource."),
 		orphans: counters("espalier_managedresource_orphans_total",
 			"Objects with an origin annotation that each audit found in no inventory.",
 			"kind"),
@@ -58,9 +62,6 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		unhealthy: gauges("espalier_managedresource_unhealthy_since_timestamp_seconds",
 			"Since when a condition of a ManagedResource is bad.",
 			labelNamespace, "name", "condition", "reason"),
-		repairs: histogram("espalier_managedresource_drift_repair_duration_seconds",
-			"Time from the detection of another writer's change, or the end of a delay, to the repair.",
-			0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 		changes: histogram("espalier_managedresource_change_duration_seconds",
 			"Time from the event of a changed Secret or specification until all known changes were applied.",
 			0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
@@ -74,9 +75,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"End of the first hold on a ManagedResource or its objects.",
 			labelNamespace, "name"),
 	}
-	registry.MustRegister(m.objects, m.sourceRunsDelayed, m.drift, m.objectsHeld, m.driftNoticed,
-		m.failures, m.deleted, m.massDeletions, m.takeovers,
-		m.orphans, m.lastSuccess, m.unhealthy, m.repairs, m.changes, m.ignored, m.ignoredObjects.count,
+	registry.MustRegister(m.apply.Objects, m.sourceRunsDelayed, m.apply.Drift, m.apply.Delayed, m.driftNoticed,
+		m.failures, m.deleted, m.apply.MassDeletions, m.apply.Takeovers,
+		m.orphans, m.lastSuccess, m.unhealthy, m.apply.Repairs, m.changes, m.ignored, m.ignoredObjects.count,
 		m.ignoredObjects.since, m.held, m.heldUntil)
 	return m
 }

@@ -8,38 +8,8 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
 )
-
-// Only a write of the same desired state is a retry, and only while nobody has changed or replaced the object.
-func TestIsRetried(t *testing.T) {
-	recorded := objects.Object{RetryPartial: true, Desired: 7, UID: "u", ResourceVersion: "5", Digest: 1}
-	read := objects.Observation{UID: "u", ResourceVersion: "5"}
-	change := func(change func(*objects.Object, *objects.Observation)) bool {
-		recorded, read := recorded, read
-		change(&recorded, &read)
-		return isRetried(recorded, read, 7)
-	}
-	for name, tc := range map[string]struct {
-		change func(*objects.Object, *objects.Observation)
-		want   bool
-	}{
-		"the tracked object":            {func(*objects.Object, *objects.Observation) {}, true},
-		"another desired state":         {func(recorded *objects.Object, _ *objects.Observation) { recorded.Desired = 8 }, false},
-		"no retry":                      {func(recorded *objects.Object, _ *objects.Observation) { recorded.RetryPartial = false }, false},
-		"another version":               {func(_ *objects.Object, read *objects.Observation) { read.ResourceVersion = "99" }, false},
-		"another version, same content": {func(_ *objects.Object, read *objects.Observation) { read.ResourceVersion, read.Digest = "99", 1 }, true},
-		"another content":               {func(_ *objects.Object, read *objects.Observation) { read.ResourceVersion, read.Digest = "99", 2 }, false},
-		"no digest": {func(recorded *objects.Object, read *objects.Observation) {
-			read.ResourceVersion, recorded.Digest = "99", 0
-		}, false},
-		"another object of that name": {func(_ *objects.Object, read *objects.Observation) { read.UID = "another" }, false},
-	} {
-		if got := change(tc.change); got != tc.want {
-			t.Errorf("MRB-8: %s: retried %t, want %t", name, got, tc.want)
-		}
-	}
-}
 
 // MRB-8: where only the API server knows that a write changes nothing, it is asked once: until the manifest or the object is another
 // one, somebody asks for it, or a while has passed.
@@ -77,10 +47,10 @@ func TestWritesInVain(t *testing.T) {
 		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
 	})
 	runs("asked for", 1)
-	f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
+	f.clock.SetTime(f.clock.Now().Add(2*apply.NoopRetry + time.Second))
 	runs("some time later", 1)
 	f.target.drop("")
-	f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
+	f.clock.SetTime(f.clock.Now().Add(2*apply.NoopRetry + time.Second))
 	runs("once it is taken", 1)
 	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 		t.Error("the field is not there")
@@ -136,21 +106,21 @@ func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 			f.managed("m")
 			prepare(f)
 			reads, writes := f.target.count(http.MethodGet), f.target.count(http.MethodPut)
-			f.sweepFor("m", 4*noopRetry)
+			f.sweepFor("m", 4*apply.NoopRetry)
 			if reads, writes = f.target.count(http.MethodGet)-reads, f.target.count(http.MethodPut)-writes; writes < 1 || writes > 4 || reads > writes {
-				t.Errorf("in four times of %s: %d reads, %d writes", noopRetry, reads, writes)
+				t.Errorf("in four times of %s: %d reads, %d writes", apply.NoopRetry, reads, writes)
 			}
 			f.target.drop("")
-			f.sweepFor("m", 2*noopRetry+time.Minute)
+			f.sweepFor("m", 2*apply.NoopRetry+time.Minute)
 			if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
 				t.Error("the field is not there")
 			}
 			before := f.target.count(http.MethodGet, http.MethodPut)
-			f.sweepFor("m", 4*noopRetry)
+			f.sweepFor("m", 4*apply.NoopRetry)
 			if now := f.target.count(http.MethodGet, http.MethodPut); now != before {
 				t.Errorf("%d requests, though the object is as its manifest says", now-before)
 			}
-			if strings.Contains(f.events(), reasonDrift) {
+			if strings.Contains(f.events(), apply.ReasonDrift) {
 				t.Errorf("nobody has changed the object: %s", f.events())
 			}
 		})
@@ -181,7 +151,7 @@ func TestWhatWasDroppedIsWrittenWithAnotherDefinition(t *testing.T) {
 	writes := f.target.count(http.MethodPut)
 	f.Tracker.RetryKind(key.GroupKind())
 	drain()
-	if now := f.target.count(http.MethodPut); now != writes || strings.Contains(f.events(), reasonDrift) {
+	if now := f.target.count(http.MethodPut); now != writes || strings.Contains(f.events(), apply.ReasonDrift) {
 		t.Errorf("%d writes with everything as it should be; %s", now-writes, f.events())
 	}
 }
@@ -202,7 +172,7 @@ func TestRetryReplacesNothing(t *testing.T) {
 	f.rest("m")
 	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 	writes := f.target.count(http.MethodPut)
-	f.sweepFor("m", 4*noopRetry)
+	f.sweepFor("m", 4*apply.NoopRetry)
 	if tries := f.target.count(http.MethodPut) - writes; f.target.count(http.MethodDelete) > 0 || tries < 1 || tries > 4 {
 		t.Errorf("%d writes and %d deletions of an object that nobody changed; %s", tries, f.target.count(http.MethodDelete), f.condition("m"))
 	}
@@ -239,7 +209,7 @@ func TestRetryOfAnotherObject(t *testing.T) {
 	f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 	key := configMapKey("a")
 	key.Group = "old.example"
-	f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
+	f.clock.SetTime(f.clock.Now().Add(2*apply.NoopRetry + time.Second))
 	f.triggers.sweep()
 	_, _ = f.run("m")
 	// The watch tells now, with what is there; sweeps go on for hours.
@@ -248,7 +218,7 @@ func TestRetryOfAnotherObject(t *testing.T) {
 	f.Tracker.Observe(f.Watches.View().Observation(live))
 	_, _ = f.run("m")
 	for range 6 {
-		f.clock.SetTime(f.clock.Now().Add(2*noopRetry + time.Second))
+		f.clock.SetTime(f.clock.Now().Add(2*apply.NoopRetry + time.Second))
 		f.triggers.sweep()
 		_, _ = f.run("m")
 	}

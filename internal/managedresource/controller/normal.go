@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -82,7 +82,7 @@ type normalRun struct {
 	lease *steps.Freshness
 	// pending is one error for each old object that is not gone.
 	pending []error
-	applier *applier
+	applied *apply.Run
 	result  reconcile.Result
 	// closing ends the claims of the run.
 	closing func()
@@ -242,10 +242,10 @@ func (r *normalRun) applyObjects(ctx context.Context) error {
 		defer func() { _ = recover() }() // The run's own call panics again.
 		r.content.checksum()             // It is needed at the end, and the requests leave time for it.
 	}()
-	r.applier = r.newApplier(r.mr, r.planned, r.taken, r.lease)
-	err := r.applier.run(ctx)
+	r.applied = r.applier.Begin(r.mr, r.planned, r.taken, r.lease)
+	err := r.applied.Apply(ctx)
 	if r.taken.Full {
-		r.states.stepPresent(r.mr, lifecycle.ObjectsVisited{Objects: r.applier.visited()})
+		r.states.stepPresent(r.mr, lifecycle.ObjectsVisited{Objects: r.applied.Visited()})
 	}
 	if err != nil && !errors.Is(err, steps.ErrSuperseded) {
 		err = r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, err)
@@ -264,7 +264,7 @@ func (r *normalRun) reportApplied(ctx context.Context) error {
 		r.awaitDeletion(completed.Applied, completed.Inventory)
 		return nil
 	}
-	r.result.RequeueAfter = r.applier.held
+	r.result.RequeueAfter = r.applied.Delayed()
 	return r.endConfirmation(ctx)
 }
 
@@ -279,7 +279,7 @@ func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []
 
 // fail reports an error in the condition and returns it, so that the queue backs off.
 func (r *normalRun) fail(ctx context.Context, reason string, cause error) error {
-	mr, done := r.mr, r.applier                    // It is nil if the run wrote nothing.
+	mr, done := r.mr, r.applied                    // It is nil if the run wrote nothing.
 	ends := errors.Is(ctx.Err(), context.Canceled) // The process ends, which proves nothing about the ManagedResource.
 	if !ends {
 		r.Metrics.failures.WithLabelValues(reason).Inc()
@@ -287,7 +287,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
 	}
-	refused := !ends && reason == resourcesv1alpha1.ReasonApplyFailed && isRefusal(cause)
+	refused := !ends && reason == resourcesv1alpha1.ReasonApplyFailed && apply.IsRefusal(cause)
 	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation), Refused: refused})
 	_, err := r.source.Update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		change := &source.Change{Stalled: refused}
@@ -295,7 +295,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 			change.Conditions = []meta.ConditionChange{meta.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}
 		}
 		if done != nil {
-			inventory := done.afterFailure(current.Status.Resources)
+			inventory := done.PartialInventory(current.Status.Resources)
 			change.Resources = &inventory
 		}
 		return change
@@ -310,20 +310,11 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	return errors.Join(cause, err)
 }
 
-// isRefusal reports whether an API server refuses each object that failed as its manifest has it, so that only other
-// content or another object helps.
-func isRefusal(err error) bool {
-	if joined, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // Each error of the list counts.
-		return !slices.ContainsFunc(joined.Unwrap(), func(each error) bool { return !isRefusal(each) })
-	}
-	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !errors.Is(err, errRecreated)
-}
-
 // recordIfSuperseded records the writes of a superseded run: only the inventory shows the next run which objects to
 // remove once no manifest has them. It returns err.
 func (r *normalRun) recordIfSuperseded(ctx context.Context, err error) error {
 	if errors.Is(err, steps.ErrSuperseded) {
-		r.recordPartialInventory(ctx, r.mr, r.applier)
+		r.recordPartialInventory(ctx, r.mr, r.applied)
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func TestTimeOfRepairs(t *testing.T) {
 			f.edited("a", func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, "edited", "data", "v") })
 			f.clock.SetTime(f.clock.Now().Add(c.runs))
 			f.complete("m")
-			n, within, sum := measured(t, f.Metrics.repairs, 1)
+			n, within, sum := measured(t, f.Metrics.apply.Repairs, 1)
 			if want := c.runs - c.delay; n != 1 || within != c.within || (sum-want).Abs() > time.Millisecond {
 				t.Errorf("%d repairs, %d within a second, %s; want 1, %d, %s", n, within, sum, c.within, want)
 			}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
@@ -98,7 +100,7 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) *r
 	mr, err := r.Statuses.Get(ctx, origin.Key)
 	// Objects of a ManagedResource that is gone may have been left on purpose.
 	if err != nil || !r.Class.Responsible(mr) || mr.DeletionTimestamp != nil || meta.Ignored(mr) ||
-		isTrue(mr.Spec.KeepObjects) {
+		ptr.Deref(mr.Spec.KeepObjects, false) {
 		return nil
 	}
 	if !r.states.get(mr).AtRest(mr.Generation) {

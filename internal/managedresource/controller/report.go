@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
@@ -22,22 +23,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
-
-// confirmInventory reads the ManagedResource once more, before the first write on its behalf, if there may be an
-// unknown write to it: that write may have removed objects from its inventory which the plan counts as being in it.
-func (a *applier) confirmInventory(ctx context.Context) error {
-	live, err := a.source.Confirm(ctx, a.mr)
-	if err != nil {
-		return err
-	}
-	entries := byKey(live.Status.Resources)
-	for i := range a.plan.Inventory {
-		if _, found := entries[objects.IDOfEntry(&a.plan.Inventory[i])]; !found {
-			return steps.ErrSuperseded // The next run announces it.
-		}
-	}
-	return nil
-}
 
 // announce writes, before anything is written to the target, that new content is being worked on, and every object
 // that may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
@@ -111,14 +96,14 @@ func (c content) name(generation int64) string {
 // finish reports success, or the documents that could not be decoded (MR-13), or the old objects that are not gone
 // (MRS-8), and the health if it is known already.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
-	mr, owner, inventory := r.mr, steps.OwnerOf(r.mr), r.applier.inventory()
-	r.holds.keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
+	mr, owner, inventory := r.mr, steps.OwnerOf(r.mr), r.applied.Inventory()
+	r.holds.Keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
 	checksum, newer, isComplete := r.content.checksum(), false, false
 	var change *source.Change
 	next, err := r.source.Update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
-		if newer = r.applier.newerStateSeen(); newer {
+		if newer = r.applied.NewerStateSeen(); newer {
 			return nil
 		}
 		change = &source.Change{
@@ -180,24 +165,7 @@ func (r *normalRun) appliedChange() meta.ConditionChange {
 		return pendingChange(r.pending, r.mr)
 	}
 	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded,
-		meta.MessageApplied+r.applier.keptByOthers()+r.leftAlone(r.mr))
-}
-
-// keptByOthers returns the part of the condition's message about objects that other ManagedResources keep (MRB-16);
-// empty if there are none.
-func (a *applier) keptByOthers() string {
-	var names []string
-	for _, desired := range a.plan.Apply {
-		if done := a.written[desired.Ref.ID]; done.isKept() {
-			names = append(names, fmt.Sprintf("%s by %s",
-				meta.ObjectName(desired.GetKind(), desired.GetNamespace(), desired.GetName()), done.keptBy))
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	slices.Sort(names)
-	return " Kept by other ManagedResources, which alone write them: " + plan.JoinNames(names, namedHolds) + "."
+		meta.MessageApplied+r.applied.KeptByOthers()+r.leftAlone(r.mr))
 }
 
 // succeeded records the result of the run, and reports it.
@@ -213,100 +181,18 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 		for _, warning := range r.planned.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
 		}
-		r.warn(ctx, r.mr, "DoubtfulManifest", r.planned.Warnings)
+		steps.Warn(ctx, r.Events, r.mr, "DoubtfulManifest", r.planned.Warnings)
 	}
 	if completed.Applied.Status == resourcesv1alpha1.ConditionTrue {
 		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(now.Unix()))
 	}
 }
 
-// inventory returns the inventory at the end of the run: planned entries stay planned until their objects are written.
-//
-// Its branches are the ways in which an object that is created only once may have come about.
-func (a *applier) inventory() []resourcesv1alpha1.ObjectReference {
-	inventory := slices.Clone(a.plan.Inventory)
-	createOnly := map[objects.ID]*plan.Desired{}
-	for _, desired := range a.plan.Apply {
-		if desired.CreateOnly {
-			createOnly[desired.Ref.ID] = desired
-		}
-	}
-	if len(createOnly) == 0 {
-		return inventory
-	}
-	for i := range inventory {
-		key := objects.IDOfEntry(&inventory[i])
-		desired, found := createOnly[key]
-		if !found {
-			continue
-		}
-		done, found := a.written[key]
-		if done.result == skipped {
-			// An earlier run may have created it without recording that.
-			done.observation.UID = a.Tracker.Get(desired.Ref.ID).UID
-		}
-		switch {
-		// The object has a new owner since: if that releases the object, the record would be a false proof.
-		case done.anothers:
-			inventory[i] = meta.AsTentative(inventory[i])
-		case found && (done.result == "created" || a.owners.CreatedFor(steps.OwnerOf(a.mr), desired.Ref.ID) == done.observation.UID &&
-			done.observation.UID != ""):
-			// Also if an earlier run created it without recording that.
-			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
-		case desired.Old == nil || !steps.CreatedOnce(desired.Old):
-			// The object existed before: it stays another owner's, or its origin names the owner.
-			inventory[i] = meta.AsTentative(inventory[i])
-		}
-	}
-	return inventory
-}
-
-// afterFailure returns the inventory of a run that failed: the objects that the run wrote or found in sync get their
-// present entries (MRB-3). An entry that differs from the one that the run announced belongs to another writer, which
-// has handled the object since: the next leader, if this process stood still for a while.
-func (a *applier) afterFailure(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
-	announced, next := byKey(a.mr.Status.Resources), byKey(a.inventory())
-	inventory = slices.Clone(inventory)
-	for i := range inventory {
-		key := objects.IDOfEntry(&inventory[i])
-		before, found := announced[key]
-		if _, written := a.written[key]; written && found &&
-			meta.SameInventory(inventory[i:i+1], []resourcesv1alpha1.ObjectReference{before}) {
-			inventory[i] = next[key]
-		}
-	}
-	return inventory
-}
-
-// afterSuperseded is afterFailure for a run whose ManagedResource another writer has changed: objects that the run
-// created or took over get their entries back, if those are gone. The leader then applies what the manifests say.
-func (a *applier) afterSuperseded(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
-	inventory = a.afterFailure(inventory)
-	present, before := byKey(inventory), len(inventory)
-	for key, entry := range byKey(a.inventory()) {
-		if _, found := present[key]; !found && a.written[key].gainedOrigin() {
-			inventory = append(inventory, entry)
-		}
-	}
-	if len(inventory) > before {
-		plan.SortReferences(inventory)
-	}
-	return inventory
-}
-
-func byKey(inventory []resourcesv1alpha1.ObjectReference) map[objects.ID]resourcesv1alpha1.ObjectReference {
-	entries := make(map[objects.ID]resourcesv1alpha1.ObjectReference, len(inventory))
-	for i := range inventory {
-		entries[objects.IDOfEntry(&inventory[i])] = inventory[i]
-	}
-	return entries
-}
-
 // recordPartialInventory records the writes of a run that ends without another report, as its ManagedResource has
 // changed.
-func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *applier) {
+func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *apply.Run) {
 	_, err := r.Statuses.Update(ctx, steps.OwnerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		inventory := done.afterSuperseded(current.Status.Resources)
+		inventory := done.PartialInventory(current.Status.Resources)
 		if !r.Class.Owns(current) || meta.SameInventory(inventory, current.Status.Resources) {
 			return nil
 		}
@@ -322,4 +208,9 @@ func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) meta.
 	return target.WithoutRepeats(meta.Applied(resourcesv1alpha1.ConditionProgressing,
 		resourcesv1alpha1.ReasonDeletionPending,
 		plan.Combine("Could not clean all old resources", pending)), mr.Status.Conditions)
+}
+
+// describes reports whether a plan is to apply an object.
+func describes(planned *plan.Plan, key objects.ID) bool {
+	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return d.Ref.ID == key })
 }

@@ -203,7 +203,7 @@ func (t *Triggers) Sweep(ctx context.Context) error {
 		case <-ticker.C:
 			t.sweep()
 		case <-ending.C:
-		case <-r.holds.changed:
+		case <-r.holds.Changed():
 		}
 		if next := t.endHolds(); next > 0 {
 			ending.Reset(next)

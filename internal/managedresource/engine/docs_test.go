@@ -16,7 +16,7 @@ const docs = "../../../docs/internals"
 var named = regexp.MustCompile("`([a-z_/]+\\.go)` `([A-Za-z]+)`")
 
 // listed is a row of docs/internals/architecture.md about one file.
-var listed = regexp.MustCompile("(?m)^\\| `((?:controller|prune|steps|objects|target)/[a-z_]+\\.go)` \\|")
+var listed = regexp.MustCompile("(?m)^\\| `((?:controller|apply|prune|steps|objects|target)/[a-z_]+\\.go)` \\|")
 
 // TestNamesInEngineDocument checks that each file, function and type that docs/internals/engine.md names exists.
 func TestNamesInEngineDocument(t *testing.T) {
@@ -51,7 +51,7 @@ func TestFilesInArchitectureDocument(t *testing.T) {
 	for _, row := range listed.FindAllStringSubmatch(string(page), -1) {
 		rows[row[1]]++
 	}
-	for _, folder := range []string{"controller", "prune", "steps", "objects", "target"} {
+	for _, folder := range []string{"controller", "apply", "prune", "steps", "objects", "target"} {
 		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
 		must.Succeed(t, err)
 		for _, file := range files {

@@ -81,7 +81,7 @@ var layers = []layer{
 	},
 	{name: "endpoints", folders: []string{"internal/endpoint/..."}, together: true},
 	{name: "steps", folders: []string{"internal/managedresource/steps", "internal/controller/kit"}, shared: []string{"internal/controller/kit"}},
-	{name: "prune", folders: []string{"internal/managedresource/prune"}},
+	{name: "apply and prune", folders: []string{"internal/managedresource/apply", "internal/managedresource/prune"}},
 	{
 		name: "decisions", shared: []string{"internal/webhook/configref"},
 		folders: []string{

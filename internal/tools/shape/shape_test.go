@@ -78,7 +78,7 @@ func (t *Table) hidden() {}
    19   10000  lines of code of the engine core
    21   16500  lines of code below internal/managedresource
     3      14  fields of record
-    0      14  fields of applier
+    0      14  fields of Run
     0      14  fields of activeWatch
     2      30  methods of the type that has most
     1      14  sentinel errors

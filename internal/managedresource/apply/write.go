@@ -1,4 +1,4 @@
-package controller
+package apply
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
@@ -95,7 +96,7 @@ func (a *attempt) decideMissing(ctx context.Context) (_ outcome, mayCreate bool,
 
 // decide compares the live object with its desired state, and returns the outcome if nothing is to be sent.
 func (a *attempt) decide(ctx context.Context, live *unstructured.Unstructured) (done outcome, decided bool, err error) {
-	owner, err := a.ownerOfOrigin(ctx, ownership.OriginOf(live, a.owners.IsKnownSource))
+	owner, err := a.ownerOfOrigin(ctx, ownership.OriginOf(live, a.Owners.IsKnownSource))
 	if err != nil {
 		return outcome{}, false, err
 	}
@@ -193,7 +194,7 @@ func (a *attempt) read(ctx context.Context, first bool) (*unstructured.Unstructu
 	return a.get(ctx, a.desired)
 }
 
-func (a *applier) get(ctx context.Context, desired *plan.Desired) (*unstructured.Unstructured, error) {
+func (a *Run) get(ctx context.Context, desired *plan.Desired) (*unstructured.Unstructured, error) {
 	return a.Target.Get(ctx, desired.GroupVersionKind(), desired.GetNamespace(), desired.GetName())
 }
 
@@ -224,4 +225,15 @@ func (a *attempt) notServedYet(err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.defined[a.desired.Ref.GroupKind()]
+}
+
+// rewrites reports whether an object is written though it may be in sync; an object that is created only once is not
+// (MR-30). It waits for the first list of the object's kind while that is under way: a watch may cover the object from
+// then on.
+func (a *Run) rewrites(ctx context.Context, desired *plan.Desired) bool {
+	if desired.CreateOnly {
+		return false
+	}
+	return a.AlwaysUpdate == config.AlwaysUpdateAll && a.taken.VisitsUnknown() ||
+		a.AlwaysUpdate == config.AlwaysUpdateUnwatched && (a.taken.VisitsUnknown() || a.taken.Periodic) && !a.Watches.AwaitCovered(ctx, desired.Ref)
 }

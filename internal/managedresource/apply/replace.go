@@ -1,4 +1,4 @@
-package controller
+package apply
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
-	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
@@ -52,12 +51,12 @@ func (a *attempt) replace(ctx context.Context, cause error) error {
 	if err := a.confirmReplacement(cause); err != nil {
 		return err
 	}
-	if err := a.lease.Check(ctx, steps.Live); err != nil {
+	if err := a.freshness.Check(ctx, steps.Live); err != nil {
 		return err // No run would create it again.
 	}
-	if brake.IsPrecious(a.desired.Ref.GroupKind()) && a.massDeletionWait() == 0 {
-		a.Metrics.massDeletions.WithLabelValues("observed").Inc()
-		a.Events.Warn(ctx, a.mr, reasonMassDeletion, fmt.Sprintf("Deleting %s to create it anew", a.desired.Name()))
+	if brake.IsPrecious(a.desired.Ref.GroupKind()) && a.MassDeletionWait == 0 {
+		a.Metrics.MassDeletions.WithLabelValues("observed").Inc()
+		a.Events.Warn(ctx, a.mr, ReasonMassDeletion, fmt.Sprintf("Deleting %s to create it anew", a.desired.Name()))
 	}
 	a.ticket.Record(objects.Deleting)
 	if err := a.Target.Delete(ctx, merged, policy); err != nil && !apierrors.IsNotFound(err) {
@@ -73,7 +72,7 @@ func (a *attempt) replace(ctx context.Context, cause error) error {
 // confirmReplacement returns an error if the replacement of an object would delete what no manifest contains, and was
 // not confirmed (MRX-29).
 func (a *attempt) confirmReplacement(cause error) error {
-	if !brake.IsPrecious(a.desired.Ref.GroupKind()) || a.massDeletionWait() == 0 {
+	if !brake.IsPrecious(a.desired.Ref.GroupKind()) || a.MassDeletionWait == 0 {
 		return nil
 	}
 	deletion := brake.Replacement(a.desired.Reference)
@@ -82,13 +81,6 @@ func (a *attempt) confirmReplacement(cause error) error {
 	}
 	return &completeError{fmt.Errorf("object %q can't be updated, and is deleted and recreated, with everything that belongs to it, only once the ManagedResource has the annotation %s: %w",
 		a.desired.Name(), deletion.ToConfirm(), cause)}
-}
-
-// confirmsReplacement reports whether a confirmation is about an object of the plan that is to be recreated.
-func (r *normalRun) confirmsReplacement(confirmed string) bool {
-	return slices.ContainsFunc(r.planned.Apply, func(desired *plan.Desired) bool {
-		return brake.IsPrecious(desired.Ref.GroupKind()) && brake.Replacement(desired.Reference).Checksum() == confirmed
-	})
 }
 
 // refusedFields returns the fields that the refusal of an update names.
@@ -101,6 +93,9 @@ func refusedFields(err error) (fields []string) {
 	}
 	return fields
 }
+
+// ReasonMassDeletion is the reason of the Event about a deletion that would have waited (MRX-23).
+const ReasonMassDeletion = "MassDeletion"
 
 // errRecreated is an error of an object that was deleted, and that the next run creates.
 var errRecreated = errors.New("the object is recreated")
@@ -134,4 +129,13 @@ func isImmutable(object *unstructured.Unstructured, err error) bool {
 		return cause.Type == metav1.CauseTypeForbidden &&
 			strings.Contains(cause.Message, "field is immutable when `immutable` is set")
 	})
+}
+
+// IsRefusal reports whether an API server refuses each object that failed as its manifest has it, so that only other
+// content or another object helps.
+func IsRefusal(err error) bool {
+	if joined, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // Each error of the list counts.
+		return !slices.ContainsFunc(joined.Unwrap(), func(each error) bool { return !IsRefusal(each) })
+	}
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !errors.Is(err, errRecreated)
 }

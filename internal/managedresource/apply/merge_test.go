@@ -1,35 +1,65 @@
-package controller
+package apply
 
 import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
+	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// withTarget returns a fixture whose target is that server, without watches, and whose autoscalers are known.
-func withTarget(t *testing.T, serve http.HandlerFunc) *fixture {
+// newApplier returns an Applier of a source with an identity, whose target is that server, without watches. The
+// ManagedResource m exists.
+func newApplier(t *testing.T, serve http.HandlerFunc, identity string) *Applier {
 	t.Helper()
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
-	f := newFixture(t)
-	client, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
-	f.must(err)
-	f.configure(func(o *Options) {
-		o.Target, o.Watches = client, target.NewWatches(client, f.Tracker, target.WatchOptions{Log: logr.Discard(), Disabled: true})
+	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	clock, c := clocktesting.NewFakePassiveClock(time.Now()), crfake.NewClientBuilder().WithScheme(scheme).WithObjects(managed("m")).Build()
+	tracker, class, statuses := objects.New(), meta.NewClass(""), source.NewStatuses(c, c, c, clock, nil)
+	return New(Options{
+		Target: to, Tracker: tracker, Clock: clock, Statuses: statuses, Source: steps.Source{Statuses: statuses, Class: class},
+		Watches: target.NewWatches(to, tracker, target.WatchOptions{Log: logr.Discard(), Disabled: true}),
+		Owners:  steps.Owners{Identity: identity, Tracker: tracker, Class: class, Statuses: statuses},
 	})
-	f.must(f.Watches.Autoscalers().Ready(f.ctx))
-	return f
+}
+
+// managed returns a ManagedResource of a name, without objects.
+func managed(name string) *resourcesv1alpha1.ManagedResource {
+	return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "u"}}
+}
+
+// knowAutoscalers waits for the list of autoscalers.
+func (a *Applier) knowAutoscalers(t *testing.T) {
+	t.Helper()
+	if err := a.Watches.Autoscalers().Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // MR-21, promise about changes of leader: after a restart replicas stay as an autoscaler set them that is not there, and everything else is as the
@@ -39,7 +69,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 	for subresource, want := range map[string]int64{"scale": 5, "": 1} {
 		t.Run(subresource, func(t *testing.T) {
 			asked := 0
-			f := withTarget(t, func(w http.ResponseWriter, r *http.Request) {
+			applier := newApplier(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				switch r.URL.Path {
 				case "/apis/autoscaling/v1":
@@ -55,11 +85,14 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 				default:
 					http.NotFound(w, r)
 				}
-			})
+			}, "")
+			applier.knowAutoscalers(t)
 
 			desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
-			a := &attempt{applier: &applier{Reconciler: f.Reconciler}, desired: desired, live: deployment(5, true)}
-			f.must(a.inherit(f.ctx))
+			a := &attempt{Run: applier.Begin(managed("m"), &plan.Plan{}, nil, nil), desired: desired, live: deployment(5, true)}
+			if err := a.inherit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			merged := a.merge(a.live)
 			if kept := a.options.HorizontallyScaled; kept && a.digest != desiredDigest(desired, a.options) || !kept && a.digest != 0 {
 				t.Errorf("it is concluded with %d: the end of the grace would be drift", a.digest)
@@ -69,7 +102,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 			}
 			before := asked
 			a.live, a.options = deployment(1, true), merge.Options{}
-			if err := a.inherit(f.ctx); err != nil || asked != before {
+			if err := a.inherit(t.Context()); err != nil || asked != before {
 				t.Errorf("it is read though its replicas are as the manifest says: %v", err)
 			}
 		})
@@ -81,7 +114,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 func TestOptionsAreOfTheLook(t *testing.T) {
 	t.Parallel()
 	items := ""
-	f := withTarget(t, func(w http.ResponseWriter, r *http.Request) {
+	applier := newApplier(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/apis/autoscaling/v1":
@@ -91,13 +124,13 @@ func TestOptionsAreOfTheLook(t *testing.T) {
 		default:
 			http.NotFound(w, r)
 		}
-	})
-	f.managed("m")
+	}, "")
+	applier.knowAutoscalers(t)
 	desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
-	a := &applier{Reconciler: f.Reconciler, mr: f.get("m")}
+	a := applier.Begin(managed("m"), &plan.Plan{}, nil, nil)
 	planned := a.options(desired)
 	items = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"namespace":"n","name":"h","uid":"u"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
-	f.must(f.Watches.Autoscalers().Ready(f.ctx))
+	applier.knowAutoscalers(t)
 	now := a.newAttempt(desired)
 	defer now.ticket.End()
 	options, digest := now.options, now.digest

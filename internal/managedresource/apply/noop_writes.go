@@ -1,4 +1,4 @@
-package controller
+package apply
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// noopRetry is the time for which a write that changed nothing, or of which the API server kept only a part, is not
-// repeated, spread over noopRetry … 2×noopRetry: its result may change with the version, the features and the webhooks
+// NoopRetry is the time for which a write that changed nothing, or of which the API server kept only a part, is not
+// repeated, spread over NoopRetry … 2×NoopRetry: its result may change with the version, the features and the webhooks
 // of the API server, which nothing here sees.
-const noopRetry = 30 * time.Minute
+const NoopRetry = 30 * time.Minute
 
 func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 	return objects.Write{Live: objects.ContentDigest(live.Object), Merged: objects.ContentDigest(merged.Object)}
@@ -84,4 +84,4 @@ func (a *attempt) kept(ctx context.Context, written *unstructured.Unstructured) 
 }
 
 // nextTry returns a spread time, so that objects that were rolled out at one time are not tried again at one time.
-func (a *applier) nextTry() time.Time { return a.Clock.Now().Add(noopRetry + rand.N(noopRetry)) }
+func (a *Run) nextTry() time.Time { return a.Clock.Now().Add(NoopRetry + rand.N(NoopRetry)) }

@@ -1,4 +1,4 @@
-package controller
+package apply
 
 import (
 	"cmp"
@@ -63,7 +63,7 @@ func (e skippedError) Error() string {
 func (e skippedError) Unwrap() error { return e.cause }
 
 // skippedErrors returns an error for each missing dependency of objects of the plan.
-func (a *applier) skippedErrors() (errs []error) {
+func (a *Run) skippedErrors() (errs []error) {
 	for _, missing := range a.missing {
 		if len(missing.skipped) > 0 {
 			errs = append(errs, skippedError{missing})
@@ -74,14 +74,14 @@ func (a *applier) skippedErrors() (errs []error) {
 }
 
 // isMissing records that a dependency is missing.
-func (a *applier) isMissing(needed dependency, reason string, cause error) {
+func (a *Run) isMissing(needed dependency, reason string, cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.missing[needed] = &missing{reason: reason, cause: cause}
 }
 
 // skippedFor returns true, and records the object as not tried, if something is missing that it needs.
-func (a *applier) skippedFor(desired *plan.Desired) bool {
+func (a *Run) skippedFor(desired *plan.Desired) bool {
 	needs := []dependency{{namespace: desired.GetNamespace()}, {kind: desired.Ref.GroupKind()}}
 	if a.isScalable(desired) {
 		needs = append(needs, dependency{autoscalers: true})
@@ -99,7 +99,7 @@ func (a *applier) skippedFor(desired *plan.Desired) bool {
 
 // noteState records whether a Namespace or a CustomResourceDefinition that could not be applied is missing for the
 // objects that need it. Only its state decides: a refused update of a working one holds up nothing else (MR-24).
-func (a *applier) noteState(ctx context.Context, desired *plan.Desired, cause error) {
+func (a *Run) noteState(ctx context.Context, desired *plan.Desired, cause error) {
 	var needed dependency
 	var name string
 	switch desired.Ref.GroupKind() {
@@ -134,7 +134,7 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 
 // findScalable finds out which custom kinds of a tier autoscalers may scale, and waits for the list of autoscalers
 // before the first tier with an object that they may scale. If that fails, only such objects are skipped (MR-20).
-func (a *applier) findScalable(ctx context.Context, tier []*plan.Desired) {
+func (a *Run) findScalable(ctx context.Context, tier []*plan.Desired) {
 	anyScales := false
 	for _, desired := range tier {
 		gvk := desired.GroupVersionKind()

@@ -1,9 +1,8 @@
-package controller
+package apply
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,26 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// reasonDrift is the reason of the Event about objects that another writer changed.
-const reasonDrift = "ObjectChanged"
+// ReasonDrift is the reason of the Event about objects that another writer changed.
+const ReasonDrift = "ObjectChanged"
 
-// lookAgain is the retry interval if a held object could not be read to report its change.
-const lookAgain = time.Minute
+// LookAgain is the retry interval if an object with a delayed repair could not be read to report its change.
+const LookAgain = time.Minute
 
 // delay records that an object is not repaired before its time.
-func (a *applier) delay(wait time.Duration) {
-	a.Metrics.objectsHeld.Inc()
+func (a *Run) delay(wait time.Duration) {
+	a.Metrics.Delayed.Inc()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.held == 0 || wait < a.held {
-		a.held = wait
+	if a.delayed == 0 || wait < a.delayed {
+		a.delayed = wait
 	}
 }
 
@@ -49,7 +47,7 @@ func (a *attempt) reportDrift(ctx context.Context, wait time.Duration) {
 	if err != nil && !target.Gone(err) {
 		log.FromContext(ctx).V(1).Info("Could not determine what another writer changed", "resource", a.desired.Name(),
 			"reason", err.Error())
-		a.delay(min(wait, lookAgain))
+		a.delay(min(wait, LookAgain))
 		return
 	}
 	if a.live != nil {
@@ -67,12 +65,12 @@ func (a *attempt) reportDrift(ctx context.Context, wait time.Duration) {
 
 // repaired reports an object that was repaired.
 func (a *attempt) repaired(ctx context.Context, done outcome) {
-	a.Metrics.drift.WithLabelValues(a.desired.GetKind()).Inc()
+	a.Metrics.Drift.WithLabelValues(a.desired.GetKind()).Inc()
 	log.FromContext(ctx).Info("Repaired an object that another writer changed", "resource", a.desired.Name(), "result",
 		done.result)
 	drift := a.Tracker.Drift(a.desired.Ref.ID, a.Clock.Now(), objects.DriftRepaired)
 	if drift.Open {
-		a.Metrics.repairs.Observe(drift.Waited.Seconds())
+		a.Metrics.Repairs.Observe(drift.Waited.Seconds())
 	}
 	if drift.Unreported {
 		a.tell(ctx, "was repaired")
@@ -120,20 +118,6 @@ func (a *attempt) missingOwner(ctx context.Context) (missing string) {
 		}
 	}
 	return missing
-}
-
-// warn records one Event about several objects, with the reports about the first few. Without reports there is none.
-func (r *Reconciler) warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, events []string) {
-	const named = 3
-	if len(events) == 0 {
-		return
-	}
-	events = slices.Sorted(slices.Values(events))
-	message := strings.Join(events[:min(len(events), named)], ". ")
-	if more := len(events) - named; more > 0 {
-		message += fmt.Sprintf(". And %d more objects", more)
-	}
-	r.Events.Warn(ctx, mr, reason, message)
 }
 
 // lastWriter returns the other manager that wrote an object last, by its managed fields.

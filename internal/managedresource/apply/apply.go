@@ -1,4 +1,4 @@
-package controller
+package apply
 
 import (
 	"context"
@@ -8,17 +8,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 const (
@@ -28,30 +34,67 @@ const (
 	servedWithin = 5 * time.Second
 )
 
-// applier carries out one plan.
-type applier struct {
-	*Reconciler
+// Options are the dependencies of an Applier.
+type Options struct {
+	Target   *target.Client
+	Watches  *target.Watches
+	Tracker  *objects.Tracker
+	Statuses *source.Statuses
+	Source   steps.Source
+	Events   *source.Events
+	Owners   steps.Owners
+	Limits   steps.Limits
+	Holds    *Holds
+	Metrics  Metrics
+	Clock    clock.PassiveClock
+	// Marked unmarks the objects that a written object refers to (GC-20). Nil means that nothing is collected.
+	Marked *marked.Set
+	// AlwaysUpdate has the objects that are written in each sync period though nothing differs (MRC-3c); empty is none.
+	AlwaysUpdate config.AlwaysUpdateScope
+	// MassDeletionWait is the time for which a mass deletion waits; zero if none waits.
+	MassDeletionWait time.Duration
+	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise
+	// (MRF-15).
+	AllowHolds bool
+}
+
+// Metrics are the metrics of an Applier.
+type Metrics struct {
+	Objects, Drift, MassDeletions *prometheus.CounterVec
+	// Delayed counts repairs that wait.
+	Delayed, Takeovers prometheus.Counter
+	Repairs            prometheus.Histogram
+}
+
+// Applier creates and updates the objects of plans.
+type Applier struct{ Options }
+
+// New returns an Applier.
+func New(o Options) *Applier { return &Applier{o} }
+
+// Run carries out one plan.
+type Run struct {
+	Options
 	mr   *resourcesv1alpha1.ManagedResource
 	plan *plan.Plan
 	// taken is the input of the run.
 	taken *lifecycle.Run
 	dependencies
 
-	// lease proves that the plan is still current; mayWrite checks that before a write, and that the inventory has all
+	// freshness proves that the plan is still current; mayWrite checks that before a write, and that the inventory has all
 	// objects.
-	lease    *steps.Freshness
-	mayWrite func() error
+	freshness *steps.Freshness
+	mayWrite  func() error
 
 	breaker steps.Breaker
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// errs has steps.ErrSuperseded for an object that the next run plans anew.
 	errs []error
-	// replan is true if an object was left to the next run, which plans it at its present place.
-	replan bool
-	// written has the outcome of each object that is in sync now; held is the time until the first of the delayed
+	// written has the outcome of each object that is in sync now; delayed is the time until the first of the delayed
 	// repairs; events are the reports about drift.
 	written map[objects.ID]outcome
-	held    time.Duration
+	delayed time.Duration
 	events  []string
 }
 
@@ -85,18 +128,21 @@ func (o outcome) gainedOrigin() bool {
 	return o.result == "created" || o.result == "updated" && o.anothers && !o.isKept()
 }
 
-// newApplier returns the applier of a plan, in a run with the input taken.
-func (r *Reconciler) newApplier(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run,
-	lease *steps.Freshness) *applier {
-	return &applier{
-		Reconciler: r, lease: lease, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
+// Begin returns the run of a plan, with the input taken.
+func (a *Applier) Begin(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run,
+	freshness *steps.Freshness) *Run {
+	return &Run{
+		Options: a.Options, freshness: freshness, mr: mr, plan: planned, errs: slices.Clone(planned.Errors),
 		taken: taken, dependencies: newDependencies(), written: map[objects.ID]outcome{},
 	}
 }
 
-// run creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object
+// Delayed returns the time until the first of the delayed repairs; zero without one.
+func (a *Run) Delayed() time.Duration { return a.delayed }
+
+// Apply creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object
 // is tried except those that need something that is missing (MRB-4).
-func (a *applier) run(ctx context.Context) error {
+func (a *Run) Apply(ctx context.Context) error {
 	confirmed := steps.Once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.mayWrite = func() error {
 		if !a.Statuses.Confirmed(a.mr) {
@@ -104,40 +150,41 @@ func (a *applier) run(ctx context.Context) error {
 				return err
 			}
 		}
-		return a.lease.Check(ctx, steps.Cached)
+		return a.freshness.Check(ctx, steps.Cached)
 	}
 	for _, tier := range plan.Tiers(a.plan.Apply, func(d *plan.Desired) string { return d.GetKind() }) {
 		a.applyTier(ctx, tier)
 	}
-	a.warn(ctx, a.mr, reasonDrift, a.events)
-	if a.replan && len(a.errs) == 0 {
-		return steps.ErrSuperseded
+	steps.Warn(ctx, a.Events, a.mr, ReasonDrift, a.events)
+	failures := slices.DeleteFunc(append(a.skippedErrors(), a.errs...), isSuperseded)
+	if len(failures) == 0 && len(a.errs) > 0 {
+		return steps.ErrSuperseded // The next run plans the remaining objects anew.
 	}
-	return plan.JoinErrors(append(a.errs, a.skippedErrors()...))
+	return plan.JoinErrors(failures)
 }
 
 // isScalable reports whether the merge of an object asks for autoscalers: it has replicas, or its kind has the
 // subresource scale.
-func (a *applier) isScalable(desired *plan.Desired) bool {
+func (a *Run) isScalable(desired *plan.Desired) bool {
 	return merge.HasReplicas(desired.Ref.Group, desired.Ref.Kind) || a.scales[desired.GroupVersionKind()]
 }
 
-// piece is work for one object of a tier.
-type piece struct {
+// workItem is the work for one object of a tier.
+type workItem struct {
 	desired *plan.Desired
 	do      func()
 }
 
-func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
-	var work []piece
+func (a *Run) applyTier(ctx context.Context, tier []*plan.Desired) {
+	var work []workItem
 	a.findScalable(ctx, tier)
 	for _, desired := range tier {
 		if do := a.workFor(ctx, desired); do != nil {
-			work = append(work, piece{desired, do})
+			work = append(work, workItem{desired, do})
 		}
 	}
 	panicked := func(i int, err error) { a.failed(ctx, work[i].desired, err) }
-	if begun := a.limits.Parallel(ctx, len(work), func(i int) { work[i].do() }, panicked); begun < len(work) {
+	if begun := a.Limits.Parallel(ctx, len(work), func(i int) { work[i].do() }, panicked); begun < len(work) {
 		a.errs = append(a.errs, fmt.Errorf("%d objects of kind %s were not reached: %w", len(work)-begun, tier[0].GetKind(),
 			ctx.Err()))
 	}
@@ -145,7 +192,7 @@ func (a *applier) applyTier(ctx context.Context, tier []*plan.Desired) {
 
 // keptBy returns the other ManagedResource that is known to keep an object, and to have verified it (MRB-16); zero if an
 // object is to be read.
-func (a *applier) keptBy(desired *plan.Desired, recorded objects.Object) objects.Owner {
+func (a *Run) keptBy(desired *plan.Desired, recorded objects.Object) objects.Owner {
 	if !recorded.InSync || desired.IsNew() && !desired.CreateOnly || recorded.Writer == steps.OwnerOf(a.mr) {
 		return objects.Owner{}
 	}
@@ -154,7 +201,7 @@ func (a *applier) keptBy(desired *plan.Desired, recorded objects.Object) objects
 
 // workFor returns the work for an object; nil if the object is known to be in sync, needs something that is missing,
 // or is not to be repaired yet.
-func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
+func (a *Run) workFor(ctx context.Context, desired *plan.Desired) func() {
 	digest := desiredDigest(desired, a.options(desired))
 	_, visited := a.taken.Visited[desired.Ref.ID]
 	recorded := a.Tracker.Get(desired.Ref.ID)
@@ -162,7 +209,7 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	inSync := (keptBy != objects.Owner{} || inSyncWith(recorded, digest)) && a.Watches.Covered(desired.Ref) &&
 		!recorded.UnlabelledLive
 	if inSync && (!a.taken.Full || visited) {
-		a.Metrics.objects.WithLabelValues(desired.GetKind(), skipped).Inc()
+		a.Metrics.Objects.WithLabelValues(desired.GetKind(), skipped).Inc()
 		a.written[desired.Ref.ID] = outcome{result: skipped, keptBy: keptBy,
 			observation: objects.Observation{ID: desired.Ref.ID, Desired: recorded.Desired}}
 		return nil
@@ -187,11 +234,11 @@ func (a *applier) workFor(ctx context.Context, desired *plan.Desired) func() {
 	return nil
 }
 
-func (a *applier) options(desired *plan.Desired) merge.Options {
+func (a *Run) options(desired *plan.Desired) merge.Options {
 	return merge.Options{
-		ForceOverwriteLabels:      isTrue(a.mr.Spec.ForceOverwriteLabels),
-		ForceOverwriteAnnotations: isTrue(a.mr.Spec.ForceOverwriteAnnotations),
-		Origin:                    a.owners.Origin(steps.OwnerOf(a.mr)),
+		ForceOverwriteLabels:      ptr.Deref(a.mr.Spec.ForceOverwriteLabels, false),
+		ForceOverwriteAnnotations: ptr.Deref(a.mr.Spec.ForceOverwriteAnnotations, false),
+		Origin:                    a.Owners.Origin(steps.OwnerOf(a.mr)),
 		HorizontallyScaled: a.isScalable(desired) &&
 			a.Watches.Autoscalers().Scales(plan.NewEquivalences(a.mr.Spec.Equivalences).Keys(desired.Ref.ID)),
 	}
@@ -209,16 +256,9 @@ func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 	return digest
 }
 
-// describes reports whether a plan is to apply an object.
-func describes(planned *plan.Plan, key objects.ID) bool {
-	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return d.Ref.ID == key })
-}
-
-func isTrue(b *bool) bool { return b != nil && *b }
-
 // attempt is the attempt of a run to bring one object to its desired state: decide, send, record.
 type attempt struct {
-	*applier
+	*Run
 	desired *plan.Desired
 	ticket  *objects.Ticket
 	// options are the inputs of the merge, and digest is the digest of the desired state that they make.
@@ -231,14 +271,14 @@ type attempt struct {
 
 // newAttempt begins an attempt, whose ticket must be ended. Inputs of the merge may have changed since the plan, while others
 // of its tier were applied; those that change after the ticket was issued leave the object stale.
-func (a *applier) newAttempt(desired *plan.Desired) *attempt {
+func (a *Run) newAttempt(desired *plan.Desired) *attempt {
 	ticket, _ := a.Tracker.Begin(objects.ToApply, steps.OwnerOf(a.mr), desired.Ref.ID)
 	options := a.options(desired)
-	return &attempt{applier: a, desired: desired, ticket: ticket, options: options,
+	return &attempt{Run: a, desired: desired, ticket: ticket, options: options,
 		digest: desiredDigest(desired, options)}
 }
 
-func (a *applier) applyOne(ctx context.Context, desired *plan.Desired) {
+func (a *Run) applyOne(ctx context.Context, desired *plan.Desired) {
 	if a.breaker.IsOpen(desired.Ref.GroupKind()) {
 		a.failed(ctx, desired, steps.ErrNotTried)
 		return
@@ -247,8 +287,9 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired) {
 	defer attempt.ticket.End()
 	isRepair := inSyncWith(attempt.ticket.Object, attempt.digest) || driftedFrom(attempt.ticket.Object, attempt.digest)
 	done, err := attempt.write(ctx)
-	if errors.Is(err, target.ErrMisplaced) || errors.Is(err, steps.ErrSuperseded) {
-		a.planAnew()
+	if errors.Is(err, target.ErrMisplaced) || isSuperseded(err) {
+		// Its kind is served with another scope than when it was planned, or the ManagedResource has changed since.
+		a.addError(steps.ErrSuperseded)
 		return
 	}
 	if err != nil {
@@ -266,9 +307,9 @@ func (a *applier) applyOne(ctx context.Context, desired *plan.Desired) {
 	}
 }
 
-// visited returns the objects that a full run need not visit once more, unless one is stale: also those that it
+// Visited returns the objects that a full run need not visit once more, unless one is stale: also those that it
 // skipped, as they were visited before.
-func (a *applier) visited() map[objects.ID]struct{} {
+func (a *Run) Visited() map[objects.ID]struct{} {
 	visited := make(map[objects.ID]struct{}, len(a.written))
 	for key := range a.written {
 		visited[key] = struct{}{}
@@ -276,9 +317,9 @@ func (a *applier) visited() map[objects.ID]struct{} {
 	return visited
 }
 
-// newerStateSeen reports whether the watches have since reported that an object is out of sync which the run skipped
+// NewerStateSeen reports whether the watches have since reported that an object is out of sync which the run skipped
 // because they cover it.
-func (a *applier) newerStateSeen() bool {
+func (a *Run) NewerStateSeen() bool {
 	for _, done := range a.written {
 		if done.result == skipped && !inSyncWith(a.Tracker.Get(done.observation.ID), done.observation.Desired) {
 			return true
@@ -287,28 +328,25 @@ func (a *applier) newerStateSeen() bool {
 	return false
 }
 
-// planAnew records that an object must be planned anew before it is written: its kind is served with another scope
-// than at the time of the plan, so that its entry in the inventory is about another place, or the ManagedResource has
-// changed since.
-func (a *applier) planAnew() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.replan = true
-}
-
 // failed keeps an error in the form of MR-28; a conflict is passed on as it is.
-func (a *applier) failed(ctx context.Context, desired *plan.Desired, err error) {
-	a.Metrics.objects.WithLabelValues(desired.GetKind(), "failed").Inc()
+func (a *Run) failed(ctx context.Context, desired *plan.Desired, err error) {
+	a.Metrics.Objects.WithLabelValues(desired.GetKind(), "failed").Inc()
 	var complete *completeError
 	if !apierrors.IsConflict(err) && !errors.As(err, &complete) {
 		err = fmt.Errorf("error during apply of object %q: %w", desired.Name(), err)
 	}
 	a.breaker.Record(desired.Ref.GroupKind(), err)
 	log.FromContext(ctx).V(1).Info("Object could not be applied", "resource", desired.Name(), "reason", err.Error())
+	a.addError(err)
+}
+
+func (a *Run) addError(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.errs = append(a.errs, err)
 }
+
+func isSuperseded(err error) bool { return errors.Is(err, steps.ErrSuperseded) }
 
 // completeError is an error that already names its object.
 type completeError struct{ error }

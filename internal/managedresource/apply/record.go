@@ -1,4 +1,4 @@
-package controller
+package apply
 
 import (
 	"context"
@@ -21,13 +21,13 @@ func (a *attempt) record(ctx context.Context, done outcome, isRepair bool) {
 		a.disown(a.desired.Ref.ID, done.observation.UID, origin)
 	}
 	a.succeeded(done)
-	a.Metrics.objects.WithLabelValues(a.desired.GetKind(), done.result).Inc()
+	a.Metrics.Objects.WithLabelValues(a.desired.GetKind(), done.result).Inc()
 	observation := done.observation
 	observation.ID, observation.Desired, observation.Since = a.desired.Ref.ID, a.digest, a.ticket.Revision
 	observation.CreateOnly = a.desired.CreateOnly
 	a.Watches.Served(a.desired.Ref)
 	if observation.Kept = done.isKept(); observation.Kept {
-		a.holds.end(steps.OwnerOf(a.mr), a.desired.Ref.ID)
+		a.Holds.End(steps.OwnerOf(a.mr), a.desired.Ref.ID)
 	} else {
 		observation.Created = a.isCreation(done)
 		a.noteHold(ctx, done)
@@ -79,18 +79,18 @@ func (a *attempt) succeeded(done outcome) {
 
 // namesAnother returns the origin of an object if it names another ManagedResource, of whatever source. nil names
 // none.
-func (a *applier) namesAnother(live *unstructured.Unstructured) (origin ownership.Origin, another bool) {
+func (a *Run) namesAnother(live *unstructured.Unstructured) (origin ownership.Origin, another bool) {
 	if live == nil {
 		return ownership.Origin{}, false
 	}
-	origin = ownership.OriginOf(live, a.owners.IsOfThisSource)
+	origin = ownership.OriginOf(live, a.Owners.IsOfThisSource)
 	return origin, origin.Source == ownership.AnotherSource || origin.Source == ownership.ThisSource &&
 		origin.Owner != steps.OwnerOf(a.mr)
 }
 
 // disown handles an object whose origin names another ManagedResource than the one that it was created for: from now
 // on neither this process nor an inventory proves that the object belongs to the latter.
-func (a *applier) disown(key objects.ID, uid types.UID, origin ownership.Origin) {
+func (a *Run) disown(key objects.ID, uid types.UID, origin ownership.Origin) {
 	if origin.Source != ownership.ThisSource {
 		origin.Owner = objects.Owner{}
 	}

@@ -1,4 +1,4 @@
-package controller
+package apply
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // it was created for this ManagedResource.
 func (a *attempt) mayReplace() bool {
 	if origin, err := meta.ParseOrigin(a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
-		return a.owners.IsOfThisSource(origin)
+		return a.Owners.IsOfThisSource(origin)
 	}
 	uid := a.live.GetUID()
 	return isRecorded(a.desired, uid) || uid != "" && a.Tracker.Get(a.desired.Ref.ID).Created == uid
@@ -35,7 +35,7 @@ func (a *attempt) ownerOfOrigin(ctx context.Context, origin ownership.Origin) (o
 	if err != nil {
 		return owner, client.IgnoreNotFound(err)
 	}
-	entry := a.owners.Entry(latest, a.desired.Ref.ID, a.desired.GetNamespace() == "")
+	entry := a.Owners.Entry(latest, a.desired.Ref.ID, a.desired.GetNamespace() == "")
 	if entry != nil && !steps.CreatedOnce(entry) {
 		owner = origin.Owner
 	}
@@ -55,7 +55,7 @@ func (a *attempt) ownerOfMissing(ctx context.Context, verified objects.Owner) (o
 func (a *attempt) noteTakeover(ctx context.Context) {
 	origin := a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	if named, err := meta.ParseOrigin(origin); err == nil && named.Key != steps.OwnerOf(a.mr) && !a.desired.CreateOnly {
-		a.Metrics.takeovers.Inc()
+		a.Metrics.Takeovers.Inc()
 		log.FromContext(ctx).Info("Taking over an object of another ManagedResource", "resource", a.desired.Name(), "origin",
 			origin)
 	}
