@@ -45,7 +45,7 @@ func TestEndOfAnotherClass(t *testing.T) {
 	f.watch()
 	f.managed("m", "a=1")
 	f.rest("m")
-	f.predicate().Delete(event.DeleteEvent{Object: f.ofAnotherClass()})
+	f.Triggers.predicate().Delete(event.DeleteEvent{Object: f.ofAnotherClass()})
 	if dirty := f.Tracker.Progress(steps.OwnerOf(f.get("m"))).OutOfSync; len(dirty) > 0 {
 		t.Errorf("MRK-2: out of sync: %v", dirty)
 	}
@@ -68,7 +68,7 @@ func TestReplacedAndPaused(t *testing.T) {
 	next = f.get("b")
 	next.Status = before.Status
 	f.must(f.source.Status().Update(f.ctx, next))
-	f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: f.get("b")})
+	f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: f.get("b")})
 	f.secret("m", "2", "z=1")
 	for _, name := range []string{"b", "m", "m", "m"} {
 		// Not by run, which passes all inventories to the tracker first.

@@ -570,7 +570,7 @@ func TestReportOfAFormerLeader(t *testing.T) {
 			after := before.DeepCopy()
 			report(&after.Status)
 			f.must(f.source.Status().Update(f.ctx, after))
-			if !f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+			if !f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 				t.Error("it asks for no run")
 			}
 			f.complete("m")
@@ -579,7 +579,7 @@ func TestReportOfAFormerLeader(t *testing.T) {
 				t.Errorf("it says %+v", got)
 			}
 			now := f.get("m")
-			if f.predicate().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: now}) {
+			if f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: now}) {
 				t.Error("the own report asks for another run")
 			}
 		})

@@ -48,27 +48,38 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 			return reconcile.Result{RequeueAfter: pendingRetry}, r.source.Report(ctx, mr, pendingChange(pruned.Pending, mr))
 		}
 	}
-	if ptr.Deref(mr.Spec.KeepObjects, false) {
-		r.disownKept(mr)
+	return reconcile.Result{}, deletion{r, mr}.end(ctx)
+}
+
+// deletion is the end of a ManagedResource whose objects are deleted, or stay.
+type deletion struct {
+	reconciler *Reconciler
+	mr         *resourcesv1alpha1.ManagedResource
+}
+
+// end removes the finalizer.
+func (d deletion) end(ctx context.Context) error {
+	if ptr.Deref(d.mr.Spec.KeepObjects, false) {
+		d.disownKept()
 	}
-	mr, err := r.voidRecords(ctx, mr)
-	if err != nil || mr == nil {
-		return reconcile.Result{}, err
+	var err error
+	if d.mr, err = d.voidRecords(ctx); err != nil || d.mr == nil {
+		return err
 	}
-	if err := r.removeFinalizer(ctx, mr); err != nil {
-		return reconcile.Result{}, err // Others must find its objects until it is gone.
+	if err := d.removeFinalizer(ctx); err != nil {
+		return err // Others must find its objects until it is gone.
 	}
-	r.dropState(steps.OwnerOf(mr))
-	return reconcile.Result{}, nil
+	d.reconciler.dropState(steps.OwnerOf(d.mr))
+	return nil
 }
 
 // disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it
 // released them.
-func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
-	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
-		uid := cmp.Or(r.owners.CreatedFor(steps.OwnerOf(mr), entry.ID), entry.Reference.UID)
+func (d deletion) disownKept() {
+	for _, entry := range objects.EntriesOf(d.mr.Status.Resources) {
+		uid := cmp.Or(d.reconciler.owners.CreatedFor(steps.OwnerOf(d.mr), entry.ID), entry.Reference.UID)
 		if steps.CreatedOnce(entry.Reference) && uid != "" {
-			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
+			d.reconciler.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
 		}
 	}
 }
@@ -76,16 +87,15 @@ func (r *Reconciler) disownKept(mr *resourcesv1alpha1.ManagedResource) {
 // voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects
 // were created for it (MR-30): those objects are gone, or another ManagedResource has them now and may give them up.
 // Otherwise the next instance would take the record for a proof that such an object is its own, and delete it.
-func (r *Reconciler) voidRecords(ctx context.Context,
-	mr *resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, error) {
+func (d deletion) voidRecords(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool {
 		return steps.CreatedOnce(ref) && !meta.Tentative(ref)
 	}
-	if mr.DeletionTimestamp != nil || !slices.ContainsFunc(mr.Status.Resources,
+	if d.mr.DeletionTimestamp != nil || !slices.ContainsFunc(d.mr.Status.Resources,
 		func(ref resourcesv1alpha1.ObjectReference) bool { return isRecord(&ref) }) {
-		return mr, nil
+		return d.mr, nil
 	}
-	return r.source.Update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	return d.reconciler.source.Update(ctx, d.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := slices.Clone(current.Status.Resources)
 		for i := range inventory {
 			if isRecord(&inventory[i]) {
@@ -107,20 +117,20 @@ func deletionStarts(mr *resourcesv1alpha1.ManagedResource) meta.ConditionChange 
 	return meta.Applied(resourcesv1alpha1.ConditionProgressing, resourcesv1alpha1.ReasonDeletionPending, message)
 }
 
-func (r *Reconciler) removeFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	latest, err := r.Statuses.Get(ctx, steps.OwnerOf(mr))
-	if apierrors.IsNotFound(err) || (err == nil && latest.UID != mr.UID) {
+func (d deletion) removeFinalizer(ctx context.Context) error {
+	latest, err := d.reconciler.Statuses.Get(ctx, steps.OwnerOf(d.mr))
+	if apierrors.IsNotFound(err) || (err == nil && latest.UID != d.mr.UID) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !r.Class.SameDesiredState(mr, latest) {
+	if !d.reconciler.Class.SameDesiredState(d.mr, latest) {
 		return steps.ErrSuperseded
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(latest.Finalizers),
-		func(f string) bool { return f == r.Class.Finalizer() })
-	_, err = r.Statuses.PatchMetadata(ctx, latest, map[string]any{"finalizers": finalizers}, true)
+		func(f string) bool { return f == d.reconciler.Class.Finalizer() })
+	_, err = d.reconciler.Statuses.PatchMetadata(ctx, latest, map[string]any{"finalizers": finalizers}, true)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

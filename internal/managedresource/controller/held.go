@@ -65,7 +65,8 @@ func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.Manag
 }
 
 // reviewHolds marks all held objects of a ManagedResource to be checked, after its annotations changed.
-func (r *Reconciler) reviewHolds(owner objects.Owner) {
+func (t *Triggers) reviewHolds(owner objects.Owner) {
+	r := t.reconciler
 	for _, key := range r.holds.Of(owner) {
 		if key != apply.ManagedResourceItself {
 			r.Tracker.Drift(key, r.Clock.Now(), objects.HoldEnded)
@@ -91,12 +92,12 @@ func (t *Triggers) endHolds() time.Duration {
 const namedHolds = 10
 
 // leftAlone returns the part of a condition's message about held objects; empty if there are none.
-func (r *Reconciler) leftAlone(mr *resourcesv1alpha1.ManagedResource) string {
-	left := r.holds.Of(steps.OwnerOf(mr))
+func (r *normalRun) leftAlone() string {
+	left := r.reconciler.holds.Of(steps.OwnerOf(r.mr))
 	if slices.Contains(left, apply.ManagedResourceItself) {
 		return " The ManagedResource is left alone for a while."
 	}
-	names := namesIn(mr, left)
+	names := namesIn(r.mr, left)
 	if len(names) == 0 {
 		return ""
 	}

@@ -48,7 +48,7 @@ func (f *fixture) annotated(annotations map[string]string) {
 	after := before.DeepCopy()
 	after.Annotations = annotations
 	f.must(f.source.Update(f.ctx, after))
-	f.onManagedResourceChanged(before, f.get("m"))
+	f.Triggers.onManagedResourceChanged(before, f.get("m"))
 	f.complete("m")
 }
 

@@ -286,7 +286,7 @@ func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
 			after.Finalizers = nil // Somebody takes it away.
 			f.must(f.source.Update(f.ctx, after))
 			f.must(f.source.Delete(f.ctx, after))
-			f.predicate().Delete(event.DeleteEvent{Object: before})
+			f.Triggers.predicate().Delete(event.DeleteEvent{Object: before})
 		},
 		"it was created anew in a gap of the watch": func(f *fixture, before *resourcesv1alpha1.ManagedResource) {
 			after := before.DeepCopy()
@@ -296,13 +296,13 @@ func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
 			after = after.DeepCopy()
 			after.UID, after.ResourceVersion, after.Status = "another", "", resourcesv1alpha1.ManagedResourceStatus{}
 			f.must(f.source.Create(f.ctx, after))
-			f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+			f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 		},
 		"it is another class's": func(f *fixture, before *resourcesv1alpha1.ManagedResource) {
 			after := before.DeepCopy()
 			after.Finalizers, after.Spec.Class = nil, &other
 			f.must(f.source.Update(f.ctx, after))
-			f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+			f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func TestIgnoredAndCreatedAnewInAGap(t *testing.T) {
 	after := before.DeepCopy()
 	after.UID = "2"
 	r := &Reconciler{Options: Options{Class: meta.NewClass(""), Tracker: objects.New()}}
-	if !r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+	if !(&Triggers{reconciler: r}).predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("nobody looks at the new one")
 	}
 }

@@ -25,7 +25,7 @@ import (
 // condition all the time, so that a user could see it, too: a restart or an outage of the source begins it anew.
 func (r *normalRun) holdDeletion(ctx context.Context) error {
 	if len(r.planned.Delete) == 0 {
-		r.states.seesHeld(r.mr, "", 0)
+		r.reconciler.states.seesHeld(r.mr, "", 0)
 		if r.confirmsReplacement(r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]) {
 			return nil // The end of the run removes it.
 		}
@@ -35,7 +35,7 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wait := r.massDeletionWait()
+	wait := r.reconciler.massDeletionWait()
 	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionHeld, deletion.Message(wait))
 	isHeld := shows(r.mr, change)
 	var waited time.Duration
@@ -48,33 +48,33 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
-		known := r.states.get(r.mr).Held.Message == deletion.String() // By an earlier run that did not succeed.
-		if r.states.seesHeld(r.mr, deletion.String(), 0); !known {
-			r.Metrics.apply.MassDeletions.WithLabelValues("observed").Inc()
-			r.Events.Warn(ctx, r.mr, apply.ReasonMassDeletion, "Deleting "+deletion.String())
+		known := r.reconciler.states.get(r.mr).Held.Message == deletion.String() // By an earlier run that did not succeed.
+		if r.reconciler.states.seesHeld(r.mr, deletion.String(), 0); !known {
+			r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("observed").Inc()
+			r.reconciler.Events.Warn(ctx, r.mr, apply.ReasonMassDeletion, "Deleting "+deletion.String())
 		}
 		return nil
 	case brake.Confirmed:
 		if isHeld {
-			r.Metrics.apply.MassDeletions.WithLabelValues("confirmed").Inc()
+			r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("confirmed").Inc()
 		}
 		return nil
 	case brake.Elapsed: // The annotation outlives the condition, which changes with the first deletion.
-		r.Metrics.apply.MassDeletions.WithLabelValues("elapsed").Inc()
+		r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("elapsed").Inc()
 		return r.setConfirmation(ctx, deletion.Checksum())
 	case brake.Waits:
 	}
 	if !isHeld {
-		r.states.seesHeld(r.mr, "", 0)
-		r.Metrics.apply.MassDeletions.WithLabelValues("held").Inc()
-		r.Metrics.failures.WithLabelValues(change.Reason).Inc()
+		r.reconciler.states.seesHeld(r.mr, "", 0)
+		r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("held").Inc()
+		r.reconciler.Metrics.failures.WithLabelValues(change.Reason).Inc()
 	}
 	r.result.RequeueAfter = min(wait-waited, seeEvery(wait))
-	if err := r.source.Report(ctx, r.mr, change); err != nil {
+	if err := r.reconciler.source.Report(ctx, r.mr, change); err != nil {
 		return err
 	}
 	if !isHeld {
-		r.states.seesHeld(r.mr, change.Message, seenWithin(wait))
+		r.reconciler.states.seesHeld(r.mr, change.Message, seenWithin(wait))
 	}
 	return errDone
 }
@@ -96,7 +96,7 @@ func (r *normalRun) endConfirmation(ctx context.Context) error {
 // setConfirmation sets the annotation that confirms a deletion; nil removes it.
 func (r *normalRun) setConfirmation(ctx context.Context, checksum any) error {
 	annotations := map[string]any{resourcesv1alpha1.AnnotationConfirmDeletion: checksum}
-	next, err := r.Statuses.PatchMetadata(ctx, r.mr, map[string]any{"annotations": annotations}, true)
+	next, err := r.reconciler.Statuses.PatchMetadata(ctx, r.mr, map[string]any{"annotations": annotations}, true)
 	switch {
 	case apierrors.IsNotFound(err):
 		return errDone
@@ -114,7 +114,7 @@ func (r *normalRun) setConfirmation(ctx context.Context, checksum any) error {
 func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	stays := func(ref resourcesv1alpha1.ObjectReference) bool {
 		return meta.Tentative(&ref) || meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationKeepObject) ||
-			r.GarbageCollector && ownership.IsCollectable(ref.APIVersion, ref.Kind, ref.Labels)
+			r.reconciler.GarbageCollector && ownership.IsCollectable(ref.APIVersion, ref.Kind, ref.Labels)
 	}
 	d := brake.Deletion{
 		Had:     len(slices.DeleteFunc(slices.Clone(r.mr.Status.Resources), stays)),
@@ -127,7 +127,7 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	if !d.IsMass() {
 		return d, nil
 	}
-	others, err := r.owners.ClaimsOn(ctx, steps.OwnerOf(r.mr), objects.EntriesOf(d.Objects))
+	others, err := r.reconciler.owners.ClaimsOn(ctx, steps.OwnerOf(r.mr), objects.EntriesOf(d.Objects))
 	if err != nil {
 		return d, err
 	}
@@ -135,7 +135,7 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	d.Objects = slices.DeleteFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
 		claims, _ := others.On(objects.IDOfEntry(&ref)) // An error holds the deletion itself up.
 		_, inherited := ownership.NextOwner(claims)
-		return inherited && !*r.Config.DeleteForeignObjects
+		return inherited && !*r.reconciler.Config.DeleteForeignObjects
 	})
 	d.Had -= before - len(d.Objects)
 	return d, nil
@@ -145,12 +145,12 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 // the time passes only while the source answers.
 func (r *normalRun) waited(ctx context.Context, change meta.ConditionChange,
 	wait time.Duration) (time.Duration, error) {
-	live, err := r.source.Confirm(ctx, r.mr)
+	live, err := r.reconciler.source.Confirm(ctx, r.mr)
 	if err != nil || !shows(live, change) {
-		r.states.seesHeld(r.mr, "", 0)
+		r.reconciler.states.seesHeld(r.mr, "", 0)
 		return 0, err
 	}
-	return r.states.seesHeld(r.mr, change.Message, seenWithin(wait)), nil
+	return r.reconciler.states.seesHeld(r.mr, change.Message, seenWithin(wait)), nil
 }
 
 // shows reports whether the status has a condition.

@@ -35,7 +35,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 	if taken == nil {
 		return idle, nil
 	}
-	run := &normalRun{Reconciler: r, mr: mr, taken: taken, reading: r.Secrets.Reading()}
+	run := &normalRun{reconciler: r, mr: mr, taken: taken, reading: r.Secrets.Reading()}
 	defer run.close()
 	for _, step := range []func(context.Context) error{
 		run.readSecrets,  // The manifests, in one form for all steps.
@@ -66,7 +66,7 @@ var errDone = errors.New("the run has nothing more to do")
 // normalRun is a run that applies the manifests of a ManagedResource. Its steps communicate through these fields, in
 // order.
 type normalRun struct {
-	*Reconciler
+	reconciler *Reconciler
 	// mr is the form that the run is about, with the inventory that it announced.
 	mr *resourcesv1alpha1.ManagedResource
 	// taken is the input that the run took over from the Inbox.
@@ -126,8 +126,8 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 		r.content.checksum = func() string { return r.taken.Last.Checksum }
 	}
 	steps.SetChecksum(ctx, r.content.checksum)
-	r.lease = steps.NewFreshness(ctx, r.source, r.Clock, r.mr, steps.Secrets{
-		Reading: r.reading, Newer: func() bool { return r.states.newer(r.mr, versions) },
+	r.lease = steps.NewFreshness(ctx, r.reconciler.source, r.reconciler.Clock, r.mr, steps.Secrets{
+		Reading: r.reading, Newer: func() bool { return r.reconciler.states.newer(r.mr, versions) },
 	})
 	return nil
 }
@@ -135,8 +135,8 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 // makePlan compares the manifests with the inventory.
 func (r *normalRun) makePlan(ctx context.Context) error {
 	r.planned = plan.NewPlan(r.decoded, r.mr.Status.Resources, plan.Options{
-		Spec: &r.mr.Spec, Origin: r.owners.Origin(steps.OwnerOf(r.mr)), ManagedByLabelValue: *r.Config.ManagedByLabelValue,
-		Scope: func(gvk schema.GroupVersionKind) (plan.Scope, error) { return r.Target.Scope(ctx, gvk) },
+		Spec: &r.mr.Spec, Origin: r.reconciler.owners.Origin(steps.OwnerOf(r.mr)), ManagedByLabelValue: *r.reconciler.Config.ManagedByLabelValue,
+		Scope: func(gvk schema.GroupVersionKind) (plan.Scope, error) { return r.reconciler.Target.Scope(ctx, gvk) },
 	})
 	r.keys, r.lost = r.planned.Keys(), slices.Concat(r.planned.Delete, r.planned.Release)
 	r.decoded = decode.Result{}
@@ -151,7 +151,7 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 			return err
 		}
 	}
-	r.track(steps.OwnerOf(r.mr), r.planned, r.mr.Status.Resources)
+	r.reconciler.track(steps.OwnerOf(r.mr), r.planned, r.mr.Status.Resources)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 // is under way, the run ends here, and is tried again.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := steps.OwnerOf(r.mr)
-	end, busy := r.Tracker.Claim(owner, r.keys, refsOf(r.lost))
+	end, busy := r.reconciler.Tracker.Claim(owner, r.keys, refsOf(r.lost))
 	if busy {
 		r.result.RequeueAfter = busyRetry
 		return errDone
@@ -171,9 +171,9 @@ func (r *normalRun) claimObjects(context.Context) error {
 // deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
 // it at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) error {
-	task := r.pruneTask(r.mr, r.planned.Delete, r.lease)
+	task := r.reconciler.pruneTask(r.mr, r.planned.Delete, r.lease)
 	task.Planned = r.keys
-	pruned, err := r.pruner.Prune(ctx, task)
+	pruned, err := r.reconciler.pruner.Prune(ctx, task)
 	if err == nil && len(pruned.HandedOver) > 0 {
 		err = r.forget(ctx, pruned.HandedOver)
 	}
@@ -181,7 +181,7 @@ func (r *normalRun) deleteOld(ctx context.Context) error {
 	if err != nil || r.pending == nil {
 		return err
 	}
-	if *r.Config.ApplyWhileDeletionPending {
+	if *r.reconciler.Config.ApplyWhileDeletionPending {
 		r.planned.Unmatched = append(r.planned.Unmatched, r.planned.Delete...)
 		r.planned.Inventory = append(r.planned.Inventory, r.planned.Delete...)
 		plan.SortReferences(r.planned.Inventory)
@@ -189,7 +189,7 @@ func (r *normalRun) deleteOld(ctx context.Context) error {
 	}
 	change := pendingChange(r.pending, r.mr)
 	r.awaitDeletion(change, meta.InventoryDigest(r.mr.Status.Resources))
-	if err := r.source.Report(ctx, r.mr, change); err != nil {
+	if err := r.reconciler.source.Report(ctx, r.mr, change); err != nil {
 		return err
 	}
 	return errDone
@@ -203,7 +203,7 @@ func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
 			return slices.Contains(handedOver, objects.IDOfEntry(&ref))
 		})
 	}
-	next, err := r.source.Update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	next, err := r.reconciler.source.Update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := without(current.Status.Resources)
 		return &source.Change{Resources: &inventory}
 	})
@@ -221,15 +221,15 @@ func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
 // awaitDeletion ends the run, with its results for the status, until the old objects may be gone, which no watch need
 // report.
 func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64) {
-	r.states.stepPresent(r.mr, lifecycle.DeletionsPending{Pending: lifecycle.Pending{
-		Generation: r.mr.Generation, Applied: applied, Inventory: inventory, Objects: r.planned.Delete, Until: r.nextSync(),
+	r.reconciler.states.stepPresent(r.mr, lifecycle.DeletionsPending{Pending: lifecycle.Pending{
+		Generation: r.mr.Generation, Applied: applied, Inventory: inventory, Objects: r.planned.Delete, Until: r.reconciler.nextSync(),
 	}})
 	r.result.RequeueAfter = pendingRetry
 }
 
 // releaseIgnored releases the objects that are ignored from now on.
 func (r *normalRun) releaseIgnored(ctx context.Context) error {
-	err := r.pruner.Release(ctx, r.mr, r.planned.Release, r.lease)
+	err := r.reconciler.pruner.Release(ctx, r.mr, r.planned.Release, r.lease)
 	if err == nil || errors.Is(err, steps.ErrSuperseded) {
 		return err
 	}
@@ -242,10 +242,10 @@ func (r *normalRun) applyObjects(ctx context.Context) error {
 		defer func() { _ = recover() }() // The run's own call panics again.
 		r.content.checksum()             // It is needed at the end, and the requests leave time for it.
 	}()
-	r.applied = r.applier.Begin(r.mr, r.planned, r.taken, r.lease)
+	r.applied = r.reconciler.applier.Begin(r.mr, r.planned, r.taken, r.lease)
 	err := r.applied.Apply(ctx)
 	if r.taken.Full {
-		r.states.stepPresent(r.mr, lifecycle.ObjectsVisited{Objects: r.applied.Visited()})
+		r.reconciler.states.stepPresent(r.mr, lifecycle.ObjectsVisited{Objects: r.applied.Visited()})
 	}
 	if err != nil && !errors.Is(err, steps.ErrSuperseded) {
 		err = r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, err)
@@ -282,14 +282,14 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 	mr, done := r.mr, r.applied                    // It is nil if the run wrote nothing.
 	ends := errors.Is(ctx.Err(), context.Canceled) // The process ends, which proves nothing about the ManagedResource.
 	if !ends {
-		r.Metrics.failures.WithLabelValues(reason).Inc()
+		r.reconciler.Metrics.failures.WithLabelValues(reason).Inc()
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		cause = fmt.Errorf("not done within the sync period of %s: %w", r.Config.SyncPeriod.Duration, cause)
+		cause = fmt.Errorf("not done within the sync period of %s: %w", r.reconciler.Config.SyncPeriod.Duration, cause)
 	}
 	refused := !ends && reason == resourcesv1alpha1.ReasonApplyFailed && apply.IsRefusal(cause)
-	r.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation), Refused: refused})
-	_, err := r.source.Update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	r.reconciler.states.stepPresent(mr, lifecycle.RunFailed{Content: r.content.name(mr.Generation), Refused: refused})
+	_, err := r.reconciler.source.Update(ctx, mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		change := &source.Change{Stalled: refused}
 		if !ends {
 			change.Conditions = []meta.ConditionChange{meta.Applied(resourcesv1alpha1.ConditionFalse, reason, cause.Error())}
@@ -304,7 +304,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 		return err // The content that failed is outdated.
 	}
 	if refused && err == nil {
-		r.Triggers.add(steps.OwnerOf(mr), r.states.get(mr).Retry.Until.Sub(r.Clock.Now()))
+		r.reconciler.Triggers.add(steps.OwnerOf(mr), r.reconciler.states.get(mr).Retry.Until.Sub(r.reconciler.Clock.Now()))
 		return reconcile.TerminalError(cause)
 	}
 	return errors.Join(cause, err)
@@ -314,7 +314,7 @@ func (r *normalRun) fail(ctx context.Context, reason string, cause error) error 
 // remove once no manifest has them. It returns err.
 func (r *normalRun) recordIfSuperseded(ctx context.Context, err error) error {
 	if errors.Is(err, steps.ErrSuperseded) {
-		r.recordPartialInventory(ctx, r.mr, r.applied)
+		r.recordPartialInventory(ctx)
 	}
 	return err
 }

@@ -47,11 +47,11 @@ func (o *orphans) found(ctx context.Context, all []target.Orphan) {
 	r := o.reconciler
 	owners := map[objects.ID]*resourcesv1alpha1.ManagedResource{}
 	for _, orphan := range all {
-		if mr := r.ownerOfOrphan(ctx, orphan); mr != nil {
+		if mr := o.ownerOf(ctx, orphan); mr != nil {
 			owners[orphan.ID] = mr
 		}
 	}
-	if err := r.dropRecorded(ctx, owners); err != nil {
+	if err := o.dropRecorded(ctx, owners); err != nil {
 		return // The next audit finds them again.
 	}
 	for _, orphan := range all {
@@ -87,9 +87,10 @@ func (o *orphans) ended(ctx context.Context) {
 	}
 }
 
-// ownerOfOrphan returns the ManagedResource that an orphan names, from the cache; nil if its state proves nothing about
+// ownerOf returns the ManagedResource that an orphan names, from the cache; nil if its state proves nothing about
 // objects that no inventory has, or may soon change.
-func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) *resourcesv1alpha1.ManagedResource {
+func (o *orphans) ownerOf(ctx context.Context, orphan target.Orphan) *resourcesv1alpha1.ManagedResource {
+	r := o.reconciler
 	if orphan.Collectable && r.GarbageCollector {
 		return nil // The garbage collector deletes it.
 	}
@@ -111,8 +112,9 @@ func (r *Reconciler) ownerOfOrphan(ctx context.Context, orphan target.Orphan) *r
 
 // dropRecorded removes the objects that a run has, or an inventory names, perhaps by a kind that is equivalent for the ManagedResource
 // of the origin (MRD-13).
-func (r *Reconciler) dropRecorded(ctx context.Context,
+func (o *orphans) dropRecorded(ctx context.Context,
 	owners map[objects.ID]*resourcesv1alpha1.ManagedResource) error {
+	r := o.reconciler
 	if len(owners) == 0 {
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
-	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
@@ -50,7 +49,7 @@ func (r *normalRun) announce(ctx context.Context) error {
 
 func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
-	return r.source.Update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	return r.reconciler.source.Update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := r.planned.Pending(current.Status.Resources)
 		return &source.Change{
 			Conditions: meta.Conditions(current.Status.Conditions).Invalidation(failedBefore),
@@ -97,12 +96,12 @@ func (c content) name(generation int64) string {
 // (MRS-8), and the health if it is known already.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	mr, owner, inventory := r.mr, steps.OwnerOf(r.mr), r.applied.Inventory()
-	r.holds.Keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
+	r.reconciler.holds.Keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
 	applied := r.appliedChange()
 	succeeded := applied.Status == resourcesv1alpha1.ConditionTrue
 	checksum, newer, isComplete := r.content.checksum(), false, false
 	var change *source.Change
-	next, err := r.source.Update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
+	next, err := r.reconciler.source.Update(ctx, mr, func(*resourcesv1alpha1.ManagedResource) *source.Change {
 		if newer = r.applied.NewerStateSeen(); newer {
 			return nil
 		}
@@ -111,7 +110,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
 		}
 		var known []meta.ConditionChange
-		if known, isComplete = r.Assessor.KnownHealth(inventory); isComplete && succeeded { // As it is when it is written.
+		if known, isComplete = r.reconciler.Assessor.KnownHealth(inventory); isComplete && succeeded { // As it is when it is written.
 			change.Judgements = known
 		}
 		return change
@@ -124,7 +123,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	case next == nil:
 		return lifecycle.Completed{}, errDone // It is gone.
 	}
-	r.track(owner, &plan.Plan{}, inventory)
+	r.reconciler.track(owner, &plan.Plan{}, inventory)
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum,
 		Manifests: r.manifests(),
@@ -132,7 +131,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	}
 	r.succeeded(ctx, completed)
 	if !isComplete || change.Later > 0 {
-		r.Applied(owner)
+		r.reconciler.Applied(owner)
 	}
 	r.mr = next
 	return completed, nil
@@ -158,42 +157,42 @@ func (r *normalRun) manifests() brake.Manifests {
 func (r *normalRun) appliedChange() meta.ConditionChange {
 	switch {
 	case len(r.content.errors) > 0:
-		r.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
+		r.reconciler.Metrics.failures.WithLabelValues(resourcesv1alpha1.ReasonDecodingFailed).Inc()
 		return meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDecodingFailed,
 			decode.ErrorsMessage(r.content.errors))
 	case len(r.pending) > 0:
 		return pendingChange(r.pending, r.mr)
 	}
 	return meta.Applied(resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonApplySucceeded,
-		meta.MessageApplied+r.applied.KeptByOthers()+r.leftAlone(r.mr))
+		meta.MessageApplied+r.applied.KeptByOthers()+r.leftAlone())
 }
 
 // succeeded records the result of the run, and reports it.
 func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed) {
-	owner, now := steps.OwnerOf(r.mr), r.Clock.Now()
-	commands := r.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
+	owner, now := steps.OwnerOf(r.mr), r.reconciler.Clock.Now()
+	commands := r.reconciler.states.stepPresent(r.mr, lifecycle.RunSucceeded{Completed: completed})
 	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 {
-		r.Metrics.changes.Observe(r.Clock.Since(command.Since).Seconds())
+		r.reconciler.Metrics.changes.Observe(r.reconciler.Clock.Since(command.Since).Seconds())
 	}
-	r.Metrics.ignoredObjects.are(owner, r.content.ignored, now)
+	r.reconciler.Metrics.ignoredObjects.are(owner, r.content.ignored, now)
 	if last := r.taken.Last; last == nil || !maps.Equal(last.Secrets, completed.Secrets) ||
 		last.Generation != completed.Generation {
 		for _, warning := range r.planned.Warnings {
 			log.FromContext(ctx).Info("Manifest will cause trouble", "warning", warning)
 		}
-		steps.Warn(ctx, r.Events, r.mr, "DoubtfulManifest", r.planned.Warnings)
+		steps.Warn(ctx, r.reconciler.Events, r.mr, "DoubtfulManifest", r.planned.Warnings)
 	}
 	if completed.Applied.Status == resourcesv1alpha1.ConditionTrue {
-		r.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(now.Unix()))
+		r.reconciler.Metrics.lastSuccess.WithLabelValues(owner.Namespace, owner.Name).Set(float64(now.Unix()))
 	}
 }
 
 // recordPartialInventory records the writes of a run that ends without another report, as its ManagedResource has
 // changed.
-func (r *Reconciler) recordPartialInventory(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, done *apply.Run) {
-	_, err := r.Statuses.Update(ctx, steps.OwnerOf(mr), mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
-		inventory := done.PartialInventory(current.Status.Resources)
-		if !r.Class.Owns(current) || meta.SameInventory(inventory, current.Status.Resources) {
+func (r *normalRun) recordPartialInventory(ctx context.Context) {
+	_, err := r.reconciler.Statuses.Update(ctx, steps.OwnerOf(r.mr), r.mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+		inventory := r.applied.PartialInventory(current.Status.Resources)
+		if !r.reconciler.Class.Owns(current) || meta.SameInventory(inventory, current.Status.Resources) {
 			return nil
 		}
 		return &source.Change{Resources: &inventory}

@@ -270,23 +270,23 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 					case "deleted with keepObjects":
 						f.must(f.source.Delete(f.ctx, f.get("leaves")))
 						deleting := f.get("leaves")
-						if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: deleting}) {
+						if f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: deleting}) {
 							_, _ = f.run("leaves")
 						}
-						f.predicate().Delete(event.DeleteEvent{Object: deleting})
+						f.Triggers.predicate().Delete(event.DeleteEvent{Object: deleting})
 					case "its class changes, with keepObjects":
 						f.edit("leaves", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 						moved := f.get("leaves")
-						if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: moved}) {
+						if f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: moved}) {
 							_, _ = f.run("leaves")
 						}
-						f.predicate().Update(event.UpdateEvent{ObjectOld: moved, ObjectNew: f.get("leaves")})
+						f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: moved, ObjectNew: f.get("leaves")})
 					default:
 						after := before.DeepCopy()
 						after.Finalizers = nil
 						f.must(f.source.Update(f.ctx, after))
 						f.must(f.source.Delete(f.ctx, after))
-						f.predicate().Delete(event.DeleteEvent{Object: before})
+						f.Triggers.predicate().Delete(event.DeleteEvent{Object: before})
 					}
 					_, _ = f.run("leaves")
 					drain()
@@ -333,10 +333,10 @@ func TestOriginIsCreatedAnewWithoutItsSecret(t *testing.T) {
 				anew.UID, anew.ResourceVersion, anew.Status, anew.Finalizers = "another", "", resourcesv1alpha1.ManagedResourceStatus{}, nil
 				f.must(f.source.Create(f.ctx, anew))
 				if gap {
-					f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: f.get("leaves")})
+					f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: f.get("leaves")})
 				} else {
-					f.predicate().Delete(event.DeleteEvent{Object: before})
-					f.predicate().Create(event.CreateEvent{Object: f.get("leaves")})
+					f.Triggers.predicate().Delete(event.DeleteEvent{Object: before})
+					f.Triggers.predicate().Create(event.CreateEvent{Object: f.get("leaves")})
 				}
 				for range 3 {
 					_, _ = f.run("leaves")
@@ -380,8 +380,8 @@ func TestOriginIsCreatedAnewDuringARun(t *testing.T) {
 		anew.UID, anew.ResourceVersion, anew.Status, anew.Finalizers = "another", "", resourcesv1alpha1.ManagedResourceStatus{}, nil
 		anew.Spec.SecretRefs[0].Name = "missing"
 		f.must(f.source.Create(f.ctx, anew))
-		f.predicate().Delete(event.DeleteEvent{Object: gone})
-		f.predicate().Create(event.CreateEvent{Object: f.get("leaves")})
+		f.Triggers.predicate().Delete(event.DeleteEvent{Object: gone})
+		f.Triggers.predicate().Create(event.CreateEvent{Object: f.get("leaves")})
 		return false, nil, nil
 	})
 	f.Tracker.MarkOutOfSync(configMapKey("a"))

@@ -510,7 +510,7 @@ func TestAnOperationThatStaysAsksOnce(t *testing.T) {
 		mr := before.DeepCopy()
 		mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: value}
 		f.must(f.source.Update(f.ctx, mr))
-		f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: mr})
+		f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: mr})
 	}
 	looks := func(run func()) int {
 		before := f.target.count(http.MethodGet)

@@ -42,19 +42,19 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, reader cache.Cache, cache
 		CacheSyncTimeout:        cacheSyncTimeout,
 		SkipNameValidation:      ptr.To(true), // The engine may start anew.
 		RateLimiter:             kit.RetriesUpTo(lastRetry),
-	}, ctrlsource.Kind[client.Object](reader, &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.predicate()), &r.Triggers.queue)
+	}, ctrlsource.Kind[client.Object](reader, &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.Triggers.predicate()), &r.Triggers.queue)
 }
 
 // predicate passes the events that may ask for a run (MRT-1 … MRT-3).
-func (r *Reconciler) predicate() predicate.Predicate {
+func (t *Triggers) predicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource)
-			return ok && r.Class.Handles(mr)
+			return ok && t.reconciler.Class.Handles(mr)
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			if mr, ok := e.Object.(*resourcesv1alpha1.ManagedResource); ok {
-				r.onManagedResourceGone(mr)
+				t.onManagedResourceGone(mr)
 			}
 			return true
 		},
@@ -62,42 +62,42 @@ func (r *Reconciler) predicate() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
 			after, isMR := e.ObjectNew.(*resourcesv1alpha1.ManagedResource)
-			return ok && isMR && r.onManagedResourceChanged(before, after)
+			return ok && isMR && t.onManagedResourceChanged(before, after)
 		},
 	}
 }
 
 // onManagedResourceChanged handles a newer form of a ManagedResource that a watch reported, and reports whether a run
 // is needed.
-func (r *Reconciler) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
-	lags := r.Statuses != nil && r.Statuses.Observed(after)
-	concerns := r.Class.Handles(after)
-	isLost := r.Class.Handles(before) && !concerns
+func (t *Triggers) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
+	lags := t.reconciler.Statuses != nil && t.reconciler.Statuses.Observed(after)
+	concerns := t.reconciler.Class.Handles(after)
+	isLost := t.reconciler.Class.Handles(before) && !concerns
 	if concerns && isRespecified(before, after) {
-		r.states.stepPresent(after, lifecycle.SpecChanged{})
+		t.reconciler.states.stepPresent(after, lifecycle.SpecChanged{})
 	}
 	if before.UID != after.UID || isLost {
-		r.onManagedResourceGone(before)
+		t.onManagedResourceGone(before)
 	}
-	if r.Statuses != nil {
-		r.Statuses.Compare(before, after)
+	if t.reconciler.Statuses != nil {
+		t.reconciler.Statuses.Compare(before, after)
 	}
-	return isLost || concerns && (r.asksForRun(before, after) || lags)
+	return isLost || concerns && (t.asksForRun(before, after) || lags)
 }
 
 // onManagedResourceGone handles a ManagedResource that is gone, or no longer this instance's. Other ManagedResources
 // that have objects of its inventory check who owns them now: it may be the origin of an object without having it on
 // record, as an ignored one, or by the name of another one. An object that it created only once, and left behind, is
 // not ours any more, as if it was released.
-func (r *Reconciler) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
-	if !r.Class.Handles(mr) {
+func (t *Triggers) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
+	if !t.reconciler.Class.Handles(mr) {
 		return
 	}
 	for _, entry := range objects.EntriesOf(mr.Status.Resources) {
-		if uid := r.owners.CreatedFor(steps.OwnerOf(mr), entry.ID); uid != "" && steps.CreatedOnce(entry.Reference) {
-			r.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
+		if uid := t.reconciler.owners.CreatedFor(steps.OwnerOf(mr), entry.ID); uid != "" && steps.CreatedOnce(entry.Reference) {
+			t.reconciler.Tracker.TakenOver(objects.Owner{}, entry.ID, uid)
 		}
-		r.Tracker.MarkOutOfSync(entry.ID)
+		t.reconciler.Tracker.MarkOutOfSync(entry.ID)
 	}
 }
 
@@ -108,46 +108,46 @@ func isRespecified(before, after *resourcesv1alpha1.ManagedResource) bool {
 }
 
 // asksForRun reports whether a change of a ManagedResource requires a run.
-func (r *Reconciler) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
+func (t *Triggers) asksForRun(before, after *resourcesv1alpha1.ManagedResource) bool {
 	wasIgnored, isIgnored := meta.Ignored(before), meta.Ignored(after)
 	if isIgnored && wasIgnored && before.UID == after.UID && after.DeletionTimestamp == nil {
 		return false
 	}
-	operationAsks := r.operationAsks(before, after)
+	operationAsks := t.operationAsks(before, after)
 	switch {
-	case r.holdChanged(before, after),
+	case t.holdChanged(before, after),
 		before.UID != after.UID, // Deleted and created again while the watch was away.
 		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
 		operationAsks,
 		// Another writer removed our finalizer.
-		r.Class.Owns(before) && !r.Class.Owns(after) && after.DeletionTimestamp == nil,
-		r.Class.WaitsForHandOver(before) && !r.Class.WaitsForHandOver(after),
+		t.reconciler.Class.Owns(before) && !t.reconciler.Class.Owns(after) && after.DeletionTimestamp == nil,
+		t.reconciler.Class.WaitsForHandOver(before) && !t.reconciler.Class.WaitsForHandOver(after),
 		confirmsDeletion(before, after),
-		r.states.contradicts(after): // By a former leader.
+		t.reconciler.states.contradicts(after): // By a former leader.
 		return true
 	}
 	return becameUnhealthy(before, after)
 }
 
 // holdChanged reports whether a hold has changed, and marks the held objects to be checked if so.
-func (r *Reconciler) holdChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
+func (t *Triggers) holdChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	changed := !meta.SameHold(before, after)
 	if changed {
-		r.reviewHolds(steps.OwnerOf(after))
+		t.reviewHolds(steps.OwnerOf(after))
 	}
 	return changed
 }
 
 // operationAsks reports whether the annotation operation requests a run, or no longer forbids one.
-func (r *Reconciler) operationAsks(before, after *resourcesv1alpha1.ManagedResource) bool {
+func (t *Triggers) operationAsks(before, after *resourcesv1alpha1.ManagedResource) bool {
 	was := before.Annotations[resourcesv1alpha1.AnnotationOperation]
 	is := after.Annotations[resourcesv1alpha1.AnnotationOperation]
 	if was == is {
 		return is == resourcesv1alpha1.OperationReconcile
 	}
-	r.states.stepPresent(after, lifecycle.OperationChanged{})
+	t.reconciler.states.stepPresent(after, lifecycle.OperationChanged{})
 	switch is {
 	case resourcesv1alpha1.OperationReconcile, resourcesv1alpha1.OperationMigrate, resourcesv1alpha1.OperationRestore:
 		return true

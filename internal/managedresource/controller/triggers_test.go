@@ -75,7 +75,7 @@ func TestPredicate(t *testing.T) {
 			tc.before(before)
 			tc.after(after)
 			r := &Reconciler{Options: Options{Class: meta.NewClass(""), Tracker: objects.New()}}
-			if got := r.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+			if got := (&Triggers{reconciler: r}).predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})
