@@ -221,7 +221,7 @@ func (r *run) reconcilers(class meta.Class,
 		AllowHolds: ptr.Deref(r.Config.Controllers.ManagedResource.AllowHolds, r.SameCluster),
 	})
 	health.Await = reconciler.FirstRunPending
-	r.tracker.Subscribe(objects.Subscriber{Drift: reconciler.Triggers.Drift, Verdict: health.Enqueue})
+	r.tracker.Subscribe(objects.Subscriber{Drift: reconciler.Triggers.Drift, Health: health.Enqueue})
 	return reconciler, health
 }
 

@@ -144,7 +144,7 @@ func TestPropertyOfRuns(t *testing.T) {
 }
 
 // A later Claim adds an object at another place than the one that the inventory names.
-func TestLeaveToo(t *testing.T) {
+func TestClaim_Later(t *testing.T) {
 	l, one, two, key := New(), Owner{Name: "one"}, Owner{Name: "two"}, ID{Name: "a"}
 	l.Track(one, []Ref{{ID: ID{Name: "b"}}})
 	l.Claim(one, nil, nil)

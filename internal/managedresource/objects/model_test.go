@@ -29,7 +29,7 @@ type object struct {
 	ours    bool   // as it should be
 }
 
-// answer is one to a request of ours, with what was on record when it was sent.
+// answer is one to a request of ours, with what was tracked when it was sent.
 type answer struct {
 	object
 	since Revision
@@ -51,8 +51,8 @@ type change struct {
 	object object
 }
 
-// tell notes what happened to the object.
-func (w *world) tell(gone bool) {
+// record notes what happened to the object.
+func (w *world) record(gone bool) {
 	w.history = append(w.history, change{gone, *w.object})
 	w.was[w.version] = nil
 	if !gone {
@@ -92,13 +92,13 @@ func (w *world) write(ours bool) object {
 		digest = uint64(w.version)
 	}
 	w.object.version, w.object.ours, w.object.digest = w.version, ours, digest
-	w.tell(false)
+	w.record(false)
 	return *w.object
 }
 
 func (o object) sighting(digests bool) Observation {
 	s := Observation{ID: cm.ID, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
-		Version: cm.Version, Verdict: &healthcheck.Verdict{Unhealthy: fmt.Sprint(o.version)}}
+		Version: cm.Version, Health: &healthcheck.Verdict{Unhealthy: fmt.Sprint(o.version)}}
 	if digests {
 		s.Digest = o.digest
 	}
@@ -107,19 +107,19 @@ func (o object) sighting(digests bool) Observation {
 
 // TestModel interleaves what happens in the target with late events, late answers, gaps, lists and restores of etcd. All
 // along the tracker never calls verified what is later known to have changed; at the end, once everything was delivered,
-// it has doubts about an object that is not as it should be, and a look at it ends them.
+// an object that is not as it should be is out of sync, and a check of it ends that.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r *recorder
 		const first = 100
 		w := &world{version: first, was: map[int]*object{}}
-		digests := rapid.Bool().Draw(t, "generation tells")
+		digests := rapid.Bool().Draw(t, "the generation counts")
 		partial := rapid.Bool().Draw(t, "a part is kept")
-		swept := false       // the sweep looks for what is in doubt
+		swept := false       // the sweep checks objects that are out of sync
 		since := ""          // what the watch has reached
 		var answers []answer // of our reads and writes, on their way
 		looked := false      // somebody has compared the object since the start
-		blind := false       // no list and no watch tells anything since a restore
+		blind := false       // no list and no watch reports anything since a restore
 		alone := true        // nobody but us has changed the object since the start, and nothing was forgotten
 		// sent is a request, and what the API server did about it before its answer arrives.
 		sent := func(did func() object) {
@@ -173,7 +173,7 @@ func TestModel(t *testing.T) {
 				r.Observe(next.object.sighting(digests))
 			}
 		}
-		// honest holds that what is called verified is what was last told: nothing that was delivered contradicts it.
+		// honest holds that a verified object is as it was reported last: nothing that was delivered contradicts it.
 		honest := func() {
 			if blind {
 				return // What was turned back is found by whoever looks, at the end.
@@ -184,22 +184,22 @@ func TestModel(t *testing.T) {
 				t.Fatalf("verified, and not there: %+v", snapshot)
 			}
 			if snapshot.InSync && len(w.history) == 0 && len(answers) == 0 && (w.object == nil || !w.object.ours) {
-				t.Fatalf("verified as %+v, though all is told, and it is %+v", snapshot, w.object)
+				t.Fatalf("verified as %+v, though all is reported, and it is %+v", snapshot, w.object)
 			}
-			if notify := len(w.history) == 0 && w.object != nil && snapshot.Present; notify && snapshot.Verdict.Unhealthy != fmt.Sprint(w.object.version) {
-				t.Fatalf("judged by %+v, though all is told, and it is %+v", snapshot, w.object)
+			if notify := len(w.history) == 0 && w.object != nil && snapshot.Present; notify && snapshot.Health.Unhealthy != fmt.Sprint(w.object.version) {
+				t.Fatalf("health of %+v, though all is reported, and it is %+v", snapshot, w.object)
 			}
 			if snapshot.OutOfSync && len(r.Progress(mr1).OutOfSync) == 0 {
-				t.Fatalf("suspect, and nobody is to look: %+v", snapshot)
+				t.Fatalf("out of sync, and no owner has to check it: %+v", snapshot)
 			}
 			if snapshot.RetryPartial && !snapshot.OutOfSync {
-				t.Fatalf("to be written again, and not in doubt: %+v", snapshot)
+				t.Fatalf("to be written again, and not out of sync: %+v", snapshot)
 			}
 			if snapshot.OutOfSync && len(answers) == 0 && len(r.drift) == 0 && !swept {
-				t.Fatalf("suspect, and nobody was told: %+v", snapshot)
+				t.Fatalf("out of sync, and no subscriber was notified: %+v", snapshot)
 			}
 			if alone && len(r.drift) > 0 {
-				t.Fatalf("told of drift, though nobody else changed it: %+v", snapshot)
+				t.Fatalf("notified of drift, though nobody else changed it: %+v", snapshot)
 			}
 		}
 		restart()
@@ -241,7 +241,7 @@ func TestModel(t *testing.T) {
 				}
 				w.version++
 				w.object.version = w.version
-				w.tell(false)
+				w.record(false)
 				alone = alone && digests // Else it may be any change.
 			},
 			"somebody deletes it": func(t *rapid.T) {
@@ -250,7 +250,7 @@ func TestModel(t *testing.T) {
 				}
 				w.version++
 				w.object.version = w.version
-				w.tell(true)
+				w.record(true)
 				w.object, alone = nil, false
 			},
 			"an event arrives": func(t *rapid.T) {
@@ -289,7 +289,7 @@ func TestModel(t *testing.T) {
 		for len(w.history) > 0 && !blind {
 			deliver()
 		}
-		// All news on the way arrive, and their receivers look.
+		// All answers and events on the way arrive, and the owners check the object.
 		for rounds := 0; ; rounds++ {
 			for len(answers) > 0 {
 				a := answers[0]

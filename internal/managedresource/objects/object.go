@@ -53,9 +53,9 @@ type Object struct {
 	BeingDeleted bool
 	// Noop is a write that is known to change nothing.
 	Noop NoopWrite
-	// Judged is true if the object was observed with its health in the requested version; Verdict is its health then.
-	Judged  bool
-	Verdict healthcheck.Verdict
+	// Assessed is true if the object was observed with its health in the requested version; Health is its health then.
+	Assessed bool
+	Health   healthcheck.Verdict
 	// Revision is the Since of answers to requests that are sent now.
 	Revision Revision
 }
@@ -77,7 +77,7 @@ func (obs *Observations) Get(key ID, version ...string) Object {
 	}
 	o := r.snapshot()
 	for _, v := range version {
-		o.Verdict, o.Judged = r.healthIn(unique.Make(v))
+		o.Health, o.Assessed = r.healthIn(unique.Make(v))
 	}
 	return o
 }

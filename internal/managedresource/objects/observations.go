@@ -34,9 +34,9 @@ type Observation struct {
 	Unlabelled bool
 	// Hold is a digest of the annotations that exempt the object from repair; zero if there are none.
 	Hold uint32
-	// Verdict is the health of the object, and Version the version of its kind in which it was read (MRH-8); nil if
+	// Health is the health of the object, and Version the version of its kind in which it was read (MRH-8); nil if
 	// the observation has no health.
-	Verdict *healthcheck.Verdict
+	Health  *healthcheck.Verdict
 	Version string
 
 	// The fields below are the result of a run. Only MarkInSync needs them.

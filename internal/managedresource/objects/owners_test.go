@@ -23,12 +23,12 @@ func TestModelOfOwners(t *testing.T) {
 		m.report()
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
-				dirty := 0
+				outOfSync := 0
 				for _, o := range owners {
-					dirty += len(m.r.Progress(o).OutOfSync)
+					outOfSync += len(m.r.Progress(o).OutOfSync)
 				}
-				if f := m.r.Get(cm.ID); f.OutOfSync != (dirty > 0) {
-					t.Fatalf("MRB-16: out of sync, and to be checked by %d owners: %+v", dirty, f)
+				if f := m.r.Get(cm.ID); f.OutOfSync != (outOfSync > 0) {
+					t.Fatalf("MRB-16: out of sync, and to be checked by %d owners: %+v", outOfSync, f)
 				}
 			},
 			"tracks": func(t *rapid.T) {
@@ -184,7 +184,7 @@ func (m *ownersModel) deliver() {
 	}
 }
 
-// MR-20: a doubt that no version of the object shows, such as that the grace of its autoscaler is over, is not settled by a look that began before it.
+// MR-20: a request for a check that no version of the object shows, such as at the end of the grace of its autoscaler, is not met by a check that began before it.
 func TestDoubtDuringALook(t *testing.T) {
 	r := newRecorder(nil)
 	r.Track(mr1, []Ref{deploy})
@@ -199,9 +199,9 @@ func TestDoubtDuringALook(t *testing.T) {
 	}
 	look("6", func() { r.MarkOutOfSync(deploy.ID) })
 	if len(r.Progress(mr1).OutOfSync) != 1 || len(r.drift) != 1 {
-		t.Errorf("the doubt came after the look had begun, and is gone: %+v, in doubt %v, told %d times", r.Get(deploy.ID), r.Progress(mr1).OutOfSync, len(r.drift))
+		t.Errorf("the request for a check came after the check had begun, and is gone: %+v, out of sync %v, notified %d times", r.Get(deploy.ID), r.Progress(mr1).OutOfSync, len(r.drift))
 	}
 	if look("6", func() {}); !r.Get(deploy.ID).InSync || len(r.drift) != 1 {
-		t.Errorf("the next look does not settle it: %+v, told %d times", r.Get(deploy.ID), len(r.drift))
+		t.Errorf("the next check does not end it: %+v, notified %d times", r.Get(deploy.ID), len(r.drift))
 	}
 }

@@ -13,7 +13,7 @@ type Deployment struct {
 	ID              ID
 	UID             types.UID
 	ResourceVersion string
-	Verdict         healthcheck.Verdict
+	Health          healthcheck.Verdict
 
 	version unique.Handle[string]
 }

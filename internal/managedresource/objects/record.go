@@ -313,12 +313,12 @@ func (r *record) outdates(s Observation) bool {
 
 // setHealth records the health in an observation, if it has one, and reports whether that changed.
 func (x *observed) setHealth(s Observation) (changed bool) {
-	if s.Verdict == nil {
+	if s.Health == nil {
 		return false
 	}
 	next := health{version: unique.Make(s.Version)}
-	if *s.Verdict != (healthcheck.Verdict{}) {
-		next.status = s.Verdict
+	if *s.Health != (healthcheck.Verdict{}) {
+		next.status = s.Health
 	}
 	for i, was := range x.healths {
 		if was.version == next.version {

@@ -96,7 +96,7 @@ func TestDriftRepairDelay(t *testing.T) {
 	notify := d.unreported(key)
 	d.notify(key)
 	if !notify || d.unreported(key) {
-		t.Error("a drift is told of once")
+		t.Error("a drift is reported once")
 	}
 	clock.SetTime(clock.Now().Add(9 * time.Minute))
 	if got := d.noticed(key); got != time.Minute || d.held(key) != time.Minute {
@@ -110,10 +110,10 @@ func TestDriftRepairDelay(t *testing.T) {
 		t.Errorf("a change of what is due waits anew: %s", got)
 	}
 	if d.repaired(key) {
-		t.Error("what was told of is told once more when it is repaired")
+		t.Error("a reported drift is reported once more when it is repaired")
 	}
 	if got := d.noticed(key); got != 10*time.Minute || !d.unreported(key) {
-		t.Errorf("the next drift waits %s, and is to be told: %t", got, d.unreported(key))
+		t.Errorf("the next drift waits %s, and is to be reported: %t", got, d.unreported(key))
 	}
 	d.unfounded(key)
 	if d.held(key) > 0 || d.unreported(key) {
@@ -124,7 +124,7 @@ func TestDriftRepairDelay(t *testing.T) {
 		t.Errorf("a drift after a change that needed no repair waits %s", got)
 	}
 	if !d.repaired(key) {
-		t.Error("what was not told of is told of when it is repaired")
+		t.Error("an unreported drift is reported when it is repaired")
 	}
 }
 
@@ -195,7 +195,7 @@ func TestLooksInVain(t *testing.T) {
 	}
 }
 
-// With a delay each drift is held for it, however many there are, and told of once. Quiet objects are forgotten.
+// With a delay each repair is delayed by it, however many there are, and each drift is reported once. Quiet objects are forgotten.
 func TestManyDriftsAreDelayed(t *testing.T) {
 	const many = 25_000
 	clock := clocktesting.NewFakePassiveClock(time.Now())

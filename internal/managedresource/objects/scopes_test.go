@@ -46,7 +46,7 @@ type scopeAnswer struct {
 }
 
 // TestModelOfScopes goes beyond TestModel: an object is seen by several watches, those of two versions, each
-// with gaps and lists of its own; ManagedResources come and go, and health reads what is on record as missing. Nothing is restored, so that
+// with gaps and lists of its own; ManagedResources come and go, and health reads what is tracked as missing. Nothing is restored, so that
 // nothing proves that.
 func TestModelOfScopes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -186,10 +186,10 @@ func TestModelOfScopes(t *testing.T) {
 				}
 				f := r.Get(cm.ID)
 				if quiet() && f.InSync && !right() {
-					t.Fatalf("all watches cover, all is told; it is verified, and is %+v: %+v", o, f)
+					t.Fatalf("all watches cover, all is reported; it is verified, and is %+v: %+v", o, f)
 				}
 				if f.OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
-					t.Fatalf("in doubt, and nobody is to look: %+v", f)
+					t.Fatalf("out of sync, and no owner has to check it: %+v", f)
 				}
 			},
 			"mr2 tracks":     func(t *rapid.T) { track(mr2, &refs[rapid.IntRange(0, len(refs)-1).Draw(t, "ref")]) },
@@ -283,8 +283,8 @@ func TestModelOfScopes(t *testing.T) {
 	})
 }
 
-// The answer to a request that was sent before other lists began to report an object says nothing of what those before did not tell any more.
-func TestAnswerFromBeforeOthersTell(t *testing.T) {
+// The answer to a request that was sent before other lists began to report an object says nothing of what the previous lists did not report any more.
+func TestAnswerFromBeforeOtherLists(t *testing.T) {
 	other := cm
 	other.Version = "v2"
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -299,11 +299,11 @@ func TestAnswerFromBeforeOthersTell(t *testing.T) {
 	late.Since = r.Get(cm.ID).Revision
 	r.MarkInSync(mr1, late)
 	if got := r.Get(cm.ID); !got.InSync {
-		t.Errorf("a second look does not settle it: %+v", got)
+		t.Errorf("a second check does not end it: %+v", got)
 	}
 }
 
-// A list of which some pages were there before an object came on record does not tell that it is missing.
+// A list of which some pages were there before an object was tracked does not prove that it is missing.
 func TestTrackedWhileItIsListed(t *testing.T) {
 	r := newRecorder(nil)
 	x := r.StartListSession(Report, cm.GroupKind(), "", everything)

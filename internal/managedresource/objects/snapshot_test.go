@@ -7,41 +7,41 @@ import (
 )
 
 // observeGone reports that an object is gone; without a resource version, as a read that was sent now does.
-func (l *Tracker) observeGone(id ID, uid types.UID, resourceVersion string) {
+func (t *Tracker) observeGone(id ID, uid types.UID, resourceVersion string) {
 	gone := Observation{ID: id, UID: uid, ResourceVersion: resourceVersion, Gone: true}
 	if resourceVersion == "" {
-		gone.Since = l.Get(id).Revision
+		gone.Since = t.Get(id).Revision
 	}
-	l.Observe(gone)
+	t.Observe(gone)
 }
 
 // claim claims objects, and reports whether the run is busy.
-func (l *Tracker) claim(owner Owner, applies []ID, releases []Ref) bool {
-	_, busy := l.Claim(owner, applies, releases)
+func (t *Tracker) claim(owner Owner, applies []ID, releases []Ref) bool {
+	_, busy := t.Claim(owner, applies, releases)
 	return busy
 }
 
 // markKept reports that another ManagedResource keeps an object.
-func (l *Tracker) markKept(owner Owner, s Observation) {
+func (t *Tracker) markKept(owner Owner, s Observation) {
 	s.Kept = true
-	l.MarkInSync(owner, s)
+	t.MarkInSync(owner, s)
 }
 
-func (l *Tracker) inSync(id ID, desired uint64) bool {
-	o := l.Get(id)
+func (t *Tracker) inSync(id ID, desired uint64) bool {
+	o := t.Get(id)
 	return o.InSync && o.Desired == desired
 }
 
-func (l *Tracker) drifted(id ID, desired uint64) bool {
-	o := l.Get(id)
+func (t *Tracker) drifted(id ID, desired uint64) bool {
+	o := t.Get(id)
 	return o.OutOfSync && !o.RetryPartial && o.Desired == desired
 }
 
-func (l *Tracker) isOurs(id ID, uid types.UID) bool { return uid != "" && l.Get(id).Created == uid }
+func (t *Tracker) isOurs(id ID, uid types.UID) bool { return uid != "" && t.Get(id).Created == uid }
 
-func (l *Tracker) isBeingDeleted(id ID) bool { return l.Get(id).BeingDeleted }
+func (t *Tracker) isBeingDeleted(id ID) bool { return t.Get(id).BeingDeleted }
 
-func (l *Tracker) changesNothing(id ID, w Write, now time.Time) bool {
-	o := l.Get(id)
+func (t *Tracker) changesNothing(id ID, w Write, now time.Time) bool {
+	o := t.Get(id)
 	return o.Noop.Write == w && now.Before(o.Noop.Until)
 }

@@ -85,7 +85,7 @@ func (n *notices) send(t *table) {
 		subscriber.Drift(d.owner, d.key)
 	}
 	for _, owner := range n.health {
-		subscriber.Verdict(owner)
+		subscriber.Health(owner)
 	}
 	if n.restored != "" {
 		subscriber.Restored(n.restored)

@@ -28,7 +28,7 @@ func New() *Tracker {
 		records:    map[kind]map[name]*record{},
 		owners:     map[Owner]*ownerRecord{},
 		rares:      map[*record]struct{}{},
-		subscriber: Subscriber{Drift: func(Owner, ID) {}, Verdict: func(Owner) {}, Restored: func(string) {}},
+		subscriber: Subscriber{Drift: func(Owner, ID) {}, Health: func(Owner) {}, Restored: func(string) {}},
 	}
 	return &Tracker{t, &Observations{t}, &Claims{t, map[handOver]int{}}, &Repairs{table: t}}
 }
@@ -36,9 +36,9 @@ func New() *Tracker {
 // Subscriber has the callbacks for changes. They are called outside the lock of the Tracker,
 // but maybe under a lock of the target's watches: they must not call these.
 type Subscriber struct {
-	// Drift is called when an object of a ManagedResource may have drifted, Verdict when the health of one changed.
-	Drift   func(Owner, ID)
-	Verdict func(Owner)
+	// Drift is called when an object of a ManagedResource may have drifted, Health when the health of one changed.
+	Drift  func(Owner, ID)
+	Health func(Owner)
 	// Restored is called with the proof when an answer shows that the store was restored to an earlier state.
 	Restored func(proof string)
 }
@@ -50,8 +50,8 @@ func (t *Tracker) Subscribe(s Subscriber) {
 	if s.Drift != nil {
 		t.subscriber.Drift = s.Drift
 	}
-	if s.Verdict != nil {
-		t.subscriber.Verdict = s.Verdict
+	if s.Health != nil {
+		t.subscriber.Health = s.Health
 	}
 	if s.Restored != nil {
 		t.subscriber.Restored = s.Restored

@@ -24,8 +24,8 @@ var (
 
 type recorder struct {
 	*Tracker
-	drift, verdicts []Owner
-	writes          map[ID][]*Ticket
+	drift, health []Owner
+	writes        map[ID][]*Ticket
 }
 
 // Writing issues a ticket to write an object, and reports whether the object was compared with the desired state.
@@ -46,7 +46,7 @@ func (r *recorder) Written(id ID) {
 func newRecorder(owners map[Owner][]Ref) *recorder {
 	r := &recorder{Tracker: New(), writes: map[ID][]*Ticket{}}
 	r.Subscribe(Subscriber{Drift: func(o Owner, _ ID) { r.drift = append(r.drift, o) },
-		Verdict: func(o Owner) { r.verdicts = append(r.verdicts, o) }})
+		Health: func(o Owner) { r.health = append(r.health, o) }})
 	for owner, refs := range owners {
 		r.Track(owner, refs)
 	}
@@ -142,12 +142,12 @@ func TestDrift(t *testing.T) {
 			r.Observe(sighting(cm, "other", "9", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
-		"a deletion during the first look": {func(r *recorder) {
+		"a deletion during the first check": {func(r *recorder) {
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.observeGone(cm.ID, "u", "6")
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
-		"a change during the first look": {func(r *recorder) {
+		"a change during the first check": {func(r *recorder) {
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
@@ -215,14 +215,14 @@ func TestDrift(t *testing.T) {
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 		}, "[ns/one]"},
-		"two writes, told after both": {func(r *recorder) {
+		"two writes, notified after both": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
 			r.Writing(cm.ID, 1)
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 			if len(r.drift) > 0 {
-				panic("told before the end of the second")
+				panic("notified before the end of the second")
 			}
 			r.Written(cm.ID)
 		}, "[ns/one]"},
@@ -283,7 +283,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-func TestVerifiedClearsDoubt(t *testing.T) {
+func TestMarkInSync_EndsOutOfSync(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 	s := sighting(cm, "u", "5", 0)
 	s.Desired = 3
@@ -293,12 +293,12 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 	}
 	r.Observe(sighting(cm, "u", "6", 0))
 	if len(r.Progress(mr1).OutOfSync) != 1 || r.inSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
-		t.Errorf("dirty: %v", r.Progress(mr1).OutOfSync)
+		t.Errorf("out of sync: %v", r.Progress(mr1).OutOfSync)
 	}
 	s.ResourceVersion = "7"
 	r.MarkInSync(mr1, s)
 	if len(r.Progress(mr1).OutOfSync) != 0 || !r.inSync(cm.ID, 3) {
-		t.Errorf("dirty: %v", r.Progress(mr1).OutOfSync)
+		t.Errorf("out of sync: %v", r.Progress(mr1).OutOfSync)
 	}
 	r.Track(mr1, nil)
 	if len(r.records) != 0 || len(r.Progress(mr1).Refs) != 0 {
@@ -306,22 +306,22 @@ func TestVerifiedClearsDoubt(t *testing.T) {
 	}
 }
 
-func TestVerdicts(t *testing.T) {
+func TestHealth(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	see := func(rv, unhealthy string) {
 		s := sighting(deploy, "d", rv, 7)
-		s.Verdict = &healthcheck.Verdict{Unhealthy: unhealthy}
+		s.Health = &healthcheck.Verdict{Unhealthy: unhealthy}
 		r.Observe(s)
 	}
 	see("1", "not yet")
 	see("2", "not yet")
 	see("3", "")
 	see("4", "")
-	if len(r.verdicts) != 2 {
-		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.verdicts)
+	if len(r.health) != 2 {
+		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.health)
 	}
 	r.observeGone(deploy.ID, "d", "5")
-	if got := r.Get(deploy.ID); got.Present || !got.Known || len(r.verdicts) != 3 {
+	if got := r.Get(deploy.ID); got.Present || !got.Known || len(r.health) != 3 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -356,12 +356,12 @@ func TestDigestHasTheFlagsOfOwners(t *testing.T) {
 		seen[owned(flags[0], flags[1])] = true
 	}
 	if len(seen) != 6 {
-		t.Errorf("only %d of 6 kinds of owner are told apart", len(seen))
+		t.Errorf("only %d of 6 kinds of owner are distinguished", len(seen))
 	}
 }
 
 // TestEndState is the property that whatever the order of a watch's and of the writes' reports, an object whose last version is
-// not the verified one is dirty, and one whose last version is verified is not.
+// not the verified one is out of sync, and one whose last version is verified is not.
 func TestEndState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -384,8 +384,8 @@ func TestEndState(t *testing.T) {
 			r.Observe(sighting(cm, "u", fmt.Sprint(watch), 0))
 			watch++
 		}
-		if dirty := len(r.Progress(mr1).OutOfSync) > 0; dirty == own[last] {
-			t.Fatalf("the last version is ours: %t, dirty: %t", own[last], dirty)
+		if outOfSync := len(r.Progress(mr1).OutOfSync) > 0; outOfSync == own[last] {
+			t.Fatalf("the last version is ours: %t, out of sync: %t", own[last], outOfSync)
 		}
 	})
 }
@@ -411,19 +411,19 @@ func TestConcurrentUse(*testing.T) {
 }
 
 // MRT-10: an answer that is late proves that the object is as it should be, and says nothing of its health by now.
-func TestLateAnswerKeepsTheLaterVerdict(t *testing.T) {
+func TestLateAnswerKeepsTheLaterHealth(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	young, ready := sighting(deploy, "u", "5", 7), sighting(deploy, "u", "6", 7)
-	young.Verdict, ready.Verdict = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
+	young.Health, ready.Health = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
 	r.Observe(ready)
 	r.MarkInSync(mr1, young)
-	if got := r.Get(deploy.ID, deploy.Version); !got.Judged || got.Verdict.Unhealthy != "" || !r.inSync(deploy.ID, 0) {
+	if got := r.Get(deploy.ID, deploy.Version); !got.Assessed || got.Health.Unhealthy != "" || !r.inSync(deploy.ID, 0) {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// MRB-8: what the API server kept a part of only is in doubt again when its time comes, which the sweep finds, or at once when its kind changes, which
-// is told. It is looked at once, and is no drift; nobody remembers it when it is gone, or as it should be.
+// MRB-8: an object of which the API server kept only a part is out of sync again when its time comes, which the sweep finds, or at once when its kind changes, which
+// is notified. It is checked once, and is no drift; it is forgotten when the object is gone, or as it should be.
 func TestPartlyKept(t *testing.T) {
 	at := time.Unix(1000, 0)
 	setUp := func() *recorder {
@@ -456,14 +456,14 @@ func TestPartlyKept(t *testing.T) {
 			tc.do(r)
 			snapshot := r.Get(cm.ID)
 			if snapshot.RetryPartial != tc.again || snapshot.RetryPartial && !snapshot.OutOfSync || len(r.drift) != map[bool]int{true: 1}[tc.notify] {
-				t.Errorf("again %t, want %t; told %v; %+v", snapshot.RetryPartial, tc.again, r.drift, snapshot)
+				t.Errorf("again %t, want %t; notified %v; %+v", snapshot.RetryPartial, tc.again, r.drift, snapshot)
 			}
 			others := strings.Contains(name, "others")
 			if r.drifted(cm.ID, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.ID, 7) != others {
 				t.Errorf("drift: %t, want %t", !others, others)
 			}
 			if r.Get(deploy.ID).OutOfSync {
-				t.Error("the other object is in doubt")
+				t.Error("the other object is out of sync")
 			}
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 1))
 			if len(r.rares) > 0 || r.Get(cm.ID).RetryPartial {
@@ -514,7 +514,7 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 }
 
 // A change is drift only if the object was compared with the same desired state before.
-func TestWritingTellsOfDrift(t *testing.T) {
+func TestTicket_DelaysNotices(t *testing.T) {
 	verified := func(desired uint64) Observation {
 		s := sighting(cm, "u", "5", 0)
 		s.Desired = desired
@@ -580,8 +580,8 @@ func TestComparisonProvesARestore(t *testing.T) {
 	}
 }
 
-// A comparison finds an object that is on record as missing as of the version in which the list has it, as after a restore that no watch told of.
-func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
+// A comparison finds an object that is tracked as missing as of the version in which the list has it, as after a restore that no watch reported.
+func TestAuditFindsAnObjectThatWasDeletedInThatVersion(t *testing.T) {
 	for version, behind := range map[string]bool{"5": false, "6": true, "7": true} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
@@ -601,9 +601,9 @@ func TestComparisonFindsWhatWasDeletedInThatVersion(t *testing.T) {
 	}
 }
 
-// TestPropertyDoubtHasSomebody holds what a record says of doubts, whatever two ManagedResources that have an object do and leave to each other: one
-// of them is to look at what is in doubt, was told of that, and any later change is told to somebody.
-func TestPropertyDoubtHasSomebody(t *testing.T) {
+// TestPropertyOutOfSyncHasAnOwner holds for whatever two ManagedResources that have an object do and leave to each other: an object that is out of sync
+// is to be checked by one of them, which was notified of that and of any later change.
+func TestPropertyOutOfSyncHasAnOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		version := 100
@@ -629,7 +629,7 @@ func TestPropertyDoubtHasSomebody(t *testing.T) {
 			"it is kept by the other": func(t *rapid.T) { r.markKept(owner.Draw(t, "owner"), next(t)) },
 			"": func(t *rapid.T) {
 				if r.Get(cm.ID).OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
-					t.Fatal("it is in doubt, and nobody is to look")
+					t.Fatal("it is out of sync, and no owner has to check it")
 				}
 			},
 		})
@@ -640,7 +640,7 @@ func TestPropertyDoubtHasSomebody(t *testing.T) {
 				r.Observe(sighting(cm, "u", fmt.Sprint(version), 0))
 			}
 			if len(r.drift) == 0 {
-				t.Fatal("nobody is told of a change")
+				t.Fatal("no subscriber is notified of a change")
 			}
 		}
 	})

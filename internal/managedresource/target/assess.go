@@ -86,8 +86,8 @@ func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (change
 		recorded, assessed := a.known(&refs[i])
 		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
 		if !recorded.Present || recorded.UnlabelledLive || !assessed || recorded.OutOfSync ||
-			recorded.Verdict.Unhealthy != "" || recorded.Verdict.Progressing != "" ||
-			podsPending(recorded.Verdict) {
+			recorded.Health.Unhealthy != "" || recorded.Health.Progressing != "" ||
+			podsPending(recorded.Health) {
 			return nil, false
 		}
 	}
@@ -138,8 +138,8 @@ func (a *Assessor) assess(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 			result.Unsettled = result.Unsettled || recorded.OutOfSync
 			missed++
 			problems = append(problems, missing(ref, noMatch))
-		case recorded.Verdict.Unhealthy != "":
-			problems = append(problems, unhealthy(ref, recorded.Verdict.Unhealthy))
+		case recorded.Health.Unhealthy != "":
+			problems = append(problems, unhealthy(ref, recorded.Health.Unhealthy))
 		}
 		if a.watches.view.Health.Progresses(ref.GroupVersionKind()) {
 			workloads = append(workloads, workload{ref, recorded, err})
@@ -172,7 +172,7 @@ func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent
 	var problems []problem
 	for _, w := range workloads {
 		recorded, err := w.recorded, w.err
-		if err == nil && recorded.Present && podsPending(recorded.Verdict) {
+		if err == nil && recorded.Present && podsPending(recorded.Health) {
 			if recorded, err = a.countPods(counting, w.ref); err != nil && counting.Err() != nil && ctx.Err() == nil {
 				result.PodsLeft++
 				return nil
@@ -184,11 +184,11 @@ func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent
 		if !recorded.Present {
 			continue // It is a problem of the health (MRP-3).
 		}
-		waitsFor := recorded.Verdict.Progressing
-		if waitsFor == "" && podsPending(recorded.Verdict) {
+		waitsFor := recorded.Health.Progressing
+		if waitsFor == "" && podsPending(recorded.Health) {
 			waitsFor = healthcheck.OldPods
 		}
-		if pods := recorded.Verdict.Pods; pods == healthcheck.PodsLeft || pods == healthcheck.PodsUncounted {
+		if pods := recorded.Health.Pods; pods == healthcheck.PodsLeft || pods == healthcheck.PodsUncounted {
 			result.PodsLeft++
 		}
 		if waitsFor != "" {
@@ -214,7 +214,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	return !slices.ContainsFunc(refs, func(ref resourcesv1alpha1.ObjectReference) bool {
 		recorded, assessed := a.known(&ref)
 		return recorded.MissingFromList || recorded.UnlabelledLive || recorded.Present && !assessed ||
-			!a.watches.Covered(objects.RefOf(&ref)) || podsPending(recorded.Verdict)
+			!a.watches.Covered(objects.RefOf(&ref)) || podsPending(recorded.Health)
 	})
 }
 
@@ -234,10 +234,10 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, assessed bool) {
 	entry := objects.RefOf(ref)
 	recorded = a.tracker.Get(entry.ID, entry.Version)
-	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Verdict == (healthcheck.Verdict{}) {
+	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Health == (healthcheck.Verdict{}) {
 		recorded.UnlabelledLive = false
 	}
-	return recorded, recorded.Judged || !a.watches.view.Whole(entry.GVK())
+	return recorded, recorded.Assessed || !a.watches.view.Whole(entry.GVK())
 }
 
 // podsPending reports whether a Deployment may have other Pods than its own.
@@ -300,8 +300,8 @@ func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		return objects.Object{}, nil, err
 	}
 	found := objects.Object{Known: true, Present: true, UID: observation.UID}
-	if observation.Verdict != nil {
-		found.Verdict = *observation.Verdict
+	if observation.Health != nil {
+		found.Health = *observation.Health
 	}
 	return found, nil, nil
 }

@@ -53,7 +53,7 @@ func (v View) Observation(object *unstructured.Unstructured) objects.Observation
 	observation := v.metadata(gvk, object)
 	if v.Whole(gvk) {
 		verdict := v.Health.Assess(object)
-		observation.Verdict, observation.Version = &verdict, gvk.Version
+		observation.Health, observation.Version = &verdict, gvk.Version
 		observation.Digest = objects.ContentDigest(content(gvk, object.Object))
 	}
 	return observation

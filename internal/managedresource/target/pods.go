@@ -76,7 +76,7 @@ func (c *podCounter) count(ctx context.Context, namespace string) error {
 		}
 	} else {
 		for _, deployment := range deployments {
-			if err := c.countAll(ctx, namespace, deployment.Verdict.Selector, []objects.Deployment{deployment}); err != nil {
+			if err := c.countAll(ctx, namespace, deployment.Health.Selector, []objects.Deployment{deployment}); err != nil {
 				return err
 			}
 		}
@@ -133,7 +133,7 @@ func (c *podCounter) countAll(ctx context.Context, namespace, selector string, d
 	}
 	for _, deployment := range deployments {
 		number := byDeployment[deployment.UID]
-		if matches, err := labels.Parse(deployment.Verdict.Selector); err == nil && !matches.Empty() {
+		if matches, err := labels.Parse(deployment.Health.Selector); err == nil && !matches.Empty() {
 			for _, orphan := range orphans {
 				if matches.Matches(orphan) {
 					number++

@@ -88,7 +88,7 @@ func TestPodsAreCountedOnChanges(t *testing.T) {
 		t.Errorf("MRT-13: at rest %d requests were sent", r.count("list", "get")-before)
 	}
 	judged := make(chan struct{}, 100)
-	r.Subscribe(objects.Subscriber{Verdict: func(objects.Owner) { judged <- struct{}{} }})
+	r.Subscribe(objects.Subscriber{Health: func(objects.Owner) { judged <- struct{}{} }})
 	r.pod("surge", "rs", managedLabel, nil)
 	r.putLabelledWith(managedLabel, "True", 1) // Any change of the status gives it another version.
 	eventually(t, "MRV-153: the ManagedResource is judged anew", func() bool { return len(judged) > 0 })

@@ -61,7 +61,7 @@ func TestObjectsOfAnEndedKindAreJudged(t *testing.T) {
 	s.put(configMaps, "n", "other", nil)
 	other := objects.Owner{Namespace: "n", Name: "other"}
 	var judged sync.Map
-	l.Subscribe(objects.Subscriber{Verdict: func(owner objects.Owner) { judged.Store(owner, true) }})
+	l.Subscribe(objects.Subscriber{Health: func(owner objects.Owner) { judged.Store(owner, true) }})
 	w.Track(owner, []objects.Ref{refTo(widgets, "n", "a")})
 	w.Track(other, []objects.Ref{refTo(configMaps, "n", "other")})
 	for _, ref := range []objects.Ref{refTo(widgets, "n", "a"), refTo(configMaps, "n", "other")} {
