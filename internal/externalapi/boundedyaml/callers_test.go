@@ -50,7 +50,7 @@ var own = map[string]string{
 	"internal/managedresource/decode.part.checkSyntax":                 "has the same bounds for many documents, Brotli and a budget for all (MR-7)",
 	"internal/managedresource/decode.part.yamlDocument":                "has the same bounds for many documents, Brotli and a budget for all (MR-7)",
 	"internal/process.ConfigFlags.decode":                              "the process's configuration",
-	"internal/process.ConfigFlags.layersBelow":                         "the process's configuration",
+	"internal/process.ConfigFlags.valuesBelow":                         "the process's configuration",
 	"internal/process.DecodeConfig":                                    "the process's configuration",
 	"internal/process.validation.check":                                "the process's configuration",
 	"internal/process.checked":                                         "a kubeconfig that is decoded already",
@@ -59,7 +59,6 @@ var own = map[string]string{
 	"internal/process.decodeOver":                                      "the process's configuration",
 	"internal/process.documents":                                       "the process's configuration",
 	"internal/process.notEmpty":                                        "the process's configuration",
-	"internal/process.printEffective":                                  "what the process has printed itself",
 	"internal/process.readDefaults":                                    "the process's configuration",
 	"internal/shadow.bodyOf":                                           "what the clients of this process have encoded",
 }
