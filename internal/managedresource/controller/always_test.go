@@ -7,13 +7,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRC-3c: alwaysUpdate is about the periodic run, and not about each drift.
@@ -29,9 +29,7 @@ func TestAlwaysUpdate(t *testing.T) {
 	}
 	f.states.stepKnown(steps.OwnerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.complete("m")
-	if got := f.target.count(http.MethodPut) - puts; got != 2 {
-		t.Errorf("%d updates in the periodic run", got)
-	}
+	expect.Equal(t, f.target.count(http.MethodPut)-puts, 2, "updates in the periodic run")
 }
 
 // updatesUnwatched is alwaysUpdate as profile gardener understands it.
@@ -73,9 +71,7 @@ func TestAlwaysUpdateOfWhatIsNotWatched(t *testing.T) {
 	f.complete("m")
 	both := []string{"GET a", "GET b", "PUT a", "PUT b"}
 	for range 2 {
-		if diff := cmp.Diff(both, f.requested(func() { f.period("m") })); diff != "" {
-			t.Errorf("MRC-3c/a sync period: %s", diff)
-		}
+		expect.DeepEqual(t, f.requested(func() { f.period("m") }), both, "MRC-3c/a sync period")
 	}
 	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, func(r string) bool { return r[:3] == "PUT" }) {
 		t.Errorf("MRC-3c/a run that no sync period asked for: %q", got)
@@ -134,9 +130,7 @@ func TestAlwaysUpdateOfBoth(t *testing.T) {
 	}
 	f.complete("m")
 	for range 2 {
-		if diff := cmp.Diff([]string{"GET b", "PUT b"}, f.requested(func() { f.period("m") })); diff != "" {
-			t.Errorf("MRC-3c/a sync period: %s", diff)
-		}
+		expect.DeepEqual(t, f.requested(func() { f.period("m") }), []string{"GET b", "PUT b"}, "MRC-3c/a sync period")
 	}
 }
 

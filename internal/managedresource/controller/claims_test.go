@@ -9,6 +9,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // formerPlace gives the entries of a ManagedResource a namespace, as they had before their kind became cluster-scoped, or as others wrote them.
@@ -237,9 +238,7 @@ func TestHeldThoughNamedByTwoKinds(t *testing.T) {
 			if deleted := f.target.count(http.MethodDelete); deleted > 0 || f.uid("a") != uid {
 				t.Errorf("what another inventory has by the same kind was deleted %d times", deleted)
 			}
-			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" {
-				t.Errorf("its origin is %s", origin)
-			}
+			expect.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/heir", "its origin")
 		})
 	}
 }

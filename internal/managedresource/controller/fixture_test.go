@@ -41,6 +41,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // fixture is a Reconciler between a source in memory and a target that serves ConfigMaps, with nothing running beside it: what
@@ -72,9 +73,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	t.Helper()
 	f := &fixture{T: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(time.Now()), target: newStore()}
 	scheme := runtime.NewScheme()
-	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 	f.source = crfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			if f.onSource.SubResourcePatch != nil {
@@ -87,9 +86,7 @@ func newFixture(t *testing.T, change ...func(*config.ManagedResourceControllerCo
 	server := httptest.NewServer(f.target)
 	t.Cleanup(server.Close)
 	targetClient, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cfg := config.ManagedResourceControllerConfig{
 		SyncPeriod: &metav1.Duration{Duration: time.Minute}, AlwaysUpdate: ptr.To(false), ManagedByLabelValue: ptr.To("gardener"),
 		ApplyWhileDeletionPending: ptr.To(false), DeleteForeignObjects: ptr.To(false), DriftRepairDelay: &metav1.Duration{},
@@ -120,9 +117,7 @@ func (f *fixture) configure(change func(*Options)) {
 
 func (f *fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 }
 
 // managed creates a ManagedResource with one Secret of the same name, which has ConfigMaps with those names.

@@ -14,6 +14,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRO-2, MR-30: what was created only once, and was let go of, stays, though another object of the run failed.
@@ -246,9 +247,7 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 	_, _ = f.run("giver")
 	cache.stale = nil
 	f.complete("heir")
-	if f.uid("a") != uid {
-		t.Errorf("heir had it in its inventory (%s) when it was deleted", f.inventory("heir"))
-	}
+	expect.Equal(t, f.uid("a"), uid, "heir had it in its inventory (%s) when it was deleted", f.inventory("heir"))
 }
 
 // MRO-2, MRX-1: what was there before, could never be updated, and was let go of by the one that created it, stays.

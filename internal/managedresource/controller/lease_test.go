@@ -21,6 +21,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // statefulTarget serves a StatefulSet s with its claim data-s-0, and a Widget w, which is deleted before it.
@@ -185,9 +186,7 @@ func TestDeletionOfAStatefulSet(t *testing.T) {
 		if got := fmt.Sprint(s.log); got != want {
 			t.Errorf("MRX-7/MRX-8: got %s, want %s; %s", got, want, f.condition("one"))
 		}
-		if s.log[0] != "DELETE widget" {
-			t.Errorf("MRX-17: a kind that is applied last is deleted first: %s", s.log)
-		}
+		expect.Equal(t, s.log[0], "DELETE widget", "MRX-17: a kind that is applied last is deleted first: %s", s.log)
 	}
 }
 
@@ -198,9 +197,7 @@ func TestClaimsStayByDefault(t *testing.T) {
 	f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = nil })
 	_, err := f.run("one")
 	f.must(err)
-	if got := fmt.Sprint(s.log); got != "[DELETE widget DELETE statefulset Foreground]" {
-		t.Errorf("MRV-86/MRX-16: got %s", got)
-	}
+	expect.Equal(t, fmt.Sprint(s.log), "[DELETE widget DELETE statefulset Foreground]", "MRV-86/MRX-16")
 }
 
 // MRX-16, MRB-16: a StatefulSet that moves to another ManagedResource keeps its claims.
@@ -391,9 +388,7 @@ func TestDeletionsOfASlowKind(t *testing.T) {
 			f.target.hook(nil)
 			f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
 			f.complete("m")
-			if inventory := f.inventory("m"); inventory != "" {
-				t.Errorf("the inventory still has %s", inventory)
-			}
+			expect.Equal(t, f.inventory("m"), "", "the inventory still")
 		})
 	}
 }

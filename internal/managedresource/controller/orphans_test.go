@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // orphan is a ConfigMap with the origin of a ManagedResource, as an audit finds it.
@@ -142,9 +143,7 @@ func TestForgedOrphans(t *testing.T) {
 	if got := f.requests(); got != requests {
 		t.Errorf("MRB-54: %d requests were sent to the target", got-requests)
 	}
-	if got := total(t, f.Metrics.orphans); got != 5000 {
-		t.Errorf("MRB-54: %v are counted", got)
-	}
+	expect.Equal(t, total(t, f.Metrics.orphans), 5000, "MRB-54: are counted")
 }
 
 // MRB-54: an Event names the first orphans, and says how many more there are; the next audit begins anew.

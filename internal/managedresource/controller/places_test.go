@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRD-13, MRB-54: an object is an orphan if no inventory names it; one that names it by an equivalent kind does.
@@ -36,9 +37,7 @@ func TestEquivalentKindIsNoOrphan(t *testing.T) {
 				orphan.ID = objects.NewID(schema.GroupKind{Group: "old.example", Kind: "ConfigMap"}, "n", "a")
 			}
 			f.audit(orphan)
-			if f.events() != "" {
-				t.Errorf("MRB-54: %s", f.events())
-			}
+			expect.Equal(t, f.events(), "", "MRB-54")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestRefusal: content that the API server refuses as it is, is not tried again and again, and new content at once.
@@ -37,9 +38,7 @@ func TestRefusal(t *testing.T) {
 				if got := f.states.get(f.get("m")).Retry.Until; c.refused && !got.Equal(f.clock.Now().Add(pause)) || !c.refused && !got.IsZero() {
 					t.Fatalf("%s: run %d: the next one is at %s, want %s", name, i, got, pause)
 				}
-				if got := f.clock.Now().Before(f.states.of(steps.OwnerOf(f.get("m"))).Retry.Until); got != c.refused {
-					t.Errorf("%s: the sweep leaves it alone: %t", name, got)
-				}
+				expect.Equal(t, f.clock.Now().Before(f.states.of(steps.OwnerOf(f.get("m"))).Retry.Until), c.refused, "%s: the sweep leaves it alone", name)
 				f.clock.SetTime(f.clock.Now().Add(pause))
 			}
 			f.refuse("", "", 0)

@@ -14,6 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // logged has the lines of a fixture's context kept from now on.
@@ -59,9 +60,7 @@ func TestTrail(t *testing.T) {
 			t.Errorf("MRB-51: %s: %d lines of deletions: %s", what, got, *lines)
 		}
 		for _, deletion := range deletions {
-			if count(deletion) != 1 {
-				t.Errorf("MRB-51: %s: no line with %s: %s", what, deletion, *lines)
-			}
+			expect.Equal(t, count(deletion), 1, "MRB-51: %s: no line with %s: %s", what, deletion, *lines)
 		}
 	}
 	f.managed("m", "a=1", "b=1", "c=1", "d=1", "e=1")

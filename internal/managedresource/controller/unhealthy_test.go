@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestUnhealthyOf: what is not as it should be has a series, what is not known yet has none.
@@ -107,9 +108,7 @@ func TestPropertyUnhealthySeries(t *testing.T) {
 // series are the values of the gauge by namespace, name, condition and reason.
 func series(t *rapid.T, registry *prometheus.Registry) map[string]float64 {
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() != "espalier_managedresource_unhealthy_since_timestamp_seconds" {

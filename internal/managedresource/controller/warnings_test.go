@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestWarnings: an Event names the fields that the API server drops, and no text that may quote a value; a metric counts.
@@ -36,9 +36,7 @@ func TestWarnings(t *testing.T) {
 	told := f.events()
 	for _, object := range []string{"n/a", "n/b"} {
 		want := `APIWarning: The API server drops fields of ConfigMap "` + object + `" that it does not know, or that are there twice: dta, metadata.lables`
-		if strings.Count(told, want) != 1 {
-			t.Errorf("CCH-5, MRB-46: there is no Event %s among\n%s", want, told)
-		}
+		expect.Equal(t, strings.Count(told, want), 1, "CCH-5, MRB-46: there is no Event %s among\n%s", want, told)
 	}
 	if strings.Count(told, "The API server warns about ConfigMap") != 1 || strings.Contains(told, "hunter2") {
 		t.Errorf("CCH-5, MRB-46: a text that comes twice is told once, and without the text:\n%s", told)
@@ -53,7 +51,5 @@ func TestWarnings(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]float64{"field": 4, "other": 2}, counted); diff != "" {
-		t.Errorf("MRB-46: %s", diff)
-	}
+	expect.DeepEqual(t, counted, map[string]float64{"field": 4, "other": 2}, "MRB-46")
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // Drift: an object that a run deleted to create it anew does not wait, though another ManagedResource's deletion of it is refused, or that one has it
@@ -68,8 +70,6 @@ func TestPendingEndsWithARunThatKeepsTheObject(t *testing.T) {
 		l.Track(owner, []Ref{{ID: key}})
 		l.SetPending(owner, key, PendingDeletion{Err: errors.New("x")})
 		l.Claim(owner, nil, tc.releases)
-		if got := l.Pending(owner, key).Err != nil; got != tc.want {
-			t.Errorf("a run that %s it: pending %t, want %t", name, got, tc.want)
-		}
+		expect.Equal(t, l.Pending(owner, key).Err != nil, tc.want, "a run that %s it: pending", name)
 	}
 }

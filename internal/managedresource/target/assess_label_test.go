@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // putUnlabelled writes the Deployment of a rollout without the label that watches go by.
@@ -34,9 +35,7 @@ func (r *rollout) takeLabelOff() (version string) {
 func (r *rollout) judged(t *testing.T) (problem, covered bool) {
 	t.Helper()
 	assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refTo(deploymentKind, "n", "d"))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return assessment.Health.Status != resourcesv1alpha1.ConditionTrue, assessment.Covered
 }
 

@@ -8,6 +8,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRB-40: an object that somebody replaced by one without the label is counted as one whose end no watch will tell,
@@ -20,9 +21,7 @@ func TestUnwatchedObjectsAreCounted(t *testing.T) {
 	assess := func() Assessment {
 		t.Helper()
 		assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return assessment
 	}
 	if got := assess(); got.Problem || got.UnlabelledLive != 0 {

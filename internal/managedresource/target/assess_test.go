@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func TestEventLines(t *testing.T) {
@@ -24,9 +25,7 @@ func TestEventLines(t *testing.T) {
 		"\n* cloud reported 30s ago: no":               {ReportingController: "cloud", EventTime: metav1.NewMicroTime(now.Add(-30 * time.Second)), Message: "no"},
 		"\n* cloud reported <unknown> ago: no":         {ReportingController: "cloud", Message: "no"},
 	} {
-		if got := a.eventLine(&event); got != want {
-			t.Errorf("MRX-13: got %q, want %q", got, want)
-		}
+		expect.Equal(t, a.eventLine(&event), want, "MRX-13")
 	}
 }
 
@@ -35,9 +34,7 @@ func TestAgesAreNoNews(t *testing.T) {
 		return meta.ConditionChange{Type: resourcesv1alpha1.ResourcesHealthy, Message: message}
 	}
 	present := []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Message: "x\n* cloud reported 10s ago (x3 over 60m): no"}}
-	if got := WithoutRepeats(condition("x\n* cloud reported 2m ago (x4 over 61m): no"), present).Message; got != present[0].Message {
-		t.Errorf("MRB-18: got %q", got)
-	}
+	expect.Equal(t, WithoutRepeats(condition("x\n* cloud reported 2m ago (x4 over 61m): no"), present).Message, present[0].Message, "MRB-18")
 	if got := WithoutRepeats(condition("x\n* cloud reported 2m ago: other"), present).Message; got == present[0].Message {
 		t.Error("MRB-18: news are lost")
 	}
@@ -48,9 +45,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	for i := range problems {
 		problems[i].message = "m"
 	}
-	if got := join(problems); got != "m; m; m; m; m; m; m; m; m; m; and 15 more" {
-		t.Errorf("MRB-29/MRH-3: got %q", got)
-	}
+	expect.Equal(t, join(problems), "m; m; m; m; m; m; m; m; m; m; and 15 more", "MRB-29/MRH-3")
 }
 
 // TestUnreadableObjects: an object that can't be read is not missing, and nothing says that it is rolled out.

@@ -12,6 +12,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestAudit holds that what no watch told of is found by a list of metadata and put right, that what was told is not taken for
@@ -70,9 +72,7 @@ func TestAudit(t *testing.T) {
 	if len(orphans) != 1 || orphans[0].ID.Name != "lost" || orphans[0].Origin != "garden:n/mr" {
 		t.Errorf("MRB-54: got %+v", orphans)
 	}
-	if n := len(l.Progress(owner).OutOfSync); n != 0 {
-		t.Errorf("%d objects are out of sync before the watch had its time", n)
-	}
+	expect.Equal(t, len(l.Progress(owner).OutOfSync), 0, "objects are out of sync before the watch had its time")
 	s.mu.Lock()
 	s.muted = false
 	s.mu.Unlock()
@@ -150,9 +150,7 @@ func TestAudit_ReadsObjectsWithoutLabel(t *testing.T) {
 	assess := func() (healthy, covered bool, requests int) {
 		before := r.count("get")
 		assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entry})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return assessment.Health.Status == resourcesv1alpha1.ConditionTrue, assessment.Covered, r.count("get") - before
 	}
 	audit := func() {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func autoscaler(uid, apiVersion, kind, name string) *unstructured.Unstructured {
@@ -80,12 +82,8 @@ func TestAutoscalers(t *testing.T) {
 			{"MR-20 for long", func() error { return pass(autoscalerGrace) }, false},
 		}
 		for _, s := range steps {
-			if err := s.do(); err != nil {
-				t.Fatal(err)
-			}
-			if got := scales("apps"); got != s.want {
-				t.Errorf("%s: got %t", s.name, got)
-			}
+			must.Succeed(t, s.do())
+			expect.Equal(t, scales("apps"), s.want, "%s", s.name)
 		}
 	})
 }
@@ -108,9 +106,7 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 			{func() error { return a.Delete(autoscaler("two", "apps/v1", "Deployment", "d")) }, 1},
 			{func() error { time.Sleep(autoscalerGrace); synctest.Wait(); return nil }, 2},
 		} {
-			if err := step.do(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, step.do())
 			if got := int(suspected.Load()); got != step.want {
 				t.Errorf("step %d: looked at %d times, want %d", i, got, step.want)
 			}
@@ -149,7 +145,5 @@ func TestAutoscalersAreWatched(t *testing.T) {
 	if err := w.autoscalers.Ready(t.Context()); err != nil {
 		t.Errorf("between two watches: %v", err)
 	}
-	if sent := s.count("list") - before; sent != 0 {
-		t.Errorf("%d lists although the watch covers the autoscalers", sent)
-	}
+	expect.Equal(t, s.count("list")-before, 0, "lists although the watch covers the autoscalers")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // held answers nothing until the context of the request ends.
@@ -46,9 +48,7 @@ func TestCreationsEnd(t *testing.T) {
 				defer cancel()
 				transport := &held{}
 				request, err := http.NewRequestWithContext(limited, http.MethodPost, "http://target", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				time.Sleep(tc.sentAfter)
 				response, err := outlivingClient(&http.Client{Transport: transport}).Do(request)
 				if err == nil {

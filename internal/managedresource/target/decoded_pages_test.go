@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // saying answers each request with a status and a text, and remembers the request.
@@ -53,13 +55,9 @@ func TestPagesByObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answer := &saying{code: c.code, text: c.text}
 			client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: answer}, NewMetrics(prometheus.NewRegistry()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			list, err := client.listByObject(&mapping{resource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "as"}, namespaced: true}, "n")(t.Context(), metav1.ListOptions{Limit: 500})
-			if got, want := answer.sent.URL.String(), "http://target/apis/x.io/v1/namespaces/n/as?limit=500"; got != want {
-				t.Errorf("the request is for %s, want %s", got, want)
-			}
+			expect.Equal(t, answer.sent.URL.String(), "http://target/apis/x.io/v1/namespaces/n/as?limit=500", "the request is for")
 			if c.listErr != nil {
 				if err == nil || !c.listErr(err) {
 					t.Errorf("got %v", err)
@@ -78,9 +76,7 @@ func TestPagesByObject(t *testing.T) {
 			if (err != nil) != (c.eachErr != "") || err != nil && err.Error() != c.eachErr {
 				t.Errorf("got %v, want %s", err, c.eachErr)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, got, c.want)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestFilledIn holds that what a CustomResourceDefinition fills in needs no write, that it is read once for many objects, and that
@@ -42,9 +43,7 @@ func TestFilledIn(t *testing.T) {
 				{map[string]any{"name": "x"}, true}, {map[string]any{"name": "y"}, false},
 				{map[string]any{"name": "x", "size": int64(4)}, false}, {map[string]any{"name": "x", "more": "z"}, false},
 			} {
-				if got := client.FilledIn(t.Context(), live, widget(tc.spec)); got != tc.want {
-					t.Errorf("%v: got %t", tc.spec, got)
-				}
+				expect.Equal(t, client.FilledIn(t.Context(), live, widget(tc.spec)), tc.want, "%v", tc.spec)
 			}
 		})
 	}

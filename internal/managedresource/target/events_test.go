@@ -20,6 +20,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // byPath are the answers of a target by path; a code of zero is none at all.
@@ -42,9 +43,7 @@ func kindsOf(gv, resource, kind string) (any, int) {
 func assessorOf(t *testing.T, target byPath) *Assessor {
 	t.Helper()
 	client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: target}, NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l := objects.New()
 	return NewAssessor(client, l, NewWatches(client, l, WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // slowAnswers holds back the first answer of discovery that was given.
@@ -35,9 +37,7 @@ func TestMappingOfALateAnswer(t *testing.T) {
 	t.Cleanup(listener.Close)
 	timedOut := &slowAnswers{RoundTripper: listener.Client().Transport, given: make(chan struct{}), go_: make(chan struct{})}
 	client, err := NewClient(&rest.Config{Host: listener.URL, QPS: -1}, &http.Client{Transport: timedOut}, NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	asked := make(chan error)
 	go func() {
 		_, err := client.Scope(t.Context(), widgets)
@@ -49,9 +49,7 @@ func TestMappingOfALateAnswer(t *testing.T) {
 	s.put(widgets, "n", "w", nil)
 	client.mappings.forgetKind(widgets.GroupKind())
 	close(timedOut.go_)
-	if err := <-asked; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-asked)
 	for range 3 {
 		if _, err := client.Get(t.Context(), widgets, "n", "w"); err != nil {
 			t.Errorf("it is there, and counts as gone (%t): %v", Gone(err), err)

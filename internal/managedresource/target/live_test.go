@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestKeptTwiceCountsOnce holds that a list that begins anew, as one does after 410, does not use up the room for objects.
@@ -77,8 +78,6 @@ func TestHangingListsHoldUpNothing(t *testing.T) {
 			t.Errorf("three objects were read after %s", took)
 		}
 		listing.Wait()
-		if held := len(w.live.lists); held != 0 {
-			t.Errorf("%d places are held", held)
-		}
+		expect.Equal(t, len(w.live.lists), 0, "places are held")
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRB-47: a restore of etcd in the target is reported once a list shows an older version than was known. The store has
@@ -34,9 +35,7 @@ func TestRestoreProvenByOneObject(t *testing.T) {
 		eventually(t, "known", func() bool { return l.Get(ref.ID).Present && w.Covered(ref) })
 		f := l.Get(ref.ID)
 		object, err := client.Get(t.Context(), ref.GVK(), "n", ref.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		x := w.View().Observation(object)
 		x.Desired, x.Since = 1, f.Revision
 		l.MarkInSync(owner, x)

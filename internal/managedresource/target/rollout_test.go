@@ -21,6 +21,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -104,9 +106,7 @@ func (r *rollout) pod(name, set string, labels, more map[string]any) {
 func (r *rollout) progressing(t *testing.T) string {
 	t.Helper()
 	assessment, err := r.assessor.Assess(t.Context(), r.refs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(assessment.Progressing.Status)
 }
 
@@ -136,9 +136,7 @@ func TestReadsThatHang(t *testing.T) {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: hanging{}}, NewMetrics(prometheus.NewRegistry()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				l := objects.New()
 				a := NewAssessor(client, l, NewWatches(client, l, WatchOptions{}), clocktesting.NewFakePassiveClock(time.Now()))
 				refs := []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "n", Name: "s"}}}
@@ -173,20 +171,14 @@ func TestVersionOfAVerdict(t *testing.T) {
 		eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) })
 		// The run finds it as its manifest says.
 		object, err := client.Get(t.Context(), gvk, "n", "vpa")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		l.MarkInSync(owner, w.View().Observation(object))
 		assessment, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return string(assessment.Health.Status)
 	}
 	if got := judge(vpaV1); got != "False" {
 		t.Fatalf("in v1: %s", got)
 	}
-	if got := judge(vpaBeta); got != "True" {
-		t.Errorf("MRH-8: in v1beta2, which is not checked: %s", got)
-	}
+	expect.Equal(t, judge(vpaBeta), "True", "MRH-8: in v1beta2, which is not checked")
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MR-21, promise about changes of leader: replicas are taken back a minute after the last autoscaler is gone, also if it went before this process began.
@@ -53,9 +54,7 @@ func TestGraceIsInherited(t *testing.T) {
 				if a.Inherits(key, tc.live) != tc.scaled || a.Scales([]objects.ID{key}) != tc.scaled {
 					t.Errorf("scaled: %t", !tc.scaled)
 				}
-				if dirty := len(l.Progress(owner).OutOfSync); dirty != 0 {
-					t.Errorf("%d are out of sync at once", dirty)
-				}
+				expect.Equal(t, len(l.Progress(owner).OutOfSync), 0, "are out of sync at once")
 				time.Sleep(autoscalerGrace - tc.after)
 				synctest.Wait()
 				if a.Scales([]objects.ID{key}) || (len(l.Progress(owner).OutOfSync) == 1) != tc.scaled {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRM-15: version 1 has parts of the status in annotations, new ones every quarter of a minute. Merging keeps them, so that they put
@@ -17,9 +19,7 @@ func TestStatusOfAutoscalersIsNoDrift(t *testing.T) {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
 			"metadata": meta, "spec": map[string]any{"maxReplicas": int64(3)}}}
 		observation := (View{}).Observation(o)
-		if len(o.GetAnnotations()) != len(annotations) {
-			t.Error("the object was changed")
-		}
+		expect.Equal(t, len(o.GetAnnotations()), len(annotations), "the object was changed")
 		return observation.Digest
 	}
 	none := digest(nil)
