@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,30 +61,6 @@ func TestSameKey_IgnoresNamespaceOfClusterScoped(t *testing.T) {
 	if a.Namespace != "n" || b.Namespace != "m" {
 		t.Error("a comparison changes an ID")
 	}
-}
-
-// TestJoinErrors_NamesEachOnce: many errors are one that names as many as can be read, each once (MRB-4).
-func TestJoinErrors_NamesEachOnce(t *testing.T) {
-	numbered := func(n int) (errs []error) {
-		for i := range n {
-			errs = append(errs, fmt.Errorf("e%02d", i))
-		}
-		return errs
-	}
-	one := errors.New("x")
-	if err := JoinErrors([]error{one}); !errors.Is(err, one) || err.Error() != "x" {
-		t.Errorf("MRB-4: one error becomes %v", err)
-	}
-	if err := JoinErrors(nil); err != nil {
-		t.Errorf("MRB-4: no error becomes %v", err)
-	}
-	for n, want := range map[int]bool{2: false, NamedErrors: false, NamedErrors + 1: true} {
-		text := JoinErrors(numbered(n)).Error()
-		if strings.Contains(text, "more") != want || !strings.HasPrefix(text, fmt.Sprintf("%d errors occurred: [e00, e01", n)) || strings.Count(text, "e0")+strings.Count(text, "e1")+strings.Count(text, "e2") != min(n, NamedErrors) {
-			t.Errorf("MRB-4: %d errors become %s", n, text)
-		}
-	}
-	expect.Equal(t, JoinErrors([]error{one, one}).Error(), "2 errors occurred: [x]", "MRB-4: the same error twice becomes")
 }
 
 // TestPlan_TakesScopesOfDefinitions: kinds that manifests define live where their definitions say; nothing else defines a kind (MRD-8).

@@ -309,21 +309,45 @@ func TestWarnsOfADeletionThatWouldHang(t *testing.T) {
 }
 
 func TestJoinErrors(t *testing.T) {
-	one := errors.New("one")
-	if got := JoinErrors([]error{one}); got.Error() != "one" {
-		t.Errorf("MRB-4 a single error stays as it is: got %v", got)
+	numbered := func(n int) (errs []error) {
+		for i := range n {
+			errs = append(errs, fmt.Errorf("error %03d", i))
+		}
+		return errs
 	}
-	got := JoinErrors([]error{errors.New("b"), one, errors.New("a")})
-	if got.Error() != "3 errors occurred: [a, b, one]" || !errors.Is(got, one) {
-		t.Errorf("MRX-12/MRV-88: got %v", got)
+	must.Succeed(t, JoinErrors(nil))
+	one, twice := errors.New("one"), errors.New("twice")
+	for name, c := range map[string]struct {
+		errors []error
+		want   string
+	}{
+		"MRB-4/a single error stays as it is":      {errors: []error{one}, want: "one"},
+		"MRX-12, MRV-88/several errors are sorted": {errors: []error{errors.New("b"), one, errors.New("a")}, want: "3 errors occurred: [a, b, one]"},
+		"MRB-4/equal errors are named once":        {errors: []error{one, one}, want: "2 errors occurred: [one]"},
+		"MRB-4/an error that occurs again":         {errors: []error{twice, one, twice}, want: "3 errors occurred: [one, twice]"},
+		"MRB-4/as many as can be named":            {errors: numbered(NamedErrors), want: fmt.Sprintf("%d errors occurred: %s", NamedErrors, listed(numbered(NamedErrors), ""))},
+		"MRB-4/one more than can be named":         {errors: numbered(NamedErrors + 1), want: fmt.Sprintf("%d errors occurred: %s", NamedErrors+1, listed(numbered(NamedErrors), " and 1 more"))},
+		"MRB-4/many more errors than can be named": {errors: numbered(100), want: "100 errors occurred: " + listed(numbered(20), " and 80 more")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := JoinErrors(c.errors)
+			expect.Equal(t, got.Error(), c.want)
+			for _, err := range c.errors {
+				if !errors.Is(got, err) {
+					t.Errorf("%v is not among the causes of %v", err, got)
+				}
+			}
+		})
 	}
-	var many []error
-	for i := range 100 {
-		many = append(many, fmt.Errorf("error %03d", i))
+}
+
+// listed returns errors as JoinErrors lists them.
+func listed(errs []error, more string) string {
+	var names []string
+	for _, err := range errs {
+		names = append(names, err.Error())
 	}
-	if got := JoinErrors(many).Error(); !strings.HasSuffix(got, "error 019 and 80 more]") {
-		t.Errorf("bounded: got %s", got)
-	}
+	return "[" + strings.Join(names, ", ") + more + "]"
 }
 
 // TestPlanIsStable is the property that planning against the result of a plan changes nothing.

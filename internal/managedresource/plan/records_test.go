@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,31 +41,6 @@ func TestPlan_RecordOfClusterScopedObjectCounts(t *testing.T) {
 				t.Errorf("got instance %q in namespace %q, want %q in none", got.UID, got.Namespace, tc.uid)
 			}
 		})
-	}
-}
-
-// MRB-4: a single error stays as it is, equal ones are told once, and many are told by number.
-func TestJoinErrors_CountsMany(t *testing.T) {
-	several := func(n int) []error {
-		var all []error
-		for i := range n {
-			all = append(all, fmt.Errorf("error %02d", i))
-		}
-		return all
-	}
-	one := errors.New("one")
-	if err := JoinErrors([]error{one}); !errors.Is(err, one) || err.Error() != "one" {
-		t.Errorf("MRB-4: got %v", err)
-	}
-	twice := errors.New("twice")
-	if got := JoinErrors([]error{twice, one, twice}).Error(); strings.Count(got, "twice") != 1 {
-		t.Errorf("MRB-4: an error is told more than once: %s", got)
-	}
-	for n, named := range map[int]int{2: 2, NamedErrors: NamedErrors, NamedErrors + 5: NamedErrors} {
-		got := JoinErrors(several(n)).Error()
-		if count := strings.Count(got, "error "); count != named {
-			t.Errorf("MRB-4: %d of %d errors are named: %s", count, n, got)
-		}
 	}
 }
 
